@@ -1,0 +1,88 @@
+//! Files as the log and the snapshots need them, and the queue that runs disk work off the loop.
+//!
+//! Blocking work is written as plain code against [`Disk`] and handed to a [`DiskQueue`] as a job:
+//! `world` runs it on a thread, `sim` runs it at a simulated instant against a disk that keeps
+//! durable bytes apart from live ones.
+
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One directory entry.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DiskEntry {
+    /// The name within its directory.
+    pub name: String,
+    /// Length in bytes; 0 for a directory.
+    pub length: u64,
+    pub is_directory: bool,
+}
+
+/// A file system. Every method blocks. Nothing is durable before the call that makes it so:
+/// [`DiskFile::sync_data`] for a file's bytes, [`Disk::sync_directory`] for names.
+pub trait Disk: Send + Sync {
+    /// Creates a file for reading and writing.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken; creation is exclusive.
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens an existing file for reading.
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens an existing file for reading and writing.
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// The entries of a directory, sorted by name.
+    fn list(&self, directory: &Path) -> io::Result<Vec<DiskEntry>>;
+    /// Creates a directory and its parents; succeeds if it exists.
+    fn create_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Renames a file, replacing the target atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names of a directory durable.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock of a lock file (created if absent) until the handle is dropped or
+    /// the process dies.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another holder has it.
+    fn lock(&self, path: &Path) -> io::Result<Arc<dyn Any + Send + Sync>>;
+}
+
+/// An open file. Methods may be called from several threads.
+pub trait DiskFile: Send + Sync {
+    /// Current length in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Reads at `offset` until `into` is full or the file ends; the count of bytes read.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `bytes` at `offset`.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts or extends (with zeroes) the file.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Reserves space and fills it with zeroes, so that later writes within `length` change no
+    /// metadata and cannot run out of space.
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
+    /// Makes the bytes, and the length needed to read them, durable (fdatasync). A failure is
+    /// final: the caller must not try again and count on the bytes.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// Names one submitted job until its outcome is polled.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DiskTicket(pub u64);
+
+/// What a job returns: any value its submitter knows how to downcast.
+pub type DiskOutcome = Box<dyn Any + Send>;
+
+/// Blocking work, run once, off the loop.
+pub type DiskJob = Box<dyn FnOnce() -> DiskOutcome + Send>;
+
+/// Runs jobs in submission order, one at a time, off the loop. Submitters bound how much they
+/// submit; the queue itself refuses nothing.
+pub trait DiskQueue: Send {
+    fn submit(&mut self, job: DiskJob) -> DiskTicket;
+    /// Appends the outcomes of jobs that ended since the last poll, in order.
+    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>);
+    /// Blocks until every submitted job has ended (used at start and shutdown, never in the loop).
+    fn drain(&mut self);
+}

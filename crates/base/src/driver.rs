@@ -1,0 +1,102 @@
+//! The execution loop's only seam to the world: sockets, timers, signals and wake-ups.
+//!
+//! The driver never buffers output: `node` owns every byte until the kernel takes it, so that a
+//! reply can be withheld until the last moment. Readiness is edge-like: after an event the loop
+//! must call [`Driver::receive`] until it says [`Received::WouldBlock`] or remember to come back.
+
+use crate::time::Clock;
+use std::fmt;
+use std::sync::Arc;
+
+/// Names one accepted connection. Never reused within a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionId(pub u64);
+
+/// What happened while the loop waited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A client connected. `is_local` tells protected mode that the peer is on the loopback
+    /// interface or a Unix socket.
+    Accepted { connection: ConnectionId, peer: String, local: String, is_local: bool },
+    /// Bytes (or the end of the stream) wait to be received.
+    Readable(ConnectionId),
+    /// A connection whose `send` came back short takes bytes again.
+    Writable(ConnectionId),
+    /// The peer is gone; the connection answers nothing more and must still be closed.
+    Broken(ConnectionId),
+    /// The process was asked to stop (SIGTERM, SIGINT).
+    Shutdown,
+}
+
+/// The outcome of one receive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Received {
+    /// This many bytes were appended; more may wait.
+    Bytes(usize),
+    /// Nothing waits; a `Readable` event will tell.
+    WouldBlock,
+    /// The peer closed or the connection failed.
+    Closed,
+}
+
+/// The outcome of one send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// The kernel took this many bytes. If fewer than offered, a `Writable` event follows.
+    Bytes(usize),
+    /// The connection failed; nothing more can be sent.
+    Closed,
+}
+
+/// Ends the current or the next [`Driver::wait`] early. Callable from any thread.
+#[derive(Clone)]
+pub struct Waker(pub Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    pub fn wake(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
+
+/// Sockets, timers and wake-ups for one loop.
+pub trait Driver {
+    /// The clock that this loop reads.
+    fn clock(&self) -> &dyn Clock;
+
+    /// Waits until something happens, `timeout_nanos` have passed (`None`: without limit) or the
+    /// waker was called, and appends what happened. 0 polls.
+    fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>);
+
+    /// Appends at most `bytes_max` received bytes to `into`.
+    fn receive(
+        &mut self,
+        connection: ConnectionId,
+        into: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Received;
+
+    /// Offers bytes to the kernel without blocking.
+    fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent;
+
+    /// Stops or resumes reporting `Readable` for a connection (a client that outruns the limits
+    /// is not read from until it drains).
+    fn set_reading(&mut self, connection: ConnectionId, reading: bool);
+
+    /// Closes a connection. No event about it follows.
+    fn close(&mut self, connection: ConnectionId);
+
+    /// Stops or resumes accepting connections.
+    fn set_accepting(&mut self, accepting: bool);
+
+    /// A handle that ends `wait` early.
+    fn waker(&self) -> Waker;
+
+    /// Unpredictable bits for hash seeds and run ids. The simulator derives them from its seed.
+    fn entropy(&mut self) -> u64;
+}

@@ -1,0 +1,20 @@
+//! The nouns that every other crate speaks, and the traits through which the product sees the
+//! world. No logic lives here: a rule belongs to the crate that keeps it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`ids`] | positions, epochs, slots, databases: integers that must not be swapped |
+//! | [`time`] | wall-clock and monotonic instants, and the [`Clock`] that tells them |
+//! | [`disk`] | files, directories and the queue that runs disk work off the loop |
+//! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
+#![forbid(unsafe_code)]
+
+pub mod disk;
+pub mod driver;
+pub mod ids;
+pub mod time;
+
+pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
+pub use driver::{ConnectionId, Driver, Event};
+pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, ShardId, Slot};
+pub use time::{Clock, MonotonicNanos, UnixMillis};
