@@ -31,21 +31,26 @@ pub trait Disk: Send + Sync {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens an existing file for reading and writing.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Whether a name exists. One cheap look-up: a log writer asks before it counts each commit.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
     /// The entries of a directory, sorted by name.
     fn list(&self, directory: &Path) -> io::Result<Vec<DiskEntry>>;
     /// Creates a directory and its parents; succeeds if it exists.
     fn create_directory(&self, directory: &Path) -> io::Result<()>;
     /// Renames a file, replacing the target atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a file.
+    /// Removes a file. Handles that are open go on working on the nameless file.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names of a directory durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
-    /// Takes the exclusive lock of a lock file (created if absent) until the handle is dropped or
-    /// the process dies.
+    /// Takes the exclusive lock of an existing file until the handle is dropped or the process
+    /// dies.
     ///
     /// # Errors
-    /// `WouldBlock` if another holder has it.
+    /// `WouldBlock` if another holder has it, `NotFound` if there is no such file.
     fn lock(&self, path: &Path) -> io::Result<Arc<dyn Any + Send + Sync>>;
 }
 

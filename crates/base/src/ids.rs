@@ -34,6 +34,18 @@ pub struct Position {
     pub sequence: Sequence,
 }
 
+impl Position {
+    /// The position that the next record of the same log takes.
+    pub const fn next(self) -> Self {
+        Self { incarnation: self.incarnation, sequence: self.sequence.next() }
+    }
+
+    /// Another place in the same log.
+    pub const fn at(self, sequence: Sequence) -> Self {
+        Self { incarnation: self.incarnation, sequence }
+    }
+}
+
 /// A term of leadership over one log. Each `Lead` record begins the next one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Epoch(pub u64);

@@ -1,1 +1,16 @@
+//! The transaction log: records in durable order. It does not know Redis; payloads are opaque.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`log`] | the trait every backend fulfils, its events and errors |
+//! | [`record`] | one record: header, payload, bytes |
+//! | [`chain`] | the void rule, split units, and the stamping of a leader's records |
 #![forbid(unsafe_code)]
+
+pub mod chain;
+pub mod log;
+pub mod record;
+
+pub use chain::{Chain, Consumed, FollowError, Follower, Stamper, empty_record};
+pub use log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+pub use record::{Header, Kind, Part, Record, RecordError, WriterId};

@@ -1,0 +1,310 @@
+//! The chain through a log: which records count, and which are void.
+//!
+//! A numeric condition does not fence a pipeline. After a foreign `Lead` takes a deposed writer's
+//! next place, the records it already sent behind may still be accepted, because their numbers
+//! fit. So every record names the chain value of the last record that counted, and a record of
+//! another epoch, or one that names another predecessor, is void: outside the chain, for every
+//! reader alike, for ever.
+//!
+//! ```text
+//! sequence   1        2        3        4        5
+//!            Lead e1  Data e1  Lead e2  Data e1  Data e2
+//!            └────────┘────────┘──────────────────┘         4 is void: epoch 1 is over
+//! ```
+
+use crate::record::{self, ChainValue, Header, Kind, Part, READER_VERSION, Record, WriterId};
+use base::{Epoch, Incarnation, Sequence, UnixMillis};
+use bytes::{Bytes, BytesMut};
+use std::fmt;
+
+/// Where a chain stands: what a snapshot stores beside its position, so that a reader can go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chain {
+    /// Names everything that counted so far.
+    pub value: ChainValue,
+    /// The epoch of the last Lead that counted; 0 before the first.
+    pub epoch: Epoch,
+}
+
+impl Chain {
+    /// The chain of an empty log. Bound to the log's incarnation, so that records of one log never
+    /// fit into another.
+    pub fn start(incarnation: Incarnation) -> Self {
+        Self { value: ChainValue(mix(incarnation.0)), epoch: Epoch(0) }
+    }
+
+    /// Whether a record counts here: it names this chain as its predecessor and is of the current
+    /// epoch, or is a Lead into a later one.
+    pub fn admits(&self, header: &Header) -> bool {
+        let epoch_fits = match header.kind {
+            Kind::Lead => header.epoch > self.epoch,
+            _ => header.epoch == self.epoch,
+        };
+        epoch_fits && header.predecessor == self.value
+    }
+
+    /// Extends the chain by a record that it admits. `bytes` is the whole record.
+    pub fn extend(&mut self, header: &Header, bytes: &[u8]) {
+        debug_assert!(self.admits(header), "only records that count extend a chain");
+        self.epoch = header.epoch;
+        self.value = self.value.after(bytes);
+    }
+}
+
+impl ChainValue {
+    /// The value after a record with these bytes. The checksum covers the record's own
+    /// predecessor field, so the value depends on every byte of every record before.
+    fn after(self, bytes: &[u8]) -> Self {
+        let checksum = u64::from(record::checksum_field(bytes));
+        Self(mix(self.0 ^ (checksum << 32) ^ bytes.len() as u64))
+    }
+}
+
+/// The finaliser of splitmix64: a bijection that spreads every input bit over the word.
+fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// Bytes of one split unit that a reader buffers before it gives up. 1 GiB: the largest value
+/// (512 MiB) and room for the rest of its unit.
+pub const UNIT_BYTES_MAX: usize = 1 << 30;
+
+/// What one record meant to a reader.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Consumed {
+    /// Outside the chain: skip it.
+    Void,
+    /// A part of a split unit; nothing to apply until its last part.
+    Buffered,
+    /// A record to act on. A unit that was split arrives whole, under the header of its last part
+    /// with [`Part::Whole`].
+    Record(Record),
+}
+
+/// Why a reader must stop. None of these is skipped: an older binary stops at what it does not
+/// know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FollowError {
+    /// The records were not given in sequence order without gaps.
+    Gap { expected: Sequence, given: Sequence },
+    /// The record asks for a newer reader.
+    ReaderVersion { needed: u32 },
+    /// The bytes are not a record that this build reads.
+    Record(record::RecordError),
+    /// The payload is compressed or encrypted, which this build does not undo.
+    Unsupported,
+    /// A split unit was continued, ended or interrupted against the rules by its own writer.
+    SplitUnit,
+    /// A split unit is larger than [`UNIT_BYTES_MAX`].
+    UnitTooLarge,
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gap { expected, given } => write!(f, "expected record {expected}, got {given}"),
+            Self::ReaderVersion { needed } => {
+                write!(f, "the record needs reader version {needed}, this is {READER_VERSION}")
+            }
+            Self::Record(error) => error.fmt(f),
+            Self::Unsupported => f.write_str("the payload is compressed or encrypted"),
+            Self::SplitUnit => f.write_str("a split unit is out of order"),
+            Self::UnitTooLarge => write!(f, "a split unit exceeds {UNIT_BYTES_MAX} bytes"),
+        }
+    }
+}
+
+/// Follows a log record by record and hands out what counts.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    chain: Chain,
+    /// The last record consumed, void ones included.
+    at: Sequence,
+    /// Parts of the split unit under way.
+    parts: Option<BytesMut>,
+}
+
+impl Follower {
+    /// Starts behind `at`, where the chain stood at `chain`. Never inside a split unit: snapshots
+    /// are not taken there.
+    pub fn new(at: Sequence, chain: Chain) -> Self {
+        Self { chain, at, parts: None }
+    }
+
+    /// The last record consumed.
+    pub fn at(&self) -> Sequence {
+        self.at
+    }
+
+    /// Where the chain stands.
+    pub fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    /// Whether the last records are parts of a unit that has not ended. A new leader's `Lead`
+    /// abandons it.
+    pub fn is_inside_unit(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// Consumes the next record. After an error the follower must not be used further.
+    ///
+    /// # Errors
+    /// [`FollowError`]; the reader stops and says so.
+    pub fn consume(&mut self, sequence: Sequence, bytes: &Bytes) -> Result<Consumed, FollowError> {
+        let expected = self.at.next();
+        if sequence != expected {
+            return Err(FollowError::Gap { expected, given: sequence });
+        }
+        let record = Record::decode(bytes).map_err(FollowError::Record)?;
+        self.at = sequence;
+        let header = record.header;
+        if !self.chain.admits(&header) {
+            return Ok(Consumed::Void);
+        }
+        if header.reader_version_min > READER_VERSION {
+            return Err(FollowError::ReaderVersion { needed: header.reader_version_min });
+        }
+        if header.is_compressed || header.is_encrypted {
+            return Err(FollowError::Unsupported);
+        }
+        self.chain.extend(&header, bytes);
+        self.assemble(record)
+    }
+
+    fn assemble(&mut self, record: Record) -> Result<Consumed, FollowError> {
+        match (record.header.kind, record.header.part) {
+            (Kind::Data, Part::First) => {
+                if self.parts.is_some() {
+                    return Err(FollowError::SplitUnit);
+                }
+                self.parts = Some(BytesMut::from(&record.payload[..]));
+                Ok(Consumed::Buffered)
+            }
+            (Kind::Data, Part::Middle | Part::Last) => self.continue_unit(record),
+            (Kind::Renew, _) => Ok(Consumed::Record(record)),
+            (Kind::Lead, _) => {
+                self.parts = None;
+                Ok(Consumed::Record(record))
+            }
+            _ if self.parts.is_some() => Err(FollowError::SplitUnit),
+            _ => Ok(Consumed::Record(record)),
+        }
+    }
+
+    fn continue_unit(&mut self, mut record: Record) -> Result<Consumed, FollowError> {
+        let Some(parts) = &mut self.parts else {
+            return Err(FollowError::SplitUnit);
+        };
+        if parts.len() + record.payload.len() > UNIT_BYTES_MAX {
+            return Err(FollowError::UnitTooLarge);
+        }
+        parts.extend_from_slice(&record.payload);
+        if record.header.part == Part::Middle {
+            return Ok(Consumed::Buffered);
+        }
+        record.payload = self.parts.take().unwrap_or_default().freeze();
+        record.header.part = Part::Whole;
+        Ok(Consumed::Record(record))
+    }
+}
+
+/// Stamps a leader's records, so that the rest of the node gives only payloads.
+#[derive(Clone, Debug)]
+pub struct Stamper {
+    writer: WriterId,
+    chain: Chain,
+    /// The counter of the last record stamped.
+    counter: u64,
+    /// The newest clock stamped: the shard's clock never goes back.
+    clock: UnixMillis,
+}
+
+impl Stamper {
+    /// A writer whose records continue `chain`, of which it must have read everything. `clock` is
+    /// the newest clock it read.
+    pub fn new(writer: WriterId, chain: Chain, clock: UnixMillis) -> Self {
+        Self { writer, chain, counter: 0, clock }
+    }
+
+    /// Where the chain stands after everything stamped.
+    pub fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    /// The counter of the last record stamped.
+    pub fn counter(&self) -> u64 {
+        self.counter
+    }
+
+    /// Stamps the `Lead` into the next epoch.
+    pub fn lead(&mut self, lease_millis: u64, clock: UnixMillis, durable: Sequence) -> Bytes {
+        let epoch = Epoch(self.chain.epoch.0 + 1);
+        self.stamp_epoch(epoch, Kind::Lead, Part::Whole, lease(lease_millis), clock, durable)
+    }
+
+    /// Stamps a `Renew`.
+    pub fn renew(&mut self, lease_millis: u64, clock: UnixMillis, durable: Sequence) -> Bytes {
+        let epoch = self.chain.epoch;
+        self.stamp_epoch(epoch, Kind::Renew, Part::Whole, lease(lease_millis), clock, durable)
+    }
+
+    /// Stamps any other kind. `buffer` begins with [`record::HEADER_BYTES`] reserved bytes, the
+    /// payload follows (see [`empty_record`]).
+    pub fn stamp(
+        &mut self,
+        kind: Kind,
+        part: Part,
+        buffer: BytesMut,
+        clock: UnixMillis,
+        durable: Sequence,
+    ) -> Bytes {
+        debug_assert!(kind != Kind::Lead, "a Lead begins an epoch: use lead");
+        self.stamp_epoch(self.chain.epoch, kind, part, buffer, clock, durable)
+    }
+
+    fn stamp_epoch(
+        &mut self,
+        epoch: Epoch,
+        kind: Kind,
+        part: Part,
+        mut buffer: BytesMut,
+        clock: UnixMillis,
+        durable: Sequence,
+    ) -> Bytes {
+        self.counter += 1;
+        self.clock = self.clock.max(clock);
+        let header = Header {
+            kind,
+            part,
+            is_compressed: false,
+            is_encrypted: false,
+            reader_version_min: 1,
+            epoch,
+            writer: self.writer,
+            counter: self.counter,
+            predecessor: self.chain.value,
+            clock: self.clock,
+            durable,
+        };
+        record::encode_in_place(&header, &mut buffer);
+        self.chain.extend(&header, &buffer);
+        buffer.freeze()
+    }
+}
+
+/// A buffer that begins with the room for a header; append the payload to it.
+pub fn empty_record(payload_bytes: usize) -> BytesMut {
+    let mut buffer = BytesMut::with_capacity(record::HEADER_BYTES + payload_bytes);
+    buffer.resize(record::HEADER_BYTES, 0);
+    buffer
+}
+
+fn lease(lease_millis: u64) -> BytesMut {
+    let mut buffer = empty_record(8);
+    buffer.extend_from_slice(&lease_millis.to_le_bytes());
+    buffer
+}

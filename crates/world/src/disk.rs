@@ -1,0 +1,190 @@
+//! The machine's file system as `base::Disk`.
+//!
+//! Failures keep their kind: callers tell a full disk (`StorageFull`, which passes) from a failing
+//! one. A quota that is reached counts as a full disk.
+
+use base::disk::{Disk, DiskEntry, DiskFile};
+use rustix::fs::{FallocateFlags, FlockOperation};
+use std::any::Any;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of zeroes written per call while space is reserved.
+const ZEROES_BYTES: usize = 1 << 20;
+
+/// The file system of this machine.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        open(OpenOptions::new().read(true).write(true).create_new(true), path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        open(OpenOptions::new().read(true), path)
+    }
+
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        open(OpenOptions::new().read(true).write(true), path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        fs::exists(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<DiskEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            // An entry removed while the directory is read is as good as gone before.
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let is_directory = metadata.is_dir();
+            entries.push(DiskEntry {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                length: if is_directory { 0 } else { metadata.len() },
+                is_directory,
+            });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn create_directory(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory).map_err(full)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to).map_err(full)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        OpenOptions::new().read(true).open(directory)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Arc<dyn Any + Send + Sync>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Arc::new(file))
+    }
+}
+
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.0.read_at(&mut into[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset).map_err(full)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length).map_err(full)
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        // Reserving first fails early and leaves one extent; file systems without it only write.
+        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(full(error.into())),
+        }
+        // Zeroes are written, not only reserved: a write into a reserved but unwritten extent
+        // changes metadata, and its fdatasync then waits for the file system's journal.
+        let zeroes = vec![0; ZEROES_BYTES];
+        let end = offset + length;
+        let mut at = offset;
+        while at < end {
+            let count = (end - at).min(ZEROES_BYTES as u64) as usize;
+            self.write_at(at, &zeroes[..count])?;
+            at += count as u64;
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+fn open(options: &OpenOptions, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+    Ok(Arc::new(RealFile(options.open(path).map_err(full)?)))
+}
+
+/// Takes a reached quota for a full disk.
+fn full(error: io::Error) -> io::Error {
+    if error.kind() == ErrorKind::QuotaExceeded {
+        return io::Error::new(ErrorKind::StorageFull, error);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("kiln-disk-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        RealDisk.create_directory(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn creation_is_exclusive_and_lengths_are_told() {
+        let path = directory("create");
+        let file = RealDisk.create_new(&path.join("a")).unwrap();
+        file.allocate(0, 3_000_000).unwrap();
+        file.write_at(10, b"hello").unwrap();
+        file.sync_data().unwrap();
+        let taken = RealDisk.create_new(&path.join("a")).err().unwrap();
+        assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
+        let entries = RealDisk.list(&path).unwrap();
+        assert_eq!(entries[0].length, 3_000_000);
+        let mut into = [0; 7];
+        assert_eq!(file.read_at(9, &mut into).unwrap(), 7);
+        assert_eq!(&into, b"\0hello\0");
+        assert_eq!(file.read_at(2_999_999, &mut into).unwrap(), 1);
+        RealDisk.remove(&path.join("a")).unwrap();
+        assert!(!RealDisk.exists(&path.join("a")).unwrap());
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_has_one_holder_until_it_is_dropped() {
+        let path = directory("lock");
+        let file = path.join("l");
+        assert_eq!(RealDisk.lock(&file).err().unwrap().kind(), ErrorKind::NotFound);
+        RealDisk.create_new(&file).unwrap();
+        let held = RealDisk.lock(&file).unwrap();
+        assert_eq!(RealDisk.lock(&file).err().unwrap().kind(), ErrorKind::WouldBlock);
+        drop(held);
+        RealDisk.lock(&file).unwrap();
+        fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -1,0 +1,108 @@
+//! One thread that runs disk jobs in order, and wakes the loop when one has ended.
+
+use base::disk::{DiskJob, DiskOutcome, DiskQueue, DiskTicket};
+use base::driver::Waker;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// A thread with a queue. Dropping it lets the jobs end first.
+pub struct ThreadDiskQueue {
+    jobs: Option<Sender<(DiskTicket, DiskJob)>>,
+    done: Receiver<(DiskTicket, DiskOutcome)>,
+    /// Outcomes received while draining, not yet polled.
+    ready: Vec<(DiskTicket, DiskOutcome)>,
+    submitted: u64,
+    received: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ThreadDiskQueue {
+    /// Starts the thread. `waker` is called after each job.
+    ///
+    /// # Errors
+    /// The system has no thread to give.
+    pub fn start(name: &str, waker: Waker) -> io::Result<Self> {
+        let (jobs, todo) = channel::<(DiskTicket, DiskJob)>();
+        let (ended, done) = channel();
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            while let Ok((ticket, job)) = todo.recv() {
+                // The receiver is gone only when the queue is being dropped.
+                let _ = ended.send((ticket, job()));
+                waker.wake();
+            }
+        })?;
+        Ok(Self {
+            jobs: Some(jobs),
+            done,
+            ready: Vec::new(),
+            submitted: 0,
+            received: 0,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl DiskQueue for ThreadDiskQueue {
+    fn submit(&mut self, job: DiskJob) -> DiskTicket {
+        self.submitted += 1;
+        let ticket = DiskTicket(self.submitted);
+        let jobs = self.jobs.as_ref().expect("the sender lives until the queue is dropped");
+        jobs.send((ticket, job)).expect("the disk thread ends only after its sender, or panicked");
+        ticket
+    }
+
+    fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
+        done.append(&mut self.ready);
+        while let Ok(outcome) = self.done.try_recv() {
+            self.received += 1;
+            done.push(outcome);
+        }
+    }
+
+    fn drain(&mut self) {
+        while self.received < self.submitted {
+            let outcome = self.done.recv().expect("a disk job panicked");
+            self.received += 1;
+            self.ready.push(outcome);
+        }
+    }
+}
+
+impl Drop for ThreadDiskQueue {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of a job was reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn jobs_run_in_order_and_wake_the_loop() {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&woken);
+        let waker = Waker(Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        }));
+        let mut queue = ThreadDiskQueue::start("disk-test", waker).unwrap();
+        let tickets: Vec<_> =
+            (0..10_u32).map(|n| queue.submit(Box::new(move || Box::new(n)))).collect();
+        queue.drain();
+        let mut done = Vec::new();
+        queue.poll(&mut done);
+        let order: Vec<_> = done.iter().map(|(ticket, _)| *ticket).collect();
+        assert_eq!(order, tickets);
+        let values: Vec<_> = done.iter().map(|(_, o)| *o.downcast_ref::<u32>().unwrap()).collect();
+        assert_eq!(values, (0..10).collect::<Vec<_>>());
+        drop(queue);
+        assert_eq!(woken.load(Ordering::SeqCst), 10);
+    }
+}
