@@ -1,0 +1,12 @@
+//! Compact forms of the data types, and the quarantine for unsafe code.
+//!
+//! A structure here knows bytes and order, never what a command means or what a type is called.
+//! What leaves the process raw (listpack, intset, HyperLogLog) is byte for byte what Redis writes.
+
+pub mod intset;
+pub mod listpack;
+#[cfg(test)]
+mod twin;
+
+pub use intset::Intset;
+pub use listpack::Listpack;

@@ -1,0 +1,74 @@
+//! Whether bytes from a file or a peer are a listpack.
+//!
+//! Every entry is decoded and its backlen compared, so that nothing that passes can make a later
+//! walk, in either direction, leave the bytes.
+
+use super::encoding::{END, backlen_len, decode, read_backlen};
+use super::{COUNT_UNKNOWN, HEADER_BYTES};
+
+/// What is wrong, and at which byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListpackError {
+    /// Not even a header and an end mark.
+    TooShort,
+    /// The header's length is not the length of the bytes.
+    WrongTotal { header: u32 },
+    /// An unknown encoding, or an entry that runs over the end.
+    BadEntry { at: usize },
+    /// The length behind the entry is not the entry's length.
+    BadBacklen { at: usize },
+    /// The end mark stands before the end, or is missing there.
+    BadEnd { at: usize },
+    /// The header's count is not the number of elements.
+    WrongCount { header: u16, found: usize },
+}
+
+impl std::fmt::Display for ListpackError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooShort => write!(f, "listpack is shorter than its header"),
+            Self::WrongTotal { header } => write!(f, "listpack claims {header} bytes"),
+            Self::BadEntry { at } => write!(f, "listpack entry at byte {at} is malformed"),
+            Self::BadBacklen { at } => write!(f, "listpack entry at byte {at} has a wrong backlen"),
+            Self::BadEnd { at } => write!(f, "listpack end mark is wrong at byte {at}"),
+            Self::WrongCount { header, found } => {
+                write!(f, "listpack claims {header} elements and has {found}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ListpackError {}
+
+pub(super) fn check(bytes: &[u8]) -> Result<(), ListpackError> {
+    if bytes.len() < HEADER_BYTES + 1 {
+        return Err(ListpackError::TooShort);
+    }
+    let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    if header as usize != bytes.len() {
+        return Err(ListpackError::WrongTotal { header });
+    }
+    let end = bytes.len() - 1;
+    if bytes[end] != END {
+        return Err(ListpackError::BadEnd { at: end });
+    }
+    let (entries, mut at, mut found) = (&bytes[..end], HEADER_BYTES, 0usize);
+    while at < end {
+        if entries[at] == END {
+            return Err(ListpackError::BadEnd { at });
+        }
+        let (_, entry) = decode(entries, at).ok_or(ListpackError::BadEntry { at })?;
+        let next = at + entry + backlen_len(entry);
+        let backlen = if next <= end { read_backlen(entries, next) } else { None };
+        if backlen != Some((entry, backlen_len(entry))) {
+            return Err(ListpackError::BadBacklen { at });
+        }
+        at = next;
+        found += 1;
+    }
+    let header = u16::from_le_bytes([bytes[4], bytes[5]]);
+    if header != COUNT_UNKNOWN && usize::from(header) != found {
+        return Err(ListpackError::WrongCount { header, found });
+    }
+    Ok(())
+}
