@@ -5,6 +5,7 @@
 
 pub mod intset;
 pub mod listpack;
+pub mod ordered;
 #[cfg(test)]
 mod twin;
 
