@@ -6,8 +6,11 @@
 pub mod intset;
 pub mod listpack;
 pub mod ordered;
+mod prefetch;
+pub mod table;
 #[cfg(test)]
 mod twin;
 
 pub use intset::Intset;
 pub use listpack::Listpack;
+pub use table::{Element, KeyHasher, Occupied, Table};

@@ -1,0 +1,15 @@
+//! Asks the processor to load a cache line that will be needed soon.
+
+/// Starts loading the line at `address`. Only a hint: any address is allowed, and none is read.
+#[inline(always)]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction never faults, whatever the address, and every x86-64 has it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    // Other processors have no stable intrinsic for it; the loop is correct without.
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

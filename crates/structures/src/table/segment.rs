@@ -1,0 +1,409 @@
+//! A segment: up to 64 buckets that own one contiguous range of hashes.
+//!
+//! The hash, from its top bit:
+//!
+//! ```text
+//!  ┌─ prefix: depth bits ─┬─ fraction: 10 bits ─┬───────────────────┬─ fingerprint: 8 ─┐
+//!  └──────────────────────┴─────────────────────┴───────────────────┴──────────────────┘
+//!             ├── tag: 16 bits from bit `base` ──┤      base ≤ depth ≤ base + 6
+//! ```
+//! The home bucket is `fraction × buckets / 1024`, so any number of buckets works and bucket order
+//! is hash order: a segment grows in steps of about a fifth instead of doubling, and a scan's
+//! position means the same before and after it. The tag always covers the fraction, so growing,
+//! merging and up to six splits in a row move entries without reading them. Only the seventh must
+//! recompute the hashes ([`Segment::rebase`]), once per 64-fold growth of the table.
+//!
+//! An entry lives in its home bucket, else in the next one, else in the segment's overflow list.
+
+use super::bucket::{Bucket, SLOTS, Stored, fingerprint};
+
+/// Bits of the hash that choose the bucket. 1024 fractions over 40 buckets give 25 or 26 each.
+pub(super) const FRACTION_BITS: u32 = 10;
+pub(super) const FRACTIONS: u32 = 1 << FRACTION_BITS;
+/// A segment's first level splits below its base before the tag runs out of bits.
+pub(super) const DEPTH_ABOVE_BASE_MAX: u8 = (u16::BITS - FRACTION_BITS) as u8;
+/// 64 buckets of 64 bytes are one page.
+pub(super) const BUCKETS_MAX: usize = 64;
+/// Longest overflow that a segment tolerates while it can still grow or split: a lookup that
+/// reaches it compares this many fingerprints. A guess, rarely reached below the load limit.
+pub(super) const OVERFLOW_MAX: usize = 12;
+/// Bucket counts that a segment takes, each also an allocator size class when times 64 bytes.
+const BUCKET_STEPS: [u8; 19] =
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, BUCKETS_MAX as u8];
+
+/// Where an entry lies in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spot {
+    Bucket { bucket: u8, place: u8 },
+    Overflow(u32),
+}
+
+/// Entries that `buckets` may hold before the segment grows or splits: 29/32 of its slots. Above
+/// that the overflow grows quickly; a single bucket may fill up.
+pub(super) fn entries_limit(buckets: usize) -> usize {
+    if buckets == 1 { SLOTS } else { buckets * SLOTS * 29 / 32 }
+}
+
+/// The fewest buckets that hold `entries` and some more before they must grow.
+pub(super) fn buckets_for(entries: usize) -> usize {
+    let wanted = entries + entries / 16;
+    let step = BUCKET_STEPS.iter().find(|&&step| entries_limit(step.into()) >= wanted);
+    step.map_or(BUCKETS_MAX, |&step| step.into())
+}
+
+pub(super) struct Segment {
+    buckets: Box<[Bucket]>,
+    overflow: Vec<Stored>,
+    /// The cells that the walk of `walk_epoch` has visited, by the top six bits of the fraction.
+    pub walked: u64,
+    pub walk_epoch: u32,
+    /// The top `depth` bits of every hash in here.
+    pub prefix: u32,
+    count: u32,
+    pub depth: u8,
+    /// The hash bit at which tags begin.
+    pub base: u8,
+}
+
+impl Segment {
+    pub fn new(depth: u8, base: u8, prefix: u32, buckets: usize) -> Self {
+        assert!(base <= depth && depth - base <= DEPTH_ABOVE_BASE_MAX);
+        Self {
+            buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
+            overflow: Vec::new(),
+            walked: 0,
+            walk_epoch: 0,
+            prefix,
+            count: 0,
+            depth,
+            base,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    pub fn buckets(&self) -> usize {
+        self.buckets.len()
+    }
+
+    pub fn overflow_len(&self) -> usize {
+        self.overflow.len()
+    }
+
+    /// Bytes outside the struct itself.
+    pub fn allocated_bytes(&self) -> usize {
+        size_of_val(&*self.buckets) + self.overflow.capacity() * size_of::<Stored>()
+    }
+
+    #[inline]
+    pub fn fraction_of_hash(&self, hash: u64) -> u32 {
+        ((hash << self.depth) >> (u64::BITS - FRACTION_BITS)) as u32
+    }
+
+    #[inline]
+    fn fraction_of_tag(&self, tag: u16) -> u32 {
+        u32::from((tag << (self.depth - self.base)) >> (u16::BITS - FRACTION_BITS))
+    }
+
+    #[inline]
+    pub fn tag_of_hash(&self, hash: u64) -> u16 {
+        ((hash << self.base) >> (u64::BITS - u16::BITS)) as u16
+    }
+
+    #[inline]
+    pub fn home(&self, fraction: u32) -> usize {
+        ((fraction * self.buckets.len() as u32) >> FRACTION_BITS) as usize
+    }
+
+    /// The first fraction past bucket `home`.
+    pub fn home_end(&self, home: usize) -> u32 {
+        ((home as u32 + 1) << FRACTION_BITS).div_ceil(self.buckets.len() as u32)
+    }
+
+    #[inline]
+    fn next_bucket(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
+    }
+
+    pub fn home_bucket_address(&self, hash: u64) -> *const u8 {
+        let home = self.home(self.fraction_of_hash(hash));
+        (&raw const self.buckets[home]).cast()
+    }
+
+    /// Finds the entry of `hash` for which `same` holds; `same` is asked only about references
+    /// whose fingerprint and tag agree.
+    #[inline]
+    pub fn find(&self, hash: u64, mut same: impl FnMut(u64) -> bool) -> Option<Spot> {
+        let tag = self.tag_of_hash(hash);
+        let fp = fingerprint(hash);
+        let home = self.home(self.fraction_of_hash(hash));
+        let bucket = &self.buckets[home];
+        if let Some(spot) = self.find_in(home, fp, tag, &mut same) {
+            return Some(spot);
+        }
+        if !bucket.spills() {
+            return None;
+        }
+        self.find_spilled(home, fp, tag, &mut same)
+    }
+
+    #[inline]
+    fn find_in(
+        &self,
+        bucket: usize,
+        fp: u8,
+        tag: u16,
+        same: &mut impl FnMut(u64) -> bool,
+    ) -> Option<Spot> {
+        let line = &self.buckets[bucket];
+        for place in line.matches(fp) {
+            let stored = line.stored(place);
+            if stored.tag() == tag && same(stored.raw()) {
+                return Some(Spot::Bucket { bucket: bucket as u8, place: place as u8 });
+            }
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn find_spilled(
+        &self,
+        home: usize,
+        fp: u8,
+        tag: u16,
+        same: &mut impl FnMut(u64) -> bool,
+    ) -> Option<Spot> {
+        let line = &self.buckets[home];
+        if line.has_displaced()
+            && let Some(spot) = self.find_in(self.next_bucket(home), fp, tag, same)
+        {
+            return Some(spot);
+        }
+        if !line.has_overflow() {
+            return None;
+        }
+        let fits = |stored: &Stored| stored.fingerprint == fp && stored.tag() == tag;
+        let found = self.overflow.iter().position(|stored| fits(stored) && same(stored.raw()));
+        found.map(|at| Spot::Overflow(at as u32))
+    }
+
+    /// Adds an entry. Never fails: what fits nowhere else goes to the overflow.
+    pub fn add(&mut self, stored: Stored) -> Spot {
+        let home = self.home(self.fraction_of_tag(stored.tag()));
+        self.count += 1;
+        if let Some(place) = self.buckets[home].vacant() {
+            self.buckets[home].put(place, stored);
+            return Spot::Bucket { bucket: home as u8, place: place as u8 };
+        }
+        let next = self.next_bucket(home);
+        if let Some(place) = self.buckets[next].vacant().or_else(|| self.push_on(next)) {
+            self.buckets[next].put(place, stored);
+            self.buckets[home].add_displaced();
+            return Spot::Bucket { bucket: next as u8, place: place as u8 };
+        }
+        self.buckets[home].add_overflow();
+        self.overflow.push(stored);
+        Spot::Overflow(self.overflow.len() as u32 - 1)
+    }
+
+    /// Makes room in a full bucket by moving one of its own entries to the bucket after it. That
+    /// keeps most segments free of overflow up to their load limit.
+    fn push_on(&mut self, bucket: usize) -> Option<usize> {
+        let after = self.next_bucket(bucket);
+        let vacant = self.buckets[after].vacant()?;
+        let own = (0..SLOTS).find(|&place| {
+            let tag = self.buckets[bucket].stored(place).tag();
+            self.home(self.fraction_of_tag(tag)) == bucket
+        })?;
+        let moved = self.buckets[bucket].take(own);
+        self.buckets[after].put(vacant, moved);
+        self.buckets[bucket].add_displaced();
+        Some(own)
+    }
+
+    pub fn stored(&self, spot: Spot) -> Stored {
+        match spot {
+            Spot::Bucket { bucket, place } => self.buckets[bucket as usize].stored(place.into()),
+            Spot::Overflow(at) => self.overflow[at as usize],
+        }
+    }
+
+    /// Exchanges the reference at `spot`, keeping its hash bits.
+    pub fn set_raw(&mut self, spot: Spot, raw: u64) {
+        let old = self.stored(spot);
+        let new = Stored::new(raw, old.tag(), old.fingerprint);
+        match spot {
+            Spot::Bucket { bucket, place } => {
+                self.buckets[bucket as usize].set_slot(place.into(), new.slot);
+            }
+            Spot::Overflow(at) => self.overflow[at as usize] = new,
+        }
+    }
+
+    /// Takes the entry at `spot` out and moves an entry that had spilled from there back.
+    pub fn remove(&mut self, spot: Spot) -> u64 {
+        self.count -= 1;
+        match spot {
+            Spot::Overflow(at) => {
+                let stored = self.overflow.swap_remove(at as usize);
+                let home = self.home(self.fraction_of_tag(stored.tag()));
+                self.buckets[home].remove_overflow();
+                stored.raw()
+            }
+            Spot::Bucket { bucket, place } => {
+                let bucket = bucket as usize;
+                let stored = self.buckets[bucket].take(place.into());
+                let home = self.home(self.fraction_of_tag(stored.tag()));
+                if home != bucket {
+                    self.buckets[home].remove_displaced();
+                }
+                self.refill(bucket, place.into());
+                stored.raw()
+            }
+        }
+    }
+
+    /// Fills the hole in `bucket` with one of its own entries from the overflow or the neighbour.
+    fn refill(&mut self, bucket: usize, hole: usize) {
+        if self.buckets[bucket].has_overflow() {
+            let home_of = |s: &Stored| self.home(self.fraction_of_tag(s.tag()));
+            if let Some(at) = self.overflow.iter().position(|s| home_of(s) == bucket) {
+                let stored = self.overflow.swap_remove(at);
+                self.buckets[bucket].remove_overflow();
+                self.buckets[bucket].put(hole, stored);
+                return;
+            }
+        }
+        let next = self.next_bucket(bucket);
+        if !self.buckets[bucket].has_displaced() || next == bucket {
+            return;
+        }
+        let displaced = self.buckets[next].occupied().find(|&place| {
+            let tag = self.buckets[next].stored(place).tag();
+            self.home(self.fraction_of_tag(tag)) == bucket
+        });
+        if let Some(place) = displaced {
+            let stored = self.buckets[next].take(place);
+            self.buckets[bucket].put(hole, stored);
+            self.buckets[bucket].remove_displaced();
+        }
+    }
+
+    /// Visits the entries whose fraction lies in `from..to`, wherever they live, once each.
+    pub fn for_fractions(&self, from: u32, to: u32, mut visit: impl FnMut(Stored)) {
+        if from >= to {
+            return;
+        }
+        for home in self.home(from)..=self.home(to - 1) {
+            let mut consider = |stored: Stored| {
+                let fraction = self.fraction_of_tag(stored.tag());
+                if (from..to).contains(&fraction) && self.home(fraction) == home {
+                    visit(stored);
+                }
+            };
+            let line = &self.buckets[home];
+            line.occupied().for_each(|place| consider(line.stored(place)));
+            let next = self.next_bucket(home);
+            if line.has_displaced() && next != home {
+                let line = &self.buckets[next];
+                line.occupied().for_each(|place| consider(line.stored(place)));
+            }
+            if line.has_overflow() {
+                self.overflow.iter().for_each(|&stored| consider(stored));
+            }
+        }
+    }
+
+    /// The entry at index `at` of all places, buckets first; `None` if the place is empty.
+    pub fn at(&self, at: usize) -> Option<Stored> {
+        let (bucket, place) = (at / SLOTS, at % SLOTS);
+        match self.buckets.get(bucket) {
+            Some(line) => line.is_occupied(place).then(|| line.stored(place)),
+            None => self.overflow.get(at - self.buckets.len() * SLOTS).copied(),
+        }
+    }
+
+    /// Places in the buckets and the overflow, empty ones included.
+    pub fn places(&self) -> usize {
+        self.buckets.len() * SLOTS + self.overflow.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Stored> {
+        let in_buckets =
+            self.buckets.iter().flat_map(|line| line.occupied().map(|place| line.stored(place)));
+        in_buckets.chain(self.overflow.iter().copied())
+    }
+
+    /// Lays the entries out over `buckets` buckets.
+    pub fn resize(&mut self, buckets: usize) {
+        let mut resized = Self::new(self.depth, self.base, self.prefix, buckets);
+        resized.walked = self.walked;
+        resized.walk_epoch = self.walk_epoch;
+        self.iter().for_each(|stored| {
+            resized.add(stored);
+        });
+        *self = resized;
+    }
+
+    /// Recomputes every tag from the elements, so that the segment can split six more times.
+    pub fn rebase(&mut self, mut hash_of: impl FnMut(u64) -> u64) {
+        let mut rebased = Self::new(self.depth, self.depth, self.prefix, self.buckets.len());
+        rebased.walked = self.walked;
+        rebased.walk_epoch = self.walk_epoch;
+        self.iter().for_each(|stored| {
+            let hash = hash_of(stored.raw());
+            let tag = rebased.tag_of_hash(hash);
+            rebased.add(Stored::new(stored.raw(), tag, stored.fingerprint));
+        });
+        *self = rebased;
+    }
+
+    /// Divides the entries over two segments by the hash bit after the prefix.
+    pub fn split(&self) -> [Self; 2] {
+        assert!(self.depth - self.base < DEPTH_ABOVE_BASE_MAX, "rebase first");
+        let shift = self.depth - self.base;
+        let half = |stored: Stored| usize::from(stored.tag() << shift >> (u16::BITS - 1));
+        let mut counts = [0; 2];
+        self.iter().for_each(|stored| counts[half(stored)] += 1);
+        let child = |bit: u32| {
+            let buckets = buckets_for(counts[bit as usize]);
+            let mut child = Self::new(self.depth + 1, self.base, self.prefix << 1 | bit, buckets);
+            child.walk_epoch = self.walk_epoch;
+            child.walked = spread(self.walked >> (32 * bit));
+            child
+        };
+        let mut children = [child(0), child(1)];
+        self.iter().for_each(|stored| {
+            children[half(stored)].add(stored);
+        });
+        children
+    }
+
+    /// The union of two halves of one range, `low` being the one whose last prefix bit is 0. The
+    /// walk's marks are lost: nothing may be merged while a walk is under way.
+    pub fn merge(low: &Self, high: &Self) -> Self {
+        assert!(low.depth == high.depth && low.prefix | 1 == high.prefix && low.depth > 0);
+        let depth = low.depth - 1;
+        let base = low.base.min(high.base).min(depth);
+        let buckets = buckets_for(low.len() + high.len());
+        let mut merged = Self::new(depth, base, low.prefix >> 1, buckets);
+        for half in [low, high] {
+            // Bits that enter a tag from above are bits of the half's prefix.
+            let missing = u32::from(half.base - base);
+            let above = half.prefix >> (half.depth - half.base);
+            for stored in half.iter() {
+                let wide = above << u16::BITS | u32::from(stored.tag());
+                let tag = (wide >> missing) as u16;
+                merged.add(Stored::new(stored.raw(), tag, stored.fingerprint));
+            }
+        }
+        merged
+    }
+}
+
+/// Doubles each of the low 32 bits: a split's child has two cells for each of its parent's.
+fn spread(bits: u64) -> u64 {
+    (0..32).filter(|bit| bits >> bit & 1 == 1).fold(0, |spread, bit| spread | 3 << (2 * bit))
+}

@@ -1,0 +1,367 @@
+//! The table against `std` twins, under random operations and unkind hashes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// An element whose hash is whatever the test wants it to be.
+pub(super) struct Probe(Box<(u64, u64, Vec<u8>)>);
+
+impl Probe {
+    fn new(hash: u64, key: u64, value: u64) -> Self {
+        Self(Box::new((hash, value, key.to_le_bytes().to_vec())))
+    }
+}
+
+// SAFETY: the value is the address of a box; `from_raw` makes the box again.
+unsafe impl Element for Probe {
+    type Ref<'a> = &'a (u64, u64, Vec<u8>);
+    type Mut<'a> = &'a mut u64;
+
+    fn into_raw(self) -> u64 {
+        Box::into_raw(self.0).expose_provenance() as u64
+    }
+
+    unsafe fn from_raw(raw: u64) -> Self {
+        // SAFETY: `raw` came from `into_raw`.
+        Self(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut(raw as usize)) })
+    }
+
+    unsafe fn borrow<'a>(raw: u64) -> Self::Ref<'a> {
+        // SAFETY: `raw` came from `into_raw` and is shared for `'a`.
+        unsafe { &*std::ptr::with_exposed_provenance(raw as usize) }
+    }
+
+    unsafe fn borrow_mut<'a>(raw: u64) -> Self::Mut<'a> {
+        let probe: *mut (u64, u64, Vec<u8>) = std::ptr::with_exposed_provenance_mut(raw as usize);
+        // SAFETY: `raw` came from `into_raw` and is exclusive for `'a`.
+        unsafe { &mut (*probe).1 }
+    }
+
+    fn has_key(element: Self::Ref<'_>, key: &[u8]) -> bool {
+        element.2 == key
+    }
+
+    fn has_same_key(a: Self::Ref<'_>, b: Self::Ref<'_>) -> bool {
+        a.2 == b.2
+    }
+
+    fn hash(element: Self::Ref<'_>, _hasher: &KeyHasher) -> u64 {
+        element.0
+    }
+}
+
+/// How a key's hash comes about.
+#[derive(Clone, Copy, Debug)]
+enum Hashing {
+    Good,
+    /// All hashes share their top bits: one deep corner of the directory.
+    Corner,
+    /// Few different hashes: nothing can tell many of the keys apart.
+    Few,
+}
+
+impl Hashing {
+    fn hash(self, key: u64) -> u64 {
+        let good = KeyHasher::new(7).hash(&key.to_le_bytes());
+        match self {
+            Self::Good => good,
+            Self::Corner => 0x1234_5678_0000_0000 | good >> 20 & 0xffff_ffff,
+            Self::Few => good & 0xf000_0000_0000_0001,
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// A table, its twin and the hashes.
+struct Pair {
+    table: Table<Probe>,
+    twin: BTreeMap<u64, u64>,
+    hashing: Hashing,
+}
+
+impl Pair {
+    fn new(hashing: Hashing) -> Self {
+        Self { table: Table::new(KeyHasher::new(0)), twin: BTreeMap::new(), hashing }
+    }
+
+    fn hash(&self, key: u64) -> u64 {
+        self.hashing.hash(key)
+    }
+
+    fn insert(&mut self, key: u64, value: u64) {
+        let hash = self.hash(key);
+        let old = self.table.insert(hash, Probe::new(hash, key, value));
+        assert_eq!(old.map(|probe| probe.0.1), self.twin.insert(key, value));
+    }
+
+    fn remove(&mut self, key: u64) {
+        let removed = self.table.remove(self.hash(key), &key.to_le_bytes());
+        assert_eq!(removed.map(|probe| probe.0.1), self.twin.remove(&key));
+    }
+
+    fn change(&mut self, key: u64, value: u64) {
+        let found = self.table.find_mut(self.hash(key), &key.to_le_bytes());
+        assert_eq!(found.is_some(), self.twin.contains_key(&key));
+        if let Some(mut found) = found {
+            *found.as_mut() = value;
+            assert_eq!(found.as_ref().1, value);
+            found.update(|probe| Probe::new(probe.0.0, key, value + 1));
+            self.twin.insert(key, value + 1);
+        }
+    }
+
+    fn check(&self) {
+        let listed: BTreeMap<u64, u64> =
+            self.table.iter().map(|probe| (key_of(probe), probe.1)).collect();
+        assert_eq!(listed, self.twin);
+        assert_eq!(self.table.len(), self.twin.len());
+        assert_eq!(self.table.iter().count(), self.twin.len());
+        let bytes: usize = self.table.segments.iter().map(Segment::allocated_bytes).sum();
+        assert_eq!(self.table.segment_bytes, bytes);
+        for (index, segment) in self.table.segments.iter().enumerate() {
+            let below = self.table.depth - segment.depth;
+            let range = (segment.prefix as usize) << below;
+            let named = &self.table.directory[range..range + (1 << below)];
+            assert!(named.iter().all(|&named| named as usize == index));
+        }
+    }
+}
+
+fn key_of(probe: &(u64, u64, Vec<u8>)) -> u64 {
+    u64::from_le_bytes(probe.2.as_slice().try_into().expect("keys of this test have eight bytes"))
+}
+
+fn run_against_twin(hashing: Hashing, seed: u64, keys: u64, steps: u64) {
+    let mut pair = Pair::new(hashing);
+    let mut random = Random(seed);
+    for step in 0..steps {
+        // Phases of growth and of decay.
+        let grows = (step * 6 / steps) % 2 == 0;
+        let key = random.below(keys);
+        match random.below(8) {
+            0..=4 if grows => pair.insert(key, step),
+            0..=4 => pair.remove(key),
+            5 => pair.insert(key, step),
+            6 => pair.remove(key),
+            _ => pair.change(key, step),
+        }
+        let probe = random.below(keys);
+        let found = pair.table.find(pair.hash(probe), &probe.to_le_bytes());
+        assert_eq!(found.map(|probe| probe.1), pair.twin.get(&probe).copied());
+        if step % (steps / 20) == 0 {
+            pair.check();
+        }
+    }
+    for key in 0..keys {
+        pair.remove(key);
+    }
+    pair.check();
+    assert_eq!(pair.table.allocated_bytes(), 0, "an empty table owns nothing");
+}
+
+#[test]
+fn behaves_like_its_twin() {
+    run_against_twin(Hashing::Good, 1, 100_000, 600_000);
+    run_against_twin(Hashing::Good, 2, 60, 20_000);
+}
+
+#[test]
+fn behaves_like_its_twin_when_all_hashes_are_neighbours() {
+    run_against_twin(Hashing::Corner, 3, 20_000, 200_000);
+}
+
+#[test]
+fn behaves_like_its_twin_when_hashes_cannot_tell_keys_apart() {
+    run_against_twin(Hashing::Few, 4, 3_000, 40_000);
+}
+
+#[test]
+fn scan_returns_what_stays_whatever_comes_and_goes() {
+    for seed in 1..=20 {
+        let mut random = Random(seed * 77 + 1);
+        let mut pair = Pair::new(Hashing::Good);
+        let lasting = random.below(3_000);
+        (0..lasting).for_each(|key| pair.insert(key, 0));
+        let mut seen = BTreeSet::new();
+        let (mut cursor, mut calls) = (0, 0);
+        loop {
+            cursor = pair.table.scan(cursor, 10, |probe| {
+                seen.insert(key_of(probe));
+            });
+            calls += 1;
+            if cursor == 0 {
+                break;
+            }
+            // Others come in waves and go in waves, so that the table splits and merges.
+            for _ in 0..random.below(200) {
+                let other = lasting + random.below(20_000);
+                if (calls / 40) % 2 == 0 { pair.insert(other, 1) } else { pair.remove(other) }
+            }
+        }
+        assert!((0..lasting).all(|key| seen.contains(&key)), "seed {seed}");
+        pair.check();
+    }
+}
+
+#[test]
+fn scan_of_a_quiet_table_returns_each_element_once() {
+    let mut pair = Pair::new(Hashing::Good);
+    (0..5_000).for_each(|key| pair.insert(key, key));
+    for count in [1, 7, 100, 10_000] {
+        let mut seen = Vec::new();
+        let mut cursor = 0;
+        loop {
+            cursor = pair.table.scan(cursor, count, |probe| seen.push(key_of(probe)));
+            if cursor == 0 {
+                break;
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..5_000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn any_number_is_accepted_as_a_cursor() {
+    let mut pair = Pair::new(Hashing::Good);
+    (0..1_000).for_each(|key| pair.insert(key, key));
+    for cursor in [1, u64::MAX >> 16, (u64::MAX >> 16) + 1, u64::MAX] {
+        pair.table.scan(cursor, 10, |_| {});
+    }
+    assert_eq!(pair.table.scan(u64::MAX, 10, |_| {}), 0);
+}
+
+#[test]
+fn random_picks_are_even() {
+    for len in [3, 20, 300, 4_000] {
+        let mut pair = Pair::new(Hashing::Good);
+        (0..len).for_each(|key| pair.insert(key, key));
+        let mut picks = vec![0u32; len as usize];
+        let mut random = Random(9);
+        let each = 200;
+        for _ in 0..len * each {
+            let picked = pair.table.random(random.next()).expect("the table is not empty");
+            picks[key_of(picked) as usize] += 1;
+        }
+        let each = each as f64;
+        let chi_square: f64 = picks.iter().map(|&n| (f64::from(n) - each).powi(2) / each).sum();
+        let freedom = len as f64 - 1.0;
+        // Mean and standard deviation of the distribution; five deviations never happen.
+        assert!(chi_square < freedom + 5.0 * (2.0 * freedom).sqrt(), "{len}: {chi_square}");
+    }
+}
+
+#[test]
+fn walk_visits_the_state_at_its_beginning_once_each_beside_writes() {
+    for seed in 1..=30 {
+        let mut random = Random(seed * 1_234_567 + 5);
+        let mut pair = Pair::new(if seed % 3 == 0 { Hashing::Corner } else { Hashing::Good });
+        let keys = 1 + random.below(6_000);
+        (0..keys / 2).for_each(|key| pair.insert(key, 0));
+        for round in 1..4 {
+            let expected = pair.twin.clone();
+            let mut visited = Vec::new();
+            pair.table.begin_walk();
+            loop {
+                for step in 0..random.below(60) {
+                    let key = random.below(keys);
+                    let hash = pair.hash(key);
+                    pair.table.visit_unwalked(hash, |p| visited.push((key_of(p), p.1)));
+                    match random.below(3 + round) {
+                        0 => pair.remove(key),
+                        1 => pair.change(key, step),
+                        _ => pair.insert(key, step),
+                    }
+                }
+                if pair.table.walk(20, |probe| visited.push((key_of(probe), probe.1))) {
+                    break;
+                }
+            }
+            visited.sort_unstable();
+            assert_eq!(visited, expected.into_iter().collect::<Vec<_>>(), "seed {seed}");
+        }
+        pair.check();
+    }
+}
+
+#[test]
+fn element_is_gone_when_its_update_panics() {
+    let mut pair = Pair::new(Hashing::Good);
+    (0..10).for_each(|key| pair.insert(key, key));
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pair.table.update(Hashing::Good.hash(3), &3u64.to_le_bytes(), |_| panic!("on purpose"))
+    }));
+    assert!(panics.is_err());
+    pair.twin.remove(&3);
+    pair.check();
+}
+
+#[test]
+fn structure_costs_at_most_twelve_and_a_half_bytes_an_item() {
+    let mut table = Table::new(KeyHasher::new(1));
+    let (mut worst, mut total, mut samples) = (0.0f64, 0.0, 0);
+    for key in 0..400_000u64 {
+        let hash = Hashing::Good.hash(key);
+        table.insert_new(hash, Probe::new(hash, key, 0));
+        if key > 50_000 && key % 1_000 == 0 {
+            let each = table.allocated_bytes() as f64 / table.len() as f64;
+            worst = worst.max(each);
+            total += each;
+            samples += 1;
+        }
+    }
+    let mean = total / f64::from(samples);
+    let overflow: usize = table.segments.iter().map(Segment::overflow_len).sum();
+    println!("mean {mean:.2}, worst {worst:.2} bytes an item; {overflow} in overflow");
+    assert!(mean <= 12.5 && worst <= 13.5, "mean {mean:.2}, worst {worst:.2}");
+}
+
+#[test]
+fn small_tables_are_small() {
+    let mut table = Table::new(KeyHasher::new(1));
+    assert_eq!(table.allocated_bytes(), 0);
+    for key in 0..600u64 {
+        let hash = Hashing::Good.hash(key);
+        table.insert_new(hash, Probe::new(hash, key, 0));
+        match key + 1 {
+            1 => assert!(table.allocated_bytes() <= 160, "{}", table.allocated_bytes()),
+            128 => assert!(table.allocated_bytes() <= 128 * 16, "{}", table.allocated_bytes()),
+            600 => assert!(table.allocated_bytes() <= 600 * 14, "{}", table.allocated_bytes()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn table_shrinks_with_its_content() {
+    let mut pair = Pair::new(Hashing::Good);
+    (0..100_000).for_each(|key| pair.insert(key, key));
+    (100..100_000).for_each(|key| pair.remove(key));
+    pair.check();
+    assert!(pair.table.allocated_bytes() < 8_192, "{}", pair.table.allocated_bytes());
+    let mut calls = 0;
+    let mut cursor = 0;
+    loop {
+        cursor = pair.table.scan(cursor, 10, |_| {});
+        calls += 1;
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert!(calls < 30, "{calls} calls for 100 elements");
+}
