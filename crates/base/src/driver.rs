@@ -1,8 +1,10 @@
 //! The execution loop's only seam to the world: sockets, timers, signals and wake-ups.
 //!
 //! The driver never buffers output: `node` owns every byte until the kernel takes it, so that a
-//! reply can be withheld until the last moment. Readiness is edge-like: after an event the loop
-//! must call [`Driver::receive`] until it says [`Received::WouldBlock`] or remember to come back.
+//! reply can be withheld until the last moment. A connection whose bytes the loop did not all take
+//! is reported again by the next wait, which then does not block: one [`Driver::receive`] per event
+//! is enough, and a loop that wants no more from a connection says so with
+//! [`Driver::set_reading`].
 
 use crate::time::Clock;
 use std::fmt;
@@ -31,9 +33,9 @@ pub enum Event {
 /// The outcome of one receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// This many bytes were appended; more may wait.
+    /// This many bytes were appended. More may wait, certainly not if fewer came than asked for.
     Bytes(usize),
-    /// Nothing waits; a `Readable` event will tell.
+    /// Nothing waits; a `Readable` event will tell. Cheap after a short receive: the driver knows.
     WouldBlock,
     /// The peer closed or the connection failed.
     Closed,

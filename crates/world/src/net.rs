@@ -1,0 +1,399 @@
+//! `base::Driver` over epoll.
+//!
+//! A request and its reply cost one `epoll_wait` (shared by all that are ready), one `recv` and one
+//! `send`. What keeps it so:
+//!
+//! - A connection is registered with epoll once, edge-triggered, and never again.
+//! - A `recv` that came back shorter than asked has emptied the socket: the next `receive` says
+//!   `WouldBlock` without asking the kernel. Bytes that come later are a new edge.
+//! - Readiness that the node did not use up is remembered here and reported by the next wait, so
+//!   that edges are never lost and no connection can starve another.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`poller`] | epoll and the waker |
+//! | [`listener`] | listening sockets and their addresses |
+//! | [`connections`] | open connections by ids that are never reused |
+//! | [`signals`] | SIGTERM and SIGINT as events |
+
+pub mod connections;
+pub mod listener;
+pub mod poller;
+pub mod signals;
+#[cfg(test)]
+mod tests;
+
+use crate::clock::RealClock;
+use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::time::Clock;
+use connections::{Connection, Connections, is_connection};
+use listener::{Accepted, Listener};
+use poller::{FIRST_LISTENER, Poller, SIGNALS, WAKER};
+use rustix::event::epoll::EventFlags;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use signals::Signals;
+use std::path::PathBuf;
+
+pub use listener::NetError;
+
+/// Connections accepted per listener and wait, so that a storm of them does not hold up requests.
+/// A guess.
+const ACCEPTS_PER_WAIT_MAX: usize = 128;
+
+/// How long accepting rests after the system had no descriptor or memory for a connection. A
+/// guess: short for a client, long for a processor.
+const ACCEPT_REST_NANOS: u64 = 100_000_000;
+
+/// What to listen on, in the words of redis.conf.
+#[derive(Clone, Debug)]
+pub struct NetOptions {
+    /// `bind`: addresses; `*` and `::*` stand for all of a family; `-` before one makes it
+    /// optional. None: no TCP.
+    pub bind: Vec<String>,
+    /// `port`. `None`: no TCP; 0: the kernel chooses, see [`NetDriver::local_port`].
+    pub port: Option<u16>,
+    /// `tcp-backlog`.
+    pub backlog: u32,
+    /// `tcp-keepalive`, seconds; 0: off.
+    pub keepalive_seconds: u32,
+    /// `unixsocket`. A file of that name is replaced.
+    pub unix_socket: Option<PathBuf>,
+    /// `unixsocketperm`, the file's mode; `None`: as the umask says.
+    pub unix_socket_permissions: Option<u32>,
+    /// Turn SIGTERM and SIGINT into [`Event::Shutdown`].
+    pub catch_signals: bool,
+}
+
+impl Default for NetOptions {
+    fn default() -> Self {
+        Self {
+            bind: vec!["*".to_owned(), "-::*".to_owned()],
+            port: Some(6379),
+            backlog: 511,
+            keepalive_seconds: 300,
+            unix_socket: None,
+            unix_socket_permissions: None,
+            catch_signals: true,
+        }
+    }
+}
+
+/// The sockets of one loop.
+pub struct NetDriver {
+    clock: RealClock,
+    poller: Poller,
+    listeners: Vec<Listener>,
+    /// The node wants connections.
+    is_accepting: bool,
+    /// The listeners are registered with the poller.
+    is_watching_listeners: bool,
+    /// When accepting goes on after the system was out of descriptors, on the monotonic clock.
+    resting_until_nanos: Option<u64>,
+    /// A descriptor to give up when there is no other: it lets a client be told by a close,
+    /// rather than wait in a queue that keeps waking us.
+    reserve: Option<OwnedFd>,
+    connections: Connections,
+    /// Connections whose readiness may not be used up.
+    listed: Vec<ConnectionId>,
+    signals: Option<Signals>,
+}
+
+impl NetDriver {
+    /// Listens.
+    ///
+    /// # Errors
+    /// An address cannot be had, or the process is out of descriptors.
+    pub fn bind(options: &NetOptions) -> Result<Self, NetError> {
+        let fail = |error| NetError::new("any address", "cannot set up epoll", error);
+        let poller = Poller::new().map_err(fail)?;
+        let listeners = listener::open_all(options)?;
+        let signals = if options.catch_signals {
+            let signals = Signals::catch().map_err(fail)?;
+            poller.add(&signals, SIGNALS, EventFlags::IN | EventFlags::ET).map_err(fail)?;
+            Some(signals)
+        } else {
+            None
+        };
+        let mut driver = Self {
+            clock: RealClock,
+            poller,
+            listeners,
+            is_accepting: true,
+            is_watching_listeners: false,
+            resting_until_nanos: None,
+            reserve: spare_descriptor(),
+            connections: Connections::default(),
+            listed: Vec::new(),
+            signals,
+        };
+        driver.watch_listeners(true);
+        Ok(driver)
+    }
+
+    /// The port of the first TCP listener.
+    pub fn local_port(&self) -> Option<u16> {
+        self.listeners.iter().find_map(Listener::port)
+    }
+
+    /// Connections that are open.
+    pub fn connections_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn watch_listeners(&mut self, watch: bool) {
+        if watch == self.is_watching_listeners {
+            return;
+        }
+        self.is_watching_listeners = watch;
+        for (index, listener) in self.listeners.iter().enumerate() {
+            // Level-triggered: what one wait leaves in the backlog, the next one reports.
+            let datum = FIRST_LISTENER + index as u64;
+            let outcome = if watch {
+                self.poller.add(listener, datum, EventFlags::IN)
+            } else {
+                self.poller.remove(listener)
+            };
+            if let Err(error) = outcome {
+                tracing::error!(%error, watch, "cannot change how a listening socket is watched");
+            }
+        }
+    }
+
+    /// Reports again what the node did not use up. Whether there was anything.
+    fn report_listed(&mut self, events: &mut Vec<Event>) -> bool {
+        let events_before = events.len();
+        let connections = &mut self.connections;
+        self.listed.retain(|&id| {
+            let Some(connection) = connections.find(id) else { return false };
+            let stays = connection.is_readable && connection.is_reading;
+            if stays {
+                events.push(Event::Readable(id));
+            } else {
+                connection.is_listed = false;
+            }
+            stays
+        });
+        events.len() > events_before
+    }
+
+    /// What a report of the kernel about a connection means to the node.
+    fn report_connection(&mut self, id: ConnectionId, flags: EventFlags, events: &mut Vec<Event>) {
+        let Some(connection) = self.connections.find(id) else { return };
+        if flags.contains(EventFlags::ERR) && !connection.is_broken {
+            connection.is_broken = true;
+            events.push(Event::Broken(id));
+            return;
+        }
+        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP) {
+            connection.is_ending = true;
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP) {
+            connection.is_readable = true;
+            if connection.is_reading && !connection.is_listed {
+                connection.is_listed = true;
+                self.listed.push(id);
+                events.push(Event::Readable(id));
+            }
+        }
+        if flags.contains(EventFlags::OUT) && connection.is_send_short {
+            connection.is_send_short = false;
+            if connection.is_unix {
+                watch_unix(&self.poller, id, connection);
+            }
+            events.push(Event::Writable(id));
+        }
+    }
+
+    fn accept(&mut self, index: usize, events: &mut Vec<Event>) {
+        for _ in 0..ACCEPTS_PER_WAIT_MAX {
+            match self.listeners[index].accept() {
+                Ok(accepted) => self.take_in(accepted, index, events),
+                Err(Errno::AGAIN) => return,
+                // The client went away while it waited, or its packets were filtered.
+                Err(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => {}
+                Err(Errno::MFILE | Errno::NFILE) if self.reserve.take().is_some() => {
+                    drop(self.listeners[index].accept());
+                    self.reserve = spare_descriptor();
+                    tracing::warn!("closed a new connection: out of file descriptors");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept connections; resting");
+                    self.reserve = self.reserve.take().or_else(spare_descriptor);
+                    let now = self.clock.monotonic().0;
+                    self.resting_until_nanos = Some(now + ACCEPT_REST_NANOS);
+                    self.watch_listeners(false);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, accepted: Accepted, index: usize, events: &mut Vec<Event>) {
+        let Accepted { socket, peer, local, is_local } = accepted;
+        let is_unix = self.listeners[index].is_unix();
+        let Ok(id) = self.connections.insert(Connection::new(socket, is_unix)) else {
+            tracing::warn!(peer, "closed a new connection: too many are open");
+            return;
+        };
+        let Some(connection) = self.connections.find(id) else { return };
+        if let Err(error) = self.poller.add(&connection.socket, id.0, watched(connection)) {
+            tracing::warn!(%error, peer, "closed a new connection: epoll does not take it");
+            self.connections.remove(id);
+            return;
+        }
+        events.push(Event::Accepted { connection: id, peer, local, is_local });
+    }
+
+    /// Goes on accepting when the rest is over; otherwise shortens the wait to its end.
+    fn end_rest(&mut self, timeout_nanos: Option<u64>) -> Option<u64> {
+        let Some(until) = self.resting_until_nanos else { return timeout_nanos };
+        let left = until.saturating_sub(self.clock.monotonic().0);
+        if left > 0 {
+            return Some(timeout_nanos.map_or(left, |timeout| timeout.min(left)));
+        }
+        self.resting_until_nanos = None;
+        self.watch_listeners(self.is_accepting);
+        timeout_nanos
+    }
+}
+
+impl Driver for NetDriver {
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+
+    fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
+        let mut timeout_nanos = self.end_rest(timeout_nanos);
+        if self.report_listed(events) {
+            timeout_nanos = Some(0);
+        }
+        let reports = self.poller.wait(timeout_nanos);
+        for index in 0..reports {
+            match self.poller.report(index) {
+                (datum, flags) if is_connection(datum) => {
+                    self.report_connection(ConnectionId(datum), flags, events);
+                }
+                (WAKER, _) => {}
+                (SIGNALS, _) => {
+                    if self.signals.as_mut().is_some_and(Signals::take) {
+                        events.push(Event::Shutdown);
+                    }
+                }
+                (listener, _) => self.accept((listener - FIRST_LISTENER) as usize, events),
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        connection: ConnectionId,
+        into: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Received {
+        let Some(connection) = self.connections.find(connection) else { return Received::Closed };
+        if !connection.is_readable || bytes_max == 0 {
+            return Received::WouldBlock;
+        }
+        into.reserve(bytes_max);
+        loop {
+            let spare = &mut into.spare_capacity_mut()[..bytes_max];
+            match rustix::net::recv(&connection.socket, spare, RecvFlags::empty()) {
+                Ok((_, 0)) => return Received::Closed,
+                Ok((_, count)) => {
+                    let length = into.len() + count;
+                    // SAFETY: `recv` has initialised the first `count` bytes of the spare
+                    // capacity, and `count` is at most `bytes_max`, which was reserved.
+                    unsafe { into.set_len(length) };
+                    // A short read has emptied the socket; only the end of the stream, of which
+                    // the kernel has told already, would get no report of its own.
+                    connection.is_readable = count == bytes_max || connection.is_ending;
+                    return Received::Bytes(count);
+                }
+                Err(Errno::AGAIN) => {
+                    connection.is_readable = false;
+                    return Received::WouldBlock;
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return Received::Closed,
+            }
+        }
+    }
+
+    fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
+        let id = connection;
+        let Some(connection) = self.connections.find(id) else { return Sent::Closed };
+        let mut count = 0;
+        while count == 0 && !bytes.is_empty() {
+            let flags = SendFlags::NOSIGNAL;
+            match rustix::net::send(&connection.socket, bytes, flags) {
+                Ok(sent) => count = sent,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => return Sent::Closed,
+            }
+        }
+        if count < bytes.len() && !connection.is_send_short {
+            connection.is_send_short = true;
+            if connection.is_unix {
+                watch_unix(&self.poller, id, connection);
+            }
+        }
+        Sent::Bytes(count)
+    }
+
+    fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
+        let id = connection;
+        let Some(connection) = self.connections.find(id) else { return };
+        connection.is_reading = reading;
+        if reading && connection.is_readable && !connection.is_listed {
+            connection.is_listed = true;
+            self.listed.push(id);
+        }
+    }
+
+    fn close(&mut self, connection: ConnectionId) {
+        // Closing the descriptor, of which there is no copy, ends its registration.
+        self.connections.remove(connection);
+    }
+
+    fn set_accepting(&mut self, accepting: bool) {
+        self.is_accepting = accepting;
+        self.watch_listeners(accepting && self.resting_until_nanos.is_none());
+    }
+
+    fn waker(&self) -> Waker {
+        self.poller.waker()
+    }
+
+    fn entropy(&mut self) -> u64 {
+        entropy()
+    }
+}
+
+/// Unpredictable bits from the kernel.
+pub fn entropy() -> u64 {
+    let mut bytes = [0; 8];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    while rustix::rand::getrandom(&mut bytes, flags) == Err(Errno::INTR) {}
+    assert!(bytes != [0; 8], "the kernel gives no random bytes");
+    u64::from_ne_bytes(bytes)
+}
+
+/// What epoll watches a connection for.
+fn watched(connection: &Connection) -> EventFlags {
+    let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    if connection.is_unix && !connection.is_send_short { flags } else { flags | EventFlags::OUT }
+}
+
+fn watch_unix(poller: &Poller, id: ConnectionId, connection: &Connection) {
+    if let Err(error) = poller.modify(&connection.socket, id.0, watched(connection)) {
+        tracing::error!(%error, "cannot change how a connection is watched");
+    }
+}
+
+fn spare_descriptor() -> Option<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC).ok()
+}

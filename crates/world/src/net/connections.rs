@@ -1,0 +1,130 @@
+//! The open connections: a slab whose keys are never used twice.
+//!
+//! ```text
+//! ConnectionId: | serial of the accepted connection: 40 bits | slot: 24 bits |
+//! ```
+//! The slot finds the connection without hashing, the serial tells a late mention of a closed
+//! connection from the one that has its slot now. Serial 0 names no connection: the poller's own
+//! sources (listeners, waker, signals) use those numbers.
+
+use base::driver::ConnectionId;
+use rustix::fd::OwnedFd;
+
+const SLOT_BITS: u32 = 24;
+const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+
+/// Connections open at once. File descriptors run out long before.
+const CONNECTIONS_MAX: usize = 1 << SLOT_BITS;
+
+/// One accepted socket and what is known of its readiness.
+#[derive(Debug)]
+pub struct Connection {
+    pub socket: OwnedFd,
+    /// Unix sockets signal "writable" after every reply that the peer takes, so that they are
+    /// watched for it only while a send is incomplete.
+    pub is_unix: bool,
+    /// The kernel may have bytes (or the end of the stream) for us.
+    pub is_readable: bool,
+    /// The peer has ended its stream, or all of it: read until 0 bytes come.
+    pub is_ending: bool,
+    /// A send came back short; the next "writable" is passed on.
+    pub is_send_short: bool,
+    /// The node wants to hear of bytes.
+    pub is_reading: bool,
+    /// A `Broken` was reported; it is not reported twice.
+    pub is_broken: bool,
+    /// This connection stands in the list of those to look at again in the next wait.
+    pub is_listed: bool,
+}
+
+impl Connection {
+    pub fn new(socket: OwnedFd, is_unix: bool) -> Self {
+        Self {
+            socket,
+            is_unix,
+            is_readable: false,
+            is_ending: false,
+            is_send_short: false,
+            is_reading: true,
+            is_broken: false,
+            is_listed: false,
+        }
+    }
+}
+
+#[derive(Default, Debug)]
+pub struct Connections {
+    slots: Vec<Option<(ConnectionId, Connection)>>,
+    free: Vec<usize>,
+    accepted: u64,
+}
+
+impl Connections {
+    /// Takes a connection in; gives it back if [`CONNECTIONS_MAX`] are open.
+    pub fn insert(&mut self, connection: Connection) -> Result<ConnectionId, Connection> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < CONNECTIONS_MAX => {
+                self.slots.push(None);
+                self.slots.len() - 1
+            }
+            None => return Err(connection),
+        };
+        self.accepted += 1;
+        assert!(self.accepted < 1 << (64 - SLOT_BITS), "connection serials are used up");
+        let id = ConnectionId(self.accepted << SLOT_BITS | slot as u64);
+        self.slots[slot] = Some((id, connection));
+        Ok(id)
+    }
+
+    pub fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        match self.slots.get_mut((id.0 & SLOT_MASK) as usize) {
+            Some(Some((holder, connection))) if *holder == id => Some(connection),
+            _ => None,
+        }
+    }
+
+    pub fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
+        self.find(id)?;
+        let slot = (id.0 & SLOT_MASK) as usize;
+        self.free.push(slot);
+        self.slots[slot].take().map(|(_, connection)| connection)
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+/// Whether an epoll datum names a connection; the other numbers name the poller's own sources.
+pub const fn is_connection(datum: u64) -> bool {
+    datum > SLOT_MASK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::collections::BTreeSet;
+
+    fn connection() -> Connection {
+        let any_descriptor = eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor");
+        Connection::new(any_descriptor, false)
+    }
+
+    #[test]
+    fn ids_are_never_reused_while_slots_are() {
+        let mut connections = Connections::default();
+        let mut seen = BTreeSet::new();
+        for _ in 0..1_000 {
+            let id = connections.insert(connection()).expect("room");
+            assert!(is_connection(id.0));
+            assert!(seen.insert(id));
+            assert!(connections.remove(id).is_some());
+            assert!(connections.find(id).is_none());
+            assert!(connections.remove(id).is_none());
+        }
+        assert_eq!(connections.slots.len(), 1);
+        assert_eq!(connections.len(), 0);
+    }
+}
