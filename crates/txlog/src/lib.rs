@@ -5,12 +5,15 @@
 //! | [`log`] | the trait every backend fulfils, its events and errors |
 //! | [`record`] | one record: header, payload, bytes |
 //! | [`chain`] | the void rule, split units, and the stamping of a leader's records |
+//! | [`file`] | the log in a directory of one machine |
 #![forbid(unsafe_code)]
 
 pub mod chain;
+pub mod file;
 pub mod log;
 pub mod record;
 
 pub use chain::{Chain, Consumed, FollowError, Follower, Stamper, empty_record};
+pub use file::{FileLog, FileOptions, LogError, Queues, Recovery, Replay};
 pub use log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 pub use record::{Header, Kind, Part, Record, RecordError, WriterId};

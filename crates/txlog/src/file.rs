@@ -1,0 +1,750 @@
+//! The file log: segments in a directory, one write and one fdatasync per batch.
+//!
+//! ```text
+//! append ─▶ pending ─▶ commit job (write, fdatasync, look for claims, publish mark) ─▶ Durable
+//!              ▲ the next batch gathers while one is under way
+//! ```
+//!
+//! Appending threads never touch the disk: the writer's whole state ([`tenure::Tenure`]) travels
+//! into a job and back. `commit_inline` runs the same job on the calling thread.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`layout`] | names, headers, frames |
+//! | [`scan`] | the frames of one segment, and why reading stops |
+//! | [`survey`] | which segment speaks for which sequences |
+//! | [`claim`] | the right to write |
+//! | [`recover`] | opening, torn tails and damage, taking over |
+//! | [`tenure`] | commit, roll |
+//! | [`replay`] | reading in order |
+//! | [`tail`] | reading what is still growing |
+
+mod claim;
+mod error;
+mod layout;
+mod recover;
+mod replay;
+mod scan;
+mod survey;
+mod tail;
+mod tenure;
+
+pub use error::{LogError, LogErrorKind};
+pub use replay::{Progress, Replay};
+
+use crate::chain::Chain;
+use crate::log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+use crate::record::{self, Kind};
+use base::disk::{Disk, DiskQueue, DiskTicket};
+use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use survey::{Segment, Survey};
+use tail::{ReadOutcome, Reading};
+use tenure::{CommitError, Committed, Spare, Tenure};
+
+/// How long to wait before space is looked for again on a full disk. Short against an operator's
+/// patience, long against the cost of filling a file in vain. A guess.
+const RETRY_NANOS: u64 = 500_000_000;
+
+/// Sizes and identity of a file log.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// Bytes of a segment, written with zeroes ahead. 64 MiB: a roll costs a few syncs, so it
+    /// should be rare against the 10 µs of a commit; and trimming forgets whole segments.
+    pub segment_bytes: u64,
+    /// Bytes of a tenure's first segment: it is written while the server starts.
+    pub first_segment_bytes: u64,
+    /// The largest record.
+    pub record_bytes_max: usize,
+    /// Bytes of one write and sync. At least one record fits, framed.
+    pub batch_bytes_max: usize,
+    pub in_flight_records_max: usize,
+    pub in_flight_bytes_max: usize,
+    /// Unpredictable bits: a new log's incarnation, and the salts of its segments.
+    pub entropy: u64,
+    /// A position that was ever applied or snapshotted. A log that is another one, or ends before
+    /// it, is lost.
+    pub known: Option<Position>,
+    /// Builds on purpose a log that loses acknowledged writes, so that a test can prove that it
+    /// would notice.
+    #[doc(hidden)]
+    pub acknowledges_before_sync: bool,
+}
+
+impl FileOptions {
+    /// The sizes for production. `entropy` must not be predictable by clients.
+    pub fn new(entropy: u64) -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            first_segment_bytes: 16 << 20,
+            record_bytes_max: 2 << 20,
+            batch_bytes_max: 4 << 20,
+            in_flight_records_max: 1024,
+            in_flight_bytes_max: 16 << 20,
+            entropy,
+            known: None,
+            acknowledges_before_sync: false,
+        }
+    }
+
+    /// Checks that the sizes fit into each other.
+    ///
+    /// # Panics
+    /// If they do not: they are constants of the product or of a test.
+    fn check(&self) {
+        let framed = layout::framed_bytes(self.record_bytes_max);
+        assert!(framed <= self.batch_bytes_max, "a batch holds at least one record");
+        let two_batches = 2 * self.batch_bytes_max as u64 + layout::PAGE_BYTES as u64;
+        assert!(self.segment_bytes >= two_batches, "a segment holds at least two batches");
+        assert!(self.first_segment_bytes >= two_batches, "the first segment holds two batches");
+    }
+}
+
+/// The threads that a file log's disk work runs on.
+pub struct Queues {
+    /// Commits only.
+    pub commits: Box<dyn DiskQueue>,
+    /// Preparing segments, reading, trimming: nothing that a commit should wait for.
+    pub background: Box<dyn DiskQueue>,
+}
+
+/// What opening found.
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    /// The last record of the log; everything through it is durable. If another writer is alive
+    /// this is its published mark, and the log goes on growing.
+    pub tail: Position,
+    /// The oldest record that can be read.
+    pub first: Position,
+    /// Where the chain stands at the tail. Only known (`Some`) if this handle is the writer.
+    pub chain: Option<Chain>,
+    /// This handle holds the log: its former writer is proven dead, or it is new. The lease of a
+    /// dead writer need not be waited for.
+    pub is_writer: bool,
+    /// The directory held no log before.
+    pub is_new: bool,
+    /// A torn record behind the tail was cut.
+    pub is_torn: bool,
+}
+
+struct Append {
+    ticket: Ticket,
+    bytes: Bytes,
+}
+
+enum Role {
+    /// May read; a `Lead` makes it claim the log.
+    Reader,
+    /// A claim is under way for the first pending append.
+    Claiming {
+        after: Sequence,
+    },
+    Writer,
+    Closed(Refusal),
+}
+
+/// One shard's log in a directory.
+pub struct FileLog {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    directory: PathBuf,
+    options: FileOptions,
+    queues: Queues,
+    incarnation: Incarnation,
+    role: Role,
+    /// At home, unless a commit is under way.
+    tenure: Option<Box<Tenure>>,
+    segments: Vec<Segment>,
+    durable: Sequence,
+    /// The place of the last append accepted.
+    predicted: Sequence,
+    pending: VecDeque<Append>,
+    /// Handed to the commit under way.
+    flying: Vec<Append>,
+    /// Framed bytes of pending and flying.
+    in_flight_bytes: usize,
+    /// Framed bytes that fit into the segment when the last commit ended.
+    space: u64,
+    spare: Option<Spare>,
+    spare_under_way: bool,
+    spares_made: u64,
+    /// Why no space could be prepared the last time.
+    trouble: Option<Refusal>,
+    retry_at: Option<MonotonicNanos>,
+    reading: Option<Reading>,
+    background_jobs: usize,
+    events: Vec<LogEvent>,
+    tickets: u64,
+    claims_made: u64,
+}
+
+struct CommitOutcome {
+    tenure: Box<Tenure>,
+    spare: Option<Spare>,
+    result: Result<Committed, CommitError>,
+}
+
+enum Background {
+    Spare(Result<Spare, LogError>),
+    Read(Box<ReadOutcome>),
+    Tail(Ticket, Result<Sequence, LogError>),
+    Trimmed,
+}
+
+impl FileLog {
+    /// Opens the log in `directory`, or begins one. If no other process writes it, this handle
+    /// becomes its writer at once. Blocks; for the start of a server.
+    ///
+    /// # Errors
+    /// `Damaged` if bytes that were durable are wrong, `Lost` if the directory is not the log that
+    /// `options.known` names, `Busy` if another process is just taking it, `Io`.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        queues: Queues,
+        directory: &Path,
+        options: FileOptions,
+    ) -> Result<(Self, Recovery), LogError> {
+        options.check();
+        let (incarnation, is_new) = recover::incarnation(&*disk, directory, &options)?;
+        if let Some(known) = options.known
+            && known.incarnation != incarnation
+        {
+            return Err(LogError::Lost("it was deleted and created anew".to_owned()));
+        }
+        let survey = Survey::take(&*disk, directory, incarnation)?;
+        let is_free = claim::lock_dead(&*disk, directory, incarnation, &survey.claims, u64::MAX)?;
+        let is_free = is_free.is_some();
+        let mut log =
+            Self::assemble(disk, clock, queues, directory.to_owned(), options, incarnation);
+        let mut is_torn = false;
+        if is_free {
+            let taken = recover::take_over(&log.disk, directory, incarnation, &log.options)?;
+            is_torn = taken.is_torn;
+            log.adopt(taken);
+        } else {
+            log.durable = survey.mark;
+            log.predicted = survey.mark;
+            log.segments = survey.segments;
+        }
+        if let Some(known) = log.options.known
+            && known.sequence > log.durable
+        {
+            let (known, durable) = (known.sequence, log.durable);
+            let what = format!("record {known} was applied, the log ends at {durable}");
+            return Err(LogError::Lost(what));
+        }
+        let recovery = Recovery {
+            tail: log.position(log.durable),
+            first: log.position(log.first_sequence()),
+            chain: log.tenure.as_ref().map(|tenure| tenure.chain),
+            is_writer: is_free,
+            is_new,
+            is_torn,
+        };
+        Ok((log, recovery))
+    }
+
+    fn assemble(
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        queues: Queues,
+        directory: PathBuf,
+        options: FileOptions,
+        incarnation: Incarnation,
+    ) -> Self {
+        Self {
+            disk,
+            clock,
+            directory,
+            options,
+            queues,
+            incarnation,
+            role: Role::Reader,
+            tenure: None,
+            segments: Vec::new(),
+            durable: Sequence::ZERO,
+            predicted: Sequence::ZERO,
+            pending: VecDeque::new(),
+            flying: Vec::new(),
+            in_flight_bytes: 0,
+            space: 0,
+            spare: None,
+            spare_under_way: false,
+            spares_made: 0,
+            trouble: None,
+            retry_at: None,
+            reading: None,
+            background_jobs: 0,
+            events: Vec::new(),
+            tickets: 0,
+            claims_made: 0,
+        }
+    }
+
+    /// Reads the committed records from `from` to the durable tail of now. Blocks as it is read;
+    /// may be sent to another thread.
+    ///
+    /// # Errors
+    /// `Trimmed` if `from` lies before the oldest record, `Lost` if it lies behind the tail.
+    pub fn replay(&self, from: Sequence) -> Result<Replay, LogError> {
+        let log = self.position(Sequence::ZERO);
+        Replay::new(Arc::clone(&self.disk), log, &self.segments, from, self.durable)
+    }
+
+    /// Where the chain stood before the oldest record that can be read.
+    pub fn first_chain(&self) -> Chain {
+        let start = Chain::start(self.incarnation);
+        self.segments.first().map_or(start, |segment| segment.header.chain)
+    }
+
+    /// Blocks until nothing is under way; `poll` then tells what became of it. For the end of a
+    /// server: what was appended is durable or has failed.
+    pub fn drain(&mut self) {
+        loop {
+            self.reap();
+            self.pump();
+            if self.flying.is_empty() && self.background_jobs == 0 {
+                return;
+            }
+            self.queues.commits.drain();
+            self.queues.background.drain();
+        }
+    }
+
+    fn position(&self, sequence: Sequence) -> Position {
+        Position { incarnation: self.incarnation, sequence }
+    }
+
+    fn first_sequence(&self) -> Sequence {
+        self.segments.first().map_or(Sequence(1), Segment::first)
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    fn adopt(&mut self, taken: recover::TakenOver) {
+        self.segments = taken.segments;
+        self.durable = taken.tenure.tail;
+        self.predicted = taken.tenure.tail;
+        self.space = taken.tenure.space();
+        self.tenure = Some(Box::new(taken.tenure));
+        self.role = Role::Writer;
+    }
+
+    /// Why an append cannot be accepted, if it cannot.
+    fn objection(&self, after: Position, record: &Bytes) -> Option<AppendError> {
+        let bytes_max = self.options.record_bytes_max;
+        if record.len() > bytes_max {
+            return Some(AppendError::TooLarge { bytes: record.len(), bytes_max });
+        }
+        if after.incarnation != self.incarnation {
+            return Some(AppendError::LogLost);
+        }
+        match &self.role {
+            Role::Closed(Refusal::LogLost) => Some(AppendError::LogLost),
+            Role::Closed(Refusal::Failed(what)) => Some(AppendError::Fatal(what.clone())),
+            Role::Reader | Role::Closed(_) if is_lead(record) => None,
+            Role::Reader | Role::Closed(_) => Some(AppendError::NotAttempted),
+            Role::Writer | Role::Claiming { .. } if after.sequence == self.predicted => None,
+            Role::Writer | Role::Claiming { .. } => {
+                Some(AppendError::Conflict { tail: self.position(self.predicted) })
+            }
+        }
+    }
+
+    /// Starts what can be started: a commit, a spare, a reading.
+    fn pump(&mut self) {
+        self.pump_spare();
+        if let Some((records, spare)) = self.next_batch() {
+            let tenure = self.tenure.take().expect("a batch is formed only while it is at home");
+            let job = move || commit(tenure, &records, spare);
+            self.queues.commits.submit(Box::new(move || Box::new(job())));
+        }
+        self.pump_reading();
+    }
+
+    /// Moves what fits into one commit from pending to flying. `None` if nothing can be sent now.
+    fn next_batch(&mut self) -> Option<(Vec<Bytes>, Option<Spare>)> {
+        if !matches!(self.role, Role::Writer) || self.tenure.is_none() || self.is_waiting() {
+            return None;
+        }
+        let first = self.pending.front()?;
+        let mut bytes = layout::framed_bytes(first.bytes.len());
+        let mut count = 1;
+        for append in self.pending.iter().skip(1) {
+            let more = layout::framed_bytes(append.bytes.len());
+            if bytes + more > self.options.batch_bytes_max {
+                break;
+            }
+            bytes += more;
+            count += 1;
+        }
+        let spare = if bytes as u64 > self.space { Some(self.spare.take()?) } else { None };
+        self.flying.extend(self.pending.drain(..count));
+        Some((self.flying.iter().map(|append| append.bytes.clone()).collect(), spare))
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.retry_at.is_some_and(|at| self.clock.monotonic() < at)
+    }
+
+    fn pump_spare(&mut self) {
+        let wanted = matches!(self.role, Role::Writer) && self.spare.is_none();
+        if !wanted || self.spare_under_way || self.is_waiting() {
+            return;
+        }
+        self.spare_under_way = true;
+        self.spares_made += 1;
+        let claim = self.segments.last().map_or(0, |segment| segment.header.claim);
+        let path = layout::spare_path(&self.directory, claim, self.spares_made);
+        let (disk, capacity) = (Arc::clone(&self.disk), self.options.segment_bytes);
+        self.background(move || Background::Spare(Spare::prepare(&*disk, path, capacity)));
+    }
+
+    fn background(&mut self, job: impl FnOnce() -> Background + Send + 'static) {
+        self.background_jobs += 1;
+        self.queues.background.submit(Box::new(move || Box::new(job())));
+    }
+
+    fn reap(&mut self) {
+        let mut done: Vec<(DiskTicket, base::disk::DiskOutcome)> = Vec::new();
+        self.queues.commits.poll(&mut done);
+        for (_, outcome) in done.drain(..) {
+            match outcome.downcast::<CommitOutcome>() {
+                Ok(outcome) => self.finish_commit(*outcome),
+                Err(outcome) => {
+                    let taken = outcome.downcast::<ClaimOutcome>();
+                    self.finish_claim(*taken.expect("commit jobs return one of two outcomes"));
+                }
+            }
+        }
+        self.queues.background.poll(&mut done);
+        for (_, outcome) in done {
+            self.background_jobs -= 1;
+            let outcome = outcome.downcast::<Background>();
+            self.finish_background(*outcome.expect("background jobs return Background"));
+        }
+    }
+
+    fn finish_commit(&mut self, outcome: CommitOutcome) {
+        self.space = outcome.tenure.space();
+        self.tenure = Some(outcome.tenure);
+        if outcome.spare.is_some() {
+            self.spare = outcome.spare;
+        }
+        match outcome.result {
+            Ok(committed) => {
+                if let Some(segment) = committed.rolled {
+                    if let Some(last) = self.segments.last_mut() {
+                        last.end = Some(segment.first());
+                    }
+                    self.segments.push(segment);
+                }
+                for append in self.flying.drain(..) {
+                    self.in_flight_bytes -= layout::framed_bytes(append.bytes.len());
+                }
+                self.durable = committed.tail;
+                self.retry_at = None;
+                self.events.push(LogEvent::Durable(self.position(committed.tail)));
+            }
+            Err(CommitError::Full) => {
+                for append in self.flying.drain(..).rev() {
+                    self.pending.push_front(append);
+                }
+                self.no_space(Refusal::DiskFull);
+            }
+            Err(CommitError::Claimed) => self.close(Refusal::NotWriter, &AppendError::InDoubt),
+            Err(CommitError::Lost) => self.close(Refusal::LogLost, &AppendError::LogLost),
+            Err(CommitError::Fatal(what)) => {
+                self.close(Refusal::Failed(what.clone()), &AppendError::Fatal(what));
+            }
+        }
+    }
+
+    /// Ends the tenure: what was under way failed with `error`, what waited was never sent.
+    fn close(&mut self, refusal: Refusal, error: &AppendError) {
+        for append in self.flying.drain(..) {
+            self.events.push(LogEvent::Failed(append.ticket, error.clone()));
+        }
+        for append in self.pending.drain(..) {
+            self.events.push(LogEvent::Failed(append.ticket, AppendError::NotAttempted));
+        }
+        self.in_flight_bytes = 0;
+        self.tenure = None;
+        self.spare = None;
+        self.role = Role::Closed(refusal);
+    }
+
+    fn no_space(&mut self, trouble: Refusal) {
+        self.trouble = Some(trouble);
+        self.retry_at = Some(MonotonicNanos(self.clock.monotonic().0 + RETRY_NANOS));
+    }
+
+    fn finish_background(&mut self, outcome: Background) {
+        match outcome {
+            Background::Spare(Ok(spare)) => {
+                self.spare_under_way = false;
+                self.trouble = None;
+                self.retry_at = None;
+                self.spare = Some(spare);
+            }
+            Background::Spare(Err(error)) => {
+                self.spare_under_way = false;
+                let trouble = match &error {
+                    LogError::Io { error, .. } if error.kind() == ErrorKind::StorageFull => {
+                        Refusal::DiskFull
+                    }
+                    _ => Refusal::Failed(error.to_string()),
+                };
+                self.no_space(trouble);
+            }
+            Background::Read(outcome) => self.finish_read(*outcome),
+            Background::Tail(ticket, Ok(sequence)) => {
+                self.durable = self.durable.max(sequence);
+                let position = self.position(sequence);
+                self.events.push(LogEvent::Tail { ticket, position, confirmed: false });
+            }
+            Background::Tail(ticket, Err(error)) => {
+                self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
+            }
+            Background::Trimmed => {}
+        }
+    }
+
+    /// Claims the log for a `Lead` that is to follow `after`.
+    fn start_claim(&mut self, after: Sequence) {
+        self.role = Role::Claiming { after };
+        self.tenure = None;
+        self.claims_made += 1;
+        let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
+        let mut options = self.options.clone();
+        options.entropy = options.entropy.wrapping_add(self.claims_made);
+        let incarnation = self.incarnation;
+        let job = move || claim_after(&disk, &directory, incarnation, &options, after);
+        self.queues.commits.submit(Box::new(move || Box::new(job())));
+    }
+
+    fn finish_claim(&mut self, outcome: ClaimOutcome) {
+        let expected = match &self.role {
+            Role::Claiming { after } => *after,
+            _ => return,
+        };
+        match outcome {
+            ClaimOutcome::Taken(taken) if taken.tenure.tail == expected => {
+                let predicted = self.predicted;
+                self.adopt(*taken);
+                self.predicted = predicted;
+            }
+            ClaimOutcome::Taken(taken) => {
+                // The log is ours, but it holds more than the candidate has applied. It reads on
+                // and leads at the tail.
+                let tail = self.position(taken.tenure.tail);
+                self.fail_pending(&AppendError::Conflict { tail });
+                self.adopt(*taken);
+            }
+            ClaimOutcome::Conflict(tail) => {
+                let tail = self.position(tail);
+                self.fail_pending(&AppendError::Conflict { tail });
+                self.role = Role::Reader;
+            }
+            ClaimOutcome::Failed(error) => {
+                let error = match &error {
+                    LogError::Io { error, .. } if error.kind() == ErrorKind::StorageFull => {
+                        AppendError::Full
+                    }
+                    LogError::Lost(_) => AppendError::LogLost,
+                    LogError::Busy(_) => AppendError::NotAttempted,
+                    _ => AppendError::Fatal(error.to_string()),
+                };
+                self.fail_pending(&error);
+                self.role = Role::Reader;
+            }
+        }
+    }
+
+    /// Fails the first pending append with `error`, and what was sent behind it as not attempted.
+    fn fail_pending(&mut self, error: &AppendError) {
+        for (index, append) in self.pending.drain(..).enumerate() {
+            let error = if index == 0 { error.clone() } else { AppendError::NotAttempted };
+            self.events.push(LogEvent::Failed(append.ticket, error));
+        }
+        self.in_flight_bytes = 0;
+        self.predicted = self.durable;
+    }
+}
+
+impl TransactionLog for FileLog {
+    fn limits(&self) -> Limits {
+        Limits {
+            record_bytes_max: self.options.record_bytes_max,
+            in_flight_records_max: self.options.in_flight_records_max,
+            in_flight_bytes_max: self.options.in_flight_bytes_max,
+        }
+    }
+
+    fn gate(&self) -> Gate {
+        match &self.role {
+            Role::Closed(refusal) => return Gate::Refuse(refusal.clone()),
+            Role::Reader | Role::Claiming { .. } => return Gate::Refuse(Refusal::NotWriter),
+            Role::Writer => {}
+        }
+        let ready = self.space + self.spare.as_ref().map_or(0, |spare| spare.capacity);
+        // A batch does not straddle two segments, so up to one batch of space may go unused.
+        let reserve = self.in_flight_bytes + 2 * self.options.batch_bytes_max;
+        if ready < reserve as u64 {
+            return self.trouble.clone().map_or(Gate::Wait, Gate::Refuse);
+        }
+        let records = self.pending.len() + self.flying.len();
+        let is_busy = records >= self.options.in_flight_records_max
+            || self.in_flight_bytes >= self.options.in_flight_bytes_max;
+        if is_busy { Gate::Wait } else { Gate::Open }
+    }
+
+    fn append(&mut self, after: Position, record: Bytes) -> Ticket {
+        let ticket = self.ticket();
+        if let Some(error) = self.objection(after, &record) {
+            self.events.push(LogEvent::Failed(ticket, error));
+            return ticket;
+        }
+        if !matches!(self.role, Role::Writer | Role::Claiming { .. }) {
+            self.start_claim(after.sequence);
+        }
+        self.in_flight_bytes += layout::framed_bytes(record.len());
+        self.predicted = after.sequence.next();
+        self.pending.push_back(Append { ticket, bytes: record });
+        ticket
+    }
+
+    fn commit_inline(&mut self) -> bool {
+        if self.pending.is_empty() || !self.flying.is_empty() {
+            return false;
+        }
+        self.reap();
+        let Some((records, spare)) = self.next_batch() else { return false };
+        let tenure = self.tenure.take().expect("a batch is formed only while it is at home");
+        let outcome = commit(tenure, &records, spare);
+        self.finish_commit(outcome);
+        true
+    }
+
+    fn poll(&mut self, events: &mut Vec<LogEvent>) {
+        self.reap();
+        self.pump();
+        events.append(&mut self.events);
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.pending.is_empty()
+            || !self.flying.is_empty()
+            || self.background_jobs > 0
+            || !self.events.is_empty()
+    }
+
+    fn read_from(&mut self, from: Position) {
+        self.reading = None;
+        if from.incarnation == self.incarnation {
+            self.reading = Some(Reading::new(from.sequence));
+        } else {
+            self.events.push(LogEvent::Lost);
+        }
+    }
+
+    fn tail(&mut self) -> Ticket {
+        let ticket = self.ticket();
+        if matches!(self.role, Role::Writer) {
+            let position = self.position(self.durable);
+            self.events.push(LogEvent::Tail { ticket, position, confirmed: true });
+            return ticket;
+        }
+        let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
+        let incarnation = self.incarnation;
+        self.background(move || {
+            let survey = Survey::take(&*disk, &directory, incarnation);
+            Background::Tail(ticket, survey.map(|survey| survey.mark))
+        });
+        ticket
+    }
+
+    fn trim(&mut self, through: Position) {
+        if !matches!(self.role, Role::Writer) || through.incarnation != self.incarnation {
+            return;
+        }
+        let through = through.sequence.min(self.durable);
+        let kept = self.segments.iter().position(|s| s.end.is_none_or(|end| end.0 > through.0 + 1));
+        let gone: Vec<Segment> = self.segments.drain(..kept.unwrap_or(0)).collect();
+        if gone.is_empty() {
+            return;
+        }
+        let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
+        self.background(move || {
+            // What could not be removed speaks for nothing any more and is removed at the next
+            // start; the order keeps it harmless.
+            let _ = remove_segments(&*disk, &directory, &gone);
+            Background::Trimmed
+        });
+    }
+
+    fn first(&mut self) -> Ticket {
+        let ticket = self.ticket();
+        let position = self.position(self.first_sequence());
+        self.events.push(LogEvent::First { ticket, position });
+        ticket
+    }
+}
+
+impl Drop for FileLog {
+    fn drop(&mut self) {
+        self.queues.commits.drain();
+        self.queues.background.drain();
+    }
+}
+
+fn is_lead(record: &Bytes) -> bool {
+    record::decode_header(record, false).is_ok_and(|header| header.kind == Kind::Lead)
+}
+
+fn commit(mut tenure: Box<Tenure>, records: &[Bytes], mut spare: Option<Spare>) -> CommitOutcome {
+    let result = tenure.commit(records, &mut spare);
+    CommitOutcome { tenure, spare, result }
+}
+
+enum ClaimOutcome {
+    Taken(Box<recover::TakenOver>),
+    /// The log was longer already before it was claimed: its writer is left in peace.
+    Conflict(Sequence),
+    Failed(LogError),
+}
+
+fn claim_after(
+    disk: &Arc<dyn Disk>,
+    directory: &Path,
+    incarnation: Incarnation,
+    options: &FileOptions,
+    after: Sequence,
+) -> ClaimOutcome {
+    let outcome = (|| {
+        let survey = Survey::take(&**disk, directory, incarnation)?;
+        if survey.mark > after {
+            return Ok(ClaimOutcome::Conflict(survey.mark));
+        }
+        let taken = recover::take_over(disk, directory, incarnation, options)?;
+        Ok(ClaimOutcome::Taken(Box::new(taken)))
+    })();
+    outcome.unwrap_or_else(ClaimOutcome::Failed)
+}
+
+/// Oldest first, so that a crash in between leaves no hole.
+fn remove_segments(disk: &dyn Disk, directory: &Path, gone: &[Segment]) -> Result<(), LogError> {
+    for segment in gone {
+        recover::remove(disk, &segment.path)?;
+        disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+    }
+    Ok(())
+}

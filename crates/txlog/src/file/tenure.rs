@@ -1,0 +1,228 @@
+//! A writer's hold on a log directory: its claim, its segment, and the commit that is one write
+//! and one fdatasync.
+//!
+//! The whole value moves into a disk job and comes back with its outcome, so no lock guards it and
+//! two syncs of one file never run at once.
+
+use super::claim::{Claim, Standing};
+use super::error::LogError;
+use super::layout::{self, PAGE_BYTES, SegmentHeader, framed_bytes, put_frame};
+use super::survey::Segment;
+use crate::chain::Chain;
+use crate::record;
+use base::disk::{Disk, DiskFile};
+use base::{Incarnation, Sequence};
+use bytes::Bytes;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A buffer larger than this is given back after the commit that needed it.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// A file full of zeroes that waits to become the next segment.
+pub(crate) struct Spare {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    pub capacity: u64,
+}
+
+impl Spare {
+    /// Creates and fills it. On failure nothing is left behind, as far as the disk lets.
+    pub(crate) fn prepare(disk: &dyn Disk, path: PathBuf, capacity: u64) -> Result<Self, LogError> {
+        let file = disk.create_new(&path).map_err(LogError::io("create", &path))?;
+        let filled = file.allocate(0, capacity).and_then(|()| file.sync_data());
+        match filled {
+            Ok(()) => Ok(Self { file, path, capacity }),
+            Err(error) => {
+                // The failure told to the caller is the one that matters.
+                let _ = disk.remove(&path);
+                Err(LogError::io("fill", &path)(error))
+            }
+        }
+    }
+
+    /// Gives it a header and records, makes them durable, and then its name.
+    pub(crate) fn publish(
+        self,
+        disk: &dyn Disk,
+        directory: &Path,
+        header: SegmentHeader,
+        frames: &[u8],
+    ) -> Result<Active, LogError> {
+        let path = layout::segment_path(directory, header.first, header.claim);
+        let at = PAGE_BYTES as u64;
+        let wrote = self.file.write_at(0, &header.encode());
+        wrote
+            .and_then(|()| self.file.write_at(at, frames))
+            .map_err(LogError::io("write", &path))?;
+        self.file.sync_data().map_err(LogError::io("sync", &path))?;
+        disk.rename(&self.path, &path).map_err(LogError::io("rename", &path))?;
+        disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+        let offset = at + frames.len() as u64;
+        Ok(Active { file: self.file, path, header, offset, capacity: self.capacity })
+    }
+}
+
+/// The segment being written.
+pub(crate) struct Active {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    header: SegmentHeader,
+    /// Where the next frame goes.
+    offset: u64,
+    capacity: u64,
+}
+
+impl Active {
+    fn as_segment(&self) -> Segment {
+        let path = self.path.clone();
+        Segment { path, header: self.header, length: self.capacity, end: None }
+    }
+}
+
+/// Why a commit does not count.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum CommitError {
+    /// A challenger came: the records may or may not survive.
+    Claimed,
+    /// The directory is gone or another one.
+    Lost,
+    /// No space. Nothing was written that counts: the same commit can be tried again.
+    Full,
+    /// Never again through this tenure.
+    Fatal(String),
+}
+
+/// What a commit did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Committed {
+    pub tail: Sequence,
+    /// The segment that the commit began.
+    pub rolled: Option<Segment>,
+}
+
+pub(crate) struct Tenure {
+    pub disk: Arc<dyn Disk>,
+    pub directory: PathBuf,
+    pub incarnation: Incarnation,
+    pub claim: Claim,
+    pub active: Active,
+    /// The last durable record.
+    pub tail: Sequence,
+    /// Where the chain stands there.
+    pub chain: Chain,
+    /// Random bits, advanced with each segment.
+    pub salt: u64,
+    pub buffer: Vec<u8>,
+    /// Tests set it, to prove that they notice a writer that acknowledges before it syncs.
+    pub skips_sync: bool,
+}
+
+impl Tenure {
+    /// Bytes of frames that still fit into the segment.
+    pub(crate) fn space(&self) -> u64 {
+        self.active.capacity.saturating_sub(self.active.offset)
+    }
+
+    pub(crate) fn segment(&self) -> Segment {
+        self.active.as_segment()
+    }
+
+    /// Makes records durable and counts them. Takes the spare if they do not fit; the caller has
+    /// made sure that it is there.
+    pub(crate) fn commit(
+        &mut self,
+        records: &[Bytes],
+        spare: &mut Option<Spare>,
+    ) -> Result<Committed, CommitError> {
+        let bytes: usize = records.iter().map(|record| framed_bytes(record.len())).sum();
+        let rolled = if bytes as u64 > self.space() {
+            let spare = spare.take().ok_or(CommitError::Full)?;
+            self.roll(spare).map_err(classify)?;
+            Some(self.segment())
+        } else {
+            None
+        };
+        self.write(records).map_err(|error| classify_io(&error, &self.active.path, "write"))?;
+        if !self.skips_sync {
+            let synced = self.active.file.sync_data();
+            synced.map_err(|error| fatal(&error, &self.active.path, "sync"))?;
+        }
+        let standing = self.claim.standing(&*self.disk);
+        match standing.map_err(|error| fatal(&error, &self.directory, "look into"))? {
+            Standing::Held => {}
+            Standing::Claimed => return Err(CommitError::Claimed),
+            Standing::Lost => return Err(CommitError::Lost),
+        }
+        self.count(records, bytes);
+        let published = self.claim.publish(self.tail);
+        published.map_err(|error| fatal(&error, &self.directory, "publish the mark in"))?;
+        Ok(Committed { tail: self.tail, rolled })
+    }
+
+    fn write(&mut self, records: &[Bytes]) -> io::Result<()> {
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        let mut sequence = self.tail;
+        for record in records {
+            sequence = sequence.next();
+            put_frame(&mut self.buffer, sequence, self.active.header.salt, record);
+        }
+        self.active.file.write_at(self.active.offset, &self.buffer)
+    }
+
+    fn count(&mut self, records: &[Bytes], bytes: usize) {
+        self.active.offset += bytes as u64;
+        self.tail = Sequence(self.tail.0 + records.len() as u64);
+        for bytes in records {
+            extend(&mut self.chain, bytes);
+        }
+    }
+
+    fn roll(&mut self, spare: Spare) -> Result<(), LogError> {
+        self.salt =
+            self.salt.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let header = SegmentHeader {
+            incarnation: self.incarnation,
+            claim: self.claim.number,
+            first: self.tail.next(),
+            chain: self.chain,
+            salt: self.salt,
+        };
+        self.active = spare.publish(&*self.disk, &self.directory, header, &[])?;
+        Ok(())
+    }
+}
+
+/// Extends a chain by a record if it counts.
+pub(crate) fn extend(chain: &mut Chain, bytes: &[u8]) {
+    if let Ok(header) = record::decode_header(bytes, false)
+        && chain.admits(&header)
+    {
+        chain.extend(&header, bytes);
+    }
+}
+
+/// A full disk before the sync left nothing that counts. Everything else is final.
+fn classify_io(error: &io::Error, path: &Path, what: &str) -> CommitError {
+    if error.kind() == ErrorKind::StorageFull {
+        return CommitError::Full;
+    }
+    fatal(error, path, what)
+}
+
+fn classify(error: LogError) -> CommitError {
+    match &error {
+        LogError::Io { what, error: io, .. }
+            if *what != "sync" && io.kind() == ErrorKind::StorageFull =>
+        {
+            CommitError::Full
+        }
+        _ => CommitError::Fatal(error.to_string()),
+    }
+}
+
+fn fatal(error: &io::Error, path: &Path, what: &str) -> CommitError {
+    CommitError::Fatal(format!("cannot {what} {}: {error}", path.display()))
+}

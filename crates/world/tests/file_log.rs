@@ -1,0 +1,108 @@
+//! The file log on the machine's own disk and threads.
+
+use base::driver::Waker;
+use base::{Clock, MonotonicNanos, Sequence, UnixMillis};
+use bytes::{Bytes, BytesMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use txlog::record::WriterId;
+use txlog::{
+    Chain, Consumed, FileLog, FileOptions, Follower, Kind, LogEvent, Part, Queues, Recovery,
+    Stamper, TransactionLog, empty_record,
+};
+use world::disk::RealDisk;
+use world::disk_queue::ThreadDiskQueue;
+
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn unix_micros(&self) -> i64 {
+        0
+    }
+    fn monotonic(&self) -> MonotonicNanos {
+        MonotonicNanos(self.0.elapsed().as_nanos() as u64)
+    }
+}
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("kiln-log-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    path
+}
+
+fn queues() -> Queues {
+    let waker = || Waker(Arc::new(|| {}));
+    Queues {
+        commits: Box::new(ThreadDiskQueue::start("commits", waker()).unwrap()),
+        background: Box::new(ThreadDiskQueue::start("background", waker()).unwrap()),
+    }
+}
+
+fn options() -> FileOptions {
+    let mut options = FileOptions::new(0x1234_5678_9abc_def0);
+    options.record_bytes_max = 8 << 10;
+    options.batch_bytes_max = 16 << 10;
+    options.first_segment_bytes = 64 << 10;
+    options.segment_bytes = 64 << 10;
+    options
+}
+
+fn open(path: &Path) -> (FileLog, Recovery) {
+    #[expect(clippy::disallowed_methods, reason = "a test of the real world needs its clock")]
+    let clock = Arc::new(TestClock(Instant::now()));
+    FileLog::open(Arc::new(RealDisk), clock, queues(), path, options()).unwrap()
+}
+
+/// Replays everything and hands out the payloads that count.
+fn replayed(log: &FileLog) -> (Vec<Bytes>, Chain) {
+    let mut replay = log.replay(Sequence(1)).unwrap();
+    let mut follower = Follower::new(Sequence::ZERO, log.first_chain());
+    let mut payloads = Vec::new();
+    while let Some((position, bytes)) = replay.next_record().unwrap() {
+        if let Consumed::Record(record) = follower.consume(position.sequence, &bytes).unwrap()
+            && record.header.kind == Kind::Data
+        {
+            payloads.push(record.payload);
+        }
+    }
+    (payloads, follower.chain())
+}
+
+fn data(stamper: &mut Stamper, payload: &[u8]) -> Bytes {
+    let mut buffer: BytesMut = empty_record(payload.len());
+    buffer.extend_from_slice(payload);
+    stamper.stamp(Kind::Data, Part::Whole, buffer, UnixMillis(1), Sequence::ZERO)
+}
+
+#[test]
+fn records_survive_restarts_and_rolls_in_order() {
+    let path = directory("restart");
+    let mut expected: Vec<Bytes> = Vec::new();
+    for round in 0..5_u32 {
+        let (mut log, recovery) = open(&path);
+        assert!(recovery.is_writer);
+        assert_eq!(recovery.is_new, round == 0);
+        let (payloads, chain) = replayed(&log);
+        assert_eq!(payloads, expected);
+        assert_eq!(recovery.chain, Some(chain));
+        let mut stamper = Stamper::new(WriterId(u64::from(round)), chain, UnixMillis(0));
+        let mut at = recovery.tail;
+        log.append(at, stamper.lead(1000, UnixMillis(1), at.sequence));
+        at = at.next();
+        for number in 0..200_u32 {
+            let payload = vec![number as u8; (number as usize * 37) % 4000];
+            log.append(at, data(&mut stamper, &payload));
+            expected.push(payload.into());
+            at = at.next();
+            if number % 7 == 0 {
+                log.commit_inline();
+            }
+        }
+        log.drain();
+        let mut events = Vec::new();
+        log.poll(&mut events);
+        assert_eq!(events.last(), Some(&LogEvent::Durable(at)));
+    }
+    std::fs::remove_dir_all(path).unwrap();
+}
