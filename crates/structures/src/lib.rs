@@ -3,14 +3,18 @@
 //! A structure here knows bytes and order, never what a command means or what a type is called.
 //! What leaves the process raw (listpack, intset, HyperLogLog) is byte for byte what Redis writes.
 
+pub mod entry;
 pub mod intset;
 pub mod listpack;
 pub mod ordered;
 mod prefetch;
+mod size_class;
 pub mod table;
 #[cfg(test)]
 mod twin;
+mod varint;
 
+pub use entry::{Entry, EntryMut, EntryRef, Payload, ValueRef};
 pub use intset::Intset;
 pub use listpack::Listpack;
 pub use table::{Element, KeyHasher, Occupied, Table};

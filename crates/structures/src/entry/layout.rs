@@ -1,0 +1,211 @@
+//! Where the parts of an entry lie in its block; the only code that computes addresses in it.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+use super::Payload;
+use crate::size_class::size_class;
+use crate::varint;
+
+const HAS_EXPIRE: u8 = 1;
+const KIND_MASK: u8 = 0b110;
+pub(super) const KIND_BYTES: u8 = 0b000;
+pub(super) const KIND_INTEGER: u8 = 0b010;
+pub(super) const KIND_BOXED: u8 = 0b100;
+
+const FLAGS_AT: usize = 4;
+const KEY_LENGTH_AT: usize = 5;
+const WORD_BYTES: usize = 8;
+/// The atomic word needs four; pointers and integers are read unaligned.
+const ALIGN: usize = 8;
+
+/// Addresses of the parts of one live block.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    pub block: NonNull<u8>,
+    pub flags: u8,
+    pub key_len: usize,
+    /// Behind the key's length: the expiry if there is one, else the key.
+    after_key_length: *mut u8,
+}
+
+impl Parts {
+    /// Reads the header of `block`, which must be a live entry: every caller has it from an
+    /// `Entry` or a handle, whose constructors demand it.
+    #[inline]
+    pub fn of(block: NonNull<u8>) -> Self {
+        // SAFETY: a live block has a header, with a key length that `write` wrote.
+        unsafe {
+            let flags = block.add(FLAGS_AT).read();
+            let (key_len, after) = varint::read(block.add(KEY_LENGTH_AT).as_ptr());
+            Self { block, flags, key_len, after_key_length: after.cast_mut() }
+        }
+    }
+
+    #[inline]
+    pub fn kind(&self) -> u8 {
+        self.flags & KIND_MASK
+    }
+
+    /// The access and tag word.
+    #[inline]
+    pub fn word<'a>(&self) -> &'a AtomicU32 {
+        // SAFETY: the block is aligned to eight bytes, and its first four are used as this atomic
+        // only. The lifetime is cut down to the handle's by the callers.
+        unsafe { AtomicU32::from_ptr(self.block.as_ptr().cast()) }
+    }
+
+    #[inline]
+    pub fn has_expire(&self) -> bool {
+        self.flags & HAS_EXPIRE != 0
+    }
+
+    /// The expiry's address, if it has a place.
+    #[inline]
+    pub fn expire(&self) -> Option<*mut i64> {
+        self.has_expire().then(|| self.after_key_length.cast())
+    }
+
+    #[inline]
+    pub fn key(&self) -> *mut u8 {
+        let expire_bytes = if self.has_expire() { WORD_BYTES } else { 0 };
+        // SAFETY: inside the block.
+        unsafe { self.after_key_length.add(expire_bytes) }
+    }
+
+    #[inline]
+    pub fn value(&self) -> *mut u8 {
+        // SAFETY: inside the block, which ends with the value.
+        unsafe { self.key().add(self.key_len) }
+    }
+
+    /// The embedded bytes: where they begin and how many. Only for `KIND_BYTES`.
+    #[inline]
+    pub fn bytes(&self) -> (*mut u8, usize) {
+        debug_assert_eq!(self.kind(), KIND_BYTES);
+        // SAFETY: a value of this kind begins with its length.
+        let (len, bytes) = unsafe { varint::read(self.value()) };
+        (bytes.cast_mut(), len)
+    }
+
+    /// The boxed value's address. Only for `KIND_BOXED`.
+    #[inline]
+    pub fn boxed_address(&self) -> usize {
+        debug_assert_eq!(self.kind(), KIND_BOXED);
+        // SAFETY: a value of this kind is an address of eight bytes.
+        unsafe { self.value().cast::<u64>().read_unaligned() as usize }
+    }
+
+    /// Bytes before the value.
+    fn head_bytes(&self) -> usize {
+        self.value() as usize - self.block.as_ptr() as usize
+    }
+
+    /// The size of the block if its value were `len` embedded bytes.
+    pub fn size_with_bytes(&self, len: usize) -> usize {
+        size_class(self.head_bytes() + varint::len(len) + len)
+    }
+
+    /// The size of the block.
+    #[inline]
+    pub fn size(&self) -> usize {
+        match self.kind() {
+            KIND_BYTES => self.size_with_bytes(self.bytes().1),
+            _ => size_class(self.head_bytes() + WORD_BYTES),
+        }
+    }
+
+    /// Frees the block, not what is boxed.
+    ///
+    /// # Safety
+    /// `block` is a live entry, and nobody uses it again.
+    pub unsafe fn free(block: NonNull<u8>) {
+        let layout = layout(Self::of(block).size());
+        // SAFETY: `write` allocated the block with the layout of its content's class, and in-place
+        // changes keep the class.
+        unsafe { dealloc(block.as_ptr(), layout) };
+    }
+
+    /// Allocates and fills a block.
+    pub fn write<V>(
+        word: u32,
+        key: &[u8],
+        payload: Payload<'_, V>,
+        expire: Option<i64>,
+    ) -> NonNull<u8> {
+        match payload {
+            Payload::Bytes(bytes) => {
+                let value_bytes = varint::len(bytes.len()) + bytes.len();
+                let head = write_head(word, KIND_BYTES, key, value_bytes, expire);
+                // SAFETY: `write_head` left room for the length and the bytes at `head.value`.
+                unsafe { write_bytes(head.value, bytes) };
+                head.block
+            }
+            Payload::Integer(integer) => {
+                let head = write_head(word, KIND_INTEGER, key, WORD_BYTES, expire);
+                // SAFETY: `write_head` left room for eight bytes at `head.value`.
+                unsafe { head.value.cast::<i64>().write_unaligned(integer) };
+                head.block
+            }
+            Payload::Boxed(boxed) => {
+                let address = Box::into_raw(boxed).expose_provenance();
+                Self::write_boxed(word, key, address, expire)
+            }
+        }
+    }
+
+    /// Allocates and fills a block whose value is the box at `address`.
+    pub fn write_boxed(word: u32, key: &[u8], address: usize, expire: Option<i64>) -> NonNull<u8> {
+        let head = write_head(word, KIND_BOXED, key, WORD_BYTES, expire);
+        // SAFETY: `write_head` left room for eight bytes at `head.value`.
+        unsafe { head.value.cast::<u64>().write_unaligned(address as u64) };
+        head.block
+    }
+}
+
+/// Writes embedded bytes with their length.
+///
+/// # Safety
+/// `at` must have room for both, and `bytes` must not overlap with it.
+pub(super) unsafe fn write_bytes(at: *mut u8, bytes: &[u8]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let to = varint::write(at, bytes.len());
+        to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+    }
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, ALIGN).expect("lengths are those of slices in memory")
+}
+
+/// A new block with everything but its value.
+struct Head {
+    block: NonNull<u8>,
+    value: *mut u8,
+}
+
+fn write_head(word: u32, kind: u8, key: &[u8], value_bytes: usize, expire: Option<i64>) -> Head {
+    let expire_bytes = if expire.is_some() { WORD_BYTES } else { 0 };
+    let head_bytes = KEY_LENGTH_AT + varint::len(key.len()) + expire_bytes + key.len();
+    let layout = layout(size_class(head_bytes + value_bytes));
+    // SAFETY: the size is not zero.
+    let allocated = unsafe { alloc(layout) };
+    let Some(block) = NonNull::new(allocated) else { handle_alloc_error(layout) };
+    let flags = kind | if expire.is_some() { HAS_EXPIRE } else { 0 };
+    // SAFETY: everything written lies in the first `head_bytes` bytes of the block, which nobody
+    // else knows yet.
+    let value = unsafe {
+        block.cast::<u32>().write(word);
+        block.add(FLAGS_AT).write(flags);
+        let mut at = varint::write(block.add(KEY_LENGTH_AT).as_ptr(), key.len());
+        if let Some(expire) = expire {
+            at.cast::<i64>().write_unaligned(expire);
+            at = at.add(WORD_BYTES);
+        }
+        at.copy_from_nonoverlapping(key.as_ptr(), key.len());
+        at.add(key.len())
+    };
+    Head { block, value }
+}
