@@ -1,1 +1,25 @@
+//! The wire: Redis's serialization protocol, versions 2 and 3, read and written.
+//!
+//! No I/O and no session state beyond one half-read request, so that the server, the simulator and
+//! the command-line tools share it and a fuzzer can reach all of it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`decode`] | requests out of an input buffer, a piece at a time, arguments not copied |
+//! | [`inline`] | the line form of a request, with its quoting rules |
+//! | [`error`] | what a client did wrong on the wire, in Redis's words |
+//! | [`encode`] | replies into an output buffer, for either protocol |
+//! | [`integer`] | Redis's strict decimal integers |
+//! | [`format_double`] | doubles as C's `%.17g` prints them |
 #![forbid(unsafe_code)]
+
+pub mod decode;
+pub mod encode;
+pub mod error;
+pub mod format_double;
+pub mod inline;
+pub mod integer;
+
+pub use decode::{ArgumentRanges, Decoded, Decoder, Limits};
+pub use encode::{Deferred, Protocol, Reply};
+pub use error::ProtocolError;

@@ -1,0 +1,322 @@
+//! Replies into an output buffer, for protocol 2 or 3.
+//!
+//! A command says what it answers, a map or a double or null; which bytes that is depends on the
+//! protocol that the client chose, and is decided here alone:
+//!
+//! | | RESP2 | RESP3 |
+//! |---|---|---|
+//! | null, null array | `$-1`, `*-1` | `_` |
+//! | map of n pairs, set | `*2n`, `*n` | `%n`, `~n` |
+//! | push | `*n` | `>n` |
+//! | double | bulk | `,` |
+//! | boolean | `:1` `:0` | `#t` `#f` |
+//! | big number, verbatim | bulk | `(`, `=` |
+//! | attribute | left out | `\|n` |
+
+#[cfg(test)]
+mod tests;
+
+use crate::format_double::format_double;
+
+/// Which protocol a client speaks. HELLO changes it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Protocol {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+/// A header whose number of elements is not known yet. Give it back to [`Reply::end`].
+#[derive(Debug)]
+#[must_use = "the header is written by `Reply::end`"]
+pub struct Deferred {
+    at: usize,
+    mark: u8,
+    /// Elements sent per element counted: a map's pair is two in RESP2.
+    scale: usize,
+}
+
+/// Bytes kept free for a deferred header: `*n\r\n`. A longer count moves what follows it.
+const DEFERRED_BYTES: usize = 4;
+
+/// An output buffer that knows its client's protocol. Everything is appended.
+#[derive(Clone, Default, Debug)]
+pub struct Reply {
+    bytes: Vec<u8>,
+    protocol: Protocol,
+}
+
+impl Reply {
+    pub fn new(protocol: Protocol) -> Self {
+        Self { bytes: Vec::new(), protocol }
+    }
+
+    /// Appends to `bytes`. Get them back with [`Self::into_bytes`].
+    pub fn over(bytes: Vec<u8>, protocol: Protocol) -> Self {
+        Self { bytes, protocol }
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// From the next value on; a value half written must not be torn by this.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The bytes so far; the reply is empty afterwards.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets what was appended after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
+    /// Appends bytes that are a reply already.
+    pub fn raw(&mut self, encoded: &[u8]) {
+        self.bytes.extend_from_slice(encoded);
+    }
+
+    /// `+OK`.
+    pub fn ok(&mut self) {
+        self.raw(b"+OK\r\n");
+    }
+
+    /// `+QUEUED`.
+    pub fn queued(&mut self) {
+        self.raw(b"+QUEUED\r\n");
+    }
+
+    /// A simple string. A line's end within it becomes blanks.
+    pub fn simple(&mut self, text: impl AsRef<[u8]>) {
+        self.line(b'+', text.as_ref());
+    }
+
+    /// An error, its code first: `ERR no such key`. A line's end within it becomes blanks.
+    pub fn error(&mut self, text: impl AsRef<[u8]>) {
+        self.line(b'-', text.as_ref());
+    }
+
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        match value {
+            0..=9 => self.raw(&[b':', b'0' + value as u8, b'\r', b'\n']),
+            _ => self.number(b':', itoa::Buffer::new().format(value)),
+        }
+    }
+
+    #[inline]
+    pub fn bulk(&mut self, value: impl AsRef<[u8]>) {
+        let value = value.as_ref();
+        self.bytes.reserve(value.len() + 24);
+        self.header(b'$', value.len());
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer's text as a bulk string.
+    pub fn bulk_integer(&mut self, value: i64) {
+        self.bulk(itoa::Buffer::new().format(value));
+    }
+
+    /// No value.
+    #[inline]
+    pub fn null(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.raw(b"$-1\r\n"),
+            Protocol::Resp3 => self.raw(b"_\r\n"),
+        }
+    }
+
+    /// No array: a timeout, an aborted EXEC.
+    pub fn null_array(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.raw(b"*-1\r\n"),
+            Protocol::Resp3 => self.raw(b"_\r\n"),
+        }
+    }
+
+    /// The header of an array; `len` values must follow.
+    #[inline]
+    pub fn array(&mut self, len: usize) {
+        self.header(b'*', len);
+    }
+
+    /// The header of a map; `pairs` keys, each followed by its value, must follow.
+    pub fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', pairs * 2),
+            Protocol::Resp3 => self.header(b'%', pairs),
+        }
+    }
+
+    /// The header of a set; `len` values must follow.
+    pub fn set(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', len),
+            Protocol::Resp3 => self.header(b'~', len),
+        }
+    }
+
+    /// The header of an out-of-band message; `len` values must follow.
+    pub fn push(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', len),
+            Protocol::Resp3 => self.header(b'>', len),
+        }
+    }
+
+    /// The header of an attribute, which belongs to the value after it; `pairs` must follow. RESP2
+    /// has none: then this answers false, and the pairs are left out.
+    #[must_use = "without RESP3 the pairs must not be written"]
+    pub fn attribute(&mut self, pairs: usize) -> bool {
+        if self.protocol == Protocol::Resp3 {
+            self.header(b'|', pairs);
+        }
+        self.protocol == Protocol::Resp3
+    }
+
+    /// A double, as `%.17g`.
+    pub fn double(&mut self, value: f64) {
+        self.double_text(format_double(value).as_bytes());
+    }
+
+    /// A floating-point number that has its text already: INCRBYFLOAT's long doubles.
+    pub fn double_text(&mut self, text: impl AsRef<[u8]>) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => self.line(b',', text.as_ref()),
+        }
+    }
+
+    pub fn boolean(&mut self, value: bool) {
+        self.raw(match (self.protocol, value) {
+            (Protocol::Resp2, true) => b":1\r\n",
+            (Protocol::Resp2, false) => b":0\r\n",
+            (Protocol::Resp3, true) => b"#t\r\n",
+            (Protocol::Resp3, false) => b"#f\r\n",
+        });
+    }
+
+    /// An integer of any size, as its decimal text.
+    pub fn big_number(&mut self, text: impl AsRef<[u8]>) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => self.line(b'(', text.as_ref()),
+        }
+    }
+
+    /// Text for people. `format` says which kind: `txt`, `mkd`.
+    pub fn verbatim(&mut self, format: &[u8; 3], text: impl AsRef<[u8]>) {
+        let text = text.as_ref();
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => {
+                self.header(b'=', text.len() + 4);
+                self.bytes.extend_from_slice(format);
+                self.bytes.push(b':');
+                self.bytes.extend_from_slice(text);
+                self.bytes.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// An array whose length [`Self::end`] will give.
+    pub fn begin_array(&mut self) -> Deferred {
+        self.begin(b'*', 1)
+    }
+
+    /// A set whose length [`Self::end`] will give.
+    pub fn begin_set(&mut self) -> Deferred {
+        match self.protocol {
+            Protocol::Resp2 => self.begin(b'*', 1),
+            Protocol::Resp3 => self.begin(b'~', 1),
+        }
+    }
+
+    /// A map whose number of pairs [`Self::end`] will give.
+    pub fn begin_map(&mut self) -> Deferred {
+        match self.protocol {
+            Protocol::Resp2 => self.begin(b'*', 2),
+            Protocol::Resp3 => self.begin(b'%', 1),
+        }
+    }
+
+    /// Writes the header of `deferred`: `count` elements (pairs, of a map) were appended since. A
+    /// count of two digits or more moves their bytes once.
+    pub fn end(&mut self, deferred: Deferred, count: usize) {
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(count * deferred.scale).as_bytes();
+        let start = deferred.at;
+        if digits.len() > 1 {
+            let extra = digits.len() - 1;
+            let end = self.bytes.len();
+            self.bytes.resize(end + extra, 0);
+            self.bytes.copy_within(start + DEFERRED_BYTES..end, start + DEFERRED_BYTES + extra);
+        }
+        let header = &mut self.bytes[start..start + DEFERRED_BYTES - 1 + digits.len()];
+        header[0] = deferred.mark;
+        header[1..=digits.len()].copy_from_slice(digits);
+        header[digits.len() + 1..].copy_from_slice(b"\r\n");
+    }
+
+    fn begin(&mut self, mark: u8, scale: usize) -> Deferred {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; DEFERRED_BYTES]);
+        Deferred { at, mark, scale }
+    }
+
+    #[inline]
+    fn header(&mut self, mark: u8, len: usize) {
+        match len {
+            0..=9 => self.raw(&[mark, b'0' + len as u8, b'\r', b'\n']),
+            10..=99 => {
+                self.raw(&[mark, b'0' + (len / 10) as u8, b'0' + (len % 10) as u8, b'\r', b'\n']);
+            }
+            _ => self.number(mark, itoa::Buffer::new().format(len)),
+        }
+    }
+
+    fn number(&mut self, mark: u8, digits: &str) {
+        self.bytes.push(mark);
+        self.bytes.extend_from_slice(digits.as_bytes());
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// One line, in which nothing may end the line early.
+    fn line(&mut self, mark: u8, text: &[u8]) {
+        self.bytes.push(mark);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        for byte in &mut self.bytes[start..] {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+}

@@ -1,0 +1,91 @@
+use super::*;
+
+/// What `write` appends in protocol 2, then in protocol 3.
+fn check(write: impl Fn(&mut Reply), resp2: &str, resp3: &str) {
+    for (protocol, expected) in [(Protocol::Resp2, resp2), (Protocol::Resp3, resp3)] {
+        let mut reply = Reply::over(b"before".to_vec(), protocol);
+        write(&mut reply);
+        let written = String::from_utf8(reply.into_bytes()).unwrap();
+        assert_eq!(written.strip_prefix("before"), Some(expected), "{protocol:?}");
+    }
+}
+
+fn same(write: impl Fn(&mut Reply), expected: &str) {
+    check(write, expected, expected);
+}
+
+#[test]
+fn each_kind_takes_the_form_of_its_protocol() {
+    same(|reply| reply.ok(), "+OK\r\n");
+    same(|reply| reply.simple("PONG"), "+PONG\r\n");
+    same(|reply| reply.error("ERR no such key"), "-ERR no such key\r\n");
+    same(|reply| reply.integer(7), ":7\r\n");
+    same(|reply| reply.integer(-123), ":-123\r\n");
+    same(|reply| reply.bulk("abc"), "$3\r\nabc\r\n");
+    same(|reply| reply.bulk_integer(-15), "$3\r\n-15\r\n");
+    same(|reply| reply.bulk("x".repeat(100)), &format!("$100\r\n{}\r\n", "x".repeat(100)));
+    same(|reply| reply.array(0), "*0\r\n");
+    same(|reply| reply.array(12), "*12\r\n");
+    check(|reply| reply.null(), "$-1\r\n", "_\r\n");
+    check(|reply| reply.null_array(), "*-1\r\n", "_\r\n");
+    check(|reply| reply.map(3), "*6\r\n", "%3\r\n");
+    check(|reply| reply.set(3), "*3\r\n", "~3\r\n");
+    check(|reply| reply.push(3), "*3\r\n", ">3\r\n");
+    check(
+        |reply| assert_eq!(reply.attribute(1), reply.protocol() == Protocol::Resp3),
+        "",
+        "|1\r\n",
+    );
+    check(|reply| reply.double(0.1), "$19\r\n0.10000000000000001\r\n", ",0.10000000000000001\r\n");
+    check(|reply| reply.double(f64::NEG_INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n");
+    check(|reply| reply.boolean(true), ":1\r\n", "#t\r\n");
+    check(|reply| reply.boolean(false), ":0\r\n", "#f\r\n");
+    check(|reply| reply.big_number("123"), "$3\r\n123\r\n", "(123\r\n");
+    check(|reply| reply.verbatim(b"txt", "hi"), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n");
+}
+
+#[test]
+fn a_line_cannot_be_ended_by_its_text() {
+    same(|reply| reply.error("ERR unknown 'a\r\n+OK'"), "-ERR unknown 'a  +OK'\r\n");
+    same(|reply| reply.simple("a\nb"), "+a b\r\n");
+}
+
+#[test]
+fn deferred_headers_nest_and_grow() {
+    for count in [0, 1, 9, 10, 99, 100, 12345] {
+        let mut deferred = Reply::over(b"+OK\r\n".to_vec(), Protocol::Resp3);
+        let mut known = deferred.clone();
+        let outer = deferred.begin_array();
+        known.array(2);
+        let inner = deferred.begin_map();
+        known.map(count);
+        for number in 0..count as i64 {
+            for reply in [&mut deferred, &mut known] {
+                reply.integer(number);
+                reply.bulk("value");
+            }
+        }
+        deferred.end(inner, count);
+        deferred.double(1.5);
+        known.double(1.5);
+        deferred.end(outer, 2);
+        assert_eq!(deferred.bytes(), known.bytes());
+    }
+    check(
+        |reply| {
+            let map = reply.begin_map();
+            (0..6).for_each(|number| reply.integer(number));
+            reply.end(map, 3);
+        },
+        "*6\r\n:0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+        "%3\r\n:0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+    );
+    check(
+        |reply| {
+            let set = reply.begin_set();
+            reply.end(set, 0);
+        },
+        "*0\r\n",
+        "~0\r\n",
+    );
+}
