@@ -5,9 +5,13 @@
 //! | [`clock`] | the machine's clocks |
 //! | [`disk`] | the machine's file system |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
+//! | [`garbage`] | a thread that frees big values |
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
+//! | [`systemd`] | readiness, told to the service manager |
 
 pub mod clock;
 pub mod disk;
 pub mod disk_queue;
+pub mod garbage;
 pub mod net;
+pub mod systemd;
