@@ -1,0 +1,163 @@
+"""A server process of a test: a port and a directory of its own, ended by its pid.
+
+Suites run side by side on one machine, so nothing here has a fixed name. The server gets
+PR_SET_PDEATHSIG: a suite that is itself killed leaves no server behind.
+"""
+
+import ctypes
+import os
+import pathlib
+import random
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from . import paths
+from .resp import Client, Disconnected, Refusal
+
+PR_SET_PDEATHSIG = 1
+
+# Below Linux's ephemeral range (32768 up), so that no outgoing connection holds the port.
+PORTS = range(12000, 32000)
+
+
+def free_port(span=1):
+    """A port that nobody listened on a moment ago, with `span - 1` free ones after it."""
+    for _ in range(200):
+        first = random.choice(PORTS[: -span - 1])
+        if all(_bindable(first + offset) for offset in range(span)):
+            return first
+    raise SystemExit("no free port found")
+
+
+def _bindable(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def die_with_parent():
+    """For `preexec_fn`: the child is killed when the process that started it ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Died(Exception):
+    """The server ended, or never answered; the message carries the end of its log."""
+
+
+class Server:
+    """`command` is run as redis-server is: `command --port P --dir D arguments…`.
+
+    `directory` is kept when given; otherwise a fresh one is made and removed by `close`.
+    `wrapper` goes in front of the command: `["taskset", "-c", "0"]`, `["strace", …]`.
+    """
+
+    def __init__(self, command, arguments=(), directory=None, wrapper=(), limits=None):
+        self.command = shlex.split(command) if isinstance(command, str) else list(command)
+        self.arguments = list(arguments)
+        self.wrapper = list(wrapper)
+        self.limits = limits
+        self.owns_directory = directory is None
+        if directory is None:
+            paths.RUNS.mkdir(parents=True, exist_ok=True)
+            directory = tempfile.mkdtemp(prefix="server-", dir=paths.RUNS)
+        self.directory = pathlib.Path(directory)
+        self.log = self.directory / "server.log"
+        self.port = free_port()
+        self.process = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def start(self, ready_seconds=60.0):
+        """Starts the process and waits until it answers PING."""
+        data = self.directory / "data"
+        data.mkdir(exist_ok=True)
+        line = [*self.wrapper, *self.command, "--port", str(self.port), "--dir", str(data)]
+        line += ["--bind", "127.0.0.1", *self.arguments]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                line, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                cwd=self.directory, preexec_fn=self._before_exec)
+        self.wait_ready(ready_seconds)
+        return self
+
+    def _before_exec(self):
+        die_with_parent()
+        if self.limits:
+            import resource
+            for name, value in self.limits.items():
+                resource.setrlimit(name, (value, value))
+
+    def wait_ready(self, seconds=60.0):
+        """Returns once PING is answered with PONG; LOADING counts as not yet."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if self.process.poll() is not None:
+                raise Died(f"ended with {self.process.returncode} at start\n{self.log_tail()}")
+            try:
+                with Client(self.port, timeout=5.0) as client:
+                    if client.call("PING") == b"PONG":
+                        return
+            except (OSError, Disconnected, Refusal):
+                pass
+            if time.monotonic() > deadline:
+                self.kill()
+                raise Died(f"no PONG within {seconds:.0f} s\n{self.log_tail()}")
+            time.sleep(0.02)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """SIGKILL, as a crash is."""
+        if self.alive():
+            os.kill(self.process.pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+
+    def stop(self, seconds=30.0):
+        """SIGTERM, then SIGKILL for a server that does not go."""
+        if self.alive():
+            os.kill(self.process.pid, signal.SIGTERM)
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def close(self):
+        self.kill()
+        if self.owns_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def client(self, **options):
+        return Client(self.port, **options)
+
+    def resident_bytes(self):
+        """Memory of the process that is in RAM, from /proc/PID/statm."""
+        pages = int(pathlib.Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def cpu_seconds(self):
+        """User and system time of all threads since the start, from /proc/PID/stat."""
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def log_tail(self, bytes_max=2000):
+        text = self.log.read_bytes() if self.log.exists() else b""
+        return text[-bytes_max:].decode("utf-8", "replace")

@@ -1,0 +1,122 @@
+"""Runs one file of Redis's Tcl suite against a fresh server and reads each test's outcome.
+
+The suite keeps its temporary files in `tests/tmp` of its own folder and clears that folder when it
+starts, so each run gets a folder of links with a `tests/tmp` of its own, and a range of ports.
+"""
+
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections import Counter
+
+from harness import paths
+from harness.server import Died, Server, die_with_parent, free_port
+
+PASSED = re.compile(r"^\[ok\]: (.*) \(\d+ ms\)$")
+FAILED = re.compile(r"^\[err\]: (.*) in tests/\S+\.tcl$")
+DONE = re.compile(r"^\[\d+/\d+ done\]: ")
+
+# Names that hold what the run measured or drew: the name without it is the test's identity.
+VARYING = [re.compile(r"(?<=\()\d+(?= (?:ms|usec)\))")]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What one file did. Names are counted: some files run the same test for several encodings."""
+
+    passed: Counter
+    failed: Counter
+    finished: bool
+    output: str
+    reason: str = ""
+
+
+def run(unit, command, arguments=()):
+    """Runs `unit` against a server started by `command`; the server is ended in every case."""
+    arguments = list(arguments)
+    if unit.debug:
+        arguments += ["--enable-debug-command", "yes"]
+    server = Server(command, arguments)
+    suite = _suite_folder(server.directory)
+    try:
+        server.start()
+        output, reason = _runtest(unit, server, suite)
+        if not server.alive():
+            reason = f"the server ended with {server.process.returncode}\n{server.log_tail()}"
+    except Died as death:
+        output, reason = "", str(death)
+    finally:
+        server.close()
+    return _parse(output, reason)
+
+
+def _suite_folder(directory):
+    """A folder that looks like Redis's source to runtest, writable where runtest writes."""
+    suite = directory / "suite"
+    (suite / "tests").mkdir(parents=True)
+    source = paths.REDIS_SOURCE
+    if not (source / "runtest").exists():
+        raise SystemExit("Redis's suite is missing: run tests/install")
+    (suite / "runtest").symlink_to(source / "runtest")
+    for entry in (source / "tests").iterdir():
+        if entry.name != "tmp":
+            (suite / "tests" / entry.name).symlink_to(entry)
+    (suite / "src").mkdir()
+    for name in ("redis-cli", "redis-benchmark"):
+        (suite / "src" / name).symlink_to(paths.tool(name))
+    return suite
+
+
+def _runtest(unit, server, suite):
+    """Returns runtest's output and, when it had to be ended, why."""
+    base = free_port(span=64)
+    line = ["./runtest", "--host", "127.0.0.1", "--port", str(server.port), "--durable",
+            "--single", unit.name, "--baseport", str(base), "--portcount", "32"]
+    if unit.tags:
+        line += ["--tags", unit.tags]
+    environment = {**os.environ, "TERM": "dumb"}
+    with open(suite / "output", "wb") as output:
+        process = subprocess.Popen(
+            line, cwd=suite, stdout=output, stderr=subprocess.STDOUT, env=environment,
+            stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_parent)
+        try:
+            process.wait(unit.seconds_max)
+            reason = ""
+        except subprocess.TimeoutExpired:
+            reason = f"not finished within {unit.seconds_max} s"
+        finally:
+            _end_group(process)
+    return (suite / "output").read_text("utf-8", "replace"), reason
+
+
+def _end_group(process):
+    """runtest is a shell over two Tcl processes: all of them are of the session it was given."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def _parse(output, reason):
+    passed, failed, finished = Counter(), Counter(), False
+    for line in output.splitlines():
+        if match := PASSED.match(line):
+            passed[_identity(match[1])] += 1
+        elif match := FAILED.match(line):
+            failed[_identity(match[1])] += 1
+        elif DONE.match(line):
+            finished = True
+    if not finished and not reason:
+        reason = "the file was aborted:\n" + "\n".join(output.splitlines()[-12:])
+    return Outcome(passed, failed, finished, output, reason)
+
+
+def _identity(name):
+    for pattern in VARYING:
+        name = pattern.sub("N", name)
+    return name.strip()

@@ -1,0 +1,51 @@
+"""The files of Redis's suite that Kiln is judged by, and how each is run."""
+
+import dataclasses
+
+# Tests that need DEBUG or PFDEBUG, and those that take minutes, are left out of most files: what
+# remains is what a stock server passes as it comes out of the box.
+WITHOUT_DEBUG = "-slow -needs:debug -needs:pfdebug"
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """One file. `tags` is runtest's filter; `debug` starts the server with DEBUG allowed."""
+
+    name: str
+    tags: str = WITHOUT_DEBUG
+    debug: bool = False
+    seconds_max: int = 300
+
+    @property
+    def file(self):
+        return self.name.removeprefix("unit/").replace("/", "-") + ".txt"
+
+
+def _plain(*names):
+    return [Unit(f"unit/{name}") for name in names]
+
+
+UNITS = [
+    *_plain("type/string", "type/incr", "type/list", "type/list-3", "type/set", "type/zset"),
+    *_plain("type/hash", "expire", "keyspace", "scan", "multi", "pubsub", "sort", "bitops"),
+    *_plain("bitfield", "protocol", "info-command", "slowlog", "latency-monitor", "lazyfree"),
+    *_plain("pause", "quit", "violations"),
+    Unit("unit/geo", tags="", debug=True, seconds_max=600),
+    Unit("unit/hyperloglog", tags="", debug=True, seconds_max=600),
+    Unit("unit/networking", tags="", debug=True),
+    Unit("unit/querybuf", tags="", debug=True),
+]
+
+
+def find(names):
+    """The units of these names (`unit/sort`, `sort`, `type/string`); all when there are none."""
+    if not names:
+        return UNITS
+    by_name = {unit.name: unit for unit in UNITS}
+    chosen = []
+    for name in names:
+        full = name if name.startswith("unit/") else f"unit/{name}"
+        if full not in by_name:
+            raise SystemExit(f"{name} is not one of: " + " ".join(by_name))
+        chosen.append(by_name[full])
+    return chosen
