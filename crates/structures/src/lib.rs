@@ -8,6 +8,7 @@ pub mod intset;
 pub mod listpack;
 pub mod ordered;
 mod prefetch;
+pub mod quicklist;
 mod size_class;
 pub mod table;
 #[cfg(test)]
@@ -17,4 +18,6 @@ mod varint;
 pub use entry::{Entry, EntryMut, EntryRef, Payload, ValueRef};
 pub use intset::Intset;
 pub use listpack::Listpack;
+pub use ordered::OrderedTree;
+pub use quicklist::Quicklist;
 pub use table::{Element, KeyHasher, Occupied, Table};

@@ -174,6 +174,11 @@ impl Listpack {
         Iter::new(&self.bytes, cursor.0 as usize, self.bytes.len() - 1)
     }
 
+    /// The elements up to and with the one at `cursor`.
+    pub fn iter_up_to(&self, cursor: Cursor) -> Iter<'_> {
+        Iter::new(&self.bytes, HEADER_BYTES, self.end_of(cursor))
+    }
+
     /// The first element equal to `text` at or behind `from`, looking at one element in `1 + skip`:
     /// `skip` is 1 where fields and values, or members and scores, alternate.
     pub fn find_from(&self, from: Cursor, text: &[u8], skip: usize) -> Option<Cursor> {
