@@ -134,7 +134,7 @@ fn long_lists_split_and_join_their_chunks() {
         assert_eq!(list.get(index).map(|item| item.to_vec()).as_ref(), twin.get(index));
         assert_eq!(list.remove_range(index, 1), 1);
         twin.remove(index);
-        if twin.len() % 500 == 0 {
+        if twin.len().is_multiple_of(500) {
             check(&list, &twin);
         }
     }
