@@ -4,6 +4,7 @@
 //! What leaves the process raw (listpack, intset, HyperLogLog) is byte for byte what Redis writes.
 
 pub mod entry;
+pub mod hll;
 pub mod intset;
 pub mod listpack;
 pub mod member;

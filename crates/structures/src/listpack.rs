@@ -26,6 +26,7 @@ pub use check::ListpackError;
 pub use encoding::{Item, parse_integer};
 pub use iter::Iter;
 
+use crate::size_class::size_class;
 use encoding::{END, Encoded, backlen_len, decode, entry_len, read_backlen};
 
 /// Bytes before the first entry.
@@ -377,13 +378,4 @@ impl Listpack {
 
 fn count_field(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(COUNT_UNKNOWN)
-}
-
-/// The allocation that jemalloc would make for `bytes` anyway: multiples of 16 up to 128, then four
-/// steps per doubling.
-pub(crate) fn size_class(bytes: usize) -> usize {
-    if bytes <= 128 {
-        return bytes.next_multiple_of(16);
-    }
-    bytes.next_multiple_of(bytes.next_power_of_two() / 8)
 }
