@@ -92,6 +92,22 @@ impl Reply {
         self.bytes.truncate(len);
     }
 
+    /// Drops the first `len` bytes, which were sent. An emptied buffer keeps at most `kept_bytes`
+    /// of its room.
+    pub fn drop_front(&mut self, len: usize, kept_bytes: usize) {
+        if len < self.bytes.len() {
+            self.bytes.drain(..len);
+            return;
+        }
+        self.bytes.clear();
+        self.bytes.shrink_to(kept_bytes);
+    }
+
+    /// Bytes that the buffer has room for.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }

@@ -200,6 +200,17 @@ impl<E: Element> Table<E> {
         Some(self.element_at(place))
     }
 
+    /// An element with this hash (or one that shares its stored bits) that satisfies `wanted`: for
+    /// who has kept a hash and not the key.
+    pub fn find_where(
+        &self,
+        hash: u64,
+        wanted: impl Fn(E::Ref<'_>) -> bool,
+    ) -> Option<E::Ref<'_>> {
+        let place = self.place_by(hash, |element| wanted(element))?;
+        Some(self.element_at(place))
+    }
+
     /// The element with this key, to be changed, replaced or removed.
     #[inline]
     pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<Occupied<'_, E>> {
