@@ -1,1 +1,37 @@
+//! Redis as a value: a request, the time and a seed go in, a reply and effects come out.
+//!
+//! Pure and deterministic: no clock, no I/O, no thread, no randomness that is not passed in.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`keyspace`] | the databases: tables of entries, expiry times |
+//! | [`value`] | what a key can hold, and in which encoding |
+//! | [`effect`] | changes as outcomes, and their bytes in the log |
+//! | [`apply`] | the one place where keys change, on every role |
+//! | [`tx`], [`view`] | the keyspace as a writing and a reading command sees it |
+//! | [`unit`] | what one unit did, saw and said |
+//! | [`execute`] | runs one command, deletes what it found expired |
+//! | [`command`] | the declaration of commands, and one file per family |
+//! | [`interest`] | watched keys, and blocked clients |
+//! | [`notify`] | keyspace notifications and published messages |
+//! | [`glob`] | Redis's patterns |
 #![forbid(unsafe_code)]
+
+pub mod access;
+pub mod apply;
+pub mod command;
+pub mod effect;
+pub mod execute;
+pub mod expiries;
+pub mod glob;
+pub mod interest;
+pub mod keyspace;
+pub mod notify;
+pub mod random;
+pub mod refusal;
+pub mod settings;
+pub mod statistics;
+pub mod tx;
+pub mod unit;
+pub mod value;
+pub mod view;

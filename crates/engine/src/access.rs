@@ -1,0 +1,57 @@
+//! The access word of an entry: 24 bits that say when or how often a key was used.
+//!
+//! ```text
+//! LRU: seconds, modulo 2^24 (194 days)       LFU: minutes, modulo 2^16 | logarithmic counter (8)
+//! ```
+//! The LFU counter grows with probability 1 / ((counter - 5) · lfu-log-factor + 1) and loses one
+//! per lfu-decay-time minutes without use (Redis documentation, "Key eviction").
+
+use crate::settings::Settings;
+use base::UnixMillis;
+
+/// What a new key's LFU counter starts with, so that it is not evicted at once.
+const LFU_INITIAL: u32 = 5;
+
+const WORD_MASK: u32 = (1 << 24) - 1;
+
+/// The word of a new entry.
+pub fn fresh(now: UnixMillis, settings: &Settings) -> u32 {
+    if settings.maxmemory_policy.is_lfu() {
+        minutes(now) << 8 | LFU_INITIAL
+    } else {
+        seconds(now)
+    }
+}
+
+/// The word after one more use. Chance comes from the word and the time: no generator is drawn.
+pub fn touched(word: u32, now: UnixMillis, settings: &Settings) -> u32 {
+    if !settings.maxmemory_policy.is_lfu() {
+        return seconds(now);
+    }
+    let counter = lfu_counter(word, now, settings);
+    let base = u64::from(counter.saturating_sub(LFU_INITIAL));
+    let odds = base * settings.lfu_log_factor + 1;
+    let draw = (now.0 as u64 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let grown = if counter < 255 && draw % odds == 0 { counter + 1 } else { counter };
+    minutes(now) << 8 | grown
+}
+
+/// The LFU counter, decayed to now: what OBJECT FREQ shows.
+pub fn lfu_counter(word: u32, now: UnixMillis, settings: &Settings) -> u32 {
+    let elapsed = minutes(now).wrapping_sub(word >> 8) & 0xffff;
+    let periods = u64::from(elapsed).checked_div(settings.lfu_decay_time).unwrap_or(0);
+    (word & 0xff).saturating_sub(u32::try_from(periods).unwrap_or(u32::MAX))
+}
+
+/// Seconds since the last use: what OBJECT IDLETIME shows.
+pub fn idle_seconds(word: u32, now: UnixMillis) -> u32 {
+    seconds(now).wrapping_sub(word) & WORD_MASK
+}
+
+fn seconds(now: UnixMillis) -> u32 {
+    (now.0 / 1000) as u32 & WORD_MASK
+}
+
+fn minutes(now: UnixMillis) -> u32 {
+    (now.0 / 60_000) as u32 & 0xffff
+}

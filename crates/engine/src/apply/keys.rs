@@ -1,0 +1,80 @@
+//! Effects on whole keys and whole databases.
+
+use super::Applied;
+use crate::keyspace::Keyspace;
+use crate::value::Value;
+use base::DatabaseId;
+use structures::entry::{Payload, ValueRef};
+
+impl Keyspace {
+    pub(super) fn delete(&mut self, database: DatabaseId, key: &[u8]) -> Applied {
+        let hash = self.hash(key);
+        match self.take(database, hash, key) {
+            Some(entry) => {
+                self.discard(entry);
+                Applied::Changed
+            }
+            None => Applied::Nothing,
+        }
+    }
+
+    pub(super) fn expire(&mut self, database: DatabaseId, key: &[u8], at: Option<i64>) -> Applied {
+        let hash = self.hash(key);
+        let Some(entry) = self.take(database, hash, key) else { return Applied::Nothing };
+        let changed = entry.expire_at() != at;
+        self.put_entry(database, hash, entry.with_expire(at));
+        if changed { Applied::Changed } else { Applied::Nothing }
+    }
+
+    pub(super) fn rename(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        to_database: DatabaseId,
+        to: &[u8],
+    ) -> Applied {
+        let hash = self.hash(key);
+        let Some(entry) = self.take(database, hash, key) else { return Applied::Nothing };
+        let renamed = entry.with_key(to);
+        self.put_entry(to_database, self.hash(to), renamed);
+        Applied::Changed
+    }
+
+    pub(super) fn copy(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        to_database: DatabaseId,
+        to: &[u8],
+    ) -> Applied {
+        let Some(entry) = self.entry(database, self.hash(key), key) else {
+            return Applied::Nothing;
+        };
+        let expire_at = entry.expire_at();
+        let hash = self.hash(to);
+        match entry.value() {
+            ValueRef::Integer(integer) => {
+                self.put(to_database, hash, to, Payload::Integer(integer), expire_at)
+            }
+            ValueRef::Bytes(bytes) => {
+                let bytes = bytes.to_vec();
+                self.put(to_database, hash, to, Payload::Bytes(&bytes), expire_at)
+            }
+            ValueRef::Boxed(value) => {
+                let copy: Box<Value> = Box::new(value.clone());
+                self.put(to_database, hash, to, Payload::Boxed(copy), expire_at)
+            }
+        };
+        Applied::Changed
+    }
+
+    pub(super) fn flush(&mut self, database: DatabaseId) -> Applied {
+        let hasher = self.hasher;
+        let old = std::mem::replace(
+            self.database_mut(database),
+            crate::keyspace::Database::new(hasher),
+        );
+        self.garbage.push(Box::new(old));
+        Applied::Changed
+    }
+}

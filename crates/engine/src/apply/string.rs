@@ -1,0 +1,150 @@
+//! Effects on strings.
+
+use super::Applied;
+use crate::keyspace::Keyspace;
+use crate::refusal::Refusal;
+use crate::value::Value;
+use crate::value::text::{EMBEDDED_BYTES_MAX, StringValue, canonical_integer};
+use base::DatabaseId;
+use structures::entry::Payload;
+
+/// How a string is stored: as a number if it is one, in the entry if short, boxed if long.
+pub(crate) fn payload_of(value: &[u8]) -> Payload<'_, Value> {
+    if value.len() <= 20
+        && let Some(integer) = canonical_integer(value)
+    {
+        return Payload::Integer(integer);
+    }
+    if value.len() <= EMBEDDED_BYTES_MAX {
+        Payload::Bytes(value)
+    } else {
+        Payload::Boxed(Box::new(Value::Text(value.to_vec())))
+    }
+}
+
+impl Keyspace {
+    pub(super) fn set_string(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        value: &[u8],
+        expire_at: Option<i64>,
+    ) -> Applied {
+        let hash = self.hash(key);
+        if self.overwrite_string(database, hash, key, value, expire_at) {
+            return Applied::Changed;
+        }
+        self.put(database, hash, key, payload_of(value), expire_at)
+    }
+
+    /// Overwrites a string in its own allocation, if the new one fits and the expiry stays none.
+    fn overwrite_string(
+        &mut self,
+        database: DatabaseId,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        expire_at: Option<i64>,
+    ) -> bool {
+        let access = crate::access::fresh(self.now, &self.settings);
+        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key) else {
+            return false;
+        };
+        if expire_at.is_some() || found.as_ref().expire_at().is_some() {
+            return false;
+        }
+        let written = match payload_of(value) {
+            Payload::Bytes(bytes) => found.as_mut().set_bytes_in_place(bytes),
+            Payload::Integer(integer) => found.as_mut().set_integer_in_place(integer),
+            Payload::Boxed(_) => false,
+        };
+        if written {
+            found.as_ref().set_access(access);
+        }
+        written
+    }
+
+    pub(super) fn set_integer(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        value: i64,
+    ) -> Result<Applied, Refusal> {
+        let hash = self.hash(key);
+        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key) else {
+            return Ok(self.put(database, hash, key, Payload::Integer(value), None));
+        };
+        if found.as_mut().set_integer_in_place(value) {
+            return Ok(Applied::Changed);
+        }
+        StringValue::of(found.as_ref())?;
+        let expire_at = found.as_ref().expire_at();
+        Ok(self.put(database, hash, key, Payload::Integer(value), expire_at))
+    }
+
+    pub(super) fn append(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        bytes: &[u8],
+    ) -> Result<Applied, Refusal> {
+        let length = self.string_length(database, key)?;
+        self.edit_text(database, key, |text| {
+            debug_assert_eq!(text.len() as u64, length);
+            text.extend_from_slice(bytes);
+        })
+    }
+
+    pub(super) fn set_range(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<Applied, Refusal> {
+        self.string_length(database, key)?;
+        let offset = usize::try_from(offset).map_err(|_| Refusal::TOO_LONG)?;
+        self.edit_text(database, key, |text| {
+            let end = offset + bytes.len();
+            if text.len() < end {
+                text.resize(end, 0);
+            }
+            text[offset..end].copy_from_slice(bytes);
+        })
+    }
+
+    fn string_length(&self, database: DatabaseId, key: &[u8]) -> Result<u64, Refusal> {
+        let entry = self.entry(database, self.hash(key), key);
+        let value = entry.map(StringValue::of).transpose()?;
+        Ok(value.map_or(0, |value| value.len() as u64))
+    }
+
+    /// Lets `edit` change the string's bytes, boxed so that the next edit is in place.
+    fn edit_text(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        edit: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Applied, Refusal> {
+        let hash = self.hash(key);
+        let db = self.database_mut(database);
+        let Some(mut found) = db.table.find_mut(hash, key) else {
+            let mut text = Vec::new();
+            edit(&mut text);
+            let payload = Payload::Boxed(Box::new(Value::Text(text)));
+            return Ok(self.put(database, hash, key, payload, None));
+        };
+        if let Some(Value::Text(text)) = found.as_mut().into_boxed_mut() {
+            let before = text.capacity();
+            edit(text);
+            let after = text.capacity();
+            db.entry_bytes = db.entry_bytes + after - before;
+            return Ok(Applied::Changed);
+        }
+        let mut text = StringValue::of(found.as_ref())?.to_vec();
+        let expire_at = found.as_ref().expire_at();
+        edit(&mut text);
+        let payload = Payload::Boxed(Box::new(Value::Text(text)));
+        Ok(self.put(database, hash, key, payload, expire_at))
+    }
+}

@@ -1,0 +1,134 @@
+//! One declaration per command: its usage line, its function, and what cannot be derived.
+//!
+//! Everything else follows from the usage line: name, arity, which arguments are keys, the texts of
+//! COMMAND and COMMAND DOCS, gates and ACL categories. A row is plain `const` data. `F` is what
+//! runs: data functions here, session functions in `node`, which merges both into one registry.
+
+pub mod args;
+pub mod flags;
+pub mod key;
+pub mod string;
+pub mod usage;
+
+pub use args::Args;
+pub use flags::{Flags, Group};
+pub use usage::{Declared, KeySpec};
+
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use crate::view::View;
+use resp::Reply;
+
+/// Every family of the engine.
+pub const FAMILIES: &[&[Command<DataFn>]] = &[key::COMMANDS, string::COMMANDS];
+
+/// What a command function returns: a refusal is one Redis error line, and then nothing changed.
+pub type Outcome = Result<(), Refusal>;
+
+/// Reads get a [`View`], writes the [`Tx`]: a command declared read-only cannot change a key.
+#[derive(Clone, Copy)]
+pub enum DataFn {
+    Read(fn(&mut View<'_>, Args<'_>, &mut Reply) -> Outcome),
+    Write(fn(&mut Tx<'_>, Args<'_>, &mut Reply) -> Outcome),
+}
+
+/// One command, or one subcommand of a container (its usage line begins with two upper-case words).
+#[derive(Clone, Copy)]
+pub struct Command<F: 'static> {
+    /// As in Redis's documentation: `SET key value [NX | XX]`. `key`-like words are keys.
+    pub usage: &'static str,
+    pub function: F,
+    pub flags: Flags,
+    pub group: Group,
+    pub summary: &'static str,
+    /// The Redis version that brought it.
+    pub since: &'static str,
+    pub complexity: &'static str,
+    /// Overrides the arity counted in the usage line. 0: counted.
+    pub arity: i32,
+    /// Overrides the keys found in the usage line.
+    pub keys: Option<&'static [KeySpec]>,
+}
+
+impl<F: Copy + 'static> Command<F> {
+    pub const fn new(usage: &'static str, function: F, flags: Flags) -> Self {
+        Self {
+            usage,
+            function,
+            flags,
+            group: Group::Generic,
+            summary: "",
+            since: "1.0.0",
+            complexity: "",
+            arity: 0,
+            keys: None,
+        }
+    }
+
+    /// The summary that COMMAND DOCS shows.
+    pub const fn doc(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    pub const fn group(mut self, group: Group) -> Self {
+        self.group = group;
+        self
+    }
+
+    pub const fn since(mut self, version: &'static str) -> Self {
+        self.since = version;
+        self
+    }
+
+    /// The complexity that COMMAND DOCS shows.
+    pub const fn cost(mut self, complexity: &'static str) -> Self {
+        self.complexity = complexity;
+        self
+    }
+
+    /// Adds flags.
+    pub const fn with(mut self, flags: Flags) -> Self {
+        self.flags = self.flags.union(flags);
+        self
+    }
+
+    pub const fn fast(self) -> Self {
+        self.with(Flags::FAST)
+    }
+
+    /// Refused with -OOM when `maxmemory` is reached and nothing can be evicted.
+    pub const fn denyoom(self) -> Self {
+        self.with(Flags::DENYOOM)
+    }
+
+    pub const fn blocking(self) -> Self {
+        self.with(Flags::BLOCKING)
+    }
+
+    pub const fn arity(mut self, arity: i32) -> Self {
+        self.arity = arity;
+        self
+    }
+
+    pub const fn keys(mut self, keys: &'static [KeySpec]) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+}
+
+/// Declares a command that only reads keys.
+pub const fn read(
+    usage: &'static str,
+    function: fn(&mut View<'_>, Args<'_>, &mut Reply) -> Outcome,
+) -> Command<DataFn> {
+    Command::new(usage, DataFn::Read(function), Flags::READONLY)
+}
+
+/// Declares a command that may change keys.
+pub const fn write(
+    usage: &'static str,
+    function: fn(&mut Tx<'_>, Args<'_>, &mut Reply) -> Outcome,
+) -> Command<DataFn> {
+    Command::new(usage, DataFn::Write(function), Flags::WRITE)
+}

@@ -1,0 +1,131 @@
+//! Command flags and groups, with the words that COMMAND INFO uses.
+
+/// A set of command flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flags(u32);
+
+impl Flags {
+    pub const NONE: Self = Self(0);
+    pub const WRITE: Self = Self(1);
+    pub const READONLY: Self = Self(1 << 1);
+    pub const DENYOOM: Self = Self(1 << 2);
+    pub const ADMIN: Self = Self(1 << 3);
+    pub const PUBSUB: Self = Self(1 << 4);
+    pub const NOSCRIPT: Self = Self(1 << 5);
+    pub const BLOCKING: Self = Self(1 << 6);
+    pub const LOADING: Self = Self(1 << 7);
+    pub const STALE: Self = Self(1 << 8);
+    pub const SKIP_MONITOR: Self = Self(1 << 9);
+    pub const SKIP_SLOWLOG: Self = Self(1 << 10);
+    pub const ASKING: Self = Self(1 << 11);
+    pub const FAST: Self = Self(1 << 12);
+    pub const NO_AUTH: Self = Self(1 << 13);
+    pub const MAY_REPLICATE: Self = Self(1 << 14);
+    pub const NO_MANDATORY_KEYS: Self = Self(1 << 15);
+    pub const PROTECTED: Self = Self(1 << 16);
+    pub const NO_ASYNC_LOADING: Self = Self(1 << 17);
+    pub const NO_MULTI: Self = Self(1 << 18);
+    pub const ALLOW_BUSY: Self = Self(1 << 19);
+    pub const MOVABLEKEYS: Self = Self(1 << 20);
+    /// Not a flag of Redis's: the answer depends on every key, so it waits for the last write.
+    pub const WHOLE_KEYSPACE: Self = Self(1 << 21);
+    /// In the ACL category @dangerous beside what its other flags say.
+    pub const DANGEROUS: Self = Self(1 << 22);
+    /// In the ACL category @keyspace.
+    pub const KEYSPACE: Self = Self(1 << 23);
+
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The words of COMMAND INFO, in Redis's order.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        const WORDS: [(Flags, &str); 21] = [
+            (Flags::WRITE, "write"),
+            (Flags::READONLY, "readonly"),
+            (Flags::DENYOOM, "denyoom"),
+            (Flags::ADMIN, "admin"),
+            (Flags::PUBSUB, "pubsub"),
+            (Flags::NOSCRIPT, "noscript"),
+            (Flags::BLOCKING, "blocking"),
+            (Flags::LOADING, "loading"),
+            (Flags::STALE, "stale"),
+            (Flags::SKIP_MONITOR, "skip_monitor"),
+            (Flags::SKIP_SLOWLOG, "skip_slowlog"),
+            (Flags::ASKING, "asking"),
+            (Flags::FAST, "fast"),
+            (Flags::NO_AUTH, "no_auth"),
+            (Flags::MAY_REPLICATE, "may_replicate"),
+            (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+            (Flags::PROTECTED, "protected"),
+            (Flags::NO_ASYNC_LOADING, "no_async_loading"),
+            (Flags::NO_MULTI, "no_multi"),
+            (Flags::ALLOW_BUSY, "allow_busy"),
+            (Flags::MOVABLEKEYS, "movablekeys"),
+        ];
+        WORDS.iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, word)| *word)
+    }
+}
+
+/// The group that COMMAND DOCS names; most imply an ACL category.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    Generic,
+    String,
+    List,
+    Set,
+    SortedSet,
+    Hash,
+    PubSub,
+    Transactions,
+    Connection,
+    Server,
+    Scripting,
+    HyperLogLog,
+    Cluster,
+    Geo,
+    Stream,
+    Bitmap,
+}
+
+impl Group {
+    /// As COMMAND DOCS writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Generic => "generic",
+            Self::String => "string",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Hash => "hash",
+            Self::PubSub => "pubsub",
+            Self::Transactions => "transactions",
+            Self::Connection => "connection",
+            Self::Server => "server",
+            Self::Scripting => "scripting",
+            Self::HyperLogLog => "hyperloglog",
+            Self::Cluster => "cluster",
+            Self::Geo => "geo",
+            Self::Stream => "stream",
+            Self::Bitmap => "bitmap",
+        }
+    }
+
+    /// The ACL category that every command of the group is in.
+    pub const fn category(self) -> Option<&'static str> {
+        match self {
+            Self::Generic | Self::Server | Self::Cluster => None,
+            Self::SortedSet => Some("sortedset"),
+            Self::Transactions => Some("transaction"),
+            group => Some(group.name()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Runs one command against the keyspace.
+
+use crate::command::{Args, DataFn, Outcome};
+use crate::effect::DeleteReason;
+use crate::keyspace::Keyspace;
+use crate::random::Random;
+use crate::tx::Tx;
+use crate::unit::{Context, Unit};
+use crate::view::View;
+use base::{DatabaseId, UnixMillis};
+use resp::Reply;
+
+/// The keyspace and what commands need beside it.
+pub struct Engine {
+    pub keyspace: Keyspace,
+    random: Random,
+}
+
+impl Engine {
+    /// `seed` feeds every random choice of commands.
+    pub fn new(keyspace: Keyspace, seed: u64) -> Self {
+        Self { keyspace, random: Random::new(seed) }
+    }
+
+    /// Runs one command. Its effects, observations and messages are appended to `unit`, its reply
+    /// to `reply`; keys that a read found past their time are deleted by effects of the same unit.
+    ///
+    /// # Errors
+    /// The refusal to send; then the reply is untouched (a handler replies last) and the only
+    /// effects are deletions of expired keys.
+    pub fn run(
+        &mut self,
+        function: &DataFn,
+        context: Context,
+        args: Args<'_>,
+        reply: &mut Reply,
+        unit: &mut Unit,
+    ) -> Outcome {
+        self.keyspace.now = context.now;
+        match function {
+            DataFn::Read(run) => {
+                let mut view = View::new(&self.keyspace, unit, &mut self.random, context);
+                let outcome = run(&mut view, args, reply);
+                if !unit.expired.is_empty() {
+                    self.delete_expired(context, unit);
+                }
+                outcome
+            }
+            DataFn::Write(run) => {
+                let mut tx = Tx::new(&mut self.keyspace, unit, &mut self.random, context);
+                run(&mut tx, args, reply)
+            }
+        }
+    }
+
+    /// A transaction handle for work that no client asked for: expiry, eviction.
+    pub fn tx<'a>(&'a mut self, context: Context, unit: &'a mut Unit) -> Tx<'a> {
+        self.keyspace.now = context.now;
+        Tx::new(&mut self.keyspace, unit, &mut self.random, context)
+    }
+
+    /// Deletes up to `keys_max` keys whose time has come; whether more are due.
+    pub fn expire_due(&mut self, now: UnixMillis, keys_max: usize, unit: &mut Unit) -> bool {
+        let mut left = keys_max;
+        for id in (0..self.keyspace.databases.len() as u32).map(DatabaseId) {
+            while let Some((at, hash)) = self.keyspace.database(id).expiries.first() {
+                if at > now.0 {
+                    break;
+                }
+                if left == 0 {
+                    return true;
+                }
+                left -= 1;
+                let entry = self.keyspace.database(id).table.find_where(hash, |entry| {
+                    entry.expire_at().is_some_and(|expire_at| expire_at <= now.0)
+                });
+                let key = entry.map(|entry| entry.key().to_vec());
+                let context = Context::background(now, id);
+                match key {
+                    Some(key) => {
+                        let mut tx = self.tx(context, unit);
+                        tx.drop_key(id, hash, &key, DeleteReason::Expired);
+                    }
+                    None => self.keyspace.database_mut(id).expiries.remove(at, hash),
+                }
+            }
+        }
+        false
+    }
+
+    fn delete_expired(&mut self, context: Context, unit: &mut Unit) {
+        for (database, key) in std::mem::take(&mut unit.expired) {
+            let hash = self.keyspace.hash(&key);
+            self.tx(context, unit).expire_if_due(database, hash, &key);
+        }
+    }
+}

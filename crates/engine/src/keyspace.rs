@@ -1,0 +1,173 @@
+//! The numbered databases: what every effect changes and every command reads.
+
+use crate::expiries::Expiries;
+use crate::interest::{Waiters, Watchers};
+use crate::settings::Settings;
+use crate::statistics::Statistics;
+use crate::unit::{KeyHash, WatcherId};
+use crate::value::Value;
+use base::{DatabaseId, UnixMillis};
+use std::any::Any;
+use structures::{KeyHasher, Table};
+
+pub use crate::apply::{Applied, ApplyError};
+
+/// One key: its name, its expiry, how recently it was used, its value.
+pub type Entry = structures::Entry<Value>;
+
+/// A key as its table lends it.
+pub type EntryRef<'a> = structures::EntryRef<'a, Value>;
+
+/// All databases of a shard.
+pub struct Keyspace {
+    pub(crate) databases: Vec<Database>,
+    pub(crate) hasher: KeyHasher,
+    pub settings: Settings,
+    pub statistics: Statistics,
+    pub watchers: Watchers,
+    pub waiters: Waiters,
+    /// Big values that a background thread should free.
+    pub(crate) garbage: Vec<Box<dyn Any + Send>>,
+    /// The time of the unit or record being applied.
+    pub(crate) now: UnixMillis,
+}
+
+/// One numbered database.
+pub struct Database {
+    pub(crate) table: Table<Entry>,
+    pub(crate) expiries: Expiries,
+    /// Bytes of all entries and their values; the table's own are added on demand.
+    pub(crate) entry_bytes: usize,
+}
+
+impl Database {
+    pub(crate) fn new(hasher: KeyHasher) -> Self {
+        Self { table: Table::new(hasher), expiries: Expiries::default(), entry_bytes: 0 }
+    }
+
+    /// How many keys there are, those past their time but not yet deleted included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.table.len() == 0
+    }
+
+    pub fn has_no_expiries(&self) -> bool {
+        self.expiries.is_empty()
+    }
+
+    pub fn expiries(&self) -> &Expiries {
+        &self.expiries
+    }
+
+    /// The entry of a key, expired or not.
+    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Option<EntryRef<'_>> {
+        self.table.find(hash, key)
+    }
+
+    /// Bytes of the entries, their values, the table and the queue of expiries (about 24 bytes a
+    /// key that expires).
+    pub fn used_bytes(&self) -> usize {
+        self.entry_bytes + self.table.allocated_bytes() + self.expiries.len() * 24
+    }
+
+    pub fn table(&self) -> &Table<Entry> {
+        &self.table
+    }
+}
+
+impl Keyspace {
+    /// Empty databases. The seed goes into the keys' hash, so that nobody can aim for collisions.
+    pub fn new(settings: Settings, hash_seed: u64) -> Self {
+        let hasher = KeyHasher::new(hash_seed);
+        let databases = (0..settings.databases).map(|_| Database::new(hasher)).collect();
+        Self {
+            databases,
+            hasher,
+            settings,
+            statistics: Statistics::default(),
+            watchers: Watchers::default(),
+            waiters: Waiters::default(),
+            garbage: Vec::new(),
+            now: UnixMillis(0),
+        }
+    }
+
+    /// The hash by which tables and the tracker know a key.
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        self.hasher.hash(key)
+    }
+
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
+    /// A database that exists: SELECT and the log's reader check the number.
+    pub fn database(&self, id: DatabaseId) -> &Database {
+        &self.databases[id.0 as usize]
+    }
+
+    pub(crate) fn database_mut(&mut self, id: DatabaseId) -> &mut Database {
+        &mut self.databases[id.0 as usize]
+    }
+
+    pub fn databases(&self) -> impl Iterator<Item = (DatabaseId, &Database)> {
+        self.databases.iter().enumerate().map(|(i, db)| (DatabaseId(i as u32), db))
+    }
+
+    /// How many keys all databases hold.
+    pub fn len(&self) -> usize {
+        self.databases.iter().map(Database::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all data: entries, values and tables. What `maxmemory` limits.
+    pub fn used_bytes(&self) -> usize {
+        self.databases.iter().map(Database::used_bytes).sum()
+    }
+
+    /// Notes in the entry's access word that it was used now.
+    pub fn touch(&self, entry: EntryRef<'_>, now: UnixMillis) {
+        entry.set_access(crate::access::touched(entry.access(), now, &self.settings));
+    }
+
+    /// First stage of a batched lookup: asks the processor for the key's bucket.
+    pub fn prefetch_bucket(&self, database: DatabaseId, hash: KeyHash) {
+        self.database(database).table.prefetch_bucket(hash);
+    }
+
+    /// Second stage: asks for the entry that the bucket points to.
+    pub fn prefetch_entry(&self, database: DatabaseId, hash: KeyHash) {
+        self.database(database).table.prefetch_entry(hash);
+    }
+
+    /// Appends the watchers whose keys an effect on whole databases changes: those keys that are
+    /// there now, and for an exchange those that are there in the other database.
+    pub(crate) fn dirty_watchers_of(
+        &self,
+        database: DatabaseId,
+        effect: &crate::effect::Effect<'_>,
+        dirtied: &mut Vec<WatcherId>,
+    ) {
+        use crate::effect::Effect;
+        let affected: Vec<(DatabaseId, DatabaseId)> = match *effect {
+            Effect::FlushAll => self.databases().map(|(id, _)| (id, id)).collect(),
+            Effect::SwapDatabases { with } => vec![(database, with), (with, database)],
+            _ => vec![(database, database)],
+        };
+        for (watched_in, other) in affected {
+            for (key, watchers) in self.watchers.of_database(watched_in) {
+                let hash = self.hash(key);
+                let there = |id: DatabaseId| self.database(id).find(hash, key).is_some();
+                if there(watched_in) || there(other) {
+                    dirtied.extend_from_slice(watchers);
+                }
+            }
+        }
+    }
+}

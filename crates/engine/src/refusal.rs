@@ -1,0 +1,41 @@
+//! Refusals: the error lines a client gets, with Redis's exact texts.
+
+use std::borrow::Cow;
+
+/// One error reply: its code (`ERR`, `WRONGTYPE`) and text, without the leading `-`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal(pub Cow<'static, str>);
+
+impl Refusal {
+    pub const WRONG_TYPE: Self = Self::of(
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+    pub const SYNTAX: Self = Self::of("ERR syntax error");
+    pub const NOT_AN_INTEGER: Self = Self::of("ERR value is not an integer or out of range");
+    pub const NOT_A_FLOAT: Self = Self::of("ERR value is not a valid float");
+    pub const NO_SUCH_KEY: Self = Self::of("ERR no such key");
+    pub const OUT_OF_RANGE: Self = Self::of("ERR index out of range");
+    pub const NOT_POSITIVE: Self = Self::of("ERR value is out of range, must be positive");
+    pub const TOO_LONG: Self =
+        Self::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+
+    /// A refusal with a fixed text.
+    pub const fn of(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    /// A refusal with a text that names something of the request.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Cow::Owned(text.into()))
+    }
+
+    /// Redis's text for a call with too few or too many arguments.
+    pub fn arity(command: &str) -> Self {
+        Self::new(format!("ERR wrong number of arguments for '{command}' command"))
+    }
+
+    /// The first word, by which INFO errorstats counts.
+    pub fn code(&self) -> &str {
+        self.0.split(' ').next().unwrap_or("ERR")
+    }
+}

@@ -1,0 +1,77 @@
+//! The engine's share of the configuration: encodings' thresholds, policies, limits.
+//!
+//! `node/config` owns the text form and sets these fields; the names are Redis's directives with
+//! underscores.
+
+/// How keys are chosen when memory is short, as `maxmemory-policy` names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EvictionPolicy {
+    NoEviction,
+    AllKeysLru,
+    AllKeysLfu,
+    AllKeysRandom,
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+}
+
+impl EvictionPolicy {
+    /// Whether the access word of an entry holds an LFU counter instead of an LRU clock.
+    pub const fn is_lfu(self) -> bool {
+        matches!(self, Self::AllKeysLfu | Self::VolatileLfu)
+    }
+}
+
+/// Settings that change how commands run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// How many numbered databases there are.
+    pub databases: u32,
+    pub hash_max_listpack_entries: u64,
+    /// In bytes.
+    pub hash_max_listpack_value: u64,
+    /// Positive: elements a node. -1 to -5: 4, 8, 16, 32, 64 KiB a node.
+    pub list_max_listpack_size: i64,
+    pub list_compress_depth: i64,
+    pub set_max_intset_entries: u64,
+    pub zset_max_listpack_entries: u64,
+    /// In bytes.
+    pub zset_max_listpack_value: u64,
+    /// In bytes.
+    pub hll_sparse_max_bytes: u64,
+    /// Longest string value, in bytes.
+    pub proto_max_bulk_len: u64,
+    /// Bits of [`crate::notify::Class`]; 0 switches keyspace notifications off.
+    pub notify_keyspace_events: u32,
+    /// 0: no limit. In bytes.
+    pub maxmemory: u64,
+    pub maxmemory_policy: EvictionPolicy,
+    pub maxmemory_samples: u64,
+    pub lfu_log_factor: u64,
+    /// In minutes.
+    pub lfu_decay_time: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            databases: 16,
+            hash_max_listpack_entries: 512,
+            hash_max_listpack_value: 64,
+            list_max_listpack_size: -2,
+            list_compress_depth: 0,
+            set_max_intset_entries: 512,
+            zset_max_listpack_entries: 128,
+            zset_max_listpack_value: 64,
+            hll_sparse_max_bytes: 3000,
+            proto_max_bulk_len: 512 << 20,
+            notify_keyspace_events: 0,
+            maxmemory: 0,
+            maxmemory_policy: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            lfu_log_factor: 10,
+            lfu_decay_time: 1,
+        }
+    }
+}

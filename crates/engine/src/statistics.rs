@@ -1,0 +1,47 @@
+//! Counters that reads move too, so they are cells.
+
+use crate::effect::DeleteReason;
+use std::cell::Cell;
+
+/// What INFO stats shows of the keyspace.
+#[derive(Default, Debug)]
+pub struct Statistics {
+    pub keyspace_hits: Cell<u64>,
+    pub keyspace_misses: Cell<u64>,
+    pub expired_keys: Cell<u64>,
+    pub evicted_keys: Cell<u64>,
+    /// Changes since the last snapshot, as `rdb_changes_since_last_save` counts them.
+    pub dirty: Cell<u64>,
+}
+
+fn bump(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+impl Statistics {
+    pub fn hit(&self) {
+        bump(&self.keyspace_hits);
+    }
+
+    pub fn miss(&self) {
+        bump(&self.keyspace_misses);
+    }
+
+    /// Counts a key that expired or was evicted.
+    pub fn dropped(&self, reason: DeleteReason) {
+        match reason {
+            DeleteReason::Expired => bump(&self.expired_keys),
+            DeleteReason::Evicted => bump(&self.evicted_keys),
+            DeleteReason::Command => {}
+        }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        for counter in
+            [&self.keyspace_hits, &self.keyspace_misses, &self.expired_keys, &self.evicted_keys]
+        {
+            counter.set(0);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The only way to change the keyspace.
+//!
+//! [`Tx::change`] applies an effect and records it for the log in one step, marks the key as
+//! written for the tracker, dirties its watchers and tells which blocked clients it may serve.
+//! Replicas and recovery call the same [`Keyspace::apply`] with the recorded effect.
+
+use crate::effect::{DeleteReason, Effect};
+use crate::keyspace::{Applied, EntryRef, Keyspace};
+use crate::notify::{self, Class};
+use crate::random::Random;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+use crate::unit::{Context, TimeoutReply, Unit, Wait};
+use crate::value::{StringValue, Value};
+use crate::view::View;
+use base::{DatabaseId, UnixMillis};
+
+/// Reads and changes keys within one unit.
+pub struct Tx<'a> {
+    pub(crate) keyspace: &'a mut Keyspace,
+    pub(crate) unit: &'a mut Unit,
+    pub(crate) random: &'a mut Random,
+    pub(crate) context: Context,
+}
+
+impl<'a> Tx<'a> {
+    pub fn new(
+        keyspace: &'a mut Keyspace,
+        unit: &'a mut Unit,
+        random: &'a mut Random,
+        context: Context,
+    ) -> Self {
+        Self { keyspace, unit, random, context }
+    }
+
+    /// The same unit, reading only.
+    pub fn view(&mut self) -> View<'_> {
+        View::new(self.keyspace, self.unit, self.random, self.context)
+    }
+
+    /// The instant at which this unit executes.
+    pub fn now(&self) -> UnixMillis {
+        self.context.now
+    }
+
+    /// The selected database's number.
+    pub fn database_id(&self) -> DatabaseId {
+        self.context.database
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.keyspace.settings
+    }
+
+    pub fn random(&mut self) -> &mut Random {
+        self.random
+    }
+
+    pub fn keyspace(&self) -> &Keyspace {
+        self.keyspace
+    }
+
+    /// Whether the client may be left waiting (false inside MULTI and scripts).
+    pub fn may_block(&self) -> bool {
+        self.context.may_block
+    }
+
+    /// Whether the command runs again for a blocked client; a key of another type than the one it
+    /// waits for is then passed over.
+    pub fn is_retry(&self) -> bool {
+        self.context.retry
+    }
+
+    /// The entry of a key; a key past its time is deleted first, by an effect.
+    pub fn find(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
+        self.find_in(self.context.database, key)
+    }
+
+    /// As [`Self::find`], in any database.
+    pub fn find_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'_>> {
+        let hash = self.keyspace.hash(key);
+        self.unit.observed.push(hash);
+        self.expire_if_due(database, hash, key);
+        self.keyspace.database(database).find(hash, key)
+    }
+
+    /// As [`Self::find`], counted as a client's read: a hit or a miss, and the access word.
+    pub fn find_read(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let found = self.find(key).is_some();
+        let hash = self.keyspace.hash(key);
+        if !found {
+            self.keyspace.statistics.miss();
+            self.notify(Class::KeyMiss, "keymiss", key);
+            return None;
+        }
+        self.keyspace.statistics.hit();
+        let entry = self.keyspace.database(self.context.database).find(hash, key)?;
+        if self.context.touch {
+            self.keyspace.touch(entry, self.context.now);
+        }
+        Some(entry)
+    }
+
+    /// The string at `key`.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds another type.
+    pub fn string(&mut self, key: &[u8]) -> Result<Option<StringValue<'_>>, Refusal> {
+        self.find(key).map(StringValue::of).transpose()
+    }
+
+    /// The boxed value at `key`, whatever its type; strings are not boxed values.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds a string.
+    pub fn value(&mut self, key: &[u8]) -> Result<Option<&Value>, Refusal> {
+        match self.find(key) {
+            None => Ok(None),
+            Some(entry) => Value::of(entry).map(Some).ok_or(Refusal::WRONG_TYPE),
+        }
+    }
+
+    /// Whether the key exists.
+    pub fn exists(&mut self, key: &[u8]) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// Applies an effect on a key of the selected database and records it, unless it changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds a type that the effect is not for; then nothing happened.
+    pub fn change(&mut self, key: &[u8], effect: Effect<'_>) -> Result<Applied, Refusal> {
+        self.change_in(self.context.database, key, effect)
+    }
+
+    /// As [`Self::change`], in any database.
+    ///
+    /// # Errors
+    /// As [`Self::change`].
+    pub fn change_in(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        effect: Effect<'_>,
+    ) -> Result<Applied, Refusal> {
+        let hash = self.keyspace.hash(key);
+        self.unit.observed.push(hash);
+        self.expire_if_due(database, hash, key);
+        self.record(database, hash, key, effect)
+    }
+
+    /// Deletes a key of the selected database; whether it was there.
+    pub fn delete(&mut self, key: &[u8]) -> bool {
+        let effect = Effect::Delete { reason: DeleteReason::Command };
+        self.change(key, effect).is_ok_and(|applied| applied != Applied::Nothing)
+    }
+
+    /// Applies an effect on a whole database or on all of them.
+    pub fn change_all(&mut self, database: DatabaseId, effect: Effect<'_>) {
+        self.unit.whole = true;
+        self.keyspace.dirty_watchers_of(database, &effect, &mut self.unit.dirtied);
+        let applied = self.keyspace.apply(database, &[], &effect);
+        debug_assert!(applied.is_ok(), "effects on databases meet no type");
+        self.unit.effects.push(database, &[], &effect);
+        self.unit.changes += 1;
+        self.unit.garbage.append(&mut self.keyspace.garbage);
+    }
+
+    /// Deletes a key whose time has come: an effect like any other, with its event.
+    pub(crate) fn expire_if_due(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
+        if self.keyspace.database(database).has_no_expiries() {
+            return;
+        }
+        let due = self
+            .keyspace
+            .database(database)
+            .find(hash, key)
+            .and_then(EntryRef::expire_at)
+            .is_some_and(|at| at <= self.context.now.0);
+        if due {
+            self.drop_key(database, hash, key, DeleteReason::Expired);
+        }
+    }
+
+    /// Deletes a key that expired or was evicted, counts it and publishes its event.
+    pub(crate) fn drop_key(
+        &mut self,
+        database: DatabaseId,
+        hash: u64,
+        key: &[u8],
+        reason: DeleteReason,
+    ) {
+        let deleted = self.record(database, hash, key, Effect::Delete { reason });
+        if deleted.is_ok_and(|applied| applied == Applied::Nothing) {
+            return;
+        }
+        let (class, event) = match reason {
+            DeleteReason::Evicted => (Class::Evicted, "evicted"),
+            DeleteReason::Expired => (Class::Expired, "expired"),
+            DeleteReason::Command => (Class::Generic, "del"),
+        };
+        self.keyspace.statistics.dropped(reason);
+        self.notify_in(database, class, event, key);
+    }
+
+    fn record(
+        &mut self,
+        database: DatabaseId,
+        hash: u64,
+        key: &[u8],
+        effect: Effect<'_>,
+    ) -> Result<Applied, Refusal> {
+        let applied = self.keyspace.apply(database, key, &effect)?;
+        if applied == Applied::Nothing {
+            return Ok(applied);
+        }
+        self.unit.effects.push(database, key, &effect);
+        self.unit.changes += 1;
+        self.mark(database, hash, key);
+        if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = effect {
+            let hash = self.keyspace.hash(to);
+            self.mark(to_database, hash, to);
+        }
+        Ok(applied)
+    }
+
+    /// A key changed: the tracker, its watchers and those who wait for it must know.
+    fn mark(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
+        self.unit.written.push(hash);
+        if !self.keyspace.watchers.is_empty() {
+            self.keyspace.watchers.dirty(database, key, &mut self.unit.dirtied);
+        }
+        if !self.keyspace.waiters.is_empty()
+            && self.keyspace.waiters.wait_for(database, key)
+            && !self.unit.ready.iter().any(|(d, k)| *d == database && k == key)
+        {
+            self.unit.ready.push((database, key.to_vec()));
+        }
+        if !self.keyspace.garbage.is_empty() {
+            self.unit.garbage.append(&mut self.keyspace.garbage);
+        }
+    }
+
+    /// Leaves the client waiting for one of `keys`. The command must not have replied.
+    pub fn wait(
+        &mut self,
+        keys: Vec<Vec<u8>>,
+        deadline: Option<UnixMillis>,
+        on_timeout: TimeoutReply,
+    ) {
+        let database = self.context.database;
+        self.unit.wait = Some(Wait { database, keys, deadline, on_timeout });
+    }
+
+    /// Publishes a keyspace event of the selected database if its class is switched on.
+    pub fn notify(&mut self, class: Class, event: &str, key: &[u8]) {
+        self.notify_in(self.context.database, class, event, key);
+    }
+
+    /// As [`Self::notify`], in any database.
+    pub fn notify_in(&mut self, database: DatabaseId, class: Class, event: &str, key: &[u8]) {
+        let classes = self.keyspace.settings.notify_keyspace_events;
+        if classes != 0 {
+            notify::event_messages(classes, class, event, database, key, &mut self.unit.messages);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One unit of execution: what a command, a transaction or a script did, saw and said.
+//!
+//! A unit is all or nothing: its effects stand in one record, its replies and messages wait for one
+//! position. Time stands still within it.
+
+use crate::effect::EffectEncoder;
+use crate::notify::Message;
+use base::{DatabaseId, UnixMillis};
+use std::any::Any;
+
+/// The hash of a key, as the table and the tracker use it.
+pub type KeyHash = u64;
+
+/// What a unit left behind, for the node to log, hold, publish and wake. Reused between units.
+pub struct Unit {
+    /// Encoded effects of this unit and of those before it in the same record.
+    pub effects: EffectEncoder,
+    /// Hashes of the keys whose state a reply may reveal.
+    pub observed: Vec<KeyHash>,
+    /// Hashes of the keys that changed.
+    pub written: Vec<KeyHash>,
+    /// The reply depends on every key, or a whole database changed.
+    pub whole: bool,
+    /// How many effects were recorded.
+    pub changes: u64,
+    pub messages: Vec<Message>,
+    /// Keys that may now serve a blocked client, in the order in which they became ready.
+    pub ready: Vec<(DatabaseId, Vec<u8>)>,
+    /// Set if the command found nothing and its client is to wait.
+    pub wait: Option<Wait>,
+    /// Keys that a read found past their time; the executor deletes them after it.
+    pub expired: Vec<(DatabaseId, Vec<u8>)>,
+    /// Connections whose watched keys changed.
+    pub dirtied: Vec<WatcherId>,
+    /// Big values on their way to a background thread.
+    pub garbage: Vec<Box<dyn Any + Send>>,
+}
+
+impl Unit {
+    /// An empty unit whose record buffers begin with `reserved` bytes for a header.
+    pub fn new(reserved: usize) -> Self {
+        Self {
+            effects: EffectEncoder::new(reserved),
+            observed: Vec::new(),
+            written: Vec::new(),
+            whole: false,
+            changes: 0,
+            messages: Vec::new(),
+            ready: Vec::new(),
+            wait: None,
+            expired: Vec::new(),
+            dirtied: Vec::new(),
+            garbage: Vec::new(),
+        }
+    }
+
+    /// Forgets everything but the effects gathered for the record.
+    pub fn clear(&mut self) {
+        self.observed.clear();
+        self.written.clear();
+        self.whole = false;
+        self.changes = 0;
+        self.messages.clear();
+        self.ready.clear();
+        self.wait = None;
+        self.expired.clear();
+        self.dirtied.clear();
+    }
+}
+
+/// A client that waits for keys, named by the node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WaiterId(pub u64);
+
+/// A client that watches keys for its transaction, named by the node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WatcherId(pub u64);
+
+/// A blocked command: the keys it waits for, and what it answers when its time is up. The node
+/// runs the command again when one of the keys may serve it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wait {
+    pub database: DatabaseId,
+    pub keys: Vec<Vec<u8>>,
+    /// `None`: without limit.
+    pub deadline: Option<UnixMillis>,
+    pub on_timeout: TimeoutReply,
+}
+
+/// The reply to a blocked command whose time is up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeoutReply {
+    Null,
+    NullArray,
+}
+
+/// What stands still while a unit executes.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// The time of the unit, in milliseconds and (for TIME-like needs) microseconds.
+    pub now: UnixMillis,
+    pub database: DatabaseId,
+    /// False inside MULTI and scripts: a blocking command then answers at once.
+    pub may_block: bool,
+    /// The command runs again for a blocked client: keys of other types do not refuse it.
+    pub retry: bool,
+    /// Reads update the access word (false for CLIENT NO-TOUCH and introspection).
+    pub touch: bool,
+}
+
+impl Context {
+    /// For work that no client asked for.
+    pub const fn background(now: UnixMillis, database: DatabaseId) -> Self {
+        Self { now, database, may_block: false, retry: false, touch: false }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a key can hold.
+//!
+//! Small strings and integers live inside the key's entry. Everything else is a boxed [`Value`]:
+//! collections, and strings that grew large or are being appended to.
+
+pub mod text;
+
+pub use text::StringValue;
+
+use crate::keyspace::EntryRef;
+use structures::entry::ValueRef;
+
+/// A value that lives outside its entry.
+#[derive(Clone)]
+pub enum Value {
+    /// A string that is long or grows: it has room to grow in place.
+    Text(Vec<u8>),
+}
+
+impl Value {
+    /// The boxed collection of an entry, `None` if it holds a string.
+    pub fn of(entry: EntryRef<'_>) -> Option<&Self> {
+        match entry.value() {
+            ValueRef::Boxed(Self::Text(_)) | ValueRef::Bytes(_) | ValueRef::Integer(_) => None,
+            #[allow(unreachable_patterns, reason = "collections are further variants")]
+            ValueRef::Boxed(value) => Some(value),
+        }
+    }
+
+    /// Whether a collection has lost its last element: its key then goes.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(_) => false,
+        }
+    }
+
+    /// The type as TYPE names it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "string",
+        }
+    }
+
+    /// The encoding as OBJECT ENCODING names it.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "raw",
+        }
+    }
+
+    /// Bytes that the value occupies, its own allocation included.
+    pub fn allocated_bytes(&self) -> usize {
+        let inside = match self {
+            Self::Text(text) => text.capacity(),
+        };
+        size_of::<Self>() + inside
+    }
+
+    /// A measure of the work to free it: large values are freed on a background thread.
+    pub fn elements(&self) -> usize {
+        match self {
+            Self::Text(_) => 1,
+        }
+    }
+}
+
+/// The type of an entry's value as TYPE names it.
+pub fn type_name(entry: EntryRef<'_>) -> &'static str {
+    match entry.value() {
+        ValueRef::Boxed(value) => value.type_name(),
+        ValueRef::Bytes(_) | ValueRef::Integer(_) => "string",
+    }
+}

@@ -1,0 +1,131 @@
+//! The keyspace as a reading command sees it.
+//!
+//! Every key looked at is noted, so that the reply waits for the writes it reveals. A key past its
+//! time is invisible at once; its deletion is an effect, which the executor records right after
+//! the command.
+
+use crate::keyspace::{Database, EntryRef, Keyspace};
+use crate::notify::{self, Class};
+use crate::random::Random;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+use crate::unit::{Context, Unit};
+use crate::value::{StringValue, Value};
+use base::{DatabaseId, UnixMillis};
+
+/// Reads keys, notes what was read.
+pub struct View<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) unit: &'a mut Unit,
+    pub(crate) random: &'a mut Random,
+    pub(crate) context: Context,
+}
+
+impl<'a> View<'a> {
+    pub fn new(
+        keyspace: &'a Keyspace,
+        unit: &'a mut Unit,
+        random: &'a mut Random,
+        context: Context,
+    ) -> Self {
+        Self { keyspace, unit, random, context }
+    }
+
+    /// The instant at which this unit executes.
+    pub fn now(&self) -> UnixMillis {
+        self.context.now
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The selected database's number.
+    pub fn database_id(&self) -> DatabaseId {
+        self.context.database
+    }
+
+    pub fn settings(&self) -> &'a Settings {
+        &self.keyspace.settings
+    }
+
+    pub fn random(&mut self) -> &mut Random {
+        self.random
+    }
+
+    /// The whole keyspace: whoever looks around in it must say so with [`Self::observe_all`].
+    pub fn keyspace(&self) -> &'a Keyspace {
+        self.keyspace
+    }
+
+    /// The selected database, for commands that look at all of it; the reply then waits for the
+    /// shard's last write.
+    pub fn observe_all(&mut self) -> &'a Database {
+        self.unit.whole = true;
+        self.keyspace.database(self.context.database)
+    }
+
+    /// The entry of a key in the selected database, as a read by a client: counts a hit or a miss
+    /// and updates its access word.
+    pub fn find(&mut self, key: &[u8]) -> Option<EntryRef<'a>> {
+        let found = self.peek(key);
+        match found {
+            Some(entry) => {
+                self.keyspace.statistics.hit();
+                if self.context.touch {
+                    self.keyspace.touch(entry, self.context.now);
+                }
+            }
+            None => {
+                self.keyspace.statistics.miss();
+                self.notify(Class::KeyMiss, "keymiss", key);
+            }
+        }
+        found
+    }
+
+    /// The entry of a key, without counting or touching it (TTL, OBJECT, SORT's patterns).
+    pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'a>> {
+        self.peek_in(self.context.database, key)
+    }
+
+    /// The entry of a key in any database, without counting or touching it.
+    pub fn peek_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'a>> {
+        let hash = self.keyspace.hash(key);
+        self.unit.observed.push(hash);
+        let entry = self.keyspace.database(database).find(hash, key)?;
+        if entry.expire_at().is_some_and(|at| at <= self.context.now.0) {
+            self.unit.expired.push((database, key.to_vec()));
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// The string at `key`.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds another type.
+    pub fn string(&mut self, key: &[u8]) -> Result<Option<StringValue<'a>>, Refusal> {
+        self.find(key).map(StringValue::of).transpose()
+    }
+
+    /// The boxed value at `key`, whatever its type; strings are not boxed values.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds a string.
+    pub fn value(&mut self, key: &[u8]) -> Result<Option<&'a Value>, Refusal> {
+        match self.find(key) {
+            None => Ok(None),
+            Some(entry) => Value::of(entry).map(Some).ok_or(Refusal::WRONG_TYPE),
+        }
+    }
+
+    /// Publishes a keyspace event if its class is switched on.
+    pub fn notify(&mut self, class: Class, event: &str, key: &[u8]) {
+        let classes = self.keyspace.settings.notify_keyspace_events;
+        if classes != 0 {
+            let database = self.context.database;
+            notify::event_messages(classes, class, event, database, key, &mut self.unit.messages);
+        }
+    }
+}
