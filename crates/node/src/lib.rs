@@ -1,1 +1,39 @@
+//! A shard at work: sessions, gate, execution, tracker.
+//!
+//! The only place where the engine, the log and the wire meet. A request flows through these
+//! files, in this order:
+//!
+//! | module | does |
+//! |---|---|
+//! | [`reactor`] | turns the loop: receive, parse, prefetch, execute, append, send |
+//! | [`session`] | one connection's input and state |
+//! | [`registry`] | finds the command |
+//! | [`gate`] | every reason to refuse, before execution |
+//! | [`dispatch`] | executes within a unit |
+//! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
+//! | [`shard`] | gathers effects into records and appends them |
+//! | [`tracker`] | knows what a reply must wait for |
+//! | [`output`] | withholds replies until then |
 #![forbid(unsafe_code)]
+
+mod blocked;
+pub mod command;
+mod dispatch;
+pub mod gate;
+pub mod output;
+pub mod pubsub;
+pub mod reactor;
+pub mod recovery;
+pub mod registry;
+pub mod server;
+pub mod session;
+pub mod shard;
+pub mod tracker;
+
+pub use registry::Registry;
+pub use server::{Options, Server, Stop};
+pub use shard::Shard;
+
+/// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,
+/// because clients choose their commands by it.
+pub const REDIS_VERSION: &str = "7.0.15";

@@ -1,0 +1,224 @@
+//! Connection commands: PING, ECHO, SELECT, QUIT, AUTH, HELLO, RESET.
+
+use super::{SessionFn, session};
+use crate::server::Server;
+use crate::session::{ReplyMode, Session};
+use base::DatabaseId;
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use resp::Protocol;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    session("PING [message]", ping)
+        .doc("Returns the server's liveliness response.")
+        .group(Group::Connection)
+        .cost("O(1)")
+        .fast(),
+    session("ECHO message", echo)
+        .doc("Returns the given string.")
+        .group(Group::Connection)
+        .cost("O(1)")
+        .fast(),
+    session("SELECT index", select)
+        .doc("Changes the selected database.")
+        .group(Group::Connection)
+        .cost("O(1)")
+        .fast(),
+    session("QUIT", quit)
+        .doc("Closes the connection.")
+        .group(Group::Connection)
+        .cost("O(1)")
+        .arity(-1)
+        .with(Flags::NO_AUTH)
+        .fast(),
+    session("AUTH [username] password", auth)
+        .doc("Authenticates the connection.")
+        .group(Group::Connection)
+        .cost("O(N) where N is the number of passwords defined for the user")
+        .with(Flags::NO_AUTH)
+        .fast(),
+    session("HELLO [protover [AUTH username password] [SETNAME clientname]]", hello)
+        .doc("Handshakes with the Redis server.")
+        .group(Group::Connection)
+        .since("6.0.0")
+        .cost("O(1)")
+        .with(Flags::NO_AUTH)
+        .fast(),
+    session("RESET", reset)
+        .doc("Resets the connection.")
+        .group(Group::Connection)
+        .since("6.2.0")
+        .cost("O(1)")
+        .with(Flags::NO_AUTH)
+        .fast(),
+];
+
+fn ping(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() > 2 {
+        return Err(Refusal::arity("ping"));
+    }
+    if session.is_subscriber() && session.output.reply.protocol() == Protocol::Resp2 {
+        session.reply().array(2);
+        session.reply().bulk(b"pong");
+        session.reply().bulk(args.get(1).unwrap_or(b""));
+        return Ok(());
+    }
+    match args.get(1) {
+        Some(message) => session.reply().bulk(message),
+        None => session.reply().simple("PONG"),
+    }
+    Ok(())
+}
+
+fn echo(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    session.reply().bulk(args.at(1));
+    Ok(())
+}
+
+fn select(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let index = engine::value::text::canonical_integer(args.at(1))
+        .ok_or(Refusal::of("ERR value is not an integer or out of range"))?;
+    let databases = server.shard.engine.keyspace.settings.databases;
+    let index = u32::try_from(index).ok().filter(|index| *index < databases);
+    session.database = DatabaseId(index.ok_or(Refusal::of("ERR DB index is out of range"))?);
+    session.reply().ok();
+    Ok(())
+}
+
+fn quit(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.is_closing = true;
+    session.reply().ok();
+    Ok(())
+}
+
+fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() > 3 {
+        return Err(Refusal::SYNTAX);
+    }
+    let (user, password) = match args.get(2) {
+        Some(password) => (args.at(1), password),
+        None => {
+            if server.password().is_empty() {
+                return Err(Refusal::of(
+                    "ERR AUTH <password> called without any password configured for the default \
+                     user. Are you sure your configuration is correct?",
+                ));
+            }
+            (&b"default"[..], args.at(1))
+        }
+    };
+    authenticate(server, session, user, password)?;
+    session.reply().ok();
+    Ok(())
+}
+
+/// Checks a user's password.
+///
+/// # Errors
+/// WRONGPASS; the session's rights stay as they were.
+fn authenticate(
+    server: &Server,
+    session: &mut Session,
+    user: &[u8],
+    password: &[u8],
+) -> Outcome {
+    let expected = server.password();
+    if user == b"default" && (expected.is_empty() || same_bytes(expected.as_bytes(), password)) {
+        session.is_authenticated = true;
+        return Ok(());
+    }
+    Err(Refusal::of("WRONGPASS invalid username-password pair or user is disabled."))
+}
+
+/// Compares in time that depends on the lengths only.
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (x, y)| different | (x ^ y)) == 0
+}
+
+fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let mut protocol = session.output.reply.protocol();
+    let mut name = None;
+    if let Some(version) = args.get(1) {
+        protocol = match engine::value::text::canonical_integer(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Err(Refusal::of("NOPROTO unsupported protocol version")),
+            None => {
+                return Err(Refusal::of(
+                    "ERR Protocol version is not an integer or out of range",
+                ));
+            }
+        };
+    }
+    let mut at = 2;
+    while at < args.len() {
+        if args.is(at, "AUTH") && at + 2 < args.len() {
+            authenticate(server, session, args.at(at + 1), args.at(at + 2))?;
+            at += 3;
+        } else if args.is(at, "SETNAME") && at + 1 < args.len() {
+            name = Some(checked_name(args.at(at + 1))?);
+            at += 2;
+        } else {
+            let option = String::from_utf8_lossy(args.at(at));
+            return Err(Refusal::new(format!("ERR Syntax error in HELLO option '{option}'")));
+        }
+    }
+    if !session.is_authenticated {
+        return Err(Refusal::of(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        session.name = name;
+    }
+    session.reply().set_protocol(protocol);
+    let id = session.id as i64;
+    let reply = session.reply();
+    reply.map(7);
+    for (key, value) in [("server", "redis"), ("version", crate::REDIS_VERSION)] {
+        reply.bulk(key.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"proto");
+    reply.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(id);
+    for (key, value) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(key.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"modules");
+    reply.array(0);
+    Ok(())
+}
+
+/// A client name: printable characters without spaces, as CLIENT LIST must stay parseable.
+///
+/// # Errors
+/// Redis's text for a name with other characters.
+pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        Ok(name.to_vec())
+    } else {
+        Err(Refusal::of(
+            "ERR Client names cannot contain spaces, newlines or special characters.",
+        ))
+    }
+}
+
+fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.discard_transaction(session);
+    server.forget_subscriptions(session);
+    session.is_monitor = false;
+    session.database = DatabaseId(0);
+    session.name.clear();
+    session.reply_mode = ReplyMode::On;
+    session.no_evict = false;
+    session.no_touch = false;
+    session.is_authenticated = server.password().is_empty();
+    session.reply().set_protocol(Protocol::Resp2);
+    session.reply().simple("RESET");
+    Ok(())
+}

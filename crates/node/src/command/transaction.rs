@@ -1,0 +1,145 @@
+//! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+
+use super::{SessionFn, session};
+use crate::server::Server;
+use crate::session::{Session, Transaction};
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::unit::WatcherId;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    session("MULTI", multi)
+        .doc("Starts a transaction.")
+        .group(Group::Transactions)
+        .since("1.2.0")
+        .cost("O(1)")
+        .with(Flags::ALLOW_BUSY)
+        .fast(),
+    session("EXEC", exec)
+        .doc("Executes all commands in a transaction.")
+        .group(Group::Transactions)
+        .since("1.2.0")
+        .cost("Depends on commands in the transaction")
+        .with(Flags::SKIP_SLOWLOG),
+    session("DISCARD", discard)
+        .doc("Discards a transaction.")
+        .group(Group::Transactions)
+        .since("2.0.0")
+        .cost("O(N), when N is the number of queued commands")
+        .with(Flags::ALLOW_BUSY)
+        .fast(),
+    session("WATCH key [key ...]", watch)
+        .doc("Monitors changes to keys to determine the execution of a transaction.")
+        .group(Group::Transactions)
+        .since("2.2.0")
+        .cost("O(1) for every key.")
+        .with(Flags::ALLOW_BUSY)
+        .fast(),
+    session("UNWATCH", unwatch)
+        .doc("Forgets about watched keys of a transaction.")
+        .group(Group::Transactions)
+        .since("2.2.0")
+        .cost("O(1)")
+        .with(Flags::ALLOW_BUSY)
+        .fast(),
+];
+
+fn multi(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if session.transaction.is_some() {
+        return Err(Refusal::of("ERR MULTI calls can not be nested"));
+    }
+    session.transaction = Some(Transaction::default());
+    session.reply().ok();
+    Ok(())
+}
+
+fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let Some(transaction) = session.transaction.take() else {
+        return Err(Refusal::of("ERR EXEC without MULTI"));
+    };
+    let is_dirty = server.is_any_watched_key_changed(session);
+    server.unwatch(session);
+    if transaction.is_broken {
+        return Err(Refusal::of("EXECABORT Transaction discarded because of previous errors."));
+    }
+    if is_dirty {
+        // The abort reveals that somebody changed a watched key.
+        server.shard.unit.whole = true;
+        session.reply().null_array();
+        return Ok(());
+    }
+    session.reply().array(transaction.queued.len());
+    for request in &transaction.queued {
+        let mut context = session.context(server.now);
+        context.may_block = false;
+        let written = session.output.reply.len();
+        let id = request.command;
+        if !server.is_unaware_of_oom(id) {
+            server.refuse(session, written, &Refusal::of(OOM));
+            continue;
+        }
+        server.call(session, id, request.args(), context);
+    }
+    Ok(())
+}
+
+const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+fn discard(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if session.transaction.is_none() {
+        return Err(Refusal::of("ERR DISCARD without MULTI"));
+    }
+    server.discard_transaction(session);
+    session.reply().ok();
+    Ok(())
+}
+
+fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if session.transaction.is_some() {
+        return Err(Refusal::of("ERR WATCH inside MULTI is not allowed"));
+    }
+    let database = session.database;
+    for key in args.from(1) {
+        if session.watched.iter().any(|(d, k)| *d == database && k == key) {
+            continue;
+        }
+        let watcher = WatcherId(session.connection.0);
+        let keyspace = &mut server.shard.engine.keyspace;
+        keyspace.watchers.watch(watcher, database, key);
+        session.watched.push((database, key.to_vec()));
+    }
+    session.reply().ok();
+    Ok(())
+}
+
+fn unwatch(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.unwatch(session);
+    session.reply().ok();
+    Ok(())
+}
+
+impl Server {
+    /// Forgets a session's queued commands and watched keys.
+    pub(crate) fn discard_transaction(&mut self, session: &mut Session) {
+        session.transaction = None;
+        self.unwatch(session);
+    }
+
+    fn unwatch(&mut self, session: &mut Session) {
+        let watcher = WatcherId(session.connection.0);
+        for (database, key) in session.watched.drain(..) {
+            self.shard.engine.keyspace.watchers.unwatch(watcher, database, &key);
+        }
+        session.is_dirty = false;
+    }
+
+    fn is_any_watched_key_changed(&self, session: &Session) -> bool {
+        session.is_dirty
+    }
+
+    /// Whether a queued command may run: memory may have run short since it was queued.
+    fn is_unaware_of_oom(&self, id: crate::registry::CommandId) -> bool {
+        let denyoom = self.registry.command(id).flags.contains(Flags::DENYOOM);
+        !(denyoom && self.is_out_of_memory())
+    }
+}

@@ -1,0 +1,183 @@
+//! A request's way through gate and execution to a held reply.
+
+use crate::gate::Verdict;
+use crate::registry::{CommandId, Function};
+use crate::server::Server;
+use crate::session::{Blocked, OwnedRequest, ReplyMode, Session};
+use base::{ConnectionId, Sequence};
+use engine::command::{Args, DataFn};
+use engine::refusal::Refusal;
+use engine::unit::Context;
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dispatched {
+    /// It was answered, queued or refused: go on with the next one.
+    Done,
+    /// The session waits, pauses or closes: leave the rest of its input.
+    Stop,
+    /// Not executed; look at it again next turn.
+    Later,
+}
+
+impl Server {
+    /// Takes one request through the gate and executes it. The session is out of the map.
+    pub(crate) fn dispatch(
+        &mut self,
+        session: &mut Session,
+        command: Option<CommandId>,
+        args: Args<'_>,
+    ) -> Dispatched {
+        let written = session.output.reply.len();
+        let registry = self.registry;
+        let known = command.map(|id| registry.command(id));
+        let verdict = self.judge(session, known, args);
+        let queues = known.is_some_and(|command| {
+            session.transaction.is_some() && !runs_inside_multi(command.name())
+        });
+        match verdict {
+            Verdict::Later => return Dispatched::Later,
+            Verdict::Refuse(refusal) => {
+                if let Some(transaction) = &mut session.transaction {
+                    transaction.is_broken = true;
+                }
+                self.refuse(session, written, &refusal);
+                self.finish_reply(session, written, Sequence::ZERO);
+                return Dispatched::Done;
+            }
+            Verdict::Run => {}
+        }
+        let Some(id) = command else { return Dispatched::Done };
+        session.last_command = Some(id);
+        if queues {
+            let request = OwnedRequest::new(id, args);
+            if let Some(transaction) = &mut session.transaction {
+                transaction.queued.push(request);
+            }
+            session.reply().simple("QUEUED");
+            self.finish_reply(session, written, Sequence::ZERO);
+            return Dispatched::Done;
+        }
+        self.shard.unit.clear();
+        let context = session.context(self.now);
+        self.call(session, id, args, context);
+        self.finish_unit(session, written, || OwnedRequest::new(id, args))
+    }
+
+    /// Runs one command within the current unit and writes its reply or refusal.
+    pub(crate) fn call(
+        &mut self,
+        session: &mut Session,
+        id: CommandId,
+        args: Args<'_>,
+        context: Context,
+    ) {
+        self.statistics.commands_processed += 1;
+        let written = session.output.reply.len();
+        let command = self.registry.command(id);
+        if command.flags.contains(engine::command::Flags::WHOLE_KEYSPACE) {
+            self.shard.unit.whole = true;
+        }
+        let outcome = match command.row.function {
+            Function::Data(function) => self.run_data(session, &function, args, context),
+            Function::Session(function) => function(self, session, args),
+            Function::Container => Ok(()),
+        };
+        if let Err(refusal) = outcome {
+            self.refuse(session, written, &refusal);
+        }
+    }
+
+    fn run_data(
+        &mut self,
+        session: &mut Session,
+        function: &DataFn,
+        args: Args<'_>,
+        context: Context,
+    ) -> Result<(), Refusal> {
+        let shard = &mut self.shard;
+        shard.engine.run(function, context, args, &mut session.output.reply, &mut shard.unit)
+    }
+
+    /// Replaces whatever the command wrote by its refusal.
+    pub(crate) fn refuse(&mut self, session: &mut Session, written: usize, refusal: &Refusal) {
+        self.statistics.error_replies += 1;
+        let reply = session.reply();
+        reply.truncate(written);
+        reply.error(refusal.0.as_bytes());
+    }
+
+    /// Ends the unit: notes what it wrote, holds its reply, delivers its messages, wakes whom it
+    /// may serve. `request` is what to run again if the command waits.
+    pub(crate) fn finish_unit(
+        &mut self,
+        session: &mut Session,
+        written: usize,
+        request: impl FnOnce() -> OwnedRequest,
+    ) -> Dispatched {
+        let observed = self.settle_unit();
+        if let Some(wait) = self.shard.unit.wait.take() {
+            self.block(session, Blocked::Keys { request: request(), wait });
+            self.wake_ready();
+            return Dispatched::Stop;
+        }
+        self.finish_reply(session, written, observed);
+        self.spread(observed, Some(session));
+        self.wake_ready();
+        if session.is_closing || session.blocked.is_some() {
+            return Dispatched::Stop;
+        }
+        Dispatched::Done
+    }
+
+    /// The record that the unit's reply waits for; dirties the watchers of what it changed.
+    pub(crate) fn settle_unit(&mut self) -> Sequence {
+        let observed = self.shard.settle_unit();
+        let garbage = std::mem::take(&mut self.shard.unit.garbage);
+        self.discard(garbage);
+        observed
+    }
+
+    /// Delivers a unit's messages and dirties the sessions that watch what it changed.
+    pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
+        for watcher in std::mem::take(&mut self.shard.unit.dirtied) {
+            let connection = ConnectionId(watcher.0);
+            match current.as_deref_mut() {
+                Some(session) if session.connection == connection => session.is_dirty = true,
+                _ => {
+                    if let Some(session) = self.sessions.get_mut(&connection) {
+                        session.is_dirty = true;
+                    }
+                }
+            }
+        }
+        let messages = std::mem::take(&mut self.shard.unit.messages);
+        if !messages.is_empty() {
+            self.publish(&messages, observed, current);
+        }
+    }
+
+    /// Holds what was written since `written` until `observed` is durable, as CLIENT REPLY says.
+    pub(crate) fn finish_reply(
+        &mut self,
+        session: &mut Session,
+        written: usize,
+        observed: Sequence,
+    ) {
+        match session.reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => session.reply().truncate(written),
+            ReplyMode::Skip => {
+                session.reply().truncate(written);
+                session.reply_mode = ReplyMode::On;
+            }
+            ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,
+        }
+        self.hold(session, observed);
+    }
+}
+
+/// Commands that run at once although MULTI is open.
+fn runs_inside_multi(name: &str) -> bool {
+    matches!(name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
+}

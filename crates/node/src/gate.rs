@@ -1,0 +1,137 @@
+//! Every reason to refuse a request, in the order in which Redis looks at them (server.c,
+//! processCommand). Refusing comes before execution, never after.
+
+use crate::registry::{Function, Registered};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Flags};
+use engine::refusal::Refusal;
+use resp::Protocol;
+use txlog::Gate;
+
+/// What to do with a request.
+pub enum Verdict {
+    Run,
+    Refuse(Refusal),
+    /// Not now: the session's input stays where it is and is looked at again next turn.
+    Later,
+}
+
+/// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
+const EXCERPT_BYTES_MAX: usize = 128;
+
+impl Server {
+    /// Judges a request. `command` is `None` if its name is unknown.
+    pub(crate) fn judge(
+        &mut self,
+        session: &Session,
+        command: Option<&Registered>,
+        args: Args<'_>,
+    ) -> Verdict {
+        let Some(command) = command else { return Verdict::Refuse(unknown_command(args)) };
+        if matches!(command.row.function, Function::Container) {
+            return Verdict::Refuse(match args.get(1) {
+                Some(subcommand) => unknown_subcommand(command.name(), subcommand),
+                None => Refusal::arity(command.name()),
+            });
+        }
+        if !command.admits(args.len()) {
+            return Verdict::Refuse(Refusal::arity(command.name()));
+        }
+        if !session.is_authenticated && !command.flags.contains(Flags::NO_AUTH) {
+            return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
+        }
+        if session.is_subscriber() && session.output.reply.protocol() == Protocol::Resp2 {
+            if let Some(refusal) = subscriber_refusal(command) {
+                return Verdict::Refuse(refusal);
+            }
+        }
+        if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
+            return Verdict::Refuse(Refusal::of(
+                "ERR Command not allowed inside a transaction",
+            ));
+        }
+        self.judge_write(session, command)
+    }
+
+    fn judge_write(&mut self, session: &Session, command: &Registered) -> Verdict {
+        let is_exec = command.name() == "exec" && session.transaction.is_some();
+        let queued_flags = |flag| {
+            is_exec
+                && session.transaction.as_ref().is_some_and(|transaction| {
+                    transaction
+                        .queued
+                        .iter()
+                        .any(|request| self.registry.command(request.command).flags.contains(flag))
+                })
+        };
+        let denyoom = command.flags.contains(Flags::DENYOOM) || queued_flags(Flags::DENYOOM);
+        let writes = command.flags.intersects(Flags::WRITE) || queued_flags(Flags::WRITE);
+        if self.is_out_of_memory() && denyoom {
+            return Verdict::Refuse(Refusal::of(
+                "OOM command not allowed when used memory > 'maxmemory'.",
+            ));
+        }
+        if writes {
+            match self.shard.gate() {
+                Gate::Open => {}
+                Gate::Wait => return Verdict::Later,
+                Gate::Refuse(why) => {
+                    return Verdict::Refuse(Refusal::new(format!(
+                        "MISCONF Errors writing to the transaction log: {why}"
+                    )));
+                }
+            }
+        }
+        Verdict::Run
+    }
+}
+
+fn subscriber_refusal(command: &Registered) -> Option<Refusal> {
+    const ALLOWED: [&str; 9] = [
+        "ping",
+        "quit",
+        "reset",
+        "subscribe",
+        "unsubscribe",
+        "psubscribe",
+        "punsubscribe",
+        "ssubscribe",
+        "sunsubscribe",
+    ];
+    if ALLOWED.contains(&command.name()) {
+        return None;
+    }
+    Some(Refusal::new(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        command.name()
+    )))
+}
+
+fn unknown_command(args: Args<'_>) -> Refusal {
+    let printable = |bytes: &[u8], limit: usize| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limit)]);
+        text.replace(['\r', '\n'], " ")
+    };
+    let mut excerpt = String::new();
+    for argument in args.from(1) {
+        if excerpt.len() >= EXCERPT_BYTES_MAX {
+            break;
+        }
+        let room = EXCERPT_BYTES_MAX - excerpt.len();
+        excerpt.push_str(&format!("'{}' ", printable(argument, room)));
+    }
+    Refusal::new(format!(
+        "ERR unknown command '{}', with args beginning with: {excerpt}",
+        printable(args.at(0), EXCERPT_BYTES_MAX)
+    ))
+}
+
+fn unknown_subcommand(container: &str, subcommand: &[u8]) -> Refusal {
+    Refusal::new(format!(
+        "ERR unknown subcommand '{}'. Try {} HELP.",
+        String::from_utf8_lossy(&subcommand[..subcommand.len().min(EXCERPT_BYTES_MAX)]),
+        container.to_ascii_uppercase()
+    ))
+}

@@ -1,0 +1,243 @@
+//! One client connection: its input, its output, and what it has said about itself.
+
+use crate::output::Output;
+use crate::registry::CommandId;
+use base::{ConnectionId, DatabaseId, MonotonicNanos, UnixMillis};
+use engine::command::Args;
+use engine::unit::{Context, Wait};
+use resp::{Decoder, ProtocolError, Reply};
+use std::collections::BTreeSet;
+
+/// A request that outlives the input it came in: queued in MULTI, or blocked.
+#[derive(Clone, Debug)]
+pub struct OwnedRequest {
+    pub command: CommandId,
+    bytes: Vec<u8>,
+    ranges: Vec<(u32, u32)>,
+}
+
+impl OwnedRequest {
+    pub fn new(command: CommandId, args: Args<'_>) -> Self {
+        let mut bytes = Vec::new();
+        let mut ranges = Vec::with_capacity(args.len());
+        for argument in args.iter() {
+            ranges.push((bytes.len() as u32, argument.len() as u32));
+            bytes.extend_from_slice(argument);
+        }
+        Self { command, bytes, ranges }
+    }
+
+    pub fn args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.ranges)
+    }
+
+    /// Memory that the request occupies.
+    pub fn allocated_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ranges.capacity() * 8
+    }
+}
+
+/// A transaction between MULTI and EXEC.
+#[derive(Default, Debug)]
+pub struct Transaction {
+    pub queued: Vec<OwnedRequest>,
+    /// A command was refused while queueing: EXEC answers EXECABORT.
+    pub is_broken: bool,
+}
+
+/// What a client waits for in a blocking command.
+#[derive(Debug)]
+pub enum Blocked {
+    /// A key (BLPOP and its kin): the request runs again when one is ready.
+    Keys { request: OwnedRequest, wait: Wait },
+    /// The end of CLIENT PAUSE: the request runs then.
+    Pause { request: OwnedRequest },
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyMode {
+    On,
+    Off,
+    /// The reply to the next command is dropped, then to none.
+    SkipNext,
+    /// The reply to this command is dropped.
+    Skip,
+}
+
+/// A client connection.
+pub struct Session {
+    pub connection: ConnectionId,
+    /// CLIENT ID: counted from 1, never reused.
+    pub id: u64,
+    pub peer: String,
+    pub local: String,
+    pub input: Input,
+    pub output: Output,
+    pub database: DatabaseId,
+    pub name: Vec<u8>,
+    pub is_authenticated: bool,
+    pub transaction: Option<Transaction>,
+    /// Keys under WATCH, and whether one of them changed.
+    pub watched: Vec<(DatabaseId, Vec<u8>)>,
+    pub is_dirty: bool,
+    pub blocked: Option<Blocked>,
+    pub reply_mode: ReplyMode,
+    /// The connection closes once its output is sent.
+    pub is_closing: bool,
+    /// CLIENT NO-EVICT and NO-TOUCH.
+    pub no_evict: bool,
+    pub no_touch: bool,
+    pub is_monitor: bool,
+    pub channels: BTreeSet<Vec<u8>>,
+    pub patterns: BTreeSet<Vec<u8>>,
+    pub shard_channels: BTreeSet<Vec<u8>>,
+    pub created: UnixMillis,
+    pub last_interaction: UnixMillis,
+    /// When the output first exceeded its soft limit.
+    pub soft_limit_since: Option<MonotonicNanos>,
+    pub last_command: Option<CommandId>,
+    /// In the server's list of sessions with input left to execute.
+    pub is_queued: bool,
+    /// In the server's list of sessions with bytes to send.
+    pub is_flushing: bool,
+    /// The newest record that the server knows this session to wait for.
+    pub waits_for: base::Sequence,
+    /// The kernel's buffer is full: nothing is offered until it drains.
+    pub is_clogged: bool,
+    /// Nothing is received until the input has room again.
+    pub is_paused: bool,
+    /// The peer closed its side: what it sent is still executed, then the connection closes.
+    pub is_gone: bool,
+    /// What the decoder found wrong, to be said after the requests before it.
+    pub protocol_error: Option<ProtocolError>,
+}
+
+/// Received bytes, decoded up to `parsed` and executed up to `consumed`.
+pub struct Input {
+    pub bytes: Vec<u8>,
+    pub consumed: usize,
+    pub parsed: usize,
+    /// Bytes that the request in the making still needs, as far as is known.
+    pub wanted: usize,
+    pub decoder: Decoder,
+}
+
+/// Input of one connection that may lie unexecuted, beyond one request in the making. In bytes.
+const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes received at a time when nothing says that more are needed.
+const RECEIVE_BYTES: usize = 64 << 10;
+
+/// Capacity that an empty input keeps, in bytes. As Redis's query buffer.
+const KEPT_BYTES_MAX: usize = 32 << 10;
+
+impl Input {
+    fn new() -> Self {
+        Self { bytes: Vec::new(), consumed: 0, parsed: 0, wanted: 0, decoder: Decoder::default() }
+    }
+
+    /// How many bytes may be received now; 0 while too much lies unexecuted.
+    pub fn room(&self) -> usize {
+        let waiting = self.bytes.len() - self.consumed;
+        if waiting >= UNEXECUTED_BYTES_MAX && self.wanted == 0 {
+            return 0;
+        }
+        self.wanted.max(RECEIVE_BYTES).min(RECEIVE_BYTES_MAX)
+    }
+
+    /// Whether every byte received was executed.
+    pub fn is_empty(&self) -> bool {
+        self.consumed == self.bytes.len()
+    }
+
+    /// Forgets what was parsed ahead: it will be parsed again.
+    pub fn rewind(&mut self) {
+        if self.parsed != self.consumed {
+            self.parsed = self.consumed;
+            self.decoder = Decoder::new(self.decoder.limits);
+        }
+    }
+
+    /// Drops executed bytes from `bytes`, the input's own buffer, which is out for execution.
+    pub fn compact(&mut self, bytes: &mut Vec<u8>) {
+        if self.consumed == bytes.len() {
+            bytes.clear();
+            if bytes.capacity() > KEPT_BYTES_MAX {
+                bytes.shrink_to(KEPT_BYTES_MAX);
+            }
+        } else if self.consumed > 0 {
+            bytes.drain(..self.consumed);
+        }
+        self.parsed -= self.consumed;
+        self.consumed = 0;
+    }
+}
+
+/// Bytes received in one call at most: a big bulk arrives in such pieces.
+const RECEIVE_BYTES_MAX: usize = 1 << 20;
+
+impl Session {
+    pub fn new(connection: ConnectionId, id: u64, now: UnixMillis) -> Self {
+        Self {
+            connection,
+            id,
+            peer: String::new(),
+            local: String::new(),
+            input: Input::new(),
+            output: Output::new(Reply::default()),
+            database: DatabaseId(0),
+            name: Vec::new(),
+            is_authenticated: false,
+            transaction: None,
+            watched: Vec::new(),
+            is_dirty: false,
+            blocked: None,
+            reply_mode: ReplyMode::On,
+            is_closing: false,
+            no_evict: false,
+            no_touch: false,
+            is_monitor: false,
+            channels: BTreeSet::new(),
+            patterns: BTreeSet::new(),
+            shard_channels: BTreeSet::new(),
+            created: now,
+            last_interaction: now,
+            soft_limit_since: None,
+            last_command: None,
+            is_queued: false,
+            is_flushing: false,
+            waits_for: base::Sequence::ZERO,
+            is_clogged: false,
+            is_paused: false,
+            is_gone: false,
+            protocol_error: None,
+        }
+    }
+
+    /// Where commands write their reply.
+    pub fn reply(&mut self) -> &mut Reply {
+        &mut self.output.reply
+    }
+
+    /// How many channels and patterns the client is subscribed to (shard channels apart).
+    pub fn subscriptions(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// In RESP2, a subscriber may only subscribe, unsubscribe, ping, reset and quit.
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions() + self.shard_channels.len() > 0
+    }
+
+    /// What stands still while one of the client's commands executes.
+    pub fn context(&self, now: UnixMillis) -> Context {
+        Context {
+            now,
+            database: self.database,
+            may_block: self.transaction.is_none(),
+            retry: false,
+            touch: !self.no_touch,
+        }
+    }
+}

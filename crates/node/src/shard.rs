@@ -1,0 +1,176 @@
+//! A shard at work: the engine, its log, and the tracker between them.
+//!
+//! Everything executed in one turn of the loop goes out as one record. The record's place is known
+//! before it is appended, so replies know what to wait for while effects are still gathering.
+
+use crate::tracker::Tracker;
+use base::{Position, Sequence, UnixMillis};
+use engine::execute::Engine;
+use engine::unit::Unit;
+use txlog::{AppendError, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
+
+/// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
+/// only adds latency (DESIGN section 7). The last unit may overshoot.
+const RECORD_BYTES_TARGET: usize = 512 << 10;
+
+/// One shard of which this process is the primary.
+pub struct Shard {
+    pub engine: Engine,
+    pub tracker: Tracker,
+    /// What the command being executed leaves behind; its effects gather until the next commit.
+    pub unit: Unit,
+    log: Box<dyn TransactionLog>,
+    stamper: Stamper,
+    /// The last record appended.
+    appended: Position,
+    /// Records and bytes appended since the start, for INFO.
+    pub records_appended: u64,
+    pub bytes_appended: u64,
+    /// Bytes of log since the last snapshot: what schedules the next one.
+    pub bytes_since_snapshot: u64,
+    events: Vec<LogEvent>,
+}
+
+/// What the log told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// More became durable.
+    Durable,
+    /// Nothing new.
+    Nothing,
+    /// The log is gone for this process; it must stop and says why.
+    Fatal(String),
+}
+
+impl Shard {
+    /// A shard whose engine has applied everything through `applied`, where its log ends.
+    pub fn new(
+        engine: Engine,
+        log: Box<dyn TransactionLog>,
+        stamper: Stamper,
+        applied: Position,
+    ) -> Self {
+        Self {
+            engine,
+            tracker: Tracker::new(applied.sequence),
+            unit: Unit::new(record::HEADER_BYTES),
+            log,
+            stamper,
+            appended: applied,
+            records_appended: 0,
+            bytes_appended: 0,
+            bytes_since_snapshot: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// The record that holds what executes now.
+    pub fn gathering(&self) -> Sequence {
+        self.appended.sequence.next()
+    }
+
+    /// The last record appended.
+    pub fn appended(&self) -> Position {
+        self.appended
+    }
+
+    /// Whether a write may execute now.
+    pub fn gate(&self) -> Gate {
+        self.log.gate()
+    }
+
+    /// Whether effects wait for a commit.
+    pub fn has_gathered(&self) -> bool {
+        !self.unit.effects.is_empty()
+    }
+
+    /// Whether so much has gathered that the turn should commit before it goes on.
+    pub fn is_record_full(&self) -> bool {
+        self.unit.effects.len() >= RECORD_BYTES_TARGET
+    }
+
+    /// The record that a reply must wait for, given what its unit observed, and notes what the
+    /// unit wrote.
+    pub fn settle_unit(&mut self) -> Sequence {
+        let gathering = self.gathering();
+        if self.unit.changes > 0 {
+            for &hash in &self.unit.written {
+                self.tracker.wrote(hash, gathering);
+            }
+            if self.unit.whole {
+                self.tracker.wrote_all(gathering);
+            }
+            return gathering;
+        }
+        if self.unit.whole {
+            return self.tracker.newest();
+        }
+        let observed = self.unit.observed.iter().map(|hash| self.tracker.observed(*hash));
+        observed.max().unwrap_or(Sequence::ZERO)
+    }
+
+    /// Appends what has gathered, if anything has and the log takes it now.
+    pub fn commit(&mut self, now: UnixMillis) {
+        if !self.has_gathered() || self.log.gate() == Gate::Wait {
+            return;
+        }
+        let buffer = self.unit.effects.take();
+        self.bytes_appended += buffer.len() as u64;
+        self.bytes_since_snapshot += buffer.len() as u64;
+        self.records_appended += 1;
+        let durable = self.tracker.durable();
+        let record = self.stamper.stamp(Kind::Data, Part::Whole, buffer, now, durable);
+        self.log.append(self.appended, record);
+        self.appended.sequence = self.appended.sequence.next();
+    }
+
+    /// Makes what was appended durable on this thread, where that is quicker (a lone client).
+    pub fn commit_inline(&mut self) -> bool {
+        self.log.commit_inline()
+    }
+
+    /// Whether appended records are not durable yet.
+    pub fn is_in_flight(&self) -> bool {
+        self.tracker.durable() < self.appended.sequence
+    }
+
+    /// Whether the log wants to be polled.
+    pub fn is_log_busy(&self) -> bool {
+        self.log.is_busy()
+    }
+
+    /// Learns what became durable.
+    pub fn poll(&mut self) -> Progress {
+        let mut events = std::mem::take(&mut self.events);
+        self.log.poll(&mut events);
+        let mut progress = Progress::Nothing;
+        for event in events.drain(..) {
+            match event {
+                LogEvent::Durable(position) => {
+                    self.tracker.durable_through(position.sequence);
+                    progress = Progress::Durable;
+                }
+                LogEvent::Failed(_, error) => {
+                    progress = Progress::Fatal(explain(&error));
+                    break;
+                }
+                LogEvent::Lost => {
+                    progress = Progress::Fatal("the transaction log was deleted".to_owned());
+                    break;
+                }
+                _ => {}
+            }
+        }
+        self.events = events;
+        progress
+    }
+
+    /// Lets the log forget records through here.
+    pub fn trim(&mut self, through: Position) {
+        self.log.trim(through);
+    }
+}
+
+fn explain(error: &AppendError) -> String {
+    format!("what has executed cannot be made durable: {error}")
+}
