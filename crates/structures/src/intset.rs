@@ -9,7 +9,7 @@
 //! Everything is little-endian. The first number that does not fit widens all of them; removing it
 //! does not narrow them again.
 
-use crate::listpack::size_class;
+use crate::size_class::size_class;
 
 const HEADER_BYTES: usize = 8;
 

@@ -4,11 +4,15 @@
 //! What leaves the process raw (listpack, intset, HyperLogLog) is byte for byte what Redis writes.
 
 pub mod entry;
+pub mod hll;
 pub mod intset;
 pub mod listpack;
+pub mod member;
 pub mod ordered;
 mod prefetch;
+pub mod quicklist;
 mod size_class;
+pub mod sorted_set;
 pub mod table;
 #[cfg(test)]
 mod twin;
@@ -17,4 +21,8 @@ mod varint;
 pub use entry::{Entry, EntryMut, EntryRef, Payload, ValueRef};
 pub use intset::Intset;
 pub use listpack::Listpack;
+pub use member::{Field, FieldMut, FieldRef, Member, MemberBuffer, MemberRef};
+pub use ordered::OrderedTree;
+pub use quicklist::Quicklist;
+pub use sorted_set::{Scored, SortedSet};
 pub use table::{Element, KeyHasher, Occupied, Table};

@@ -26,6 +26,7 @@ pub use check::ListpackError;
 pub use encoding::{Item, parse_integer};
 pub use iter::Iter;
 
+use crate::size_class::size_class;
 use encoding::{END, Encoded, backlen_len, decode, entry_len, read_backlen};
 
 /// Bytes before the first entry.
@@ -172,6 +173,11 @@ impl Listpack {
     /// The elements from `cursor` on.
     pub fn iter_from(&self, cursor: Cursor) -> Iter<'_> {
         Iter::new(&self.bytes, cursor.0 as usize, self.bytes.len() - 1)
+    }
+
+    /// The elements up to and with the one at `cursor`.
+    pub fn iter_up_to(&self, cursor: Cursor) -> Iter<'_> {
+        Iter::new(&self.bytes, HEADER_BYTES, self.end_of(cursor))
     }
 
     /// The first element equal to `text` at or behind `from`, looking at one element in `1 + skip`:
@@ -372,13 +378,4 @@ impl Listpack {
 
 fn count_field(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(COUNT_UNKNOWN)
-}
-
-/// The allocation that jemalloc would make for `bytes` anyway: multiples of 16 up to 128, then four
-/// steps per doubling.
-pub(crate) fn size_class(bytes: usize) -> usize {
-    if bytes <= 128 {
-        return bytes.next_multiple_of(16);
-    }
-    bytes.next_multiple_of(bytes.next_power_of_two() / 8)
 }

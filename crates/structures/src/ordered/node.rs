@@ -1,7 +1,7 @@
 //! The nodes: how they search, split and merge.
 
 use super::{OrderedItem, compare};
-use crate::listpack::size_class;
+use crate::size_class::size_class;
 use std::cmp::Ordering;
 
 /// Items in a full leaf. 64 × 8 bytes is eight cache lines to move at worst on insertion. A guess.

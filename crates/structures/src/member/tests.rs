@@ -1,0 +1,117 @@
+//! Members and fields against `std` twins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::table::Table;
+use crate::twin::Dice;
+
+#[test]
+fn integers_are_stored_inline_up_to_47_bits() {
+    let edge = 1i64 << 46;
+    let inline = [0, 1, -1, 42, edge - 1, -edge, 1 - edge];
+    for integer in inline {
+        let member = Member::new(integer.to_string().as_bytes());
+        assert_eq!(member.as_ref(), MemberRef::Integer(integer));
+        assert_eq!(member.as_ref().allocated_bytes(), 0);
+        assert_eq!(member.as_ref(), Member::of_integer(integer).as_ref());
+        assert_eq!(member.as_ref().to_vec(), integer.to_string().as_bytes());
+    }
+    for integer in [edge, -edge - 1, i64::MAX, i64::MIN] {
+        let text = integer.to_string();
+        assert_eq!(Member::of_integer(integer).as_ref(), MemberRef::Bytes(text.as_bytes()));
+    }
+}
+
+#[test]
+fn bytes_that_only_look_like_integers_come_back_unchanged() {
+    for text in ["", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "0x1", "１"] {
+        let member = Member::new(text.as_bytes());
+        assert_eq!(member.as_ref(), MemberRef::Bytes(text.as_bytes()));
+        assert_eq!(member.as_ref().to_vec(), text.as_bytes());
+    }
+}
+
+#[test]
+fn set_of_members_behaves_like_its_twin() {
+    for seed in 0..6 {
+        let hasher = KeyHasher::new(seed);
+        let (mut dice, mut twin) = (Dice::new(seed), BTreeSet::new());
+        let mut set: Table<Member> = Table::new(hasher);
+        for _ in 0..5_000 {
+            let member = dice.text();
+            let hash = hasher.hash(&member);
+            if dice.below(3) == 0 {
+                assert_eq!(set.remove(hash, &member).is_some(), twin.remove(&member));
+            } else {
+                let old = set.insert(hash, Member::new(&member));
+                assert_eq!(old.is_none(), twin.insert(member.clone()));
+            }
+            assert_eq!(set.contains(hash, &member), twin.contains(&member));
+        }
+        let listed: BTreeSet<Vec<u8>> = set.iter().map(MemberRef::to_vec).collect();
+        assert_eq!(listed, twin);
+        for element in set.iter() {
+            let bytes = element.to_vec();
+            assert_eq!(Member::hash(element, &hasher), hasher.hash(&bytes));
+        }
+    }
+}
+
+#[test]
+fn hash_of_fields_behaves_like_its_twin() {
+    for seed in 0..6 {
+        let hasher = KeyHasher::new(seed);
+        let (mut dice, mut twin) = (Dice::new(seed), BTreeMap::new());
+        let mut fields: Table<Field> = Table::new(hasher);
+        for _ in 0..5_000 {
+            let (name, value) = (dice.text(), dice.text());
+            let hash = hasher.hash(&name);
+            match dice.below(4) {
+                0 => {
+                    let removed = fields.remove(hash, &name);
+                    let value = removed.as_ref().map(|field| field.as_ref().value().to_vec());
+                    assert_eq!(value, twin.remove(&name));
+                }
+                1 => {
+                    let known = fields.update(hash, &name, |field| field.with_value(&value));
+                    assert_eq!(known, twin.contains_key(&name));
+                    twin.entry(name.clone()).and_modify(|old| *old = value);
+                }
+                _ => {
+                    let old = fields.insert(hash, Field::new(&name, &value));
+                    let old = old.map(|field| field.as_ref().value().to_vec());
+                    assert_eq!(old, twin.insert(name.clone(), value));
+                }
+            }
+            let found = fields.find(hash, &name).map(FieldRef::value);
+            assert_eq!(found, twin.get(&name).map(Vec::as_slice));
+        }
+        let listed: BTreeMap<Vec<u8>, Vec<u8>> =
+            fields.iter().map(|field| (field.name().to_vec(), field.value().to_vec())).collect();
+        assert_eq!(listed, twin);
+    }
+}
+
+#[test]
+fn value_of_the_same_class_is_rewritten_in_place() {
+    let mut field = Field::new(b"counter", b"1");
+    assert_eq!(field.as_ref().allocated_bytes(), 16);
+    assert!(field.as_mut().set_value_in_place(b"1234567"));
+    assert_eq!((field.as_ref().name(), field.as_ref().value()), (&b"counter"[..], &b"1234567"[..]));
+    assert!(!field.as_mut().set_value_in_place(b"12345678"));
+    assert_eq!(field.with_value(&[7; 300]).as_ref().value(), [7; 300]);
+}
+
+#[test]
+fn set_of_integers_costs_at_most_13_bytes_each() {
+    let hasher = KeyHasher::new(1);
+    let mut set = Table::new(hasher);
+    for integer in 0..300_000i64 {
+        let member = Member::of_integer(integer);
+        set.insert_new(Member::hash(member.as_ref(), &hasher), member);
+    }
+    let each = set.allocated_bytes() as f64 / set.len() as f64;
+    println!("set: {each:.2} bytes an integer");
+    assert!(each <= 13.0, "{each:.2}");
+}

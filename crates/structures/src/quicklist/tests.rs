@@ -1,0 +1,226 @@
+use super::*;
+use crate::twin::Dice;
+use std::collections::VecDeque;
+
+fn texts(list: &Quicklist) -> Vec<Vec<u8>> {
+    list.iter().map(|item| item.to_vec()).collect()
+}
+
+/// Elements and bytes of each node; a plain node counts zero elements.
+fn shape(list: &Quicklist) -> Vec<usize> {
+    let count = |node: NodeRef<'_>| match node {
+        NodeRef::Packed(pack) => pack.len(),
+        NodeRef::Plain(_) => 0,
+    };
+    list.nodes().map(count).collect()
+}
+
+fn check(list: &Quicklist, twin: &VecDeque<Vec<u8>>) {
+    assert_eq!(list.len(), twin.len());
+    assert!(list.iter().map(|item| item.to_vec()).eq(twin.iter().cloned()));
+    assert!(list.iter().rev().map(|item| item.to_vec()).eq(twin.iter().rev().cloned()));
+    let nodes: usize = shape(list).iter().map(|count| (*count).max(1)).sum();
+    assert_eq!(nodes, twin.len());
+}
+
+fn step(dice: &mut Dice, list: &mut Quicklist, twin: &mut VecDeque<Vec<u8>>) {
+    let text = dice.text();
+    let index = dice.below(twin.len() + 1);
+    let end = if dice.below(2) == 0 { End::Front } else { End::Back };
+    match dice.below(11) {
+        0..3 => {
+            list.push(end, &text);
+            match end {
+                End::Front => twin.push_front(text),
+                End::Back => twin.push_back(text),
+            }
+        }
+        3 => {
+            let expected = if end == End::Front { twin.pop_front() } else { twin.pop_back() };
+            assert_eq!(list.pop(end), expected);
+        }
+        4 => {
+            let expected = twin.get_mut(index).map(|old| *old = text.clone()).is_some();
+            assert_eq!(list.set(index, &text), expected);
+        }
+        5..8 => {
+            let after = end == End::Back;
+            let found = match after {
+                true => list.insert_after(index, &text),
+                false => list.insert_before(index, &text),
+            };
+            assert_eq!(found, index < twin.len());
+            if found {
+                twin.insert(index + usize::from(after), text);
+            }
+        }
+        8 => {
+            let count = dice.below(12);
+            let expected = count.min(twin.len() - index);
+            assert_eq!(list.remove_range(index, count), expected);
+            twin.drain(index..index + expected);
+        }
+        9 => {
+            let max = dice.below(3);
+            assert_eq!(list.remove_matching(&text, max, end), remove(twin, &text, max, end));
+        }
+        _ => {
+            assert_eq!(list.get(index).map(|item| item.to_vec()), twin.get(index).cloned());
+            assert_eq!(list.position(&text), twin.iter().position(|other| *other == text));
+            let stop = dice.below(twin.len() + 5);
+            let expected: Vec<_> =
+                twin.iter().take(stop).skip(index).map(|text| Item::Bytes(text).to_vec()).collect();
+            let found: Vec<_> = list.range(index..stop).map(|item| item.to_vec()).collect();
+            assert_eq!(found, expected);
+            let mut back: Vec<_> = list.range(index..stop).rev().map(|i| i.to_vec()).collect();
+            back.reverse();
+            assert_eq!(back, expected);
+        }
+    }
+}
+
+fn remove(twin: &mut VecDeque<Vec<u8>>, text: &[u8], max: usize, end: End) -> usize {
+    let mut removed = 0;
+    while removed < max {
+        let at = match end {
+            End::Front => twin.iter().position(|other| other == text),
+            End::Back => twin.iter().rposition(|other| other == text),
+        };
+        let Some(at) = at else { break };
+        twin.remove(at);
+        removed += 1;
+    }
+    removed
+}
+
+#[test]
+fn every_operation_does_what_it_does_to_a_deque() {
+    let limits = [(-2, 1 << 30), (4, 1 << 30), (1, 150), (-1, 1_000), (128, 100)];
+    for seed in 0..60 {
+        let mut dice = Dice::new(seed);
+        let (fill, plain) = limits[seed as usize % limits.len()];
+        let mut list = Quicklist::new(NodeLimits::new(fill, plain));
+        let mut twin = VecDeque::new();
+        for round in 0..12 {
+            for _ in 0..100 {
+                step(&mut dice, &mut list, &mut twin);
+            }
+            check(&list, &twin);
+            if round % 4 == 3 {
+                let count = twin.len() / 2;
+                list.remove_range(count / 2, count);
+                twin.drain(count / 2..count / 2 + count);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_lists_split_and_join_their_chunks() {
+    let mut list = Quicklist::new(NodeLimits::new(2, 1 << 30));
+    let mut twin: VecDeque<Vec<u8>> = VecDeque::new();
+    let mut dice = Dice::new(3);
+    for value in 0..4_000 {
+        let text = value.to_string().into_bytes();
+        let index = dice.below(twin.len());
+        if !list.insert_before(index, &text) {
+            list.push_back(&text);
+        }
+        twin.insert(index, text);
+    }
+    check(&list, &twin);
+    while !twin.is_empty() {
+        let index = dice.below(twin.len());
+        assert_eq!(list.get(index).map(|item| item.to_vec()).as_ref(), twin.get(index));
+        assert_eq!(list.remove_range(index, 1), 1);
+        twin.remove(index);
+        if twin.len().is_multiple_of(500) {
+            check(&list, &twin);
+        }
+    }
+    assert!(list.is_empty() && list.get(0).is_none() && list.pop_front().is_none());
+}
+
+#[test]
+fn nodes_end_where_those_of_redis_end() {
+    // The nodes in a DUMP of a real server after RPUSH of each element.
+    let mut list = Quicklist::new(NodeLimits::default());
+    for value in 0..3_000 {
+        list.push_back(format!("element-{value:05}").as_bytes());
+    }
+    assert_eq!(shape(&list), [545, 545, 545, 545, 545, 275]);
+}
+
+#[test]
+fn full_nodes_split_and_merge_where_those_of_redis_do() {
+    // The same LINSERT commands were given to a real server.
+    let shape_after = |fill: i64, elements: usize| {
+        let mut dice = Dice::new(11);
+        let mut list = Quicklist::new(NodeLimits::new(fill, 1 << 30));
+        list.push_back(b"0x");
+        for value in 1..elements {
+            let width = value % 7 * 60 + 1;
+            let text = format!("{value:0width$}x").into_bytes();
+            let index = dice.below(list.len());
+            match dice.below(2) {
+                0 => assert!(list.insert_before(index, &text)),
+                _ => assert!(list.insert_after(index, &text)),
+            }
+        }
+        shape(&list)
+    };
+    assert_eq!(shape_after(5, 60), [4, 5, 5, 5, 4, 5, 5, 5, 5, 5, 2, 5, 5]);
+    let by_bytes = [
+        15, 13, 23, 21, 18, 9, 21, 23, 10, 19, 5, 15, 4, 17, 16, 14, 13, 20, 8, 19, 8, 18, 21, 9,
+        19, 22,
+    ];
+    assert_eq!(shape_after(-1, 400), by_bytes);
+}
+
+#[test]
+fn a_positive_limit_counts_elements_and_still_bounds_bytes() {
+    let mut list = Quicklist::new(NodeLimits::new(3, 1 << 30));
+    for value in 0..7 {
+        list.push_back(&[b'a' + value]);
+    }
+    assert_eq!(shape(&list), [3, 3, 1]);
+    list.push_back(&[b'x'; 9_000]);
+    list.push_back(b"y");
+    assert_eq!(shape(&list), [3, 3, 1, 1, 1]);
+}
+
+#[test]
+fn a_large_element_gets_a_node_of_its_own() {
+    let mut list = Quicklist::new(NodeLimits::new(-2, 100));
+    for text in [&b"a"[..], b"b", &[b'x'; 100], b"c"] {
+        list.push_back(text);
+    }
+    assert_eq!(shape(&list), [2, 0, 1]);
+    assert!(list.insert_after(0, &[b'y'; 100]));
+    assert_eq!(shape(&list), [1, 0, 1, 0, 1]);
+    assert!(list.set(2, b"small") && list.set(1, b"d") && list.set(0, &[b'z'; 200]));
+    assert_eq!(shape(&list), [0, 1, 1, 0, 1]);
+    assert_eq!(list.remove_matching(&[b'x'; 100], 5, End::Back), 1);
+    assert_eq!(texts(&list), [vec![b'z'; 200], b"d".to_vec(), b"small".to_vec(), b"c".to_vec()]);
+}
+
+#[test]
+fn nodes_from_a_file_are_taken_as_they_are() {
+    let mut pack = Listpack::new();
+    pack.push_back(b"a");
+    pack.push_back(b"1");
+    let mut list = Quicklist::new(NodeLimits::default());
+    list.push_packed_node(pack.clone());
+    list.push_packed_node(Listpack::new());
+    list.push_plain_node(b"plain".to_vec());
+    let nodes: Vec<_> = list.nodes().collect();
+    assert_eq!(nodes, [NodeRef::Packed(&pack), NodeRef::Plain(b"plain")]);
+    assert_eq!(texts(&list), [b"a".to_vec(), b"1".to_vec(), b"plain".to_vec()]);
+}
+
+#[test]
+fn a_short_list_costs_one_chunk_one_node_and_its_listpack() {
+    let mut list = Quicklist::new(NodeLimits::default());
+    list.push_back(b"element");
+    assert!(list.allocated_bytes() <= 40 + 40 + 16, "{}", list.allocated_bytes());
+}
