@@ -16,10 +16,10 @@
 //! | [`connections`] | open connections by ids that are never reused |
 //! | [`signals`] | SIGTERM and SIGINT as events |
 
-pub mod connections;
-pub mod listener;
-pub mod poller;
-pub mod signals;
+mod connections;
+mod listener;
+mod poller;
+mod signals;
 #[cfg(test)]
 mod tests;
 
@@ -140,7 +140,7 @@ impl NetDriver {
 
     /// Connections that are open.
     pub fn connections_count(&self) -> usize {
-        self.connections.len()
+        self.connections.count()
     }
 
     fn watch_listeners(&mut self, watch: bool) {

@@ -91,7 +91,7 @@ impl Connections {
         self.slots[slot].take().map(|(_, connection)| connection)
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 }
@@ -125,6 +125,6 @@ mod tests {
             assert!(connections.remove(id).is_none());
         }
         assert_eq!(connections.slots.len(), 1);
-        assert_eq!(connections.len(), 0);
+        assert_eq!(connections.count(), 0);
     }
 }

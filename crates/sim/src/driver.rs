@@ -1,0 +1,225 @@
+//! `base::Driver` in the simulated world: a node's end of the simulated network.
+//!
+//! A wait lets simulated time go on to the next instant at which something happens anywhere in the
+//! world, and then returns, with or without events for this node: so whoever steps the world gets
+//! to look after every instant. Dropping the driver is the death of the node's process: its
+//! connections end, and the name is free to listen on again.
+
+use crate::clock::SimClock;
+use crate::network::{Link, Server, SimNetwork};
+use crate::random::Random;
+use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::time::{Clock, MonotonicNanos};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Simulated time that a turn of the loop takes. Not 0, or a loop that polls would never see the
+/// completion that it polls for.
+const TURN_NANOS: u64 = 1_000;
+
+/// The driver of one simulated node.
+pub struct SimDriver {
+    name: String,
+    network: SimNetwork,
+    clock: SimClock,
+    random: Random,
+    is_woken: Arc<AtomicBool>,
+}
+
+impl SimDriver {
+    /// Listens as `name`.
+    ///
+    /// # Panics
+    /// Another driver listens under that name.
+    pub fn listen(network: &SimNetwork, name: &str, clock: SimClock, seed: u64) -> Self {
+        let server = Server { is_accepting: true, ..Server::default() };
+        let replaced = network.state().servers.insert(name.to_owned(), server);
+        assert!(replaced.is_none(), "two nodes listen as {name}");
+        Self {
+            name: name.to_owned(),
+            network: network.clone(),
+            clock,
+            random: Random::stream(seed, name),
+            is_woken: Arc::default(),
+        }
+    }
+
+    /// What the node may know now. Whether there was anything.
+    fn report(&mut self, events: &mut Vec<Event>) -> bool {
+        let mut state = self.network.state();
+        let mut found = Vec::new();
+        if let Some(server) = state.servers.get_mut(&self.name) {
+            if std::mem::take(&mut server.is_asked_to_stop) {
+                found.push(Event::Shutdown);
+            }
+            let accepted = if server.is_accepting { server.backlog.len() } else { 0 };
+            for id in server.backlog.drain(..accepted).collect::<Vec<_>>() {
+                if let Some(link) = state.links.get_mut(&id) {
+                    link.is_accepted = true;
+                    found.push(accepted_event(id));
+                }
+            }
+        }
+        let firsts = found.len();
+        let ours: Vec<ConnectionId> = state
+            .links
+            .iter()
+            .filter(|(_, link)| link.is_accepted && !link.is_closed && link.server == self.name)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ours {
+            let Some(link) = state.links.get(&id) else { continue };
+            let has_room = state.window_left(link) > 0;
+            if let Some(link) = state.links.get_mut(&id) {
+                found.extend(news_of(id, link, has_room));
+            }
+        }
+        // A kernel reports in any order; only the acceptance of a connection comes first.
+        for index in (firsts + 1..found.len()).rev() {
+            found.swap(index, self.random.within(firsts as u64..index as u64 + 1) as usize);
+        }
+        for event in &found {
+            self.network.timeline.record(&self.name, format!("{event:?}").as_bytes());
+        }
+        let has_news = !found.is_empty();
+        events.append(&mut found);
+        has_news
+    }
+
+    fn record(&self, what: &str, connection: ConnectionId, bytes: &[u8]) {
+        self.network.timeline.record(what, &connection.0.to_le_bytes());
+        self.network.timeline.record(what, bytes);
+    }
+}
+
+fn accepted_event(id: ConnectionId) -> Event {
+    Event::Accepted {
+        connection: id,
+        peer: format!("127.0.0.1:{}", 10_000 + id.0),
+        local: "127.0.0.1:6379".to_owned(),
+        is_local: true,
+    }
+}
+
+fn news_of(id: ConnectionId, link: &mut Link, has_room: bool) -> Vec<Event> {
+    if link.is_broken {
+        let is_news = !std::mem::replace(&mut link.is_broken_reported, true);
+        return if is_news { vec![Event::Broken(id)] } else { Vec::new() };
+    }
+    let mut news = Vec::new();
+    if link.is_reading && (link.has_ended || !link.arrived.is_empty()) {
+        news.push(Event::Readable(id));
+    }
+    if has_room && std::mem::take(&mut link.is_send_short) {
+        news.push(Event::Writable(id));
+    }
+    news
+}
+
+impl Driver for SimDriver {
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+
+    fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
+        let timeline = self.network.timeline.clone();
+        timeline.pass(TURN_NANOS);
+        if self.report(events) || self.is_woken.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let timeout =
+            timeout_nanos.map(|nanos| MonotonicNanos(timeline.now().0.saturating_add(nanos)));
+        let until = match (timeout, timeline.next_due()) {
+            (Some(timeout), Some(due)) => timeout.min(due),
+            (Some(instant), None) | (None, Some(instant)) => instant,
+            // Nothing will ever happen by itself: whoever steps the world must do something.
+            (None, None) => return,
+        };
+        while timeline.step(until) {}
+        self.report(events);
+        self.is_woken.store(false, Ordering::Release);
+    }
+
+    fn receive(
+        &mut self,
+        connection: ConnectionId,
+        into: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Received {
+        let mut state = self.network.state();
+        let link = match state.links.get_mut(&connection) {
+            Some(link) if !link.is_closed && !link.is_broken => link,
+            _ => return Received::Closed,
+        };
+        if link.arrived.is_empty() {
+            return if link.has_ended { Received::Closed } else { Received::WouldBlock };
+        }
+        let count = link.arrived.len().min(bytes_max);
+        into.extend(link.arrived.drain(..count));
+        drop(state);
+        self.record("node receives", connection, &into[into.len() - count..]);
+        if count == 0 { Received::WouldBlock } else { Received::Bytes(count) }
+    }
+
+    fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
+        let mut state = self.network.state();
+        let room = match state.links.get(&connection) {
+            Some(link) if !link.is_closed && !link.is_broken => state.window_left(link),
+            _ => return Sent::Closed,
+        };
+        let mut count = bytes.len().min(room);
+        let short_send_percent = state.faults.short_send_percent;
+        if state.random.chance(short_send_percent) {
+            count = state.random.within(0..count as u64 + 1) as usize;
+        }
+        self.network.send_to_client(&mut state, connection, &bytes[..count]);
+        if let Some(link) = state.links.get_mut(&connection) {
+            link.is_send_short |= count < bytes.len();
+        }
+        drop(state);
+        self.record("node sends", connection, &bytes[..count]);
+        Sent::Bytes(count)
+    }
+
+    fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
+        if let Some(link) = self.network.state().links.get_mut(&connection) {
+            link.is_reading = reading;
+        }
+    }
+
+    fn close(&mut self, connection: ConnectionId) {
+        self.record("node closes", connection, &[]);
+        self.network.close_from_server(&mut self.network.state(), connection);
+    }
+
+    fn set_accepting(&mut self, accepting: bool) {
+        if let Some(server) = self.network.state().servers.get_mut(&self.name) {
+            server.is_accepting = accepting;
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        let is_woken = Arc::clone(&self.is_woken);
+        Waker(Arc::new(move || is_woken.store(true, Ordering::Release)))
+    }
+
+    fn entropy(&mut self) -> u64 {
+        self.random.draw()
+    }
+}
+
+impl Drop for SimDriver {
+    fn drop(&mut self) {
+        let mut state = self.network.state();
+        state.servers.remove(&self.name);
+        let is_ours = |link: &Link| link.server == self.name && !link.is_closed;
+        let ours: Vec<ConnectionId> =
+            state.links.iter().filter(|(_, link)| is_ours(link)).map(|(id, _)| *id).collect();
+        for id in ours {
+            self.network.close_from_server(&mut state, id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
