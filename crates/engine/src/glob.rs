@@ -1,72 +1,134 @@
-//! Redis's glob patterns: `*`, `?`, `[a-z]`, `[^a]`, `\` escapes.
+//! Redis's patterns: KEYS, SCAN's MATCH, PSUBSCRIBE, CONFIG GET, ACL rules.
+//!
+//! `*` any run of bytes, `?` one byte, `[abc]`, `[^a-z]` one byte of a class, `\` the next byte as
+//! it is. Bytes, not characters. Corner cases follow Redis 7.0.15: a class that never closes ends
+//! with the pattern, a range may be written backwards and compares bytes as signed, `\` in a class
+//! always compares exactly, and nothing but the empty pattern matches the empty text.
+//!
+//! A mismatch retreats to the newest star only. That loses nothing: whatever an older star could
+//! still skip, the newest can skip as well. So the work is at most pattern times text.
 
-/// Whether `text` matches `pattern`. Only the last `*` is ever gone back to, so the work is bounded
-/// by the product of the lengths.
+#[cfg(test)]
+mod tests;
+
+/// Stars in a row of a pattern that may match. Redis gives up beyond its recursion limit.
+const STARS_MAX: usize = 1000;
+
+/// Whether the whole of `text` matches `pattern`.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
+    matches_in(pattern, text, Case::Exact)
+}
+
+/// Whether the whole of `text` matches `pattern`, ASCII letters in either case being the same.
+pub fn matches_ignoring_case(pattern: &[u8], text: &[u8]) -> bool {
+    matches_in(pattern, text, Case::Ignored)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Case {
+    Exact,
+    Ignored,
+}
+
+fn matches_in(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    let mut stars = 0;
+    // Where to go on after a mismatch: the pattern behind the newest star, the text it may skip to.
+    let mut retreat: Option<(&[u8], &[u8])> = None;
+    let (mut pattern, mut rest) = (pattern, text);
     loop {
-        if pattern.get(p) == Some(&b'*') {
-            star = Some((p + 1, t));
-            p += 1;
-            continue;
+        match (pattern, rest) {
+            ([], []) => return true,
+            ([b'*', ..], [_, ..]) => {
+                pattern = skip_stars(pattern);
+                if pattern.is_empty() {
+                    return true;
+                }
+                stars += 1;
+                if stars > STARS_MAX {
+                    return false;
+                }
+                retreat = Some((pattern, rest));
+                continue;
+            }
+            ([_, ..], [byte, tail @ ..]) => {
+                if let Some(behind) = match_one(pattern, *byte, case) {
+                    rest = tail;
+                    pattern = if rest.is_empty() { skip_stars(behind) } else { behind };
+                    continue;
+                }
+            }
+            _ => {}
         }
-        if t == text.len() && p >= pattern.len() {
-            return true;
-        }
-        let step = (t < text.len() && p < pattern.len())
-            .then(|| one(&pattern[p..], text[t]))
-            .flatten();
-        if let Some(width) = step {
-            p += width;
-            t += 1;
-            continue;
-        }
-        match star {
-            Some((after, from)) if from < text.len() => {
-                star = Some((after, from + 1));
-                p = after;
-                t = from + 1;
+        match retreat {
+            Some((behind, [_, tail @ ..])) if !tail.is_empty() => {
+                retreat = Some((behind, tail));
+                (pattern, rest) = (behind, tail);
             }
             _ => return false,
         }
     }
 }
 
-/// How many bytes of the pattern match this one byte; `None` if they do not.
-fn one(pattern: &[u8], byte: u8) -> Option<usize> {
-    match pattern[0] {
-        b'?' => Some(1),
-        b'\\' if pattern.len() > 1 => (pattern[1] == byte).then_some(2),
-        b'[' => class(pattern, byte),
-        literal => (literal == byte).then_some(1),
+fn skip_stars(mut pattern: &[u8]) -> &[u8] {
+    while let [b'*', tail @ ..] = pattern {
+        pattern = tail;
+    }
+    pattern
+}
+
+/// What is left of `pattern`, which is not empty, if its first element matches `byte`.
+fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
+    match pattern {
+        [b'?', tail @ ..] => Some(tail),
+        [b'[', class @ ..] => match_class(class, byte, case),
+        [b'\\', literal, tail @ ..] | [literal, tail @ ..] => {
+            same(*literal, byte, case).then_some(tail)
+        }
+        [] => None,
     }
 }
 
-fn class(pattern: &[u8], byte: u8) -> Option<usize> {
-    let negated = pattern.get(1) == Some(&b'^');
-    let mut at = if negated { 2 } else { 1 };
+/// What is left behind the class that `class` begins with, its bracket already taken.
+fn match_class(mut class: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
+    let negated = class.first() == Some(&b'^');
+    if negated {
+        class = &class[1..];
+    }
     let mut found = false;
     loop {
-        match *pattern.get(at..).unwrap_or_default() {
-            [] => break,
-            [b'\\', literal, ..] => {
-                found |= literal == byte;
-                at += 2;
+        class = match class {
+            [] | [b']', ..] => break,
+            [b'\\', literal, tail @ ..] => {
+                found |= *literal == byte;
+                tail
             }
-            [b']', ..] => {
-                at += 1;
-                break;
+            [first, b'-', last, tail @ ..] => {
+                found |= in_range(*first, *last, byte, case);
+                tail
             }
-            [low, b'-', high, ..] => {
-                found |= (low.min(high)..=low.max(high)).contains(&byte);
-                at += 3;
+            [literal, tail @ ..] => {
+                found |= same(*literal, byte, case);
+                tail
             }
-            [literal, ..] => {
-                found |= literal == byte;
-                at += 1;
-            }
-        }
+        };
     }
-    (found != negated).then_some(at)
+    (found != negated).then(|| class.get(1..).unwrap_or_default())
+}
+
+fn same(left: u8, right: u8, case: Case) -> bool {
+    match case {
+        Case::Exact => left == right,
+        Case::Ignored => left.eq_ignore_ascii_case(&right),
+    }
+}
+
+/// Whether `byte` lies between `first` and `last`, in either order. The order is put right before
+/// the case is dropped, as Redis does, so `[A-_]` without case is empty.
+fn in_range(first: u8, last: u8, byte: u8, case: Case) -> bool {
+    let (low, high) = ((first as i8).min(last as i8), (first as i8).max(last as i8));
+    let fold = |byte: i8| match case {
+        Case::Exact => byte,
+        Case::Ignored => byte.cast_unsigned().to_ascii_lowercase().cast_signed(),
+    };
+    (fold(low)..=fold(high)).contains(&fold(byte as i8))
 }

@@ -14,7 +14,7 @@
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`interest`] | watched keys, and blocked clients |
 //! | [`notify`] | keyspace notifications and published messages |
-//! | [`glob`] | Redis's patterns |
+//! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -27,6 +27,7 @@ pub mod glob;
 pub mod interest;
 pub mod keyspace;
 pub mod notify;
+pub mod number;
 pub mod random;
 pub mod refusal;
 pub mod settings;
