@@ -14,10 +14,12 @@
 //! | [`shard`] | gathers effects into records and appends them |
 //! | [`tracker`] | knows what a reply must wait for |
 //! | [`output`] | withholds replies until then |
+//! | [`config`] | what the operator asked for |
 #![forbid(unsafe_code)]
 
 mod blocked;
 pub mod command;
+pub mod config;
 mod dispatch;
 pub mod gate;
 pub mod output;

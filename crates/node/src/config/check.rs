@@ -1,0 +1,88 @@
+//! Rules that single text directives add to their kind. The texts are Redis's.
+
+type Verdict = Result<(), &'static str>;
+
+fn is_base_name(name: &[u8]) -> bool {
+    !name.contains(&b'/') && !name.contains(&b'\\')
+}
+
+pub fn snapshot_file_name(name: &[u8]) -> Verdict {
+    if is_base_name(name) { Ok(()) } else { Err("dbfilename can't be a path, just a filename") }
+}
+
+pub fn append_file_name(name: &[u8]) -> Verdict {
+    if name.is_empty() {
+        return Err("appendfilename can't be empty");
+    }
+    if is_base_name(name) { Ok(()) } else { Err("appendfilename can't be a path, just a filename") }
+}
+
+pub fn append_folder_name(name: &[u8]) -> Verdict {
+    if name.is_empty() {
+        return Err("appenddirname can't be empty");
+    }
+    if is_base_name(name) { Ok(()) } else { Err("appenddirname can't be a path, just a dirname") }
+}
+
+/// Longest host name, in bytes, plus one (RFC 1035 allows 255).
+const HOST_NAME_BYTES_MAX: usize = 256;
+
+pub fn host_name(name: &[u8]) -> Verdict {
+    if name.len() >= HOST_NAME_BYTES_MAX {
+        return Err("Hostnames must be less than 256 characters");
+    }
+    if name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.')) {
+        return Ok(());
+    }
+    Err("Hostnames may only contain alphanumeric characters, hyphens or dots")
+}
+
+/// The variables that a title may hold.
+const TITLE_VARIABLES: [&str; 7] =
+    ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
+
+pub fn title_template(template: &[u8]) -> Verdict {
+    const REFUSAL: &str = "template format is invalid or contains unknown variables";
+    let text = std::str::from_utf8(template).map_err(|_| REFUSAL)?;
+    if text.trim().is_empty() {
+        return Err(REFUSAL);
+    }
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let close = rest[open..].find('}').ok_or(REFUSAL)?;
+        if !TITLE_VARIABLES.contains(&&rest[open + 1..open + close]) {
+            return Err(REFUSAL);
+        }
+        rest = &rest[open + close + 1..];
+    }
+    Ok(())
+}
+
+pub fn no_defragmentation(value: &[u8]) -> Verdict {
+    if value.eq_ignore_ascii_case(b"yes") {
+        return Err("Active defragmentation cannot be enabled: it requires a Redis server \
+                    compiled with a modified Jemalloc like the one shipped by default with the \
+                    Redis source distribution");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_hold_letters_digits_hyphens_and_dots() {
+        assert_eq!(host_name(b"db-1.example"), Ok(()));
+        assert!(host_name(b"db_1").is_err());
+        assert!(host_name(&[b'a'; 256]).is_err());
+    }
+
+    #[test]
+    fn titles_take_known_variables_only() {
+        assert_eq!(title_template(b"{title} on {port}"), Ok(()));
+        assert!(title_template(b"{x}").is_err());
+        assert!(title_template(b"{title").is_err());
+        assert!(title_template(b"").is_err());
+    }
+}

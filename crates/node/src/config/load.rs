@@ -1,0 +1,214 @@
+//! Reads the configuration when the server starts, and says what stops it.
+//!
+//! The file, the standard input and the options of the command line are one text, read line by
+//! line; the last word about a directive wins, except that lines of `save` add up. `include` reads
+//! another file at its place. A start with a directive that is not understood would be a start
+//! with something else than what was asked for, so every mistake is fatal and names its line.
+
+use super::arguments::CommandLine;
+use super::table::{DIRECTIVES, RETIRED, find, row};
+use super::text::split_words;
+use super::value::{Refusal, Value};
+use super::{Config, describe, path_of, resolve};
+use base::Disk;
+use engine::glob;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How deep files may include files. Redis has no limit and dies of a file that includes itself.
+const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// The longest configuration file, in bytes: far above any real one, far below what hurts.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What stops the start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LoadError {
+    /// A file could not be read.
+    Unreadable { path: PathBuf, reason: String },
+    /// A line was not understood.
+    Line { number: usize, text: String, reason: String },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, reason } => {
+                write!(f, "Fatal error, can't open config file '{}': {reason}", path.display())
+            }
+            Self::Line { number, text, reason } => {
+                let version = env!("CARGO_PKG_VERSION");
+                writeln!(f, "\n*** FATAL CONFIG FILE ERROR (Kiln {version}) ***")?;
+                writeln!(f, "Reading the configuration file, at line {number}")?;
+                write!(f, ">>> '{text}'\n{reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Reads everything the command line names. `directory` is where the process was started
+/// (absolute), `stdin` what came on the standard input if it was asked for.
+///
+/// # Errors
+/// The first thing that was not understood, or a file that could not be read.
+pub fn load(
+    disk: &dyn Disk,
+    directory: &Path,
+    line: &CommandLine,
+    stdin: Option<&[u8]>,
+) -> Result<Config, LoadError> {
+    let mut config = Config::new(directory);
+    let mut text = Vec::new();
+    if let Some(name) = &line.file {
+        let path = resolve(directory, name);
+        text = read(disk, &path)?;
+        config.file = Some(path);
+    }
+    text.extend_from_slice(stdin.unwrap_or_default());
+    if line.file.is_some() || stdin.is_some() || !line.options.is_empty() {
+        text.push(b'\n');
+        text.extend_from_slice(&line.options);
+    }
+    let mut loader = Loader { config, disk, has_save_points: false };
+    loader.read_text(&text, 0)?;
+    let mut config = loader.config;
+    config.started_in = config.directory();
+    Ok(config)
+}
+
+/// The whole of a file.
+fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, LoadError> {
+    let unreadable = |reason| LoadError::Unreadable { path: path.to_path_buf(), reason };
+    let bytes = read_file(disk, path).map_err(|error| unreadable(describe(&error)))?;
+    bytes.ok_or_else(|| unreadable(format!("longer than {FILE_BYTES_MAX} bytes")))
+}
+
+/// The bytes of a file, `None` if it is too long.
+pub(super) fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = disk.open_read(path)?;
+    let length = file.length()?;
+    if length > FILE_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+    let count = file.read_at(0, &mut bytes)?;
+    bytes.truncate(count);
+    Ok(Some(bytes))
+}
+
+struct Loader<'a> {
+    config: Config,
+    disk: &'a dyn Disk,
+    /// Whether a line of `save` was read: the first one replaces the default.
+    has_save_points: bool,
+}
+
+impl Loader<'_> {
+    fn read_text(&mut self, text: &[u8], depth: usize) -> Result<(), LoadError> {
+        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            let failed = |reason: Refusal| LoadError::Line {
+                number: index + 1,
+                text: String::from_utf8_lossy(line).into_owned(),
+                reason: reason.into_owned(),
+            };
+            let words = split_words(line)
+                .ok_or_else(|| failed("Unbalanced quotes in configuration line".into()))?;
+            let Some((name, words)) = words.split_first() else { continue };
+            if name.eq_ignore_ascii_case(b"include")
+                && let [path] = words
+            {
+                if depth == INCLUDE_DEPTH_MAX {
+                    return Err(failed("too many files include each other".into()));
+                }
+                self.include(path, depth + 1)?;
+            } else {
+                self.read_line(name, words).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, name: &[u8], words: &[Vec<u8>]) -> Result<(), Refusal> {
+        if let Some((row, _)) = find(name) {
+            return self.read_directive(row, words);
+        }
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        match words {
+            [_] if RETIRED.iter().any(|retired| is(retired)) => Ok(()),
+            [command, renamed] if is("rename-command") => {
+                self.config.renamed_commands.push((command.clone(), renamed.clone()));
+                Ok(())
+            }
+            [_, ..] if is("user") => {
+                Err("only the default user is supported: set its password with requirepass".into())
+            }
+            [_, ..] if is("loadmodule") => Err("modules are not supported".into()),
+            [_, ..] if is("sentinel") => {
+                Err("sentinel directive while not in sentinel mode".into())
+            }
+            _ => Err("Bad directive or wrong number of arguments".into()),
+        }
+    }
+
+    fn read_directive(&mut self, row: usize, words: &[Vec<u8>]) -> Result<(), Refusal> {
+        let takes_words = DIRECTIVES[row].takes_words();
+        if !takes_words && words.len() != 1 {
+            return Err("wrong number of arguments".into());
+        }
+        // `--bind "a b"` is one argument that holds several words.
+        let split = match words {
+            [word] if takes_words && !word.is_empty() => split_words(word),
+            _ => None,
+        };
+        let words = split.as_deref().unwrap_or(words);
+        let save = const { self::row("save") };
+        let earlier = match &self.config.values[save] {
+            Value::SavePoints(points) if row == save && self.has_save_points => points.clone(),
+            _ => Vec::new(),
+        };
+        self.config.assign(row, words, self.disk)?;
+        if row == save {
+            self.has_save_points = true;
+            if let Value::SavePoints(points) = &mut self.config.values[save]
+                && !points.is_empty()
+            {
+                points.splice(0..0, earlier);
+            }
+        }
+        self.config.given.insert(row);
+        Ok(())
+    }
+
+    /// Reads another file at this place. A name with wildcards may match none; a plain one must
+    /// exist.
+    fn include(&mut self, name: &[u8], depth: usize) -> Result<(), LoadError> {
+        let path = resolve(&self.config.directory(), name);
+        if !name.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[')) {
+            let text = read(self.disk, &path)?;
+            return self.read_text(&text, depth);
+        }
+        let (Some(folder), Some(pattern)) = (path.parent(), path.file_name()) else {
+            return Ok(());
+        };
+        let Ok(entries) = self.disk.list(folder) else { return Ok(()) };
+        let pattern = pattern.as_encoded_bytes();
+        let mut text = Vec::new();
+        for entry in entries {
+            // As in a shell, a wildcard does not match a leading dot.
+            let is_hidden = entry.name.starts_with('.') && !pattern.starts_with(b".");
+            let is_match = glob::matches(pattern, entry.name.as_bytes());
+            if is_match && !is_hidden && !entry.is_directory {
+                text.extend(read(self.disk, &folder.join(path_of(entry.name.as_bytes())))?);
+                text.push(b'\n');
+            }
+        }
+        self.read_text(&text, depth)
+    }
+}

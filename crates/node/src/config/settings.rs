@@ -1,0 +1,193 @@
+//! The settings as plain typed fields, for the code that obeys them.
+//!
+//! Derived from [`Config`] after every change. The engine's share has a type of its own, because
+//! the engine does not know that configuration files exist.
+
+use super::Config;
+use super::table::row;
+use super::value::{BUFFER_CLASSES, BufferLimit, Value};
+use engine::settings::{EvictionPolicy, Settings};
+use std::path::PathBuf;
+
+/// Who may use a guarded command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Allowed {
+    No,
+    /// Clients on the loopback interface or a Unix socket.
+    Local,
+    Yes,
+}
+
+impl Allowed {
+    /// Whether a client may.
+    pub const fn permits(self, is_local: bool) -> bool {
+        matches!(self, Self::Yes) || matches!(self, Self::Local) && is_local
+    }
+
+    fn from_word(word: &str) -> Self {
+        match word {
+            "yes" => Self::Yes,
+            "local" => Self::Local,
+            _ => Self::No,
+        }
+    }
+}
+
+/// The settings that the node obeys. A field is named after its directive.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeSettings {
+    /// Addresses to listen on; a leading `-` means that it may be missing.
+    pub bind: Vec<String>,
+    /// 0: no TCP.
+    pub port: u16,
+    pub protected_mode: bool,
+    pub tcp_backlog: u32,
+    /// In seconds; 0: off.
+    pub tcp_keepalive: u32,
+    pub unixsocket: Option<PathBuf>,
+    /// File mode bits; 0: as the umask says.
+    pub unixsocketperm: u32,
+    /// 0: no metrics.
+    pub metrics_port: u16,
+    /// Seconds without a command after which a client is disconnected; 0: never.
+    pub timeout: u32,
+    pub maxclients: u32,
+    pub requirepass: Option<Vec<u8>>,
+    /// For normal clients, replicas and subscribers.
+    pub client_output_buffer_limits: [BufferLimit; BUFFER_CLASSES.len()],
+    /// In bytes.
+    pub client_query_buffer_limit: u64,
+    /// In bytes.
+    pub proto_max_bulk_len: u64,
+    /// In bytes, all clients together; 0: no limit.
+    pub maxmemory_clients: u64,
+    /// Turns a second of the periodic work.
+    pub hz: u32,
+    /// In microseconds; negative: off, 0: every command.
+    pub slowlog_log_slower_than: i64,
+    pub slowlog_max_len: u64,
+    /// In milliseconds; 0: off.
+    pub latency_monitor_threshold: u64,
+    pub latency_tracking: bool,
+    pub latency_tracking_info_percentiles: Vec<f64>,
+    pub enable_debug_command: Allowed,
+    /// Absolute.
+    pub dir: PathBuf,
+    /// Absolute: the folder of the file log.
+    pub transaction_log: PathBuf,
+    /// Absolute.
+    pub snapshot_store: PathBuf,
+    /// `debug`, `verbose`, `notice` or `warning`.
+    pub loglevel: &'static str,
+    /// Relative to `dir`; `None`: the standard error.
+    pub logfile: Option<PathBuf>,
+    pub pidfile: Option<PathBuf>,
+    /// `no`, `systemd`, `upstart` or `auto`.
+    pub supervised: &'static str,
+}
+
+/// The node's share.
+pub fn node_settings(config: &Config) -> NodeSettings {
+    let path = |row: usize| {
+        let text = config.text(row);
+        (!text.is_empty()).then(|| super::resolve(&config.directory(), text))
+    };
+    NodeSettings {
+        bind: addresses(config.value(const { row("bind") })),
+        port: config.number(const { row("port") }),
+        protected_mode: config.is_on(const { row("protected-mode") }),
+        tcp_backlog: config.number(const { row("tcp-backlog") }),
+        tcp_keepalive: config.number(const { row("tcp-keepalive") }),
+        unixsocket: path(const { row("unixsocket") }),
+        unixsocketperm: config.number(const { row("unixsocketperm") }),
+        metrics_port: config.number(const { row("metrics-port") }),
+        timeout: config.number(const { row("timeout") }),
+        maxclients: config.number(const { row("maxclients") }),
+        requirepass: Some(config.text(const { row("requirepass") }).to_vec())
+            .filter(|password| !password.is_empty()),
+        client_output_buffer_limits: match config.value(const { row("client-output-buffer-limit") })
+        {
+            Value::BufferLimits(limits) => *limits,
+            _ => Default::default(),
+        },
+        client_query_buffer_limit: config.number(const { row("client-query-buffer-limit") }),
+        proto_max_bulk_len: config.number(const { row("proto-max-bulk-len") }),
+        maxmemory_clients: maxmemory_clients(config),
+        hz: config.number(const { row("hz") }),
+        slowlog_log_slower_than: config.number(const { row("slowlog-log-slower-than") }),
+        slowlog_max_len: config.number(const { row("slowlog-max-len") }),
+        latency_monitor_threshold: config.number(const { row("latency-monitor-threshold") }),
+        latency_tracking: config.is_on(const { row("latency-tracking") }),
+        latency_tracking_info_percentiles: match config
+            .value(const { row("latency-tracking-info-percentiles") })
+        {
+            Value::Percentiles(percentiles) => percentiles.clone(),
+            _ => Vec::new(),
+        },
+        enable_debug_command: Allowed::from_word(
+            config.word(const { row("enable-debug-command") }),
+        ),
+        dir: config.directory(),
+        transaction_log: config.location(const { row("transaction-log") }),
+        snapshot_store: config.location(const { row("snapshot-store") }),
+        loglevel: config.word(const { row("loglevel") }),
+        logfile: path(const { row("logfile") }),
+        pidfile: path(const { row("pidfile") }),
+        supervised: config.word(const { row("supervised") }),
+    }
+}
+
+fn addresses(value: &Value) -> Vec<String> {
+    let Value::Addresses(addresses) = value else { return Vec::new() };
+    addresses.iter().map(|address| String::from_utf8_lossy(address).into_owned()).collect()
+}
+
+fn maxmemory_clients(config: &Config) -> u64 {
+    match config.value(const { row("maxmemory-clients") }) {
+        Value::Percent(percent) => {
+            let maxmemory: u64 = config.number(const { row("maxmemory") });
+            let bytes = i128::from(maxmemory) * percent / 100;
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        }
+        Value::Integer(bytes) => u64::try_from(*bytes).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// The engine's share.
+pub fn engine_settings(config: &Config) -> Settings {
+    Settings {
+        databases: config.number(const { row("databases") }),
+        hash_max_listpack_entries: config.number(const { row("hash-max-listpack-entries") }),
+        hash_max_listpack_value: config.number(const { row("hash-max-listpack-value") }),
+        list_max_listpack_size: config.number(const { row("list-max-listpack-size") }),
+        list_compress_depth: config.number(const { row("list-compress-depth") }),
+        set_max_intset_entries: config.number(const { row("set-max-intset-entries") }),
+        zset_max_listpack_entries: config.number(const { row("zset-max-listpack-entries") }),
+        zset_max_listpack_value: config.number(const { row("zset-max-listpack-value") }),
+        hll_sparse_max_bytes: config.number(const { row("hll-sparse-max-bytes") }),
+        proto_max_bulk_len: config.number(const { row("proto-max-bulk-len") }),
+        notify_keyspace_events: match config.value(const { row("notify-keyspace-events") }) {
+            Value::Events(classes) => *classes,
+            _ => 0,
+        },
+        maxmemory: config.number(const { row("maxmemory") }),
+        maxmemory_policy: eviction_policy(config.word(const { row("maxmemory-policy") })),
+        maxmemory_samples: config.number(const { row("maxmemory-samples") }),
+        lfu_log_factor: config.number(const { row("lfu-log-factor") }),
+        lfu_decay_time: config.number(const { row("lfu-decay-time") }),
+    }
+}
+
+fn eviction_policy(word: &str) -> EvictionPolicy {
+    match word {
+        "allkeys-lru" => EvictionPolicy::AllKeysLru,
+        "allkeys-lfu" => EvictionPolicy::AllKeysLfu,
+        "allkeys-random" => EvictionPolicy::AllKeysRandom,
+        "volatile-lru" => EvictionPolicy::VolatileLru,
+        "volatile-lfu" => EvictionPolicy::VolatileLfu,
+        "volatile-random" => EvictionPolicy::VolatileRandom,
+        "volatile-ttl" => EvictionPolicy::VolatileTtl,
+        _ => EvictionPolicy::NoEviction,
+    }
+}
