@@ -6,6 +6,7 @@
 //! | [`disk`] | the machine's file system |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
+//! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
 //! | [`systemd`] | readiness, told to the service manager |
 
@@ -13,5 +14,6 @@ pub mod clock;
 pub mod disk;
 pub mod disk_queue;
 pub mod garbage;
+pub mod metrics_http;
 pub mod net;
 pub mod systemd;
