@@ -5,6 +5,7 @@
 //! runs: data functions here, session functions in `node`, which merges both into one registry.
 
 pub mod args;
+pub mod expire_option;
 pub mod flags;
 pub mod key;
 pub mod string;
