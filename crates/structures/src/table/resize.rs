@@ -76,6 +76,8 @@ impl<E: Element> Table<E> {
         if depth == self.depth && !self.double_directory() {
             return false;
         }
+        // Before rebasing, which may lay the overflow out anew.
+        let bytes_before = self.segments[index].allocated_bytes();
         if depth - self.segments[index].base == DEPTH_ABOVE_BASE_MAX {
             let hasher = self.hasher;
             self.segments[index].iter().for_each(|stored| E::prefetch(stored.raw()));
@@ -86,7 +88,7 @@ impl<E: Element> Table<E> {
         }
         let segment = &self.segments[index];
         let [low, high] = segment.split();
-        self.segment_bytes -= segment.allocated_bytes();
+        self.segment_bytes -= bytes_before;
         self.segment_bytes += low.allocated_bytes() + high.allocated_bytes();
         if low.depth == self.depth {
             self.deepest += 2;

@@ -365,3 +365,16 @@ fn table_shrinks_with_its_content() {
     }
     assert!(calls < 30, "{calls} calls for 100 elements");
 }
+
+#[test]
+fn memory_stays_counted_when_a_split_computes_tags_anew() {
+    // Seldom does an overflow take another size in the process: many small tables.
+    for table in 0..12 {
+        let mut pair = Pair::new(Hashing::Good);
+        for key in 0..40_000 {
+            pair.insert(table << 32 | key, key);
+        }
+        assert!(pair.table.segments.iter().any(|segment| segment.depth > 6));
+        pair.check();
+    }
+}
