@@ -202,11 +202,7 @@ impl<E: Element> Table<E> {
 
     /// An element with this hash (or one that shares its stored bits) that satisfies `wanted`: for
     /// who has kept a hash and not the key.
-    pub fn find_where(
-        &self,
-        hash: u64,
-        wanted: impl Fn(E::Ref<'_>) -> bool,
-    ) -> Option<E::Ref<'_>> {
+    pub fn find_where(&self, hash: u64, wanted: impl Fn(E::Ref<'_>) -> bool) -> Option<E::Ref<'_>> {
         let place = self.place_by(hash, |element| wanted(element))?;
         Some(self.element_at(place))
     }

@@ -6,12 +6,14 @@ use super::{End, Quicklist};
 
 impl Quicklist {
     /// Replaces the element at `index`. False if there is none. The node may outgrow its limit, as
-    /// in Redis.
+    /// in Redis, but not what a listpack bears.
     pub fn set(&mut self, index: usize, text: &[u8]) -> bool {
         let Some((place, offset)) = self.spine.locate(index) else { return false };
-        let plain = matches!(self.spine.node(place).body, Body::Plain(_));
-        let large = self.limits.is_large(text.len());
-        if !plain && !large {
+        let grows_in_place = match &self.spine.node(place).body {
+            Body::Packed(pack) => !self.limits.is_large(text.len()) && pack.fits(text.len()),
+            Body::Plain(_) => false,
+        };
+        if grows_in_place {
             self.spine.edit(place, |node| node.replace(offset, text));
         } else if self.spine.node(place).count() == 1 {
             let node = self.limits.node_of(text);
