@@ -17,6 +17,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// left over is first in line at the next wait.
 const REPORTS_MAX: usize = 1024;
 
+/// Longest wait asked of the kernel. Longer ones end early, for nothing: `epoll_pwait` counts in 32
+/// bits of milliseconds, and the call that counts further may be forbidden in a container.
+const WAIT_NANOS_MAX: u64 = 3_600_000_000_000;
+
 /// What epoll says of the waker. Listeners and the signal pipe follow.
 pub const WAKER: u64 = 0;
 pub const SIGNALS: u64 = 1;
@@ -112,5 +116,6 @@ impl Poller {
 }
 
 fn timespec(nanos: u64) -> Timespec {
+    let nanos = nanos.min(WAIT_NANOS_MAX);
     Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
 }
