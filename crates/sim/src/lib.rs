@@ -5,11 +5,15 @@
 //! |---|---|
 //! | [`timeline`] | what happens when, and the trace of what did |
 //! | [`clock`] | a machine's clocks, which can be wrong |
+//! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
+//! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
 //! | [`random`] | numbers from a seed |
 
 pub mod clock;
+pub mod disk;
+pub mod disk_queue;
 pub mod driver;
 pub mod network;
 pub mod random;

@@ -174,7 +174,10 @@ pub struct FileLog {
     spares_made: u64,
     /// Why no space could be prepared the last time.
     trouble: Option<Refusal>,
-    retry_at: Option<MonotonicNanos>,
+    /// When a commit that found no space is tried again.
+    commit_retry_at: MonotonicNanos,
+    /// When preparing a spare is tried again.
+    spare_retry_at: MonotonicNanos,
     reading: Option<Reading>,
     background_jobs: usize,
     events: Vec<LogEvent>,
@@ -277,7 +280,8 @@ impl FileLog {
             spare_under_way: false,
             spares_made: 0,
             trouble: None,
-            retry_at: None,
+            commit_retry_at: MonotonicNanos(0),
+            spare_retry_at: MonotonicNanos(0),
             reading: None,
             background_jobs: 0,
             events: Vec::new(),
@@ -308,7 +312,8 @@ impl FileLog {
         loop {
             self.reap();
             self.pump();
-            if self.flying.is_empty() && self.background_jobs == 0 {
+            let is_claiming = matches!(self.role, Role::Claiming { .. });
+            if self.flying.is_empty() && self.background_jobs == 0 && !is_claiming {
                 return;
             }
             self.queues.commits.drain();
@@ -372,7 +377,10 @@ impl FileLog {
 
     /// Moves what fits into one commit from pending to flying. `None` if nothing can be sent now.
     fn next_batch(&mut self) -> Option<(Vec<Bytes>, Option<Spare>)> {
-        if !matches!(self.role, Role::Writer) || self.tenure.is_none() || self.is_waiting() {
+        if !matches!(self.role, Role::Writer) || self.tenure.is_none() {
+            return None;
+        }
+        if self.clock.monotonic() < self.commit_retry_at {
             return None;
         }
         let first = self.pending.front()?;
@@ -391,13 +399,9 @@ impl FileLog {
         Some((self.flying.iter().map(|append| append.bytes.clone()).collect(), spare))
     }
 
-    fn is_waiting(&self) -> bool {
-        self.retry_at.is_some_and(|at| self.clock.monotonic() < at)
-    }
-
     fn pump_spare(&mut self) {
         let wanted = matches!(self.role, Role::Writer) && self.spare.is_none();
-        if !wanted || self.spare_under_way || self.is_waiting() {
+        if !wanted || self.spare_under_way || self.clock.monotonic() < self.spare_retry_at {
             return;
         }
         self.spare_under_way = true;
@@ -451,14 +455,14 @@ impl FileLog {
                     self.in_flight_bytes -= layout::framed_bytes(append.bytes.len());
                 }
                 self.durable = committed.tail;
-                self.retry_at = None;
                 self.events.push(LogEvent::Durable(self.position(committed.tail)));
             }
             Err(CommitError::Full) => {
                 for append in self.flying.drain(..).rev() {
                     self.pending.push_front(append);
                 }
-                self.no_space(Refusal::DiskFull);
+                self.trouble = Some(Refusal::DiskFull);
+                self.commit_retry_at = self.retry_instant();
             }
             Err(CommitError::Claimed) => self.close(Refusal::NotWriter, &AppendError::InDoubt),
             Err(CommitError::Lost) => self.close(Refusal::LogLost, &AppendError::LogLost),
@@ -482,9 +486,8 @@ impl FileLog {
         self.role = Role::Closed(refusal);
     }
 
-    fn no_space(&mut self, trouble: Refusal) {
-        self.trouble = Some(trouble);
-        self.retry_at = Some(MonotonicNanos(self.clock.monotonic().0 + RETRY_NANOS));
+    fn retry_instant(&self) -> MonotonicNanos {
+        MonotonicNanos(self.clock.monotonic().0 + RETRY_NANOS)
     }
 
     fn finish_background(&mut self, outcome: Background) {
@@ -492,7 +495,6 @@ impl FileLog {
             Background::Spare(Ok(spare)) => {
                 self.spare_under_way = false;
                 self.trouble = None;
-                self.retry_at = None;
                 self.spare = Some(spare);
             }
             Background::Spare(Err(error)) => {
@@ -503,7 +505,8 @@ impl FileLog {
                     }
                     _ => Refusal::Failed(error.to_string()),
                 };
-                self.no_space(trouble);
+                self.trouble = Some(trouble);
+                self.spare_retry_at = self.retry_instant();
             }
             Background::Read(outcome) => self.finish_read(*outcome),
             Background::Tail(ticket, Ok(sequence)) => {

@@ -50,29 +50,39 @@ pub(crate) fn incarnation(
     create_incarnation(disk, directory, &path, options)
 }
 
+/// Two processes may begin the same log at once: the lock decides who writes, the other reads what
+/// was written. The name appears only when the bytes are durable, so a failed sync leaves nothing
+/// that a later process could take for an incarnation.
 fn create_incarnation(
     disk: &dyn Disk,
     directory: &Path,
     path: &Path,
     options: &FileOptions,
 ) -> Result<(Incarnation, bool), LogError> {
-    match disk.create_new(path) {
+    let lock_path = directory.join("creating.lock");
+    match disk.create_new(&lock_path) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(LogError::io("create", path)(error)),
+        Err(error) => return Err(LogError::io("create", &lock_path)(error)),
     }
-    // Two processes may begin the same log at once: the lock decides who writes, and the other
-    // reads what was written.
-    let _lock =
-        disk.lock(path).map_err(|_| LogError::Busy("another process is creating it".to_owned()))?;
+    let _lock = match disk.lock(&lock_path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            return Err(LogError::Busy("another process is creating it".to_owned()));
+        }
+        Err(error) => return Err(LogError::io("lock", &lock_path)(error)),
+    };
     if let Some(Ok(incarnation)) = read_incarnation(disk, path)? {
         return Ok((incarnation, false));
     }
     let incarnation = Incarnation(options.entropy);
-    let file = disk.open_write(path).map_err(LogError::io("open", path))?;
+    let draft = directory.join("incarnation.tmp");
+    remove(disk, &draft)?;
+    let file = disk.create_new(&draft).map_err(LogError::io("create", &draft))?;
     let bytes = layout::encode_incarnation(incarnation);
-    file.write_at(0, &bytes).map_err(LogError::io("write", path))?;
-    file.sync_data().map_err(LogError::io("sync", path))?;
+    file.write_at(0, &bytes).map_err(LogError::io("write", &draft))?;
+    file.sync_data().map_err(LogError::io("sync", &draft))?;
+    disk.rename(&draft, path).map_err(LogError::io("rename", &draft))?;
     disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
     Ok((incarnation, true))
 }

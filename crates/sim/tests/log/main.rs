@@ -1,0 +1,6 @@
+//! The file log on a disk that loses power, fails and fills up.
+
+mod crash;
+mod harness;
+mod rivals;
+mod space;

@@ -1,0 +1,143 @@
+//! A full disk, damage, trimming, and logs that are not the one known.
+
+use crate::harness::{DIRECTORY, Ledger, Process, options, read_all, try_open};
+use base::disk::Disk;
+use base::{Incarnation, Position, Sequence};
+use sim::disk::{Faults, SimDisk};
+use sim::random::Random;
+use sim::timeline::Timeline;
+use std::path::{Path, PathBuf};
+use txlog::{Gate, LogError, Refusal, TransactionLog};
+
+fn written(seed: u64, turns: u32) -> (SimDisk, Random, Ledger, Process) {
+    let disk = SimDisk::new(seed);
+    let mut random = Random::from_seed(seed);
+    let mut ledger = Ledger::default();
+    let mut process = Process::start(&disk, seed, options(7), &mut ledger).unwrap();
+    process.run(&mut random, turns, &mut ledger);
+    (disk, random, ledger, process)
+}
+
+#[test]
+fn a_full_disk_closes_the_gate_before_execution_and_opens_it_when_space_is_back() {
+    let (disk, mut random, mut ledger, mut process) = written(1, 3);
+    let capacity_bytes = Some(disk.used_bytes() + 5_000);
+    disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    let mut refused = false;
+    for _ in 0..500 {
+        match process.log.gate() {
+            Gate::Open => process.append_data(&mut random, &mut ledger),
+            Gate::Wait => {}
+            Gate::Refuse(refusal) => {
+                assert_eq!(refusal, Refusal::DiskFull);
+                refused = true;
+                break;
+            }
+        }
+        process.timeline.pass(300_000);
+        process.poll(&mut ledger);
+    }
+    assert!(refused, "the disk never filled up");
+    process.log.drain();
+    process.poll(&mut ledger);
+    assert_eq!(process.durable, process.at.sequence, "what was executed became durable");
+    assert!(process.failures.is_empty(), "{:?}", process.failures);
+    disk.set_faults(Faults::default());
+    for _ in 0..4 {
+        process.timeline.pass(400_000_000);
+        process.poll(&mut ledger);
+    }
+    assert_eq!(process.log.gate(), Gate::Open);
+    process.append_data(&mut random, &mut ledger);
+    process.log.drain();
+    process.poll(&mut ledger);
+    assert_eq!(process.durable, process.at.sequence);
+}
+
+fn newest_segment(disk: &SimDisk) -> PathBuf {
+    let entries = disk.list(Path::new(DIRECTORY)).unwrap();
+    let name = entries.iter().rfind(|entry| entry.name.ends_with(".segment")).unwrap();
+    Path::new(DIRECTORY).join(&name.name)
+}
+
+#[test]
+fn damage_below_the_durable_mark_refuses_to_start_and_says_where() {
+    let (disk, _, _, process) = written(2, 3);
+    drop(process);
+    disk.kill_process();
+    // The header's page, the frame, then the record's first payload byte.
+    let path = newest_segment(&disk);
+    disk.damage(&path, 4096 + 16 + 64, 0x40);
+    let timeline = Timeline::new();
+    match try_open(&disk, &timeline, 1, options(1)).err().expect("the log is damaged") {
+        LogError::Damaged { file, offset, sequence, .. } => {
+            assert_eq!((file, offset), (path, 4096));
+            assert!(sequence.is_some());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn damage_is_found_without_the_published_mark_by_what_later_records_say() {
+    let (disk, _, _, process) = written(2, 6);
+    drop(process);
+    disk.kill_process();
+    let entries = disk.list(Path::new(DIRECTORY)).unwrap();
+    for entry in entries.iter().filter(|entry| entry.name.ends_with(".claim")) {
+        // The mark's checksum no longer fits: as if it had never been written.
+        disk.damage(&Path::new(DIRECTORY).join(&entry.name), 512 + 24, 0xff);
+    }
+    let path = newest_segment(&disk);
+    disk.damage(&path, 4096 + 3, 0x01);
+    let timeline = Timeline::new();
+    let error = try_open(&disk, &timeline, 1, options(1)).err().expect("the log is damaged");
+    assert!(matches!(&error, LogError::Damaged { offset: 4096, .. }), "{error}");
+}
+
+#[test]
+fn trimming_forgets_whole_segments_and_never_the_newest() {
+    let (disk, mut random, mut ledger, mut process) = written(3, 60);
+    let segments = |disk: &SimDisk| {
+        let entries = disk.list(Path::new(DIRECTORY)).unwrap();
+        entries.iter().filter(|entry| entry.name.ends_with(".segment")).count()
+    };
+    assert!(segments(&disk) > 2, "{} segments", segments(&disk));
+    process.log.trim(process.at);
+    process.log.drain();
+    assert_eq!(segments(&disk), 1);
+    assert!(matches!(process.log.replay(Sequence(1)), Err(LogError::Trimmed { .. })));
+    process.append_data(&mut random, &mut ledger);
+    process.log.drain();
+    process.poll(&mut ledger);
+    drop(process);
+    disk.cut_power();
+    disk.restart();
+    let timeline = Timeline::new();
+    let (log, recovery) = try_open(&disk, &timeline, 3, options(3)).unwrap();
+    assert!(recovery.first.sequence > Sequence(1));
+    let mut replay = log.replay(recovery.first.sequence).unwrap();
+    let mut last = None;
+    while let Some((position, _)) = replay.next_record().unwrap() {
+        last = Some(position);
+    }
+    assert_eq!(last, Some(recovery.tail));
+}
+
+#[test]
+fn a_log_that_is_not_the_one_known_is_lost() {
+    let (disk, _, _, process) = written(4, 3);
+    let at = process.at;
+    drop(process);
+    let timeline = Timeline::new();
+    let open = |known: Position| {
+        let mut options = options(4);
+        options.known = Some(known);
+        try_open(&disk, &timeline, 4, options)
+    };
+    let elsewhere = Position { incarnation: Incarnation(1), sequence: Sequence(1) };
+    assert!(matches!(open(elsewhere), Err(LogError::Lost(_))));
+    assert!(matches!(open(at.next()), Err(LogError::Lost(_))));
+    let (log, _) = open(at).unwrap();
+    assert_eq!(read_all(&log).unwrap().0.len() as u64, at.sequence.0);
+}
