@@ -6,11 +6,13 @@
 //! | [`record`] | one record: header, payload, bytes |
 //! | [`chain`] | the void rule, split units, and the stamping of a leader's records |
 //! | [`file`] | the log in a directory of one machine |
+//! | [`memory`] | the reference backend, with faults on demand |
 #![forbid(unsafe_code)]
 
 pub mod chain;
 pub mod file;
 pub mod log;
+pub mod memory;
 pub mod record;
 
 pub use chain::{Chain, Consumed, FollowError, Follower, Stamper, empty_record};
