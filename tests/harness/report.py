@@ -5,17 +5,23 @@ import traceback
 
 
 class Report:
-    """One suite's outcome. `check` runs one named claim; `close` prints the line and exits."""
+    """One suite's outcome. `check` runs one named claim; `close` prints the line and exits.
 
-    def __init__(self):
+    A `quiet` one prints nothing: for a run that is meant to fail.
+    """
+
+    def __init__(self, quiet=False):
         self.passed = 0
         self.failed = []
+        self.quiet = quiet
 
     def add(self, name, passed, detail=""):
         if passed:
             self.passed += 1
         else:
             self.failed.append(name)
+        if self.quiet:
+            return
         mark = "ok  " if passed else "FAIL"
         print(f"{mark} {name}" + (f": {detail}" if detail else ""), flush=True)
 

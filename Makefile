@@ -1,0 +1,37 @@
+# The words of this project. `make check` while writing, `make test` before handing in.
+
+CARGO ?= cargo
+export PATH := $(HOME)/.cargo/bin:/usr/local/go/bin:$(PATH)
+
+.PHONY: run build check test test-long bench install
+
+# Serves on 6379, durable in ./data.
+run:
+	$(CARGO) build --release -p kiln
+	mkdir -p data
+	exec target/release/kiln server --port 6379 --dir data
+
+build:
+	$(CARGO) build --release -p kiln
+
+# The inner loop: nothing to install, no server started.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy -q --workspace --all-targets --profile checked -- -D warnings
+	$(CARGO) xtask tidy
+	$(CARGO) test -q --workspace --profile checked
+
+# Everything, in its short form: under 30 minutes on a fresh machine of 2 cores.
+test: install
+	tests/all
+
+# The same with long campaigns: hours.
+test-long: install
+	tests/all --long
+
+# Kiln beside Debian's redis-server; tables and plots into docs/measurements.
+bench: install
+	bench/run
+
+install:
+	tests/install
