@@ -2,7 +2,8 @@
 //!
 //! A client must never learn of a write that could still be lost: not from its own reply, and not
 //! from a read of someone else's. So each reply waits for the newest write to anything it
-//! *observed*. The tracker remembers, per key hash, the sequence of the last write in a fixed array:
+//! *observed*. The tracker remembers, per key hash, the sequence of the last write, in a fixed
+//! array:
 //!
 //! ```text
 //! slot = hash's low bits      u64 = sequence (48 bits) | tag (16 bits: other bits of the hash)

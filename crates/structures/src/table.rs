@@ -17,8 +17,8 @@
 //!   table is ordered by hash, to the precision of a bucket, and a position in that order (a scan's
 //!   cursor, a walk's mark) survives every change of layout.
 //! * Growing: one bucket, then steps of about a fifth up to 64, then the segment splits. At most
-//!   [`segment::BUCKETS_MAX`] × 7 entries move at once, normally without being read. The size at which a
-//!   segment splits differs from segment to segment, or all of them would split at the same time.
+//!   [`segment::BUCKETS_MAX`] × 7 entries move at once, normally without being read. The size at
+//!   which a segment splits differs from segment to segment, or all would split at the same time.
 //! * Shrinking: sparse segments shrink, sparse halves merge, the directory halves: what scans and
 //!   random picks cost follows the entries that are there, not those that were.
 //! * Elements are 48-bit values ([`Element`]): tagged integers or addresses of one allocation.

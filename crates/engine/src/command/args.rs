@@ -44,7 +44,10 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments from `index` on.
-    pub fn from(&self, index: usize) -> impl DoubleEndedIterator<Item = &'a [u8]> + Clone + use<'a> {
+    pub fn from(
+        &self,
+        index: usize,
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + Clone + use<'a> {
         self.range(index..self.ranges.len())
     }
 
