@@ -232,12 +232,13 @@ impl<E: Element> Table<E> {
 
     /// Stores `element`, whose key has this `hash` and is known to be absent: [`Self::insert`]
     /// without the search. A second element of one key would shadow the first.
-    pub fn insert_new(&mut self, hash: u64, element: E) {
+    pub fn insert_new(&mut self, hash: u64, element: E) -> Occupied<'_, E> {
         let raw = raw_of(element);
         // SAFETY: `raw` was just made and is not stored or given back before its last use here.
         let new = unsafe { E::borrow(raw) };
         debug_assert!(self.place_by(hash, |stored| E::has_same_key(stored, new)).is_none());
-        self.add(hash, raw);
+        let place = self.add(hash, raw);
+        Occupied::new(self, place)
     }
 
     /// Removes the element with this key and returns it.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::table::Table;
+use crate::twin::Dice;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
@@ -19,31 +20,23 @@ struct Twin {
     access: u32,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn bytes(&mut self, len_max: u64) -> Vec<u8> {
-        let len = self.next() % (len_max + 1);
-        (0..len).map(|_| self.next() as u8).collect()
+/// What a step draws.
+impl Dice {
+    fn bytes(&mut self, len_max: usize) -> Vec<u8> {
+        let len = self.below(len_max + 1);
+        (0..len).map(|_| self.roll() as u8).collect()
     }
 
     fn value(&mut self) -> Value {
-        match self.next() % 4 {
-            0 => Value::Integer(self.next() as i64),
-            1 => Value::Boxed(vec![self.next(); (self.next() % 5) as usize]),
+        match self.below(4) {
+            0 => Value::Integer(self.roll() as i64),
+            1 => Value::Boxed(vec![self.roll(); self.below(5)]),
             _ => Value::Bytes(self.bytes(300)),
         }
     }
 
     fn expire(&mut self) -> Option<i64> {
-        (self.next() % 2 == 0).then(|| self.next() as i64)
+        (self.below(2) == 0).then(|| self.roll() as i64)
     }
 }
 
@@ -67,14 +60,14 @@ fn check(entry: &Entry<Vec<u64>>, twin: &Twin) {
     assert_eq!((entry.tag(), entry.access()), (twin.tag, twin.access));
 }
 
-fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, random: &mut Random) -> Entry<Vec<u64>> {
-    match random.next() % 8 {
+fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, dice: &mut Dice) -> Entry<Vec<u64>> {
+    match dice.below(8) {
         0 => {
-            twin.expire_at = random.expire();
+            twin.expire_at = dice.expire();
             entry.with_expire(twin.expire_at)
         }
         1 => {
-            let old = std::mem::replace(&mut twin.value, random.value());
+            let old = std::mem::replace(&mut twin.value, dice.value());
             let was_bytes = matches!((&old, &twin.value), (Value::Bytes(_), Value::Bytes(_)));
             let (entry, boxed) = entry.with_payload(payload(&twin.value));
             assert_eq!(boxed.is_some(), matches!(old, Value::Boxed(_)));
@@ -82,20 +75,20 @@ fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, random: &mut Random) -> Ent
             entry
         }
         2 => {
-            twin.key = random.bytes(200);
+            twin.key = dice.bytes(200);
             entry.with_key(&twin.key)
         }
         3 => {
-            twin.access = random.next() as u32 & ACCESS_MAX;
+            twin.access = dice.roll() as u32 & ACCESS_MAX;
             entry.set_access(twin.access | 0xff00_0000);
             entry
         }
         4 => {
-            twin.tag = random.next() as u8;
+            twin.tag = dice.roll() as u8;
             entry.with_tag(twin.tag)
         }
         5 => {
-            let bytes = random.bytes(300);
+            let bytes = dice.bytes(300);
             let size = entry.allocated_bytes();
             if entry.as_mut().set_bytes_in_place(&bytes) {
                 twin.value = Value::Bytes(bytes);
@@ -104,7 +97,7 @@ fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, random: &mut Random) -> Ent
             entry
         }
         6 => {
-            let integer = random.next() as i64;
+            let integer = dice.roll() as i64;
             if entry.as_mut().set_integer_in_place(integer) {
                 twin.value = Value::Integer(integer);
             }
@@ -132,19 +125,19 @@ fn step(mut entry: Entry<Vec<u64>>, twin: &mut Twin, random: &mut Random) -> Ent
 
 #[test]
 fn behaves_like_its_twin() {
-    let mut random = Random(11);
+    let mut dice = Dice::new(11);
     for _ in 0..500 {
         let mut twin = Twin {
-            key: random.bytes(200),
-            value: random.value(),
-            expire_at: random.expire(),
+            key: dice.bytes(200),
+            value: dice.value(),
+            expire_at: dice.expire(),
             tag: 0,
             access: 0,
         };
         let mut entry = Entry::new(&twin.key, payload(&twin.value), twin.expire_at);
         for _ in 0..60 {
             check(&entry, &twin);
-            entry = step(entry, &mut twin, &mut random);
+            entry = step(entry, &mut twin, &mut dice);
         }
         check(&entry, &twin);
     }

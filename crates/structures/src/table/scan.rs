@@ -41,6 +41,7 @@ impl<E: Element> Table<E> {
             let segment = self.segment_of(position);
             let from = segment.fraction_of_hash(position);
             let to = segment.home_end(segment.home(from));
+            segment.for_fractions(from, to, |stored| E::prefetch(stored.raw()));
             segment.for_fractions(from, to, |stored| {
                 visited += 1;
                 // SAFETY: `stored` lies in a slot, and the table is borrowed for `'t`.

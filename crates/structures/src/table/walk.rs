@@ -16,6 +16,9 @@ use super::{Element, Table};
 /// Cells per segment: the bits of its mark.
 const CELLS: u32 = u64::BITS;
 const CELL_FRACTIONS: u32 = FRACTIONS / CELLS;
+/// How far the walk asks for elements ahead, in cells of about five elements: far enough for
+/// memory to answer while the elements in between are visited, near enough to still be cached.
+const CELLS_AHEAD: u32 = 4;
 
 /// The state of a table's walk.
 pub(super) struct Walk {
@@ -44,6 +47,14 @@ impl Segment {
         let fresh = self.walked >> cell & 1 == 0;
         self.walked |= 1 << cell;
         fresh
+    }
+
+    /// Asks for the elements of a cell further on, at the segment's beginning of all up to it.
+    /// What lies past the segment's end is left out: it is one cell in sixteen.
+    fn prefetch_ahead<E: Element>(&self, cell: u32) {
+        let first = if cell == 0 { 0 } else { cell + CELLS_AHEAD };
+        let (from, to) = (first * CELL_FRACTIONS, (cell + CELLS_AHEAD + 1) * CELL_FRACTIONS);
+        self.for_fractions(from, to.min(FRACTIONS), |stored| E::prefetch(stored.raw()));
     }
 
     fn cell_of_hash(&self, hash: u64) -> u32 {
@@ -90,12 +101,14 @@ impl<E: Element> Table<E> {
                 return false;
             }
             cells += 1;
+            let segment = self.segment_of(position);
+            let cell = segment.cell_of_hash(position);
+            segment.prefetch_ahead::<E>(cell);
             self.visit_cell(position, |element| {
                 visited += 1;
                 visit(element);
             });
             let segment = self.segment_of(position);
-            let cell = segment.cell_of_hash(position);
             self.walk.position = segment.position_of((cell + 1) * CELL_FRACTIONS);
         }
         self.end_walk();
