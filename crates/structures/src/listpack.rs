@@ -29,8 +29,6 @@ pub use iter::Iter;
 use crate::size_class::size_class;
 use encoding::{END, Encoded, backlen_len, decode, entry_len, read_backlen};
 
-use crate::size_class::size_class;
-
 /// Bytes before the first entry.
 const HEADER_BYTES: usize = 6;
 
