@@ -6,10 +6,13 @@
 //! | [`record`] | one record: header, payload, bytes |
 //! | [`chain`] | the void rule, split units, and the stamping of a leader's records |
 //! | [`file`] | the log in a directory of one machine |
+//! | `conformance` | what every backend must keep, as tests (a feature) |
 //! | [`memory`] | the reference backend, with faults on demand |
 #![forbid(unsafe_code)]
 
 pub mod chain;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod file;
 pub mod log;
 pub mod memory;

@@ -138,7 +138,7 @@ impl MemoryHandle {
         let mut stored = log.stored();
         while let Some((ticket, after, bytes)) = self.queued.pop_front() {
             let tail = stored.tail();
-            if after.incarnation != tail.incarnation || after.sequence > tail.sequence.next() {
+            if after.incarnation != tail.incarnation {
                 self.fail(ticket, AppendError::LogLost);
                 continue;
             }

@@ -1,5 +1,6 @@
 //! The file log on a disk that loses power, fails and fills up.
 
+mod conformance;
 mod crash;
 mod harness;
 mod rivals;

@@ -87,6 +87,12 @@ fn create_incarnation(
     Ok((incarnation, true))
 }
 
+/// Whether the directory still holds this life of the log.
+pub(crate) fn is_there(disk: &dyn Disk, directory: &Path, incarnation: Incarnation) -> bool {
+    let found = read_incarnation(disk, &layout::incarnation_path(directory));
+    matches!(found, Ok(Some(Ok(found))) if found == incarnation)
+}
+
 fn read_incarnation(
     disk: &dyn Disk,
     path: &Path,

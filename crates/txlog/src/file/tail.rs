@@ -1,6 +1,7 @@
 //! Reading a log that still grows: bounded pieces on the background queue, up to the durable mark.
 
 use super::error::LogError;
+use super::recover;
 use super::replay::Replay;
 use super::survey::{Segment, Survey};
 use super::{Background, FileLog, Role};
@@ -58,7 +59,7 @@ impl FileLog {
         let (from, replay) = (reading.next, reading.replay.take());
         let known = is_writer.then(|| (self.segments.clone(), durable));
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
-        let piece = Piece { disk, directory, log, from };
+        let piece = Piece { disk, directory, log, from, floor: durable };
         self.background(move || Background::Read(Box::new(piece.read(replay, known))));
     }
 
@@ -99,6 +100,8 @@ struct Piece {
     directory: PathBuf,
     log: Position,
     from: Sequence,
+    /// Known to be durable: a log that ends before it is lost.
+    floor: Sequence,
 }
 
 impl Piece {
@@ -106,7 +109,17 @@ impl Piece {
         let from = self.from;
         let mut outcome =
             ReadOutcome { from, replay: None, records: Vec::new(), error: None, until: from };
-        outcome.error = self.fill(&mut outcome, replay, known).err();
+        let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
+        let incarnation = self.log.incarnation;
+        outcome.error = match self.fill(&mut outcome, replay, known) {
+            // A segment that is gone was trimmed, unless the whole log is gone.
+            Err(LogError::Trimmed { .. })
+                if !recover::is_there(&*disk, &directory, incarnation) =>
+            {
+                Some(LogError::Lost("it was deleted or created anew".to_owned()))
+            }
+            other => other.err(),
+        };
         outcome
     }
 
@@ -120,6 +133,10 @@ impl Piece {
             Some(known) => known,
             None => look(&*self.disk, &self.directory, self.log.incarnation)?,
         };
+        if until < self.floor {
+            let what = format!("record {} was durable, the log ends at {until}", self.floor);
+            return Err(LogError::Lost(what));
+        }
         let mut replay = match replay {
             Some(mut replay) => {
                 replay.extend(&segments, until);
