@@ -103,6 +103,11 @@ impl OrderedItem for ScoredItem {
         // SAFETY: the type's invariant.
         unsafe { self.lend() }.member()
     }
+
+    #[inline]
+    fn prefetch(&self) {
+        prefetch(self.0.as_ptr());
+    }
 }
 
 /// Exclusive access to a scored member: its score may change, while the tree does not hold it.

@@ -14,6 +14,10 @@ pub(super) const CHILDREN_MAX: usize = 64;
 const LEAF_ITEMS_MIN: usize = LEAF_ITEMS_MAX / 4;
 const CHILDREN_MIN: usize = CHILDREN_MAX / 4;
 
+/// Steps of a leaf's binary search whose items are loaded together: seven of them for three steps,
+/// of which three are used.
+const STEPS_AHEAD: u32 = 3;
+
 pub(super) enum Node<T> {
     Leaf(Vec<T>),
     Inner(Box<Inner<T>>),
@@ -143,7 +147,7 @@ impl<T: OrderedItem> Node<T> {
         loop {
             match node {
                 Self::Leaf(items) => {
-                    return rank + items.partition_point(|item| before(item.score(), item));
+                    return rank + partition(items, |item| before(item.score(), item));
                 }
                 Self::Inner(inner) => {
                     let at = inner.child_where(before);
@@ -316,6 +320,39 @@ impl<T: OrderedItem> Inner<T> {
     }
 }
 
+/// [`slice::partition_point`] over items that are probably not in the cache.
+fn partition<T: OrderedItem>(items: &[T], mut before: impl FnMut(&T) -> bool) -> usize {
+    let (mut low, mut high) = (0, items.len());
+    while low < high {
+        prefetch_middles(&items[low..high], STEPS_AHEAD);
+        for _ in 0..STEPS_AHEAD {
+            if low == high {
+                break;
+            }
+            let middle = low + (high - low) / 2;
+            if before(&items[middle]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+    }
+    low
+}
+
+/// Asks for every item that the next `steps` of a binary search may visit.
+fn prefetch_middles<T: OrderedItem>(items: &[T], steps: u32) {
+    if items.is_empty() {
+        return;
+    }
+    let (low, high) = items.split_at(items.len() / 2);
+    high[0].prefetch();
+    if steps > 1 {
+        prefetch_middles(low, steps - 1);
+        prefetch_middles(&high[1..], steps - 1);
+    }
+}
+
 fn insert_into_leaf<T: OrderedItem>(
     items: &mut Vec<T>,
     item: T,
@@ -323,7 +360,7 @@ fn insert_into_leaf<T: OrderedItem>(
     edges: Edges,
 ) -> Inserted<T> {
     let mut found = false;
-    let at = items.partition_point(|other| {
+    let at = partition(items, |other| {
         let order = compare(other.score(), other.member(), score, item.member());
         found |= order == Ordering::Equal;
         order == Ordering::Less
