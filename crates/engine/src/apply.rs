@@ -10,9 +10,8 @@ mod string;
 use crate::effect::{Effect, EffectDecoder, EffectError};
 use crate::keyspace::{Entry, EntryRef, Keyspace};
 use crate::refusal::Refusal;
-use crate::settings::Settings;
 use crate::unit::KeyHash;
-use crate::value::Value;
+use crate::value::{Recipe, Value};
 use base::{DatabaseId, UnixMillis};
 use structures::entry::Payload;
 
@@ -157,16 +156,17 @@ impl Keyspace {
         &mut self,
         database: DatabaseId,
         key: &[u8],
-        create: Option<fn(&Settings) -> Value>,
-        edit: impl FnOnce(&mut Value, &Settings) -> Result<Applied, Refusal>,
+        create: Option<fn(&Recipe<'_>) -> Value>,
+        edit: impl FnOnce(&mut Value, &Recipe<'_>) -> Result<Applied, Refusal>,
     ) -> Result<Applied, Refusal> {
         let hash = self.hash(key);
-        let Self { databases, settings, .. } = self;
+        let Self { databases, settings, hasher, .. } = self;
+        let recipe = Recipe { settings, hasher: *hasher };
         let db = &mut databases[database.0 as usize];
         let Some(mut found) = db.table.find_mut(hash, key) else {
             let Some(create) = create else { return Ok(Applied::Nothing) };
-            let mut value = create(settings);
-            let applied = edit(&mut value, settings)?;
+            let mut value = create(&recipe);
+            let applied = edit(&mut value, &recipe)?;
             if !value.is_empty() {
                 self.put(database, hash, key, Payload::Boxed(Box::new(value)), None);
             }
@@ -174,7 +174,7 @@ impl Keyspace {
         };
         let value = found.as_mut().into_boxed_mut().ok_or(Refusal::WRONG_TYPE)?;
         let before = value.allocated_bytes();
-        let applied = edit(value, settings)?;
+        let applied = edit(value, &recipe)?;
         let after = value.allocated_bytes();
         let is_empty = value.is_empty();
         db.entry_bytes = db.entry_bytes + after - before;

@@ -8,7 +8,18 @@ pub mod text;
 pub use text::StringValue;
 
 use crate::keyspace::EntryRef;
+use crate::settings::Settings;
+use structures::KeyHasher;
 use structures::entry::ValueRef;
+
+/// What new values are made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe<'a> {
+    /// The thresholds that choose encodings.
+    pub settings: &'a Settings,
+    /// The hash of tables within values: the keyspace's own, with its secret seed.
+    pub hasher: KeyHasher,
+}
 
 /// A value that lives outside its entry.
 #[derive(Clone)]
