@@ -22,6 +22,8 @@ pub mod command;
 pub mod config;
 mod dispatch;
 pub mod gate;
+pub mod histogram;
+pub mod latency;
 pub mod output;
 pub mod pubsub;
 pub mod reactor;
@@ -30,6 +32,7 @@ pub mod registry;
 pub mod server;
 pub mod session;
 pub mod shard;
+pub mod slowlog;
 pub mod tracker;
 
 pub use registry::Registry;
