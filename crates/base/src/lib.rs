@@ -6,15 +6,18 @@
 //! | [`ids`] | positions, epochs, slots, databases: integers that must not be swapped |
 //! | [`time`] | wall-clock and monotonic instants, and the [`Clock`] that tells them |
 //! | [`disk`] | files, directories and the queue that runs disk work off the loop |
+//! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 #![forbid(unsafe_code)]
 
 pub mod disk;
 pub mod driver;
 pub mod ids;
+pub mod machine;
 pub mod time;
 
 pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
 pub use driver::{ConnectionId, Driver, Event};
+pub use machine::Machine;
 pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, ShardId, Slot};
 pub use time::{Clock, MonotonicNanos, UnixMillis};

@@ -1,6 +1,8 @@
 //! The binary: command line, configuration, wiring.
 #![forbid(unsafe_code)]
 
+mod allocator;
+mod configuration;
 mod serve;
 
 use std::process::ExitCode;

@@ -1,14 +1,15 @@
 //! `kiln server`: opens the log, replays it, leads, serves.
 
+use crate::{allocator, configuration};
 use base::driver::Waker;
 use base::{Clock, Driver, Sequence};
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
+use node::config::settings::{engine_settings, node_settings};
 use node::recovery::{Replayer, lead};
 use node::{Options, Server, Shard, Stop};
 use std::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use txlog::WriterId;
@@ -16,11 +17,10 @@ use txlog::file::{FileLog, FileOptions, Queues};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::ThreadDiskQueue;
-use world::net::{NetDriver, NetOptions};
+use world::net::NetDriver;
 
 /// Runs the server; the process's exit code.
 pub fn serve(arguments: &[String]) -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
     match run(arguments) {
         Ok(Stop::Clean | Stop::Now) => ExitCode::SUCCESS,
         Ok(Stop::LogFailed(why)) => {
@@ -28,36 +28,44 @@ pub fn serve(arguments: &[String]) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            tracing::error!("{error}");
+            // Said plainly, because the log may not be set up yet.
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
-    let mut net = NetOptions::default();
-    let mut directory = PathBuf::from(".");
-    for pair in arguments.chunks(2) {
-        match pair {
-            [name, value] if name == "--port" => net.port = Some(value.parse()?),
-            [name, value] if name == "--bind" => {
-                net.bind = value.split_ascii_whitespace().map(str::to_owned).collect();
-            }
-            [name, value] if name == "--dir" => directory = PathBuf::from(value),
-            _ => return Err(format!("unknown argument {pair:?}").into()),
-        }
+    let config = configuration::read(arguments)?;
+    let settings = node_settings(&config);
+    configuration::set_up_process(&settings)?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
     }
-    let mut driver = NetDriver::bind(&net)?;
-    let shard = recover(&directory.join("log"), driver.waker(), &driver.entropy())?;
-    let port = driver.local_port().unwrap_or_default();
-    let options = Options { port, ..Options::default() };
-    tracing::info!(port, "ready to accept connections");
+    let mut driver = NetDriver::bind(&configuration::net_options(&settings))?;
+    let entropy = driver.entropy();
+    let log = &settings.transaction_log;
+    let shard = recover(log, engine_settings(&config), driver.waker(), &entropy)?;
+    let options = Options {
+        config,
+        port: driver.local_port().unwrap_or_default(),
+        clock: Arc::new(RealClock),
+        disk: Arc::new(RealDisk),
+        machine: Arc::new(allocator::machine()),
+        entropy,
+    };
+    tracing::info!(port = options.port, "ready to accept connections");
     let mut server = Server::new(shard, options, Box::new(drop));
-    Ok(server.run(&mut driver))
+    let stop = server.run(&mut driver);
+    if let Some(path) = &settings.pidfile {
+        world::process::remove_pid(path);
+    }
+    Ok(stop)
 }
 
 fn recover(
     directory: &std::path::Path,
+    settings: Settings,
     waker: Waker,
     entropy: &u64,
 ) -> Result<Shard, Box<dyn Error>> {
@@ -72,7 +80,7 @@ fn recover(
     if !recovery.is_writer {
         return Err("another process writes this transaction log".into());
     }
-    let mut engine = Engine::new(Keyspace::new(Settings::default(), *entropy), *entropy);
+    let mut engine = Engine::new(Keyspace::new(settings, *entropy), *entropy);
     let before = Sequence(recovery.first.sequence.0 - 1);
     let mut replayer = Replayer::new(before, log.first_chain());
     if recovery.tail.sequence >= recovery.first.sequence {

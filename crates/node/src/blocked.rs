@@ -69,6 +69,7 @@ impl Server {
         context.database = wait.database;
         context.retry = true;
         let written = session.output.reply.len();
+        self.lap = self.options.clock.monotonic();
         self.call(&mut session, request.command, request.args(), context);
         let waits_on = self.shard.unit.wait.take().is_some();
         session.blocked = Some(Blocked::Keys { request, wait });

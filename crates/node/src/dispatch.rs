@@ -5,7 +5,7 @@ use crate::registry::{CommandId, Function};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, ReplyMode, Session};
 use base::{ConnectionId, Sequence};
-use engine::command::{Args, DataFn};
+use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
 use engine::unit::Context;
 
@@ -31,6 +31,9 @@ impl Server {
         let written = session.output.reply.len();
         let registry = self.registry;
         let known = command.map(|id| registry.command(id));
+        if self.asleep_until > self.monotonic {
+            return Dispatched::Later;
+        }
         let verdict = self.judge(session, known, args);
         let queues = known.is_some_and(|command| {
             session.transaction.is_some() && !runs_inside_multi(command.name())
@@ -41,6 +44,9 @@ impl Server {
                 if let Some(transaction) = &mut session.transaction {
                     transaction.is_broken = true;
                 }
+                if let Some(id) = command {
+                    self.statistics.command(id).rejected += 1;
+                }
                 self.refuse(session, written, &refusal);
                 self.finish_reply(session, written, Sequence::ZERO);
                 return Dispatched::Done;
@@ -48,6 +54,10 @@ impl Server {
             Verdict::Run => {}
         }
         let Some(id) = command else { return Dispatched::Done };
+        if known.is_some_and(|command| self.must_pause(session, command)) {
+            self.wait_for_pause(session, OwnedRequest::new(id, args));
+            return Dispatched::Stop;
+        }
         session.last_command = Some(id);
         if queues {
             let request = OwnedRequest::new(id, args);
@@ -72,19 +82,27 @@ impl Server {
         args: Args<'_>,
         context: Context,
     ) {
-        self.statistics.commands_processed += 1;
         let written = session.output.reply.len();
         let command = self.registry.command(id);
-        if command.flags.contains(engine::command::Flags::WHOLE_KEYSPACE) {
+        if command.flags.contains(Flags::WHOLE_KEYSPACE) {
             self.shard.unit.whole = true;
+        }
+        let began = self.lap;
+        if !self.monitors.is_empty() && !command.flags.contains(Flags::SKIP_MONITOR) {
+            self.tell_monitors(session, args);
         }
         let outcome = match command.row.function {
             Function::Data(function) => self.run_data(session, &function, args, context),
             Function::Session(function) => function(self, session, args),
             Function::Container => Ok(()),
         };
+        let is_failed = outcome.is_err();
         if let Err(refusal) = outcome {
             self.refuse(session, written, &refusal);
+        }
+        // A call that waits is counted when it ends.
+        if self.shard.unit.wait.is_none() {
+            self.count_call(session, command, args, began, is_failed);
         }
     }
 
@@ -101,7 +119,7 @@ impl Server {
 
     /// Replaces whatever the command wrote by its refusal.
     pub(crate) fn refuse(&mut self, session: &mut Session, written: usize, refusal: &Refusal) {
-        self.statistics.error_replies += 1;
+        self.statistics.error(refusal.code());
         let reply = session.reply();
         reply.truncate(written);
         reply.error(refusal.0.as_bytes());
@@ -133,6 +151,9 @@ impl Server {
     /// The record that the unit's reply waits for; dirties the watchers of what it changed.
     pub(crate) fn settle_unit(&mut self) -> Sequence {
         let observed = self.shard.settle_unit();
+        if !self.monitors.is_empty() {
+            self.hold_monitors();
+        }
         let garbage = std::mem::take(&mut self.shard.unit.garbage);
         self.discard(garbage);
         observed

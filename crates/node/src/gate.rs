@@ -38,7 +38,8 @@ impl Server {
         if !command.admits(args.len()) {
             return Verdict::Refuse(Refusal::arity(command.name()));
         }
-        if !session.is_authenticated && !command.flags.contains(Flags::NO_AUTH) {
+        let is_stranger = !session.is_authenticated && !self.password().is_empty();
+        if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
         if session.is_subscriber() && session.output.reply.protocol() == Protocol::Resp2 {

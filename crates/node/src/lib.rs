@@ -24,7 +24,9 @@ mod dispatch;
 pub mod gate;
 pub mod histogram;
 pub mod latency;
+mod observe;
 pub mod output;
+pub mod pause;
 pub mod pubsub;
 pub mod reactor;
 pub mod recovery;
@@ -33,6 +35,7 @@ pub mod server;
 pub mod session;
 pub mod shard;
 pub mod slowlog;
+pub mod statistics;
 pub mod tracker;
 
 pub use registry::Registry;

@@ -99,19 +99,29 @@ impl Server {
             self.take_event(driver, event);
         }
         self.poll_log();
+        if self.asleep_until > self.monotonic {
+            return;
+        }
+        self.resume_after_pause();
         self.execute_ready(scratch);
         self.time_out();
         self.expire();
+        self.tick();
         self.commit();
         self.flush(driver);
         self.close_sessions(driver);
     }
 
     fn wait_nanos(&self) -> Option<u64> {
+        let asleep = self.asleep_until.since(self.monotonic);
+        if asleep > 0 {
+            return Some(asleep);
+        }
         if !self.ready.is_empty() && !self.is_stalled() {
             return Some(0);
         }
-        let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
         let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
         Some(until.unwrap_or(TICK_NANOS).min(TICK_NANOS))
     }
@@ -157,6 +167,7 @@ impl Server {
                 driver.set_reading(connection, false);
                 break;
             }
+            self.statistics.reads += 1;
             match driver.receive(connection, &mut session.input.bytes, room) {
                 Received::Bytes(count) => {
                     self.statistics.input_bytes += count as u64;
@@ -218,6 +229,7 @@ impl Server {
             let limit = BATCH_REQUESTS_MAX.min(requests_max - done);
             goes_on = self.parse(session, &bytes, limit, scratch);
             self.prefetch(session, scratch);
+            self.lap = self.options.clock.monotonic();
             let (executed, dispatched) = self.execute_batch(session, &bytes, scratch);
             done += executed;
             if dispatched != Dispatched::Done {
@@ -248,7 +260,9 @@ impl Server {
         scratch.parsed.clear();
         scratch.ranges.clear();
         scratch.words.clear();
-        session.input.decoder.limits.authenticated = session.is_authenticated;
+        let limits = &mut session.input.decoder.limits;
+        limits.authenticated = session.is_authenticated;
+        limits.bulk_bytes_max = self.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
         while scratch.parsed.len() < limit {
             let input = &mut session.input;
             let rest = &bytes[input.parsed..];
@@ -340,7 +354,7 @@ impl Server {
         if let Some(error) = session.protocol_error.take() {
             let written = session.output.reply.len();
             session.reply().error(error.line());
-            self.statistics.error_replies += 1;
+            self.statistics.error("ERR");
             self.finish_reply(session, written, base::Sequence::ZERO);
             session.is_closing = true;
             return (scratch.parsed.len(), Dispatched::Stop);
@@ -350,7 +364,8 @@ impl Server {
 
     /// Deletes keys whose time has come.
     fn expire(&mut self) {
-        if !self.is_active_expiry_on || !matches!(self.shard.gate(), txlog::Gate::Open) {
+        let is_paused = self.pause.paused().is_some();
+        if !self.is_active_expiry_on || is_paused || !matches!(self.shard.gate(), txlog::Gate::Open) {
             return;
         }
         self.shard.unit.clear();
@@ -378,6 +393,7 @@ impl Server {
             let sendable = session.output.sendable();
             let offered = sendable.len();
             if offered > 0 {
+                self.statistics.writes += 1;
                 match driver.send(connection, sendable) {
                     Sent::Bytes(count) => {
                         self.statistics.output_bytes += count as u64;

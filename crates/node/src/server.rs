@@ -4,40 +4,36 @@
 //! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
 //! [`crate::reactor`] turns the loop.
 
+use crate::config::Config;
+use crate::config::settings::{NodeSettings, engine_settings, node_settings};
+use crate::latency::Latency;
+use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::registry::Registry;
 use crate::session::Session;
 use crate::shard::Shard;
-use base::{ConnectionId, MonotonicNanos, Sequence, UnixMillis};
+use crate::slowlog::Slowlog;
+use crate::statistics::{Persistence, Statistics};
+use base::machine::Identity;
+use base::{Clock, ConnectionId, Disk, Machine, MonotonicNanos, Sequence, UnixMillis};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
-/// What the server was started with, as far as the loop needs it. `config` owns the text form.
-#[derive(Clone, Debug)]
+/// What the server was started with.
+#[derive(Clone)]
 pub struct Options {
-    /// `requirepass`; empty: no password.
-    pub password: String,
-    /// `protected-mode`.
-    pub is_protected: bool,
-    /// `maxclients`.
-    pub clients_max: usize,
-    /// `timeout`, in seconds; 0: idle clients stay.
-    pub idle_seconds_max: u64,
-    /// Port shown by INFO and used in messages.
+    pub config: Config,
+    /// The port on which connections are accepted, shown by INFO.
     pub port: u16,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            password: String::new(),
-            is_protected: true,
-            clients_max: 10_000,
-            idle_seconds_max: 0,
-            port: 6379,
-        }
-    }
+    /// The clock that the driver reads, for the durations of commands.
+    pub clock: Arc<dyn Clock>,
+    /// Where CONFIG REWRITE finds the configuration file.
+    pub disk: Arc<dyn Disk>,
+    pub machine: Arc<dyn Machine>,
+    /// Unpredictable bits, for ids.
+    pub entropy: u64,
 }
 
 /// Hashes connection ids, which are already well spread, and which nobody outside chooses. The
@@ -68,6 +64,25 @@ pub struct Server {
     pub shard: Shard,
     pub registry: &'static Registry,
     pub options: Options,
+    /// What the operator asked for, and the same as plain fields.
+    pub config: Config,
+    pub settings: NodeSettings,
+    pub identity: Identity,
+    pub slowlog: Slowlog,
+    pub latency: Latency,
+    pub persistence: Persistence,
+    /// Sessions that run MONITOR.
+    pub(crate) monitors: BTreeSet<ConnectionId>,
+    /// CLIENT PAUSE.
+    pub(crate) pause: Pause,
+    /// Nothing executes before this (DEBUG SLEEP).
+    pub(crate) asleep_until: MonotonicNanos,
+    /// When the command that executes now began.
+    pub(crate) lap: MonotonicNanos,
+    /// How long the command that executes now pretended to work (DEBUG SLEEP).
+    pub(crate) slept_nanos: u64,
+    /// When the process started, in wall-clock time.
+    pub started: UnixMillis,
     pub pubsub: PubSub,
     /// The sessions, but for the one whose command is running.
     pub(crate) sessions: Sessions,
@@ -110,19 +125,6 @@ pub enum Stop {
     LogFailed(String),
 }
 
-/// Counters of the node; the engine counts what happens to keys.
-#[derive(Default, Debug)]
-pub struct Statistics {
-    pub connections_received: u64,
-    pub connections_rejected: u64,
-    pub commands_processed: u64,
-    pub input_bytes: u64,
-    pub output_bytes: u64,
-    pub error_replies: u64,
-    /// Turns of the loop in which something was executed.
-    pub turns: u64,
-}
-
 impl Server {
     /// `garbage` takes big values to free; it must not block.
     pub fn new(
@@ -130,9 +132,23 @@ impl Server {
         options: Options,
         garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
     ) -> Self {
+        let registry = Registry::standard();
+        let started = options.clock.unix_millis();
         Self {
             shard,
-            registry: Registry::standard(),
+            registry,
+            settings: node_settings(&options.config),
+            config: options.config.clone(),
+            identity: options.machine.identity(),
+            slowlog: Slowlog::default(),
+            latency: Latency::default(),
+            persistence: Persistence::new(started),
+            monitors: BTreeSet::new(),
+            pause: Pause::default(),
+            asleep_until: MonotonicNanos(0),
+            lap: options.clock.monotonic(),
+            slept_nanos: 0,
+            started,
             options,
             pubsub: PubSub::default(),
             sessions: Sessions::default(),
@@ -145,7 +161,7 @@ impl Server {
             closing: Vec::new(),
             now: UnixMillis(0),
             monotonic: MonotonicNanos(0),
-            statistics: Statistics::default(),
+            statistics: Statistics::new(registry.len()),
             held_bytes: 0,
             is_active_expiry_on: true,
             garbage,
@@ -153,8 +169,16 @@ impl Server {
         }
     }
 
-    pub fn password(&self) -> &str {
-        &self.options.password
+    /// The default user's password; empty: none.
+    pub fn password(&self) -> &[u8] {
+        self.settings.requirepass.as_deref().unwrap_or_default()
+    }
+
+    /// Puts a configuration in force.
+    pub fn adopt(&mut self, config: Config) {
+        self.settings = node_settings(&config);
+        self.shard.engine.keyspace.settings = engine_settings(&config);
+        self.config = config;
     }
 
     /// How many clients are connected, the one whose command is running included.
@@ -196,11 +220,11 @@ impl Server {
         is_local: bool,
     ) -> Result<(), &'static str> {
         self.statistics.connections_received += 1;
-        if self.by_id.len() >= self.options.clients_max {
+        if self.by_id.len() >= self.settings.maxclients as usize {
             self.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
-        if self.options.is_protected && self.options.password.is_empty() && !is_local {
+        if self.settings.protected_mode && self.password().is_empty() && !is_local {
             self.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }
@@ -208,7 +232,8 @@ impl Server {
         let mut session = Session::new(connection, self.sessions_created, self.now);
         session.peer = peer;
         session.local = local;
-        session.is_authenticated = self.options.password.is_empty();
+        session.is_authenticated = self.password().is_empty();
+        session.is_local = is_local;
         self.by_id.insert(session.id, connection);
         self.sessions.insert(connection, Box::new(session));
         Ok(())
@@ -219,6 +244,7 @@ impl Server {
         let Some(mut session) = self.sessions.remove(&connection) else { return };
         self.by_id.remove(&session.id);
         self.held_bytes -= session.output.held_bytes();
+        self.monitors.remove(&connection);
         self.discard_transaction(&mut session);
         self.forget_subscriptions(&mut session);
         self.unblock(&mut session);

@@ -72,6 +72,8 @@ pub struct Session {
     pub id: u64,
     pub peer: String,
     pub local: String,
+    /// The peer is on the loopback interface or a Unix socket.
+    pub is_local: bool,
     pub input: Input,
     pub output: Output,
     pub database: DatabaseId,
@@ -184,6 +186,7 @@ impl Session {
             id,
             peer: String::new(),
             local: String::new(),
+            is_local: false,
             input: Input::new(),
             output: Output::new(Reply::default()),
             database: DatabaseId(0),

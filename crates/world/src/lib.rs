@@ -6,14 +6,18 @@
 //! | [`disk`] | the machine's file system |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
+//! | [`machine`] | the process as the kernel describes it |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
+//! | [`process`] | files about the process: its log, its id |
 //! | [`systemd`] | readiness, told to the service manager |
 
 pub mod clock;
 pub mod disk;
 pub mod disk_queue;
 pub mod garbage;
+pub mod machine;
 pub mod metrics_http;
 pub mod net;
+pub mod process;
 pub mod systemd;

@@ -123,7 +123,7 @@ fn authenticate(
     password: &[u8],
 ) -> Outcome {
     let expected = server.password();
-    if user == b"default" && (expected.is_empty() || same_bytes(expected.as_bytes(), password)) {
+    if user == b"default" && (expected.is_empty() || same_bytes(expected, password)) {
         session.is_authenticated = true;
         return Ok(());
     }
@@ -212,6 +212,7 @@ fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     server.discard_transaction(session);
     server.forget_subscriptions(session);
     session.is_monitor = false;
+    server.monitors.remove(&session.connection);
     session.database = DatabaseId(0);
     session.name.clear();
     session.reply_mode = ReplyMode::On;

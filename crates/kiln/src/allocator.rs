@@ -1,0 +1,31 @@
+//! What the allocator tells about itself, for INFO and MEMORY.
+
+use base::machine::AllocatorUsage;
+use tikv_jemalloc_ctl::{epoch, stats};
+use world::machine::RealMachine;
+
+/// The machine as this binary knows it.
+pub fn machine() -> RealMachine {
+    RealMachine { allocator_usage: usage, allocator_purge: || {}, allocator_report: report }
+}
+
+fn usage() -> AllocatorUsage {
+    // The figures are cached until the epoch is advanced.
+    if epoch::advance().is_err() {
+        return AllocatorUsage::default();
+    }
+    let bytes = |result: Result<usize, _>| result.map_or(0, |bytes| bytes as u64);
+    AllocatorUsage {
+        allocated: bytes(stats::allocated::read()),
+        active: bytes(stats::active::read()),
+        resident: bytes(stats::resident::read()),
+    }
+}
+
+fn report() -> String {
+    let usage = usage();
+    format!(
+        "jemalloc: allocated {} active {} resident {}\n",
+        usage.allocated, usage.active, usage.resident
+    )
+}

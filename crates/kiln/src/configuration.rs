@@ -1,0 +1,79 @@
+//! From the command line to a configuration, and what it sets up before the server starts: the
+//! log's level and place.
+
+use node::config::arguments::{self, CommandLine};
+use node::config::load::{LoadError, load};
+use node::config::settings::NodeSettings;
+use node::config::Config;
+use std::error::Error;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Mutex;
+use tracing::Level;
+use world::disk::RealDisk;
+use world::net::NetOptions;
+
+/// Reads what the arguments behind `kiln server` name.
+///
+/// # Errors
+/// What the operator must correct.
+pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
+    let arguments: Vec<Vec<u8>> = arguments.iter().map(|a| a.as_bytes().to_vec()).collect();
+    let line: CommandLine = arguments::parse(&arguments);
+    let mut stdin = None;
+    if line.reads_stdin {
+        let mut text = Vec::new();
+        std::io::stdin().read_to_end(&mut text)?;
+        stdin = Some(text);
+    }
+    let directory = std::env::current_dir()?;
+    let config: Result<Config, LoadError> = load(&RealDisk, &directory, &line, stdin.as_deref());
+    Ok(config?)
+}
+
+/// Sends the log to where the configuration says, and writes the process's id.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn set_up_process(settings: &NodeSettings) -> Result<(), Box<dyn Error>> {
+    let level = match settings.loglevel {
+        "debug" => Level::TRACE,
+        "verbose" => Level::DEBUG,
+        "warning" => Level::WARN,
+        _ => Level::INFO,
+    };
+    let subscriber = tracing_subscriber::fmt().with_target(false).with_max_level(level);
+    match &settings.logfile {
+        Some(path) => {
+            let file = world::process::open_log(path)
+                .map_err(|error| format!("Can't open the log file: {}: {error}", path.display()))?;
+            subscriber.with_ansi(false).with_writer(Mutex::new(file)).init();
+        }
+        None => subscriber.with_writer(std::io::stderr).init(),
+    }
+    if let Some(path) = &settings.pidfile {
+        write_pid(path);
+    }
+    Ok(())
+}
+
+/// A missing file of the process's id does not keep the server from starting, as in Redis.
+fn write_pid(path: &Path) {
+    if let Err(error) = world::process::write_pid(path) {
+        tracing::warn!("cannot write the process's id to {}: {error}", path.display());
+    }
+}
+
+/// What to listen on.
+pub fn net_options(settings: &NodeSettings) -> NetOptions {
+    NetOptions {
+        bind: settings.bind.clone(),
+        port: (settings.port != 0).then_some(settings.port),
+        backlog: settings.tcp_backlog,
+        keepalive_seconds: settings.tcp_keepalive,
+        unix_socket: settings.unixsocket.clone(),
+        unix_socket_permissions: (settings.unixsocketperm != 0)
+            .then_some(settings.unixsocketperm),
+        catch_signals: true,
+    }
+}

@@ -1,0 +1,90 @@
+//! CONFIG (Redis documentation, "Commands", group server). The configuration itself is a value:
+//! see [`crate::config`].
+
+use super::{SessionFn, admin};
+use crate::config::change::{Caller, Proposal};
+use crate::config::rewrite::rewrite_file;
+use crate::config::table::{DIRECTIVES, row};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Outcome};
+use engine::refusal::Refusal;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    admin("CONFIG GET parameter [parameter ...]", get)
+        .doc("Returns the effective values of configuration parameters.")
+        .since("2.0.0")
+        .cost("O(N) when N is the number of configuration parameters provided"),
+    admin("CONFIG SET parameter value [parameter value ...]", set)
+        .doc("Sets configuration parameters in-flight.")
+        .since("2.0.0")
+        .cost("O(N) when N is the number of configuration parameters provided"),
+    admin("CONFIG RESETSTAT", reset_statistics)
+        .doc("Resets the server's statistics.")
+        .since("2.0.0")
+        .cost("O(1)"),
+    admin("CONFIG REWRITE", rewrite)
+        .doc("Persists the effective configuration to file.")
+        .since("2.8.0")
+        .cost("O(1)"),
+];
+
+fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let patterns: Vec<&[u8]> = args.from(2).collect();
+    let found = server.config.get(&patterns);
+    let reply = session.reply();
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    Ok(())
+}
+
+fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let caller = Caller {
+        is_local: session.is_local,
+        is_loading: server.persistence.is_loading,
+    };
+    let arguments: Vec<&[u8]> = args.from(2).collect();
+    let proposal = server
+        .config
+        .propose(&arguments, caller, &*server.options.disk)
+        .map_err(|error| Refusal::new(String::from_utf8_lossy(&error.reply()).into_owned()))?;
+    check_world(&proposal)?;
+    server.adopt(proposal.config);
+    session.reply().ok();
+    Ok(())
+}
+
+/// Refuses changes that would need other sockets than those opened at the start.
+fn check_world(proposal: &Proposal) -> Outcome {
+    const LISTENING: [usize; 2] = [row("port"), row("bind")];
+    match proposal.changed.iter().find(|row| LISTENING.contains(row)) {
+        Some(&row) => Err(Refusal::new(format!(
+            "ERR CONFIG SET failed (possibly related to argument '{}') - listening addresses \
+             change with a restart only",
+            DIRECTIVES[row].name
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn reset_statistics(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.statistics.reset();
+    server.shard.engine.keyspace.statistics.reset();
+    session.reply().ok();
+    Ok(())
+}
+
+fn rewrite(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let Some(path) = &server.config.file else {
+        return Err(Refusal::of("ERR The server is running without a config file"));
+    };
+    rewrite_file(&*server.options.disk, path, &server.config).map_err(|error| {
+        tracing::warn!(%error, "CONFIG REWRITE failed");
+        Refusal::new(format!("ERR Rewriting config file: {error}"))
+    })?;
+    session.reply().ok();
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! HELP of every container, written from the rows of its subcommands.
+
+use super::{SessionFn, session};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Outcome};
+
+/// A container's HELP.
+const fn help_of(usage: &'static str) -> Command<SessionFn> {
+    session(usage, help).doc("Prints this help.").since("5.0.0").cost("O(1)")
+}
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    help_of("CLIENT HELP"),
+    help_of("COMMAND HELP"),
+    help_of("CONFIG HELP"),
+    help_of("FUNCTION HELP"),
+    help_of("LATENCY HELP"),
+    help_of("MEMORY HELP"),
+    help_of("SLOWLOG HELP"),
+];
+
+/// Shows usage and summary of each subcommand.
+pub fn help(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let container = String::from_utf8_lossy(args.at(0)).to_ascii_uppercase();
+    let mut lines =
+        vec![format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    let registry = server.registry;
+    let subcommands = registry.find(args.at(0), None).into_iter().flat_map(|c| &c.subcommands);
+    for row in subcommands.map(|id| &registry.command(*id).row) {
+        // The usage line begins with the container's name and a space.
+        let usage = row.usage.get(container.len() + 1..).unwrap_or(row.usage);
+        if usage != "HELP" {
+            lines.push(usage.to_owned());
+            lines.push(format!("    {}", row.summary));
+        }
+    }
+    lines.extend(["HELP".to_owned(), "    Prints this help.".to_owned()]);
+    let reply = session.reply();
+    reply.array(lines.len());
+    for line in lines {
+        reply.simple(line);
+    }
+    Ok(())
+}

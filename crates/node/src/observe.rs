@@ -1,0 +1,169 @@
+//! What is noted of every call: its count and duration, the slow log, latency spikes, MONITOR.
+//!
+//! One reading of the clock a command: the end of one is the beginning of the next.
+
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::Session;
+use crate::slowlog::{Entry, abridge};
+use base::{ConnectionId, MonotonicNanos};
+use engine::command::{Args, Flags};
+use std::fmt::Write;
+
+impl Server {
+    /// Notes a call that began then and ends now.
+    pub(crate) fn count_call(
+        &mut self,
+        session: &Session,
+        command: &Registered,
+        args: Args<'_>,
+        began: MonotonicNanos,
+        is_failed: bool,
+    ) {
+        let now = self.options.clock.monotonic();
+        let nanos = now.since(began) + std::mem::take(&mut self.slept_nanos);
+        self.lap = now;
+        self.statistics.commands_processed += 1;
+        let tracks = self.settings.latency_tracking;
+        let counted = self.statistics.command(command.id);
+        counted.calls += 1;
+        counted.nanos += nanos;
+        counted.failed += u64::from(is_failed);
+        if tracks {
+            counted.durations.get_or_insert_default().record(nanos);
+        }
+        let micros = nanos / 1000;
+        let threshold = self.settings.slowlog_log_slower_than;
+        if threshold >= 0 && micros >= threshold as u64 {
+            self.note_slow(session, command, args, micros);
+        }
+        let event =
+            if command.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
+        self.note_latency(event, nanos / 1_000_000);
+    }
+
+    /// Notes an event in the latency monitor if it took long enough.
+    pub(crate) fn note_latency(&mut self, event: &'static str, millis: u64) {
+        let threshold = self.settings.latency_monitor_threshold;
+        if threshold > 0 && millis >= threshold {
+            self.latency.add(event, millis, self.now.0.div_euclid(1000));
+        }
+    }
+
+    fn note_slow(
+        &mut self,
+        session: &Session,
+        command: &Registered,
+        args: Args<'_>,
+        micros: u64,
+    ) {
+        if command.flags.contains(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        let entry = Entry {
+            id: 0,
+            at_seconds: self.now.0.div_euclid(1000),
+            micros,
+            arguments: abridge(args, |index| is_secret(command.name(), args, index)),
+            peer: session.peer.clone(),
+            name: session.name.clone(),
+        };
+        let entries_max = usize::try_from(self.settings.slowlog_max_len).unwrap_or(usize::MAX);
+        self.slowlog.push(entry, entries_max);
+    }
+
+    /// Shows a command to the sessions that run MONITOR. The line stays unsent until
+    /// [`Self::hold_monitors`].
+    pub(crate) fn tell_monitors(&mut self, session: &mut Session, args: Args<'_>) {
+        let command = self.registry.find(args.at(0), args.get(1));
+        let name = command.map_or("", Registered::name);
+        let micros = self.options.clock.unix_micros();
+        let mut line = format!(
+            "{}.{:06} [{} {}]",
+            micros / 1_000_000,
+            micros % 1_000_000,
+            session.database.0,
+            session.peer
+        );
+        for (index, argument) in args.iter().enumerate() {
+            line.push(' ');
+            let argument = if is_secret(name, args, index) { b"(redacted)" } else { argument };
+            quote(argument, &mut line);
+        }
+        for connection in &self.monitors {
+            if let Some(monitor) = self.sessions.get_mut(connection) {
+                monitor.reply().simple(&line);
+            }
+        }
+    }
+
+    /// Lets the monitors' lines go when everything that happened until now is durable: a line
+    /// reveals what its command may have written.
+    pub(crate) fn hold_monitors(&mut self) {
+        let newest = self.shard.tracker.newest();
+        let monitors: Vec<ConnectionId> = self.monitors.iter().copied().collect();
+        for connection in monitors {
+            let Some(mut monitor) = self.sessions.remove(&connection) else { continue };
+            self.hold(&mut monitor, newest);
+            self.sessions.insert(connection, monitor);
+        }
+    }
+
+    /// The periodic work: samples what INFO shows as rates and peaks.
+    pub(crate) fn tick(&mut self) {
+        if !self.statistics.is_sample_due(self.monotonic) {
+            return;
+        }
+        self.statistics.sample(self.monotonic);
+        self.statistics.usage = self.options.machine.usage();
+        let used = self.shard.engine.keyspace.used_bytes() as u64;
+        self.statistics.memory_peak_bytes = self.statistics.memory_peak_bytes.max(used);
+        let sizes = self.sessions.values().map(|session| {
+            (session.input.bytes.capacity(), session.output.allocated_bytes())
+        });
+        let (inputs, outputs): (Vec<usize>, Vec<usize>) = sizes.unzip();
+        self.statistics.input_bytes_max = inputs.into_iter().max().unwrap_or(0);
+        self.statistics.output_bytes_max = outputs.into_iter().max().unwrap_or(0);
+    }
+}
+
+/// Whether an argument is a password.
+fn is_secret(command: &str, args: Args<'_>, index: usize) -> bool {
+    match command {
+        "auth" => index > 0,
+        "hello" => {
+            let auth = (2..args.len()).find(|at| args.is(*at, "AUTH"));
+            auth.is_some_and(|at| index == at + 1 || index == at + 2)
+        }
+        "config|set" => {
+            index >= 3
+                && index % 2 == 1
+                && crate::config::change::is_sensitive(args.at(index - 1))
+        }
+        "migrate" => {
+            let at = (1..args.len()).find(|at| args.is(*at, "AUTH") || args.is(*at, "AUTH2"));
+            at.is_some_and(|at| index == at + 1 || index == at + 2 && args.is(at, "AUTH2"))
+        }
+        _ => false,
+    }
+}
+
+/// Appends an argument in quotes, everything unprintable escaped.
+fn quote(argument: &[u8], line: &mut String) {
+    line.push('"');
+    for &byte in argument {
+        match byte {
+            b'\\' | b'"' => line.extend(['\\', char::from(byte)]),
+            b'\n' => line.push_str("\\n"),
+            b'\r' => line.push_str("\\r"),
+            b'\t' => line.push_str("\\t"),
+            0x07 => line.push_str("\\a"),
+            0x08 => line.push_str("\\b"),
+            0x20..=0x7e => line.push(char::from(byte)),
+            _ => {
+                let _ = write!(line, "\\x{byte:02x}");
+            }
+        }
+    }
+    line.push('"');
+}

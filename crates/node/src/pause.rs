@@ -1,0 +1,124 @@
+//! CLIENT PAUSE: requests wait, with their clients, until the pause ends (Redis documentation,
+//! CLIENT PAUSE).
+//!
+//! While it lasts no key expires or is evicted either, so that the data set stands still.
+
+use crate::dispatch::Dispatched;
+use crate::registry::{Function, Registered};
+use crate::server::Server;
+use crate::session::{Blocked, OwnedRequest, Session};
+use base::{ConnectionId, UnixMillis};
+use engine::command::{Args, DataFn, Flags};
+use std::collections::VecDeque;
+
+/// What waits while a pause lasts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Paused {
+    /// Commands that write.
+    Writes,
+    /// Every command.
+    All,
+}
+
+/// The pause, if there is one, and who waits for its end.
+#[derive(Default, Debug)]
+pub struct Pause {
+    /// What waits, and until when.
+    until: Option<(Paused, UnixMillis)>,
+    waiting: VecDeque<ConnectionId>,
+}
+
+impl Pause {
+    /// Begins or changes a pause. As in Redis, it never ends earlier for that and never gets
+    /// milder.
+    pub fn begin(&mut self, paused: Paused, until: UnixMillis) {
+        let (before, end) = self.until.unwrap_or((paused, until));
+        self.until = Some((before.max(paused), end.max(until)));
+    }
+
+    pub fn end(&mut self) {
+        self.until = None;
+    }
+
+    /// What is paused.
+    pub fn paused(&self) -> Option<Paused> {
+        self.until.map(|(paused, _)| paused)
+    }
+
+    /// When it ends, for the loop's wait.
+    pub fn deadline(&self) -> Option<UnixMillis> {
+        self.until.map(|(_, until)| until)
+    }
+
+    fn expire(&mut self, now: UnixMillis) {
+        self.until = self.until.filter(|(_, until)| *until > now);
+    }
+}
+
+impl Server {
+    /// Whether a request must wait for the end of the pause.
+    pub(crate) fn must_pause(&self, session: &Session, command: &Registered) -> bool {
+        match self.pause.paused() {
+            None => false,
+            Some(Paused::All) => true,
+            Some(Paused::Writes) => {
+                let replicates = |command: &Registered| {
+                    command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+                        || matches!(command.row.function, Function::Data(DataFn::Write(_)))
+                };
+                let queued = session.transaction.iter().flat_map(|t| &t.queued);
+                replicates(command)
+                    || command.name() == "exec"
+                        && queued
+                            .map(|request| self.registry.command(request.command))
+                            .any(replicates)
+            }
+        }
+    }
+
+    /// Leaves a session waiting for the end of the pause.
+    pub(crate) fn wait_for_pause(&mut self, session: &mut Session, request: OwnedRequest) {
+        self.pause.waiting.push_back(session.connection);
+        self.block(session, Blocked::Pause { request });
+    }
+
+    /// Lets the clients go on if the pause is over, in the order in which they came.
+    pub(crate) fn resume_after_pause(&mut self) {
+        self.pause.expire(self.now);
+        if self.pause.until.is_some() {
+            return;
+        }
+        for connection in std::mem::take(&mut self.pause.waiting) {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            if matches!(session.blocked, Some(Blocked::Pause { .. }))
+                && let Some(Blocked::Pause { request }) = self.unblock(&mut session)
+            {
+                let args: Args<'_> = request.args();
+                let dispatched = self.dispatch(&mut session, Some(request.command), args);
+                if dispatched == Dispatched::Later {
+                    self.wait_for_pause(&mut session, request);
+                } else {
+                    self.enqueue(&mut session);
+                }
+            }
+            self.sessions.insert(connection, session);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_never_gets_shorter_or_milder() {
+        let mut pause = Pause::default();
+        pause.begin(Paused::All, UnixMillis(50));
+        pause.begin(Paused::Writes, UnixMillis(20));
+        assert_eq!((pause.paused(), pause.deadline()), (Some(Paused::All), Some(UnixMillis(50))));
+        pause.begin(Paused::Writes, UnixMillis(90));
+        assert_eq!(pause.deadline(), Some(UnixMillis(90)));
+        pause.expire(UnixMillis(90));
+        assert_eq!(pause.paused(), None);
+    }
+}

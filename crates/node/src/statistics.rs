@@ -1,0 +1,205 @@
+//! Counters of the node, as INFO and the metrics show them; the engine counts what happens to
+//! keys.
+
+use crate::histogram::Histogram;
+use crate::registry::CommandId;
+use base::machine::Usage;
+use base::{MonotonicNanos, UnixMillis};
+use std::collections::BTreeMap;
+
+/// Samples over which rates are averaged (Redis 7.0).
+const RATE_SAMPLES: usize = 16;
+
+/// Time between two samples of a rate, in nanoseconds (Redis 7.0).
+pub const SAMPLE_NANOS: u64 = 100_000_000;
+
+/// What is known of one command.
+#[derive(Clone, Default)]
+pub struct CommandStatistics {
+    /// How often it ran.
+    pub calls: u64,
+    /// How long that took altogether.
+    pub nanos: u64,
+    /// Refused before it ran.
+    pub rejected: u64,
+    /// Ran and answered an error.
+    pub failed: u64,
+    /// Durations, if `latency-tracking` was on when it ran.
+    pub durations: Option<Box<Histogram>>,
+}
+
+/// Counts a second, averaged over the last samples.
+#[derive(Clone, Default, Debug)]
+pub struct Rate {
+    samples: [f64; RATE_SAMPLES],
+    at: usize,
+    last_count: u64,
+}
+
+impl Rate {
+    fn sample(&mut self, count: u64, nanos: u64) {
+        let grown = count.saturating_sub(self.last_count) as f64;
+        self.samples[self.at] = grown * 1e9 / nanos.max(1) as f64;
+        self.at = (self.at + 1) % RATE_SAMPLES;
+        self.last_count = count;
+    }
+
+    pub fn per_second(&self) -> f64 {
+        self.samples.iter().sum::<f64>() / RATE_SAMPLES as f64
+    }
+}
+
+/// Counters since the start or the last CONFIG RESETSTAT.
+#[derive(Default)]
+pub struct Statistics {
+    pub connections_received: u64,
+    pub connections_rejected: u64,
+    pub commands_processed: u64,
+    pub input_bytes: u64,
+    pub output_bytes: u64,
+    /// Calls of receive and send.
+    pub reads: u64,
+    pub writes: u64,
+    pub error_replies: u64,
+    /// Error replies by their code.
+    pub errors: BTreeMap<String, u64>,
+    /// Turns of the loop in which something was executed.
+    pub turns: u64,
+    /// Time spent on deleting keys whose time had come, in nanoseconds.
+    pub expire_nanos: u64,
+    /// Clients disconnected because they did not read their replies.
+    pub output_limit_disconnections: u64,
+    /// By command id.
+    pub commands: Vec<CommandStatistics>,
+    pub operations_rate: Rate,
+    pub input_rate: Rate,
+    pub output_rate: Rate,
+    /// The largest `used_memory` seen, in bytes. Not reset.
+    pub memory_peak_bytes: u64,
+    /// What the machine told at the last sample.
+    pub usage: Usage,
+    /// Largest input and output of a client that the last sample saw, in bytes.
+    pub input_bytes_max: usize,
+    pub output_bytes_max: usize,
+    sampled: MonotonicNanos,
+}
+
+impl Statistics {
+    /// Counters for this many commands.
+    pub fn new(commands: usize) -> Self {
+        Self { commands: vec![CommandStatistics::default(); commands], ..Self::default() }
+    }
+
+    /// What is counted of one command.
+    pub fn command(&mut self, id: CommandId) -> &mut CommandStatistics {
+        &mut self.commands[id.0 as usize]
+    }
+
+    /// Counts an error reply.
+    pub fn error(&mut self, code: &str) {
+        self.error_replies += 1;
+        match self.errors.get_mut(code) {
+            Some(count) => *count += 1,
+            None => {
+                self.errors.insert(code.to_owned(), 1);
+            }
+        }
+    }
+
+    /// Whether the next sample of rates is due.
+    pub fn is_sample_due(&self, now: MonotonicNanos) -> bool {
+        now.since(self.sampled) >= SAMPLE_NANOS
+    }
+
+    /// Samples the rates.
+    pub fn sample(&mut self, now: MonotonicNanos) {
+        let nanos = now.since(self.sampled);
+        self.sampled = now;
+        self.operations_rate.sample(self.commands_processed, nanos);
+        self.input_rate.sample(self.input_bytes, nanos);
+        self.output_rate.sample(self.output_bytes, nanos);
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&mut self) {
+        let kept = std::mem::take(self);
+        *self = Self::new(kept.commands.len());
+        self.memory_peak_bytes = kept.memory_peak_bytes;
+        self.usage = kept.usage;
+        self.sampled = kept.sampled;
+    }
+}
+
+/// Snapshots and recovery, as INFO persistence shows them.
+#[derive(Clone, Debug)]
+pub struct Persistence {
+    /// The data set is still being loaded.
+    pub is_loading: bool,
+    /// When the last snapshot was published; the start, if there is none.
+    pub last_save: UnixMillis,
+    pub is_saving: bool,
+    /// When the snapshot that is being written began.
+    pub save_began: UnixMillis,
+    pub is_last_save_ok: bool,
+    /// How long the last snapshot took; `None` if none was written.
+    pub last_save_seconds: Option<u64>,
+    /// Snapshots published since the start.
+    pub saves: u64,
+    /// Keys that the running snapshot has written, and how many there are.
+    pub keys_saved: u64,
+    pub keys_to_save: u64,
+    /// What recovery found.
+    pub keys_loaded: u64,
+    pub keys_loaded_expired: u64,
+    /// Why the log refuses writes, if it does.
+    pub log_refusal: Option<String>,
+}
+
+impl Persistence {
+    /// Nothing saved yet by a process that started then.
+    pub fn new(started: UnixMillis) -> Self {
+        Self {
+            is_loading: false,
+            last_save: started,
+            is_saving: false,
+            save_began: started,
+            is_last_save_ok: true,
+            last_save_seconds: None,
+            saves: 0,
+            keys_saved: 0,
+            keys_to_save: 0,
+            keys_loaded: 0,
+            keys_loaded_expired: 0,
+            log_refusal: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_averages_of_the_last_samples() {
+        let mut statistics = Statistics::new(1);
+        for turn in 1..=RATE_SAMPLES as u64 {
+            statistics.commands_processed += 50;
+            statistics.sample(MonotonicNanos(turn * SAMPLE_NANOS));
+        }
+        assert_eq!(statistics.operations_rate.per_second().round(), 500.0);
+        assert!(!statistics.is_sample_due(MonotonicNanos(RATE_SAMPLES as u64 * SAMPLE_NANOS + 1)));
+    }
+
+    #[test]
+    fn resetting_keeps_the_peak() {
+        let mut statistics = Statistics::new(3);
+        statistics.error("ERR");
+        statistics.memory_peak_bytes = 7;
+        statistics.command(CommandId(1)).calls = 9;
+        statistics.reset();
+        assert_eq!(statistics.errors.len(), 0);
+        assert_eq!(statistics.memory_peak_bytes, 7);
+        assert_eq!(statistics.commands.len(), 3);
+        assert_eq!(statistics.command(CommandId(1)).calls, 0);
+    }
+}
