@@ -224,3 +224,34 @@ fn a_short_list_costs_one_chunk_one_node_and_its_listpack() {
     list.push_back(b"element");
     assert!(list.allocated_bytes() <= 40 + 40 + 16, "{}", list.allocated_bytes());
 }
+
+#[test]
+fn bytes_of_all_nodes_are_those_of_redis() {
+    // The same commands were given to a real server: elements and nodes in the end, and an FNV-1a
+    // digest of the nodes' bytes in its DUMP.
+    let goldens = [
+        (-5, 1814, 9, 0xC4A51760CC83C611),
+        (-2, 1814, 84, 0xDF5FB4101B242E3F),
+        (10, 1814, 189, 0xDB945A6FDE6D5774),
+    ];
+    for (fill, elements, nodes, digest) in goldens {
+        let mut dice = Dice::new(5);
+        let mut list = Quicklist::new(NodeLimits::new(fill, 1 << 30));
+        for _ in 0..3_000 {
+            let (operation, text) = (dice.below(5), dice.text());
+            match operation {
+                0..2 => list.push_back(&text),
+                2..4 => list.push_front(&text),
+                _ if dice.below(2) == 1 => drop(list.pop_back()),
+                _ => drop(list.pop_front()),
+            }
+        }
+        let bytes = list.nodes().flat_map(|node| match node {
+            NodeRef::Packed(pack) => pack.bytes().to_vec(),
+            NodeRef::Plain(element) => element.to_vec(),
+        });
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+        assert_eq!(bytes.fold(0xCBF2_9CE4_8422_2325, step), digest);
+        assert_eq!((list.len(), list.node_count()), (elements, nodes));
+    }
+}
