@@ -104,7 +104,12 @@ impl Keyspace {
     }
 
     /// The entry of a key, to be looked at before a change.
-    pub(crate) fn entry(&self, database: DatabaseId, hash: KeyHash, key: &[u8]) -> Option<EntryRef<'_>> {
+    pub(crate) fn entry(
+        &self,
+        database: DatabaseId,
+        hash: KeyHash,
+        key: &[u8],
+    ) -> Option<EntryRef<'_>> {
         self.database(database).find(hash, key)
     }
 
