@@ -2,6 +2,7 @@
 
 mod conformance;
 mod crash;
+mod damage;
 mod harness;
 mod rivals;
 mod space;
