@@ -5,6 +5,7 @@
 //! effect and the settings that choose encodings.
 
 mod keys;
+mod list;
 mod string;
 
 use crate::effect::{Effect, EffectDecoder, EffectError};
@@ -99,6 +100,11 @@ impl Keyspace {
                 self.databases.swap(database.0 as usize, with.0 as usize);
                 Ok(Applied::Changed)
             }
+            Effect::ListPush { end, value } => self.list_push(database, key, end, value),
+            Effect::ListPop { end, count } => self.list_pop(database, key, end, count),
+            Effect::ListSet { index, value } => self.list_set(database, key, index, value),
+            Effect::ListInsert { index, value } => self.list_insert(database, key, index, value),
+            Effect::ListRemove { index, count } => self.list_remove(database, key, index, count),
             _ => Err(Refusal::WRONG_TYPE),
         }
     }

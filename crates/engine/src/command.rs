@@ -8,7 +8,9 @@ pub mod args;
 pub mod expire_option;
 pub mod flags;
 pub mod key;
+pub mod list;
 pub mod string;
+pub mod timeout;
 pub mod usage;
 
 pub use args::Args;
@@ -21,7 +23,7 @@ use crate::view::View;
 use resp::Reply;
 
 /// Every family of the engine.
-pub const FAMILIES: &[&[Command<DataFn>]] = &[key::COMMANDS, string::COMMANDS];
+pub const FAMILIES: &[&[Command<DataFn>]] = &[key::COMMANDS, list::COMMANDS, string::COMMANDS];
 
 /// What a command function returns: a refusal is one Redis error line, and then nothing changed.
 pub type Outcome = Result<(), Refusal>;

@@ -1,7 +1,7 @@
 //! The numbered databases: what every effect changes and every command reads.
 
 use crate::expiries::Expiries;
-use crate::interest::{Waiters, Watchers};
+use crate::interest::{Replaced, Waiters, Watchers};
 use crate::settings::Settings;
 use crate::statistics::Statistics;
 use crate::unit::{KeyHash, WatcherId};
@@ -146,28 +146,44 @@ impl Keyspace {
         self.database(database).table.prefetch_entry(hash);
     }
 
+    /// Whether a key is there, past its time or not.
+    pub(crate) fn exists(&self, database: DatabaseId, key: &[u8]) -> bool {
+        self.database(database).find(self.hash(key), key).is_some()
+    }
+
+    /// Whether a key is there, but its time has come.
+    pub fn is_expired(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
+        let entry = self.database(database).find(self.hash(key), key);
+        entry.and_then(EntryRef::expire_at).is_some_and(|at| at <= now.0)
+    }
+
     /// Appends the watchers whose keys an effect on whole databases changes: those keys that are
-    /// there now, and for an exchange those that are there in the other database.
+    /// there now, and for an exchange those that are there in the other database. A key past its
+    /// time counts as absent. Called before the effect is applied.
     pub(crate) fn dirty_watchers_of(
-        &self,
+        &mut self,
         database: DatabaseId,
         effect: &crate::effect::Effect<'_>,
+        now: UnixMillis,
         dirtied: &mut Vec<WatcherId>,
     ) {
         use crate::effect::Effect;
-        let affected: Vec<(DatabaseId, DatabaseId)> = match *effect {
-            Effect::FlushAll => self.databases().map(|(id, _)| (id, id)).collect(),
-            Effect::SwapDatabases { with } => vec![(database, with), (with, database)],
-            _ => vec![(database, database)],
-        };
-        for (watched_in, other) in affected {
-            for (key, watchers) in self.watchers.of_database(watched_in) {
-                let hash = self.hash(key);
-                let there = |id: DatabaseId| self.database(id).find(hash, key).is_some();
-                if there(watched_in) || there(other) {
-                    dirtied.extend_from_slice(watchers);
-                }
-            }
+        if self.watchers.is_empty() {
+            return;
         }
+        let affected: Vec<(DatabaseId, Option<DatabaseId>)> = match *effect {
+            Effect::FlushAll => self.databases().map(|(id, _)| (id, None)).collect(),
+            Effect::SwapDatabases { with } => vec![(database, Some(with)), (with, Some(database))],
+            _ => vec![(database, None)],
+        };
+        let mut watchers = std::mem::take(&mut self.watchers);
+        for (watched_in, replaced_by) in affected {
+            watchers.replace_database(watched_in, dirtied, |key| Replaced {
+                existed: self.exists(watched_in, key),
+                exists: replaced_by.is_some_and(|id| self.exists(id, key)),
+                is_expired: replaced_by.is_some_and(|id| self.is_expired(id, key, now)),
+            });
+        }
+        self.watchers = watchers;
     }
 }

@@ -32,6 +32,8 @@ pub mod random;
 pub mod refusal;
 pub mod settings;
 pub mod statistics;
+#[cfg(test)]
+pub mod testing;
 pub mod tx;
 pub mod unit;
 pub mod value;

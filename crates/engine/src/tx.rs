@@ -71,6 +71,12 @@ impl<'a> Tx<'a> {
         self.context.retry
     }
 
+    /// Whether a blocking command may take from `key`: any key when it runs first, later only the
+    /// key that became ready, wherever it stands among the arguments.
+    pub fn may_serve(&self, key: &[u8]) -> bool {
+        !self.context.retry || self.unit.woken_by.as_deref().is_none_or(|woken| woken == key)
+    }
+
     /// The entry of a key; a key past its time is deleted first, by an effect.
     pub fn find(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
         self.find_in(self.context.database, key)
@@ -79,7 +85,7 @@ impl<'a> Tx<'a> {
     /// As [`Self::find`], in any database.
     pub fn find_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'_>> {
         let hash = self.keyspace.hash(key);
-        self.unit.observed.push(hash);
+        self.unit.observe(hash);
         self.expire_if_due(database, hash, key);
         self.keyspace.database(database).find(hash, key)
     }
@@ -145,9 +151,19 @@ impl<'a> Tx<'a> {
         effect: Effect<'_>,
     ) -> Result<Applied, Refusal> {
         let hash = self.keyspace.hash(key);
-        self.unit.observed.push(hash);
+        self.unit.observe(hash);
         self.expire_if_due(database, hash, key);
         self.record(database, hash, key, effect)
+    }
+
+    /// Dirties the transactions that watch a key although nothing in it changed: Redis does so for
+    /// some commands that might have changed it.
+    pub fn touch(&mut self, key: &[u8]) {
+        let Self { keyspace, unit, context, .. } = self;
+        if !keyspace.watchers.is_empty() {
+            let exists = keyspace.exists(context.database, key);
+            keyspace.watchers.dirty(context.database, key, exists, &mut unit.dirtied);
+        }
     }
 
     /// Deletes a key of the selected database; whether it was there.
@@ -159,12 +175,27 @@ impl<'a> Tx<'a> {
     /// Applies an effect on a whole database or on all of them.
     pub fn change_all(&mut self, database: DatabaseId, effect: Effect<'_>) {
         self.unit.whole = true;
-        self.keyspace.dirty_watchers_of(database, &effect, &mut self.unit.dirtied);
+        let now = self.context.now;
+        self.keyspace.dirty_watchers_of(database, &effect, now, &mut self.unit.dirtied);
         let applied = self.keyspace.apply(database, &[], &effect);
         debug_assert!(applied.is_ok(), "effects on databases meet no type");
         self.unit.effects.push(database, &[], &effect);
         self.unit.changes += 1;
         self.unit.garbage.append(&mut self.keyspace.garbage);
+        if let Effect::SwapDatabases { with } = effect {
+            self.ready_all(database);
+            self.ready_all(with);
+        }
+    }
+
+    /// A database came into place: whatever somebody waits for in it may be there now.
+    fn ready_all(&mut self, database: DatabaseId) {
+        let Self { keyspace, unit, .. } = self;
+        let waited = keyspace.waiters.keys_of(database);
+        let there = waited.filter(|key| keyspace.exists(database, key));
+        for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
+            unit.ready(database, &key);
+        }
     }
 
     /// Deletes a key whose time has come: an effect like any other, with its event.
@@ -211,6 +242,8 @@ impl<'a> Tx<'a> {
         key: &[u8],
         effect: Effect<'_>,
     ) -> Result<Applied, Refusal> {
+        let tells_new = self.keyspace.settings.notify_keyspace_events & Class::New as u32 != 0;
+        let existed = tells_new && self.keyspace.database(database).find(hash, key).is_some();
         let applied = self.keyspace.apply(database, key, &effect)?;
         if applied == Applied::Nothing {
             return Ok(applied);
@@ -218,24 +251,28 @@ impl<'a> Tx<'a> {
         self.unit.effects.push(database, key, &effect);
         self.unit.changes += 1;
         self.mark(database, hash, key);
+        if tells_new && !existed {
+            self.notify_in(database, Class::New, "new", key);
+        }
         if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = effect {
             let hash = self.keyspace.hash(to);
             self.mark(to_database, hash, to);
+            if tells_new {
+                self.notify_in(to_database, Class::New, "new", to);
+            }
         }
         Ok(applied)
     }
 
     /// A key changed: the tracker, its watchers and those who wait for it must know.
     fn mark(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
-        self.unit.written.push(hash);
+        self.unit.wrote(hash);
         if !self.keyspace.watchers.is_empty() {
-            self.keyspace.watchers.dirty(database, key, &mut self.unit.dirtied);
+            let exists = self.keyspace.database(database).find(hash, key).is_some();
+            self.keyspace.watchers.dirty(database, key, exists, &mut self.unit.dirtied);
         }
-        if !self.keyspace.waiters.is_empty()
-            && self.keyspace.waiters.wait_for(database, key)
-            && !self.unit.ready.iter().any(|(d, k)| *d == database && k == key)
-        {
-            self.unit.ready.push((database, key.to_vec()));
+        if !self.keyspace.waiters.is_empty() && self.keyspace.waiters.wait_for(database, key) {
+            self.unit.ready(database, key);
         }
         if !self.keyspace.garbage.is_empty() {
             self.unit.garbage.append(&mut self.keyspace.garbage);

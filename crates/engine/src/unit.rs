@@ -26,6 +26,8 @@ pub struct Unit {
     pub messages: Vec<Message>,
     /// Keys that may now serve a blocked client, in the order in which they became ready.
     pub ready: Vec<(DatabaseId, Vec<u8>)>,
+    /// While a blocked command runs again: the key that became ready.
+    pub woken_by: Option<Vec<u8>>,
     /// Set if the command found nothing and its client is to wait.
     pub wait: Option<Wait>,
     /// Keys that a read found past their time; the executor deletes them after it.
@@ -47,6 +49,7 @@ impl Unit {
             changes: 0,
             messages: Vec::new(),
             ready: Vec::new(),
+            woken_by: None,
             wait: None,
             expired: Vec::new(),
             dirtied: Vec::new(),
@@ -62,9 +65,31 @@ impl Unit {
         self.changes = 0;
         self.messages.clear();
         self.ready.clear();
+        self.woken_by = None;
         self.wait = None;
         self.expired.clear();
         self.dirtied.clear();
+    }
+
+    /// The reply may reveal the state of the key with this hash.
+    pub(crate) fn observe(&mut self, hash: KeyHash) {
+        if self.observed.last() != Some(&hash) {
+            self.observed.push(hash);
+        }
+    }
+
+    /// The key with this hash changed. A command with many elements says so once.
+    pub(crate) fn wrote(&mut self, hash: KeyHash) {
+        if self.written.last() != Some(&hash) {
+            self.written.push(hash);
+        }
+    }
+
+    /// Somebody waits for this key, and it may serve them once the unit ends.
+    pub(crate) fn ready(&mut self, database: DatabaseId, key: &[u8]) {
+        if !self.ready.iter().any(|(d, k)| *d == database && k == key) {
+            self.ready.push((database, key.to_vec()));
+        }
     }
 }
 

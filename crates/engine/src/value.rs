@@ -3,13 +3,14 @@
 //! Small strings and integers live inside the key's entry. Everything else is a boxed [`Value`]:
 //! collections, and strings that grew large or are being appended to.
 
+pub mod list;
 pub mod text;
 
 pub use text::StringValue;
 
 use crate::keyspace::EntryRef;
 use crate::settings::Settings;
-use structures::KeyHasher;
+use structures::{KeyHasher, Quicklist};
 use structures::entry::ValueRef;
 
 /// What new values are made with.
@@ -26,6 +27,8 @@ pub struct Recipe<'a> {
 pub enum Value {
     /// A string that is long or grows: it has room to grow in place.
     Text(Vec<u8>),
+    /// Boxed once more, so that small values of other types do not pay for its size.
+    List(Box<Quicklist>),
 }
 
 impl Value {
@@ -33,7 +36,6 @@ impl Value {
     pub fn of(entry: EntryRef<'_>) -> Option<&Self> {
         match entry.value() {
             ValueRef::Boxed(Self::Text(_)) | ValueRef::Bytes(_) | ValueRef::Integer(_) => None,
-            #[allow(unreachable_patterns, reason = "collections are further variants")]
             ValueRef::Boxed(value) => Some(value),
         }
     }
@@ -42,6 +44,7 @@ impl Value {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Text(_) => false,
+            Self::List(list) => list.is_empty(),
         }
     }
 
@@ -49,6 +52,7 @@ impl Value {
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Text(_) => "string",
+            Self::List(_) => "list",
         }
     }
 
@@ -56,6 +60,7 @@ impl Value {
     pub fn encoding(&self) -> &'static str {
         match self {
             Self::Text(_) => "raw",
+            Self::List(_) => list::ENCODING,
         }
     }
 
@@ -63,6 +68,7 @@ impl Value {
     pub fn allocated_bytes(&self) -> usize {
         let inside = match self {
             Self::Text(text) => text.capacity(),
+            Self::List(list) => size_of::<Quicklist>() + list.allocated_bytes(),
         };
         size_of::<Self>() + inside
     }
@@ -71,6 +77,7 @@ impl Value {
     pub fn elements(&self) -> usize {
         match self {
             Self::Text(_) => 1,
+            Self::List(list) => list.len(),
         }
     }
 }

@@ -92,7 +92,7 @@ impl<'a> View<'a> {
     /// The entry of a key in any database, without counting or touching it.
     pub fn peek_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'a>> {
         let hash = self.keyspace.hash(key);
-        self.unit.observed.push(hash);
+        self.unit.observe(hash);
         let entry = self.keyspace.database(database).find(hash, key)?;
         if entry.expire_at().is_some_and(|at| at <= self.context.now.0) {
             self.unit.expired.push((database, key.to_vec()));

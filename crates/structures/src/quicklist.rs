@@ -39,6 +39,7 @@ pub enum End {
 }
 
 /// A list of byte strings.
+#[derive(Clone)]
 pub struct Quicklist {
     spine: Spine,
     /// Fixed when the list is made, as in Redis: a changed setting holds for new lists.
@@ -142,7 +143,7 @@ impl Quicklist {
         self.spine.push_node(End::Back, Node::plain(element));
     }
 
-    /// Bytes of memory behind the list, without the struct itself.
+    /// Bytes of memory behind the list, without the struct itself. O(1).
     pub fn allocated_bytes(&self) -> usize {
         self.spine.allocated_bytes()
     }

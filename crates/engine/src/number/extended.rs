@@ -137,6 +137,21 @@ impl Extended {
         format!("{sign}{whole}{point}{fraction}")
     }
 
+    /// The number times 1000, rounded up to an integer: seconds as milliseconds. `None` if that
+    /// does not fit.
+    pub fn thousandfold_ceil(self) -> Option<i64> {
+        let Magnitude::Finite { mantissa, unit } = self.magnitude else { return None };
+        let product = Self::round(self.negative, u128::from(mantissa) * 1000, unit, false);
+        let Magnitude::Finite { mantissa, unit } = product.magnitude else { return None };
+        let shift = u32::try_from(-unit).ok()?;
+        let whole = mantissa.checked_shr(shift).unwrap_or(0);
+        let has_fraction = whole.checked_shl(shift).unwrap_or(0) != mantissa;
+        if product.negative {
+            return 0_i64.checked_sub_unsigned(whole);
+        }
+        i64::try_from(whole).ok()?.checked_add(i64::from(has_fraction))
+    }
+
     /// The value nearest to `value · 2^unit`, ties to even. `inexact`: a little more than that, and
     /// then `value` has more than 64 bits.
     fn round(negative: bool, value: u128, unit: i64, inexact: bool) -> Self {

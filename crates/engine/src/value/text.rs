@@ -25,7 +25,6 @@ impl<'a> StringValue<'a> {
             ValueRef::Bytes(bytes) => Ok(Self::Bytes(bytes)),
             ValueRef::Boxed(Value::Text(text)) => Ok(Self::Bytes(text)),
             ValueRef::Integer(integer) => Ok(Self::Integer(integer)),
-            #[allow(unreachable_patterns, reason = "collections are further variants")]
             ValueRef::Boxed(_) => Err(Refusal::WRONG_TYPE),
         }
     }

@@ -105,7 +105,8 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         }
         let watcher = WatcherId(session.connection.0);
         let keyspace = &mut server.shard.engine.keyspace;
-        keyspace.watchers.watch(watcher, database, key);
+        let is_expired = keyspace.is_expired(database, key, server.now);
+        keyspace.watchers.watch(watcher, database, key, is_expired);
         session.watched.push((database, key.to_vec()));
     }
     session.reply().ok();

@@ -81,6 +81,7 @@ pub enum NodeRef<'a> {
     Plain(&'a [u8]),
 }
 
+#[derive(Clone)]
 pub(super) enum Body {
     Packed(Listpack),
     Plain(Vec<u8>),
@@ -88,6 +89,7 @@ pub(super) enum Body {
 
 /// At least one element. The count stands beside the pointer, so that looking for an index does
 /// not touch the listpacks it passes.
+#[derive(Clone)]
 pub(super) struct Node {
     count: u32,
     pub(super) body: Body,

@@ -10,6 +10,7 @@ const CHUNK_NODES_MAX: usize = 128;
 /// A chunk of fewer nodes joins a neighbour if the two stay below half of the maximum.
 const CHUNK_NODES_MIN: usize = CHUNK_NODES_MAX / 8;
 
+#[derive(Clone)]
 struct Chunk {
     /// Elements in all nodes of the chunk.
     len: usize,
@@ -28,6 +29,18 @@ pub(super) struct Spine {
     /// None of them is empty.
     chunks: VecDeque<Chunk>,
     len: usize,
+    /// Bytes behind the chunks: their room for nodes, and what the nodes own. Kept in step, because
+    /// memory is accounted at every change of a list, however long it is.
+    bytes: usize,
+}
+
+/// A copy has no spare room, so its bytes are counted anew.
+impl Clone for Spine {
+    fn clone(&self) -> Self {
+        let chunks = self.chunks.clone();
+        let bytes = chunks.iter().map(Chunk::bytes).sum();
+        Self { chunks, len: self.len, bytes }
+    }
 }
 
 impl Chunk {
@@ -37,6 +50,16 @@ impl Chunk {
         let len = node.count();
         nodes.push_back(node);
         Self { len, nodes }
+    }
+
+    /// Bytes of the room for nodes.
+    fn room(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+    }
+
+    /// Bytes behind the chunk, those of its nodes included.
+    fn bytes(&self) -> usize {
+        self.room() + self.nodes.iter().map(Node::allocated_bytes).sum::<usize>()
     }
 }
 
@@ -100,11 +123,12 @@ impl Spine {
     pub(super) fn edit<R>(&mut self, place: Place, edit: impl FnOnce(&mut Node) -> R) -> R {
         let chunk = &mut self.chunks[place.chunk];
         let node = &mut chunk.nodes[place.node];
-        let before = node.count();
+        let (before, bytes_before) = (node.count(), node.allocated_bytes());
         let result = edit(node);
-        let after = node.count();
+        let (after, bytes_after) = (node.count(), node.allocated_bytes());
         chunk.len = chunk.len + after - before;
         self.len = self.len + after - before;
+        self.bytes = self.bytes + bytes_after - bytes_before;
         result
     }
 
@@ -115,37 +139,48 @@ impl Spine {
             End::Back => self.chunks.back_mut(),
         };
         self.len += node.count();
+        self.bytes += node.allocated_bytes();
         if let Some(chunk) = edge
             && chunk.nodes.len() < CHUNK_NODES_MAX
         {
+            let room = chunk.room();
             chunk.len += node.count();
             match end {
                 End::Front => chunk.nodes.push_front(node),
                 End::Back => chunk.nodes.push_back(node),
             }
+            self.bytes = self.bytes + chunk.room() - room;
             return;
         }
+        let chunk = Chunk::of(node);
+        self.bytes += chunk.room();
         // A list of one chunk, as most are, takes no more than that.
         if self.chunks.is_empty() {
             self.chunks.reserve_exact(1);
         }
         match end {
-            End::Front => self.chunks.push_front(Chunk::of(node)),
-            End::Back => self.chunks.push_back(Chunk::of(node)),
+            End::Front => self.chunks.push_front(chunk),
+            End::Back => self.chunks.push_back(chunk),
         }
     }
 
     /// Puts a node before or behind the one at `place`.
     pub(super) fn insert_node(&mut self, place: Place, after: bool, node: Node) {
         let chunk = &mut self.chunks[place.chunk];
+        let room = chunk.room();
         self.len += node.count();
+        self.bytes += node.allocated_bytes();
         chunk.len += node.count();
         chunk.nodes.insert(place.node + usize::from(after), node);
+        self.bytes = self.bytes + chunk.room() - room;
         if chunk.nodes.len() > CHUNK_NODES_MAX {
+            let room = chunk.room();
             let nodes = chunk.nodes.split_off(CHUNK_NODES_MAX / 2);
             let len = nodes.iter().map(Node::count).sum();
             chunk.len -= len;
-            self.chunks.insert(place.chunk + 1, Chunk { len, nodes });
+            let split = Chunk { len, nodes };
+            self.bytes = self.bytes + chunk.room() + split.room() - room;
+            self.chunks.insert(place.chunk + 1, split);
         }
     }
 
@@ -154,7 +189,9 @@ impl Spine {
         let node = chunk.nodes.remove(place.node).expect("a place points at a node");
         chunk.len -= node.count();
         self.len -= node.count();
+        self.bytes -= node.allocated_bytes();
         if chunk.nodes.is_empty() {
+            self.bytes -= chunk.room();
             self.chunks.remove(place.chunk);
         } else if chunk.nodes.len() < CHUNK_NODES_MIN {
             self.join_neighbour(place.chunk);
@@ -181,12 +218,14 @@ impl Spine {
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        let of_chunk = |chunk: &Chunk| {
-            chunk.nodes.capacity() * size_of::<Node>()
-                + chunk.nodes.iter().map(Node::allocated_bytes).sum::<usize>()
-        };
-        self.chunks.capacity() * size_of::<Chunk>()
-            + self.chunks.iter().map(of_chunk).sum::<usize>()
+        self.chunks.capacity() * size_of::<Chunk>() + self.bytes
+    }
+
+    /// The same, counted node by node: what the running count must equal.
+    #[cfg(test)]
+    pub(super) fn counted_bytes(&self) -> usize {
+        let chunks = self.chunks.iter().map(Chunk::bytes).sum::<usize>();
+        self.chunks.capacity() * size_of::<Chunk>() + chunks
     }
 
     fn join_neighbour(&mut self, at: usize) {
@@ -196,8 +235,11 @@ impl Spine {
         };
         let Some(left) = joins(at).or_else(|| joins(at.checked_sub(1)?)) else { return };
         if let Some(mut right) = self.chunks.remove(left + 1) {
-            self.chunks[left].len += right.len;
-            self.chunks[left].nodes.append(&mut right.nodes);
+            let joined = &mut self.chunks[left];
+            let rooms = joined.room() + right.room();
+            joined.len += right.len;
+            joined.nodes.append(&mut right.nodes);
+            self.bytes = self.bytes + joined.room() - rooms;
         }
     }
 }

@@ -21,6 +21,9 @@ fn check(list: &Quicklist, twin: &VecDeque<Vec<u8>>) {
     assert!(list.iter().rev().map(|item| item.to_vec()).eq(twin.iter().rev().cloned()));
     let nodes: usize = shape(list).iter().map(|count| (*count).max(1)).sum();
     assert_eq!(nodes, twin.len());
+    for list in [list, &list.clone()] {
+        assert_eq!(list.allocated_bytes(), list.spine.counted_bytes());
+    }
 }
 
 fn step(dice: &mut Dice, list: &mut Quicklist, twin: &mut VecDeque<Vec<u8>>) {

@@ -1,0 +1,67 @@
+//! Elements that come: LPUSH, RPUSH, LPUSHX, RPUSHX, LINSERT.
+
+use super::{find, push_event};
+use crate::command::{Args, Outcome};
+use crate::effect::{Effect, End};
+use crate::notify::Class;
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use resp::Reply;
+use structures::Quicklist;
+
+pub(super) fn lpush(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    push(tx, args, reply, End::Head)
+}
+
+pub(super) fn rpush(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    push(tx, args, reply, End::Tail)
+}
+
+pub(super) fn lpushx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    push_if_exists(tx, args, reply, End::Head)
+}
+
+pub(super) fn rpushx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    push_if_exists(tx, args, reply, End::Tail)
+}
+
+fn push_if_exists(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome {
+    if find(tx, args.at(1))?.is_none() {
+        reply.integer(0);
+        return Ok(());
+    }
+    push(tx, args, reply, end)
+}
+
+fn push(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome {
+    let key = args.at(1);
+    let len = find(tx, key)?.map_or(0, Quicklist::len);
+    for value in args.from(2) {
+        tx.change(key, Effect::ListPush { end, value })?;
+    }
+    tx.notify(Class::List, push_event(end), key);
+    reply.integer((len + args.len() - 2) as i64);
+    Ok(())
+}
+
+pub(super) fn linsert(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let behind = match () {
+        () if args.is(2, "AFTER") => 1,
+        () if args.is(2, "BEFORE") => 0,
+        () => return Err(Refusal::SYNTAX),
+    };
+    let (key, pivot, value) = (args.at(1), args.at(3), args.at(4));
+    let Some(list) = find(tx, key)? else {
+        reply.integer(0);
+        return Ok(());
+    };
+    let len = list.len();
+    let Some(index) = list.position(pivot) else {
+        reply.integer(-1);
+        return Ok(());
+    };
+    tx.change(key, Effect::ListInsert { index: index as u64 + behind, value })?;
+    tx.notify(Class::List, "linsert", key);
+    reply.integer(len as i64 + 1);
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Runs commands in tests, and holds their effects against a twin.
+//!
+//! Everything a command does must be in its effects: replicas and recovery see nothing else. So a
+//! [`Bench`] applies the effects of each command to a second keyspace, which never saw a command,
+//! and compares the two.
+
+use crate::command::{Args, Command, DataFn, FAMILIES};
+use crate::execute::Engine;
+use crate::keyspace::{EntryRef, Keyspace};
+use crate::settings::Settings;
+use crate::unit::{Context, Unit};
+use crate::value::{StringValue, Value, type_name};
+use base::{DatabaseId, UnixMillis};
+use resp::{Protocol, Reply};
+use std::collections::BTreeMap;
+use structures::entry::ValueRef;
+
+/// An engine and its twin.
+pub struct Bench {
+    pub engine: Engine,
+    pub twin: Keyspace,
+    /// What the last command left behind, but for its effects.
+    pub unit: Unit,
+    /// Time, database and flags of the commands to come.
+    pub context: Context,
+    pub protocol: Protocol,
+}
+
+/// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.
+#[derive(PartialEq, Eq, Debug)]
+struct Held {
+    type_name: &'static str,
+    encoding: &'static str,
+    expire_at: Option<i64>,
+    contents: Vec<Vec<u8>>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with_settings(Settings::default())
+    }
+
+    pub fn with_settings(settings: Settings) -> Self {
+        let mut context = Context::background(UnixMillis(1_700_000_000_000), DatabaseId(0));
+        context.may_block = true;
+        context.touch = true;
+        Self {
+            engine: Engine::new(Keyspace::new(settings.clone(), 1), 1),
+            twin: Keyspace::new(settings, 1),
+            unit: Unit::new(0),
+            context,
+            protocol: Protocol::Resp2,
+        }
+    }
+
+    /// Runs a command whose words stand between blanks. Returns the reply with a blank for each
+    /// end of a line: `*2 $1 a :5`. A refusal is `-…`, a wait `(waits)`.
+    pub fn run(&mut self, line: &str) -> String {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        self.run_words(&words)
+    }
+
+    /// As [`Self::run`], with words that may hold anything.
+    pub fn run_words(&mut self, words: &[&[u8]]) -> String {
+        let command = command(words);
+        let mut buffer = Vec::new();
+        let mut ranges = Vec::new();
+        for word in words {
+            ranges.push((buffer.len() as u32, word.len() as u32));
+            buffer.extend_from_slice(word);
+        }
+        let mut reply = Reply::new(self.protocol);
+        self.unit.clear();
+        let args = Args::new(&buffer, &ranges);
+        let unit = &mut self.unit;
+        let outcome = self.engine.run(&command.function, self.context, args, &mut reply, unit);
+        self.compare();
+        if let Err(refusal) = outcome {
+            assert!(reply.is_empty(), "a refused command has replied: {words:?}");
+            return format!("-{}", refusal.0);
+        }
+        if self.unit.wait.is_some() {
+            assert!(reply.is_empty(), "a waiting command has replied: {words:?}");
+            return "(waits)".to_owned();
+        }
+        String::from_utf8_lossy(reply.bytes()).replace("\r\n", " ").trim_end().to_owned()
+    }
+
+    /// Runs a command and compares its reply.
+    #[track_caller]
+    pub fn check(&mut self, line: &str, expected: &str) {
+        let reply = self.run(line);
+        assert_eq!(reply, expected, "{line}");
+    }
+
+    /// Runs several commands and compares their replies: `[(line, reply), …]`.
+    #[track_caller]
+    pub fn check_all(&mut self, lines: &[(&str, &str)]) {
+        for (line, expected) in lines {
+            self.check(line, expected);
+        }
+    }
+
+    /// The events that the last command published, `event key` each. Needs a setting of
+    /// `notify_keyspace_events` that has `E`.
+    pub fn events(&self) -> Vec<String> {
+        let events = self.unit.messages.iter().filter_map(|message| {
+            let channel = String::from_utf8_lossy(&message.channel).into_owned();
+            let (_, event) = channel.split_once("__keyevent@")?.1.split_once("__:")?;
+            Some(format!("{event} {}", String::from_utf8_lossy(&message.payload)))
+        });
+        events.collect()
+    }
+
+    /// Applies the effects since the last call to the twin, and compares all keys.
+    #[track_caller]
+    fn compare(&mut self) {
+        let payload = self.unit.effects.take();
+        let applied = self.twin.apply_payload(&payload, self.context.now);
+        applied.expect("what was recorded can be applied");
+        assert_eq!(holdings(&self.engine.keyspace), holdings(&self.twin));
+    }
+}
+
+/// The command of a request; arity is the node's business, but a test should keep to it.
+fn command(words: &[&[u8]]) -> &'static Command<DataFn> {
+    let name = String::from_utf8_lossy(words[0]).to_ascii_lowercase();
+    let second = words.get(1).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase());
+    let container = format!("{name}|{}", second.unwrap_or_default());
+    let rows = FAMILIES.iter().flat_map(|family| family.iter());
+    let mut found = rows.filter(|row| {
+        let declared = crate::command::Declared::new(row.usage, row.arity, row.keys);
+        declared.name == name || declared.name == container
+    });
+    found.next().expect("the test names a command that exists")
+}
+
+fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), Held> {
+    let databases = keyspace.databases();
+    let entries = databases.flat_map(|(id, db)| db.table().iter().map(move |entry| (id, entry)));
+    entries.map(|(id, entry)| ((id, entry.key().to_vec()), held(entry))).collect()
+}
+
+fn held(entry: EntryRef<'_>) -> Held {
+    let (encoding, contents) = match entry.value() {
+        ValueRef::Bytes(_) | ValueRef::Integer(_) => ("", vec![text(entry)]),
+        ValueRef::Boxed(value @ Value::Text(_)) => (value.encoding(), vec![text(entry)]),
+        ValueRef::Boxed(value @ Value::List(list)) => {
+            (value.encoding(), list.iter().map(|item| item.to_vec()).collect())
+        }
+    };
+    Held { type_name: type_name(entry), encoding, expire_at: entry.expire_at(), contents }
+}
+
+fn text(entry: EntryRef<'_>) -> Vec<u8> {
+    StringValue::of(entry).map(|text| text.to_vec()).unwrap_or_default()
+}
