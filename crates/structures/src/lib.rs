@@ -2,6 +2,17 @@
 //!
 //! A structure here knows bytes and order, never what a command means or what a type is called.
 //! What leaves the process raw (listpack, intset, HyperLogLog) is byte for byte what Redis writes.
+//!
+//! | file | holds | unsafe |
+//! |---|---|---|
+//! | [`table`] | the keyspace's hash table, also of big hashes, sets and sorted sets | calls [`Element`] |
+//! | [`entry`] | a key, its expiry and its value in one allocation | yes |
+//! | [`member`] | a set's member, a hash's field, a sorted set's member | yes |
+//! | [`sorted_set`] | a table and a tree over the same members | yes |
+//! | [`ordered`] | the counted B+tree | |
+//! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
+//! | [`quicklist`] | a list as a chain of listpacks | |
+//! | [`hll`] | HyperLogLog, as Redis stores it | |
 
 pub mod entry;
 pub mod hll;

@@ -30,6 +30,7 @@
 //! |---|---|
 //! | `bucket` | the cache line |
 //! | `segment` | buckets and overflow of one range of hashes |
+//! | `segments` | the list of all segments |
 //! | `resize` | growing, splitting, merging, the directory |
 //! | `scan` | iteration, SCAN, random picks |
 //! | `walk` | the snapshot walk |
@@ -41,6 +42,7 @@ mod occupied;
 mod resize;
 mod scan;
 mod segment;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -51,6 +53,7 @@ use bucket::{RAW_MASK, Stored, fingerprint};
 pub use hasher::KeyHasher;
 pub use occupied::Occupied;
 use segment::{Segment, Spot};
+use segments::Segments;
 use walk::Walk;
 
 use crate::prefetch::prefetch;
@@ -105,9 +108,9 @@ pub struct Table<E: Element> {
     /// Indexes into `segments` by the top `depth` bits of the hash; empty in an empty table.
     directory: Vec<u32>,
     /// In no particular order, without holes.
-    segments: Vec<Segment>,
+    segments: Segments,
     len: usize,
-    /// Bytes that the segments own, beside the vectors here.
+    /// Bytes that the segments own, beside the lists here.
     segment_bytes: usize,
     /// Segments whose depth is the directory's.
     deepest: u32,
@@ -129,7 +132,7 @@ impl<E: Element> Table<E> {
         Self {
             hasher,
             directory: Vec::new(),
-            segments: Vec::new(),
+            segments: Segments::new(),
             len: 0,
             segment_bytes: 0,
             deepest: 0,
@@ -154,7 +157,7 @@ impl<E: Element> Table<E> {
     /// Bytes of the table's structure, without what its elements own.
     pub fn allocated_bytes(&self) -> usize {
         self.segment_bytes
-            + self.segments.capacity() * size_of::<Segment>()
+            + self.segments.allocated_bytes()
             + self.directory.capacity() * size_of::<u32>()
     }
 

@@ -3,6 +3,7 @@
 use super::segment::{
     BUCKETS_MAX, DEPTH_ABOVE_BASE_MAX, OVERFLOW_MAX, Segment, buckets_for, entries_limit,
 };
+use super::segments::Segments;
 use super::{Element, Place, Table};
 
 /// The deepest directory: 2^30 entries for 10^11 elements. Prefixes are 32 bits wide.
@@ -52,8 +53,6 @@ impl<E: Element> Table<E> {
     fn add_first_segment(&mut self) -> usize {
         let segment = Segment::new(0, 0, 0, 1);
         self.segment_bytes = segment.allocated_bytes();
-        // Most tables of big values stay small: no spare capacity yet.
-        self.segments.reserve_exact(1);
         self.segments.push(segment);
         self.directory.reserve_exact(1);
         self.directory.push(0);
@@ -138,7 +137,7 @@ impl<E: Element> Table<E> {
 
     #[cold]
     fn free_segments(&mut self) {
-        self.segments = Vec::new();
+        self.segments = Segments::new();
         self.directory = Vec::new();
         self.segment_bytes = 0;
         self.depth = 0;
@@ -183,9 +182,6 @@ impl<E: Element> Table<E> {
         self.segments.swap_remove(high);
         if high < self.segments.len() {
             self.point_directory_at(high);
-        }
-        if self.segments.capacity() > 4 * self.segments.len() {
-            self.segments.shrink_to(2 * self.segments.len());
         }
         if self.deepest == 0 {
             self.halve_directory();

@@ -64,10 +64,8 @@ impl<E: Element> Table<E> {
         let mut state = random;
         // Every place of every segment is equally likely and empty ones are rejected, so every
         // element is equally likely, however unevenly the segments are filled.
-        let places = match &*self.segments {
-            [only] => only.places(),
-            _ => RANDOM_PLACES,
-        };
+        let alone = self.segments.len() == 1;
+        let places = if alone { self.segments[0].places() } else { RANDOM_PLACES };
         let everywhere = (places * self.segments.len()) as u64;
         let mut at = 0;
         for _ in 0..RANDOM_TRIES_MAX {
@@ -79,7 +77,7 @@ impl<E: Element> Table<E> {
             }
         }
         let from = at / places;
-        let segments = self.segments[from..].iter().chain(&self.segments[..from]);
+        let segments = self.segments.iter().skip(from).chain(self.segments.iter().take(from));
         let stored = segments.flat_map(Segment::iter).next()?;
         // SAFETY: as above.
         Some(unsafe { E::borrow(stored.raw()) })

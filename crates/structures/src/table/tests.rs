@@ -364,3 +364,19 @@ fn memory_stays_counted_when_a_split_computes_tags_anew() {
         pair.check();
     }
 }
+
+#[test]
+fn walk_goes_on_in_a_table_that_was_taken() {
+    let mut pair = Pair::new(Hashing::Good);
+    (0..5_000).for_each(|key| pair.insert(key, key));
+    let mut visited = BTreeSet::new();
+    pair.table.begin_walk();
+    assert!(!pair.table.walk(1_000, |probe| assert!(visited.insert(key_of(probe)))));
+    let mut taken = pair.table.take();
+    pair.twin.clear();
+    assert!(!pair.table.is_walking());
+    pair.insert(1, 1);
+    while !taken.walk(1_000, |probe| assert!(visited.insert(key_of(probe)))) {}
+    assert_eq!(visited.len(), 5_000);
+    pair.check();
+}
