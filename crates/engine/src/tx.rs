@@ -181,6 +181,10 @@ impl<'a> Tx<'a> {
         debug_assert!(applied.is_ok(), "effects on databases meet no type");
         self.unit.effects.push(database, &[], &effect);
         self.unit.changes += 1;
+        if let Effect::SwapDatabases { with } = effect {
+            self.ready_after_swap(database);
+            self.ready_after_swap(with);
+        }
         self.unit.garbage.append(&mut self.keyspace.garbage);
         if let Effect::SwapDatabases { with } = effect {
             self.ready_all(database);
@@ -195,6 +199,16 @@ impl<'a> Tx<'a> {
         let there = waited.filter(|key| keyspace.exists(database, key));
         for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
             unit.ready(database, &key);
+        }
+    }
+
+    /// A database has other keys now: those that somebody waits for may serve them.
+    fn ready_after_swap(&mut self, database: DatabaseId) {
+        for key in self.keyspace.waiters.keys_of(database) {
+            let hash = self.keyspace.hash(key);
+            if self.keyspace.database(database).find(hash, key).is_some() {
+                self.unit.ready.push((database, key.to_vec()));
+            }
         }
     }
 

@@ -89,3 +89,13 @@ pub fn type_name(entry: EntryRef<'_>) -> &'static str {
         ValueRef::Bytes(_) | ValueRef::Integer(_) => "string",
     }
 }
+
+/// The encoding of an entry's value as OBJECT ENCODING names it.
+pub fn encoding(entry: EntryRef<'_>) -> &'static str {
+    match entry.value() {
+        ValueRef::Boxed(value) => value.encoding(),
+        ValueRef::Integer(_) => "int",
+        ValueRef::Bytes(bytes) if bytes.len() <= text::EMBSTR_BYTES_MAX => "embstr",
+        ValueRef::Bytes(_) => "raw",
+    }
+}

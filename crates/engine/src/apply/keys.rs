@@ -20,8 +20,20 @@ impl Keyspace {
 
     pub(super) fn expire(&mut self, database: DatabaseId, key: &[u8], at: Option<i64>) -> Applied {
         let hash = self.hash(key);
+        let db = self.database_mut(database);
+        let Some(mut found) = db.table.find_mut(hash, key) else { return Applied::Nothing };
+        let before = found.as_ref().expire_at();
+        let changed = before != at;
+        if found.as_mut().set_expire_in_place(at) {
+            if let Some(before) = before {
+                db.expiries.remove(before, hash);
+            }
+            if let Some(at) = at {
+                db.expiries.insert(at, hash);
+            }
+            return if changed { Applied::Changed } else { Applied::Nothing };
+        }
         let Some(entry) = self.take(database, hash, key) else { return Applied::Nothing };
-        let changed = entry.expire_at() != at;
         self.put_entry(database, hash, entry.with_expire(at));
         if changed { Applied::Changed } else { Applied::Nothing }
     }

@@ -1,14 +1,89 @@
 //! Keys of any type (Redis documentation, "Commands", group generic).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `key` | existence, type, deletion, names |
+//! | [`expire`] | expiry times |
+//! | [`scan`] | SCAN, KEYS, RANDOMKEY: looking at the whole keyspace |
+//! | [`database`] | moving between databases, exchanging and flushing them |
+//! | [`object`] | OBJECT |
 
-use super::{Args, Command, DataFn, Outcome, write};
+mod database;
+mod expire;
+mod object;
+mod scan;
+
+use super::{Args, Command, DataFn, Flags, Outcome, read, write};
+use crate::effect::Effect;
 use crate::notify::Class;
+use crate::refusal::Refusal;
 use crate::tx::Tx;
+use crate::value;
+use crate::view::View;
+use base::DatabaseId;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<DataFn>] = &[
     write("DEL key [key ...]", del)
         .doc("Deletes one or more keys.")
-        .cost("O(N) where N is the number of keys that will be removed."),
+        .cost("O(N) where N is the number of keys that will be removed.")
+        .with(Flags::KEYSPACE),
+    write("UNLINK key [key ...]", del)
+        .doc("Asynchronously deletes one or more keys.")
+        .since("4.0.0")
+        .cost("O(1) for each key removed regardless of its size.")
+        .with(Flags::KEYSPACE)
+        .fast(),
+    read("EXISTS key [key ...]", exists)
+        .doc("Determines whether one or more keys exist.")
+        .cost("O(N) where N is the number of keys to check.")
+        .with(Flags::KEYSPACE)
+        .fast(),
+    read("TOUCH key [key ...]", exists)
+        .doc(
+            "Returns the number of existing keys out of those specified after updating the time \
+             they were last accessed.",
+        )
+        .since("3.2.1")
+        .cost("O(N) where N is the number of keys that will be touched.")
+        .with(Flags::KEYSPACE)
+        .fast(),
+    read("TYPE key", type_of)
+        .doc("Determines the type of value stored at a key.")
+        .cost("O(1)")
+        .with(Flags::KEYSPACE)
+        .fast(),
+    write("RENAME key newkey", rename)
+        .doc("Renames a key and overwrites the destination.")
+        .cost("O(1)")
+        .with(Flags::KEYSPACE),
+    write("RENAMENX key newkey", renamenx)
+        .doc("Renames a key only when the target key name doesn't exist.")
+        .cost("O(1)")
+        .with(Flags::KEYSPACE)
+        .fast(),
+    expire::EXPIRE,
+    expire::PEXPIRE,
+    expire::EXPIREAT,
+    expire::PEXPIREAT,
+    expire::TTL,
+    expire::PTTL,
+    expire::EXPIRETIME,
+    expire::PEXPIRETIME,
+    expire::PERSIST,
+    scan::SCAN,
+    scan::KEYS,
+    scan::RANDOMKEY,
+    scan::DBSIZE,
+    database::COPY,
+    database::MOVE,
+    database::SWAPDB,
+    database::FLUSHDB,
+    database::FLUSHALL,
+    object::ENCODING,
+    object::FREQ,
+    object::IDLETIME,
+    object::REFCOUNT,
 ];
 
 fn del(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -21,4 +96,70 @@ fn del(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     reply.integer(deleted);
     Ok(())
+}
+
+fn exists(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let count = args.from(1).filter(|key| view.find(key).is_some()).count();
+    reply.integer(count as i64);
+    Ok(())
+}
+
+fn type_of(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.simple(view.peek(args.at(1)).map_or("none", value::type_name));
+    Ok(())
+}
+
+fn rename(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (from, to) = (args.at(1), args.at(2));
+    if !tx.exists(from) {
+        return Err(Refusal::NO_SUCH_KEY);
+    }
+    if from != to {
+        move_name(tx, from, to)?;
+    }
+    reply.ok();
+    Ok(())
+}
+
+fn renamenx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (from, to) = (args.at(1), args.at(2));
+    if !tx.exists(from) {
+        return Err(Refusal::NO_SUCH_KEY);
+    }
+    if tx.exists(to) {
+        reply.integer(0);
+        return Ok(());
+    }
+    move_name(tx, from, to)?;
+    reply.integer(1);
+    Ok(())
+}
+
+fn move_name(tx: &mut Tx<'_>, from: &[u8], to: &[u8]) -> Outcome {
+    // A target past its time dies of that, not of the renaming.
+    tx.exists(to);
+    let to_database = tx.database_id();
+    tx.change(from, Effect::Rename { to_database, to })?;
+    tx.notify(Class::Generic, "rename_from", from);
+    tx.notify(Class::Generic, "rename_to", to);
+    Ok(())
+}
+
+/// A database's number as an argument.
+///
+/// # Errors
+/// `not_a_number`, or Redis's text for a number without a database.
+fn database_argument(
+    argument: &[u8],
+    databases: u32,
+    not_a_number: Refusal,
+) -> Result<DatabaseId, Refusal> {
+    let index = resp::integer::parse_i64(argument)
+        .filter(|index| i32::try_from(*index).is_ok())
+        .ok_or(not_a_number)?;
+    u32::try_from(index)
+        .ok()
+        .filter(|index| *index < databases)
+        .map(DatabaseId)
+        .ok_or(Refusal::of("ERR DB index is out of range"))
 }

@@ -1,0 +1,88 @@
+//! OBJECT: how a key is stored. Looking does not count as using.
+
+use crate::access;
+use crate::command::{Args, Command, DataFn, Outcome, read};
+use crate::keyspace::EntryRef;
+use crate::refusal::Refusal;
+use crate::value;
+use crate::view::View;
+use resp::Reply;
+
+pub const ENCODING: Command<DataFn> = read("OBJECT ENCODING key", encoding)
+    .doc("Returns the internal encoding of a Redis object.")
+    .since("2.2.3")
+    .cost("O(1)");
+
+pub const FREQ: Command<DataFn> = read("OBJECT FREQ key", freq)
+    .doc("Returns the logarithmic access frequency counter of a Redis object.")
+    .since("4.0.0")
+    .cost("O(1)");
+
+pub const IDLETIME: Command<DataFn> = read("OBJECT IDLETIME key", idletime)
+    .doc("Returns the time since the last access to a Redis object.")
+    .since("2.2.3")
+    .cost("O(1)");
+
+pub const REFCOUNT: Command<DataFn> = read("OBJECT REFCOUNT key", refcount)
+    .doc("Returns the reference count of a value of a key.")
+    .since("2.2.3")
+    .cost("O(1)");
+
+/// Answers null for a key that is not there, else what `answer` says.
+fn with_entry(
+    view: &mut View<'_>,
+    key: &[u8],
+    reply: &mut Reply,
+    answer: impl FnOnce(&View<'_>, EntryRef<'_>, &mut Reply) -> Outcome,
+) -> Outcome {
+    let Some(entry) = view.peek(key) else {
+        reply.null();
+        return Ok(());
+    };
+    answer(view, entry, reply)
+}
+
+fn encoding(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    with_entry(view, args.at(2), reply, |_, entry, reply| {
+        reply.bulk(value::encoding(entry));
+        Ok(())
+    })
+}
+
+fn freq(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    with_entry(view, args.at(2), reply, |view, entry, reply| {
+        let settings = view.settings();
+        if !settings.maxmemory_policy.is_lfu() {
+            return Err(Refusal::of(
+                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \
+                 Please note that when switching between policies at runtime LRU and LFU data \
+                 will take some time to adjust.",
+            ));
+        }
+        let counter = access::lfu_counter(entry.access(), view.now(), settings);
+        reply.integer(i64::from(counter));
+        Ok(())
+    })
+}
+
+fn idletime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    with_entry(view, args.at(2), reply, |view, entry, reply| {
+        if view.settings().maxmemory_policy.is_lfu() {
+            return Err(Refusal::of(
+                "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that \
+                 when switching between policies at runtime LRU and LFU data will take some time \
+                 to adjust.",
+            ));
+        }
+        reply.integer(i64::from(access::idle_seconds(entry.access(), view.now())));
+        Ok(())
+    })
+}
+
+fn refcount(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    with_entry(view, args.at(2), reply, |_, _, reply| {
+        // No value is ever shared between keys.
+        reply.integer(1);
+        Ok(())
+    })
+}

@@ -1,0 +1,162 @@
+//! Looking at the whole keyspace: SCAN, KEYS, RANDOMKEY, DBSIZE. Their replies reveal every write,
+//! so they wait for the last one.
+
+use crate::command::{Args, Command, DataFn, Flags, Outcome, read};
+use crate::glob;
+use crate::keyspace::EntryRef;
+use crate::refusal::Refusal;
+use crate::value;
+use crate::view::View;
+use resp::Reply;
+use resp::integer::{parse_i64, parse_u64};
+
+pub const SCAN: Command<DataFn> =
+    read("SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]", scan)
+        .doc("Iterates over the key names in the database.")
+        .since("2.8.0")
+        .cost(
+            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
+             for the cursor to return back to 0. N is the number of elements inside the \
+             collection.",
+        )
+        .with(Flags::KEYSPACE);
+
+pub const KEYS: Command<DataFn> = read("KEYS pattern", keys)
+    .doc("Returns all key names that match a pattern.")
+    .cost(
+        "O(N) with N being the number of keys in the database, under the assumption that the key \
+         names in the database and the given pattern have limited length.",
+    )
+    .with(Flags::KEYSPACE.union(Flags::DANGEROUS));
+
+pub const RANDOMKEY: Command<DataFn> = read("RANDOMKEY", randomkey)
+    .doc("Returns a random key name from the database.")
+    .cost("O(1)")
+    .with(Flags::KEYSPACE);
+
+pub const DBSIZE: Command<DataFn> = read("DBSIZE", dbsize)
+    .doc("Returns the number of keys in the database.")
+    .cost("O(1)")
+    .with(Flags::KEYSPACE)
+    .fast();
+
+/// Keys past their time that RANDOMKEY passes over before it answers that there is none.
+const RANDOM_TRIES_MAX: usize = 100;
+
+/// The options that SCAN, HSCAN, SSCAN and ZSCAN share.
+pub struct ScanOptions<'a> {
+    pub cursor: u64,
+    pub count: usize,
+    /// `None` if every name matches.
+    pub pattern: Option<&'a [u8]>,
+    /// SCAN only.
+    pub type_name: Option<&'a [u8]>,
+}
+
+impl<'a> ScanOptions<'a> {
+    /// Reads the cursor at argument `cursor_at` and the options after it.
+    ///
+    /// # Errors
+    /// Redis's texts for a bad cursor, count or option.
+    pub fn parse(args: Args<'a>, cursor_at: usize, takes_type: bool) -> Result<Self, Refusal> {
+        let cursor = parse_cursor(args.at(cursor_at))?;
+        let mut options = Self { cursor, count: 10, pattern: None, type_name: None };
+        let mut at = cursor_at + 1;
+        while at < args.len() {
+            let Some(operand) = args.get(at + 1) else { return Err(Refusal::SYNTAX) };
+            if args.is(at, "COUNT") {
+                let count = parse_i64(operand).ok_or(Refusal::NOT_AN_INTEGER)?;
+                if count < 1 {
+                    return Err(Refusal::SYNTAX);
+                }
+                options.count = usize::try_from(count).unwrap_or(usize::MAX);
+            } else if args.is(at, "MATCH") {
+                options.pattern = Some(operand).filter(|pattern| *pattern != b"*");
+            } else if takes_type && args.is(at, "TYPE") {
+                options.type_name = Some(operand);
+            } else {
+                return Err(Refusal::SYNTAX);
+            }
+            at += 2;
+        }
+        Ok(options)
+    }
+
+    /// Whether a name is wanted.
+    pub fn matches(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, name))
+    }
+}
+
+/// An unsigned 64-bit cursor.
+///
+/// # Errors
+/// `ERR invalid cursor`.
+pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
+    parse_u64(argument).ok_or(Refusal::of("ERR invalid cursor"))
+}
+
+fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let options = ScanOptions::parse(args, 1, true)?;
+    let database = view.observe_all();
+    let mut found = Vec::new();
+    let next = database.table().scan(options.cursor, options.count, |entry| found.push(entry));
+    found.retain(|entry| {
+        options.matches(entry.key())
+            && options.type_name.is_none_or(|wanted| {
+                wanted.eq_ignore_ascii_case(value::type_name(*entry).as_bytes())
+            })
+            && is_alive(view, *entry)
+    });
+    reply.array(2);
+    reply.bulk(next.to_string());
+    reply.array(found.len());
+    for entry in found {
+        reply.bulk(entry.key());
+    }
+    Ok(())
+}
+
+/// Whether an entry's time has not come; if it has, its deletion is noted.
+fn is_alive(view: &mut View<'_>, entry: EntryRef<'_>) -> bool {
+    let is_due = entry.expire_at().is_some_and(|at| at <= view.now().0);
+    if is_due {
+        let database = view.database_id();
+        view.unit.expired.push((database, entry.key().to_vec()));
+    }
+    !is_due
+}
+
+fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let pattern = args.at(1);
+    let database = view.observe_all();
+    let count = reply.begin_array();
+    let mut found = 0;
+    for entry in database.table().iter() {
+        if glob::matches(pattern, entry.key()) && is_alive(view, entry) {
+            reply.bulk(entry.key());
+            found += 1;
+        }
+    }
+    reply.end(count, found);
+    Ok(())
+}
+
+fn randomkey(view: &mut View<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
+    let database = view.observe_all();
+    for _ in 0..RANDOM_TRIES_MAX {
+        let word = view.random().word();
+        let Some(entry) = database.table().random(word) else { break };
+        if is_alive(view, entry) {
+            reply.bulk(entry.key());
+            return Ok(());
+        }
+    }
+    reply.null();
+    Ok(())
+}
+
+fn dbsize(view: &mut View<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.integer(view.observe_all().len() as i64);
+    Ok(())
+}
