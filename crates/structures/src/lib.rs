@@ -5,7 +5,7 @@
 //!
 //! | file | holds | unsafe |
 //! |---|---|---|
-//! | [`table`] | the keyspace's hash table, also of big hashes, sets and sorted sets | calls [`Element`] |
+//! | [`table`] | the hash table of keys, and of big hashes and sets | calls [`Element`] |
 //! | [`entry`] | a key, its expiry and its value in one allocation | yes |
 //! | [`member`] | a set's member, a hash's field, a sorted set's member | yes |
 //! | [`sorted_set`] | a table and a tree over the same members | yes |

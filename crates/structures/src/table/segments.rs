@@ -60,10 +60,8 @@ impl Segments {
             }
             None => {
                 // Most tables of big values stay small: no spare capacity yet.
-                let mut chunk = Vec::with_capacity(1);
-                chunk.push(segment);
                 self.chunks.reserve_exact(1);
-                self.chunks.push(chunk);
+                self.chunks.push(vec![segment]);
             }
         }
     }
@@ -136,6 +134,6 @@ mod tests {
                 });
             }
         }
-        assert!(list.is_empty() && list.len() == 0);
+        assert!(list.is_empty());
     }
 }
