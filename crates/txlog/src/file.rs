@@ -10,18 +10,24 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`options`] | sizes, threads, what opening finds |
 //! | [`layout`] | names, headers, frames |
 //! | [`scan`] | the frames of one segment, and why reading stops |
 //! | [`survey`] | which segment speaks for which sequences |
 //! | [`claim`] | the right to write |
+//! | [`commit`] | batches, outcomes, space prepared ahead |
 //! | [`recover`] | opening, torn tails and damage, taking over |
 //! | [`tenure`] | commit, roll |
 //! | [`replay`] | reading in order |
+//! | [`inspect`] | reading without touching |
 //! | [`tail`] | reading what is still growing |
 
 mod claim;
+mod commit;
 mod error;
+mod inspect;
 mod layout;
+mod options;
 mod recover;
 mod replay;
 mod scan;
@@ -30,106 +36,24 @@ mod tail;
 mod tenure;
 
 pub use error::{LogError, LogErrorKind};
+pub use inspect::{Inspection, inspect};
+pub use options::{FileOptions, Queues, Recovery};
 pub use replay::{Progress, Replay};
 
 use crate::chain::Chain;
 use crate::log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 use crate::record::{self, Kind};
-use base::disk::{Disk, DiskQueue, DiskTicket};
+use base::disk::Disk;
 use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
+use commit::Background;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use survey::{Segment, Survey};
-use tail::{ReadOutcome, Reading};
-use tenure::{CommitError, Committed, Spare, Tenure};
-
-/// How long to wait before space is looked for again on a full disk. Short against an operator's
-/// patience, long against the cost of filling a file in vain. A guess.
-const RETRY_NANOS: u64 = 500_000_000;
-
-/// Sizes and identity of a file log.
-#[derive(Clone, Debug)]
-pub struct FileOptions {
-    /// Bytes of a segment, written with zeroes ahead. 64 MiB: a roll costs a few syncs, so it
-    /// should be rare against the 10 µs of a commit; and trimming forgets whole segments.
-    pub segment_bytes: u64,
-    /// Bytes of a tenure's first segment: it is written while the server starts.
-    pub first_segment_bytes: u64,
-    /// The largest record.
-    pub record_bytes_max: usize,
-    /// Bytes of one write and sync. At least one record fits, framed.
-    pub batch_bytes_max: usize,
-    pub in_flight_records_max: usize,
-    pub in_flight_bytes_max: usize,
-    /// Unpredictable bits: a new log's incarnation, and the salts of its segments.
-    pub entropy: u64,
-    /// A position that was ever applied or snapshotted. A log that is another one, or ends before
-    /// it, is lost.
-    pub known: Option<Position>,
-    /// Builds on purpose a log that loses acknowledged writes, so that a test can prove that it
-    /// would notice.
-    #[doc(hidden)]
-    pub acknowledges_before_sync: bool,
-}
-
-impl FileOptions {
-    /// The sizes for production. `entropy` must not be predictable by clients.
-    pub fn new(entropy: u64) -> Self {
-        Self {
-            segment_bytes: 64 << 20,
-            first_segment_bytes: 16 << 20,
-            record_bytes_max: 2 << 20,
-            batch_bytes_max: 4 << 20,
-            in_flight_records_max: 1024,
-            in_flight_bytes_max: 16 << 20,
-            entropy,
-            known: None,
-            acknowledges_before_sync: false,
-        }
-    }
-
-    /// Checks that the sizes fit into each other.
-    ///
-    /// # Panics
-    /// If they do not: they are constants of the product or of a test.
-    fn check(&self) {
-        let framed = layout::framed_bytes(self.record_bytes_max);
-        assert!(framed <= self.batch_bytes_max, "a batch holds at least one record");
-        let two_batches = 2 * self.batch_bytes_max as u64 + layout::PAGE_BYTES as u64;
-        assert!(self.segment_bytes >= two_batches, "a segment holds at least two batches");
-        assert!(self.first_segment_bytes >= two_batches, "the first segment holds two batches");
-    }
-}
-
-/// The threads that a file log's disk work runs on.
-pub struct Queues {
-    /// Commits only.
-    pub commits: Box<dyn DiskQueue>,
-    /// Preparing segments, reading, trimming: nothing that a commit should wait for.
-    pub background: Box<dyn DiskQueue>,
-}
-
-/// What opening found.
-#[derive(Clone, Debug)]
-pub struct Recovery {
-    /// The last record of the log; everything through it is durable. If another writer is alive
-    /// this is its published mark, and the log goes on growing.
-    pub tail: Position,
-    /// The oldest record that can be read.
-    pub first: Position,
-    /// Where the chain stands at the tail. Only known (`Some`) if this handle is the writer.
-    pub chain: Option<Chain>,
-    /// This handle holds the log: its former writer is proven dead, or it is new. The lease of a
-    /// dead writer need not be waited for.
-    pub is_writer: bool,
-    /// The directory held no log before.
-    pub is_new: bool,
-    /// A torn record behind the tail was cut.
-    pub is_torn: bool,
-}
+use tail::Reading;
+use tenure::{Spare, Tenure};
 
 struct Append {
     ticket: Ticket,
@@ -183,19 +107,6 @@ pub struct FileLog {
     events: Vec<LogEvent>,
     tickets: u64,
     claims_made: u64,
-}
-
-struct CommitOutcome {
-    tenure: Box<Tenure>,
-    spare: Option<Spare>,
-    result: Result<Committed, CommitError>,
-}
-
-enum Background {
-    Spare(Result<Spare, LogError>),
-    Read(Box<ReadOutcome>),
-    Tail(Ticket, Result<Sequence, LogError>),
-    Trimmed,
 }
 
 impl FileLog {
@@ -364,163 +275,6 @@ impl FileLog {
         }
     }
 
-    /// Starts what can be started: a commit, a spare, a reading.
-    fn pump(&mut self) {
-        self.pump_spare();
-        if let Some((records, spare)) = self.next_batch() {
-            let tenure = self.tenure.take().expect("a batch is formed only while it is at home");
-            let job = move || commit(tenure, &records, spare);
-            self.queues.commits.submit(Box::new(move || Box::new(job())));
-        }
-        self.pump_reading();
-    }
-
-    /// Moves what fits into one commit from pending to flying. `None` if nothing can be sent now.
-    fn next_batch(&mut self) -> Option<(Vec<Bytes>, Option<Spare>)> {
-        if !matches!(self.role, Role::Writer) || self.tenure.is_none() {
-            return None;
-        }
-        if self.clock.monotonic() < self.commit_retry_at {
-            return None;
-        }
-        let first = self.pending.front()?;
-        let mut bytes = layout::framed_bytes(first.bytes.len());
-        let mut count = 1;
-        for append in self.pending.iter().skip(1) {
-            let more = layout::framed_bytes(append.bytes.len());
-            if bytes + more > self.options.batch_bytes_max {
-                break;
-            }
-            bytes += more;
-            count += 1;
-        }
-        let spare = if bytes as u64 > self.space { Some(self.spare.take()?) } else { None };
-        self.flying.extend(self.pending.drain(..count));
-        Some((self.flying.iter().map(|append| append.bytes.clone()).collect(), spare))
-    }
-
-    fn pump_spare(&mut self) {
-        let wanted = matches!(self.role, Role::Writer) && self.spare.is_none();
-        if !wanted || self.spare_under_way || self.clock.monotonic() < self.spare_retry_at {
-            return;
-        }
-        self.spare_under_way = true;
-        self.spares_made += 1;
-        let claim = self.segments.last().map_or(0, |segment| segment.header.claim);
-        let path = layout::spare_path(&self.directory, claim, self.spares_made);
-        let (disk, capacity) = (Arc::clone(&self.disk), self.options.segment_bytes);
-        self.background(move || Background::Spare(Spare::prepare(&*disk, path, capacity)));
-    }
-
-    fn background(&mut self, job: impl FnOnce() -> Background + Send + 'static) {
-        self.background_jobs += 1;
-        self.queues.background.submit(Box::new(move || Box::new(job())));
-    }
-
-    fn reap(&mut self) {
-        let mut done: Vec<(DiskTicket, base::disk::DiskOutcome)> = Vec::new();
-        self.queues.commits.poll(&mut done);
-        for (_, outcome) in done.drain(..) {
-            match outcome.downcast::<CommitOutcome>() {
-                Ok(outcome) => self.finish_commit(*outcome),
-                Err(outcome) => {
-                    let taken = outcome.downcast::<ClaimOutcome>();
-                    self.finish_claim(*taken.expect("commit jobs return one of two outcomes"));
-                }
-            }
-        }
-        self.queues.background.poll(&mut done);
-        for (_, outcome) in done {
-            self.background_jobs -= 1;
-            let outcome = outcome.downcast::<Background>();
-            self.finish_background(*outcome.expect("background jobs return Background"));
-        }
-    }
-
-    fn finish_commit(&mut self, outcome: CommitOutcome) {
-        self.space = outcome.tenure.space();
-        self.tenure = Some(outcome.tenure);
-        if outcome.spare.is_some() {
-            self.spare = outcome.spare;
-        }
-        match outcome.result {
-            Ok(committed) => {
-                if let Some(segment) = committed.rolled {
-                    if let Some(last) = self.segments.last_mut() {
-                        last.end = Some(segment.first());
-                    }
-                    self.segments.push(segment);
-                }
-                for append in self.flying.drain(..) {
-                    self.in_flight_bytes -= layout::framed_bytes(append.bytes.len());
-                }
-                self.durable = committed.tail;
-                self.events.push(LogEvent::Durable(self.position(committed.tail)));
-            }
-            Err(CommitError::Full) => {
-                for append in self.flying.drain(..).rev() {
-                    self.pending.push_front(append);
-                }
-                self.trouble = Some(Refusal::DiskFull);
-                self.commit_retry_at = self.retry_instant();
-            }
-            Err(CommitError::Claimed) => self.close(Refusal::NotWriter, &AppendError::InDoubt),
-            Err(CommitError::Lost) => self.close(Refusal::LogLost, &AppendError::LogLost),
-            Err(CommitError::Fatal(what)) => {
-                self.close(Refusal::Failed(what.clone()), &AppendError::Fatal(what));
-            }
-        }
-    }
-
-    /// Ends the tenure: what was under way failed with `error`, what waited was never sent.
-    fn close(&mut self, refusal: Refusal, error: &AppendError) {
-        for append in self.flying.drain(..) {
-            self.events.push(LogEvent::Failed(append.ticket, error.clone()));
-        }
-        for append in self.pending.drain(..) {
-            self.events.push(LogEvent::Failed(append.ticket, AppendError::NotAttempted));
-        }
-        self.in_flight_bytes = 0;
-        self.tenure = None;
-        self.spare = None;
-        self.role = Role::Closed(refusal);
-    }
-
-    fn retry_instant(&self) -> MonotonicNanos {
-        MonotonicNanos(self.clock.monotonic().0 + RETRY_NANOS)
-    }
-
-    fn finish_background(&mut self, outcome: Background) {
-        match outcome {
-            Background::Spare(Ok(spare)) => {
-                self.spare_under_way = false;
-                self.trouble = None;
-                self.spare = Some(spare);
-            }
-            Background::Spare(Err(error)) => {
-                self.spare_under_way = false;
-                let trouble = match &error {
-                    LogError::Io { error, .. } if error.kind() == ErrorKind::StorageFull => {
-                        Refusal::DiskFull
-                    }
-                    _ => Refusal::Failed(error.to_string()),
-                };
-                self.trouble = Some(trouble);
-                self.spare_retry_at = self.retry_instant();
-            }
-            Background::Read(outcome) => self.finish_read(*outcome),
-            Background::Tail(ticket, Ok(sequence)) => {
-                self.durable = self.durable.max(sequence);
-                let position = self.position(sequence);
-                self.events.push(LogEvent::Tail { ticket, position, confirmed: false });
-            }
-            Background::Tail(ticket, Err(error)) => {
-                self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
-            }
-            Background::Trimmed => {}
-        }
-    }
-
     /// Claims the log for a `Lead` that is to follow `after`.
     fn start_claim(&mut self, after: Sequence) {
         self.role = Role::Claiming { after };
@@ -632,7 +386,7 @@ impl TransactionLog for FileLog {
         self.reap();
         let Some((records, spare)) = self.next_batch() else { return false };
         let tenure = self.tenure.take().expect("a batch is formed only while it is at home");
-        let outcome = commit(tenure, &records, spare);
+        let outcome = commit::commit(tenure, &records, spare);
         self.finish_commit(outcome);
         true
     }
@@ -711,11 +465,6 @@ impl Drop for FileLog {
 
 fn is_lead(record: &Bytes) -> bool {
     record::decode_header(record, false).is_ok_and(|header| header.kind == Kind::Lead)
-}
-
-fn commit(mut tenure: Box<Tenure>, records: &[Bytes], mut spare: Option<Spare>) -> CommitOutcome {
-    let result = tenure.commit(records, &mut spare);
-    CommitOutcome { tenure, spare, result }
 }
 
 enum ClaimOutcome {

@@ -7,6 +7,8 @@ use sim::disk::{Faults, SimDisk};
 use sim::random::Random;
 use sim::timeline::Timeline;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use txlog::file::inspect;
 use txlog::{Gate, LogError, Refusal, TransactionLog};
 
 fn written(seed: u64, turns: u32) -> (SimDisk, Random, Ledger, Process) {
@@ -140,4 +142,37 @@ fn a_log_that_is_not_the_one_known_is_lost() {
     assert!(matches!(open(at.next()), Err(LogError::Lost(_))));
     let (log, _) = open(at).unwrap();
     assert_eq!(read_all(&log).unwrap().0.len() as u64, at.sequence.0);
+}
+
+#[test]
+fn inspecting_shows_everything_and_changes_nothing() {
+    let (disk, _, _, process) = written(6, 10);
+    let (all, _) = read_all(&process.log).unwrap();
+    let before = (disk.syncs(), disk.list(Path::new(DIRECTORY)).unwrap());
+    let look = || {
+        let inspection = inspect(Arc::new(disk.clone()), Path::new(DIRECTORY)).unwrap();
+        let mut replay = inspection.replay;
+        let mut records = Vec::new();
+        while let Some((position, bytes)) = replay.next_record().unwrap() {
+            records.push((position.sequence, bytes));
+        }
+        (records, inspection.damage.map(|damage| damage.to_string()))
+    };
+    assert_eq!(look(), (all.clone(), None));
+    drop(process);
+    disk.kill_process();
+    disk.damage(&newest_segment(&disk), 4096 + 20, 1);
+    let (records, damage) = look_at_damage(&disk);
+    assert!(damage.is_some_and(|damage| damage.contains("offset 4096")));
+    assert!(records < all.len());
+    assert_eq!((disk.syncs(), disk.list(Path::new(DIRECTORY)).unwrap()), before);
+}
+
+fn look_at_damage(disk: &SimDisk) -> (usize, Option<String>) {
+    let mut inspection = inspect(Arc::new(disk.clone()), Path::new(DIRECTORY)).unwrap();
+    let mut records = 0;
+    while let Ok(Some(_)) = inspection.replay.next_record() {
+        records += 1;
+    }
+    (records, inspection.damage.map(|damage| damage.to_string()))
 }

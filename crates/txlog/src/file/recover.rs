@@ -93,7 +93,7 @@ pub(crate) fn is_there(disk: &dyn Disk, directory: &Path, incarnation: Incarnati
     matches!(found, Ok(Some(Ok(found))) if found == incarnation)
 }
 
-fn read_incarnation(
+pub(crate) fn read_incarnation(
     disk: &dyn Disk,
     path: &Path,
 ) -> Result<Option<Result<Incarnation, String>>, LogError> {

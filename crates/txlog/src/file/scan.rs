@@ -91,7 +91,10 @@ impl FrameReader {
         let Some(length) = record::stated_length(&prefix[FRAME_BYTES..]) else {
             return Ok(self.invalid("the record is cut short"));
         };
-        if length < HEADER_BYTES || offset + (FRAME_BYTES + length) as u64 > self.file.length()? {
+        // The length is not to be trusted with memory: what is not in the chunk must be in the file.
+        let is_near = self.has(FRAME_BYTES + length);
+        let end = offset + (FRAME_BYTES + length) as u64;
+        if length < HEADER_BYTES || (!is_near && end > self.file.length()?) {
             return Ok(self.invalid("the record's length points outside the file"));
         }
         let framed = self.bytes(FRAME_BYTES + length)?;
@@ -106,10 +109,15 @@ impl FrameReader {
         Frame::Invalid { offset: self.offset, what: what.to_owned() }
     }
 
+    /// Whether the chunk holds `count` bytes at the reader's offset.
+    fn has(&self, count: usize) -> bool {
+        (self.offset - self.chunk_at) as usize + count <= self.chunk.len()
+    }
+
     /// `count` bytes at the reader's offset, fewer at the end of the file.
     fn bytes(&mut self, count: usize) -> io::Result<Bytes> {
         let start = (self.offset - self.chunk_at) as usize;
-        if start + count > self.chunk.len() {
+        if !self.has(count) {
             self.chunk = read_piece(&*self.file, self.offset, count.max(CHUNK_BYTES))?;
             self.chunk_at = self.offset;
             return Ok(self.chunk.slice(..count.min(self.chunk.len())));

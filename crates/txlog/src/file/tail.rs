@@ -1,10 +1,11 @@
 //! Reading a log that still grows: bounded pieces on the background queue, up to the durable mark.
 
+use super::commit::Background;
 use super::error::LogError;
 use super::recover;
 use super::replay::Replay;
 use super::survey::{Segment, Survey};
-use super::{Background, FileLog, Role};
+use super::{FileLog, Role};
 use crate::log::LogEvent;
 use base::disk::Disk;
 use base::{Incarnation, MonotonicNanos, Position, Sequence};
