@@ -4,6 +4,7 @@
 //! wheel would be smaller, but leaves stale tickets behind whenever a time changes.
 
 use crate::unit::KeyHash;
+use base::UnixMillis;
 use std::collections::BTreeSet;
 
 /// The expiry times of one database. Two keys with one hash and one time share an entry: the
@@ -11,6 +12,8 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 pub struct Expiries {
     due: BTreeSet<(i64, KeyHash)>,
+    /// Sum of the times, for their average.
+    sum: i128,
 }
 
 impl Expiries {
@@ -24,15 +27,27 @@ impl Expiries {
     }
 
     pub fn insert(&mut self, at: i64, hash: KeyHash) {
-        self.due.insert((at, hash));
+        if self.due.insert((at, hash)) {
+            self.sum += i128::from(at);
+        }
     }
 
     pub fn remove(&mut self, at: i64, hash: KeyHash) {
-        self.due.remove(&(at, hash));
+        if self.due.remove(&(at, hash)) {
+            self.sum -= i128::from(at);
+        }
     }
 
     pub fn clear(&mut self) {
         self.due.clear();
+        self.sum = 0;
+    }
+
+    /// How long the keys have to live on average, in milliseconds; 0 if they are all due.
+    pub fn average_ttl_millis(&self, now: UnixMillis) -> i64 {
+        let count = self.due.len().max(1) as i128;
+        let average = self.sum / count - i128::from(now.0);
+        i64::try_from(average.max(0)).unwrap_or(i64::MAX)
     }
 
     /// The key that expires first.
@@ -52,5 +67,23 @@ impl Expiries {
 
     pub fn iter(&self) -> impl Iterator<Item = (i64, KeyHash)> + '_ {
         self.due.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_follows_every_change() {
+        let mut expiries = Expiries::default();
+        for (at, hash) in [(1000, 1), (1000, 1), (3000, 2), (9000, 3)] {
+            expiries.insert(at, hash);
+        }
+        expiries.remove(9000, 3);
+        expiries.remove(9000, 3);
+        assert_eq!(expiries.average_ttl_millis(UnixMillis(500)), 1500);
+        expiries.clear();
+        assert_eq!(expiries.average_ttl_millis(UnixMillis(500)), 0);
     }
 }

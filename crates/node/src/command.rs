@@ -1,9 +1,15 @@
 //! The node's own commands: those that need a session, the server or other sessions.
 
+pub mod client;
+pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod help;
+pub mod info;
+pub mod latency;
 pub mod scripting;
+pub mod server;
+pub mod slowlog;
 pub mod transaction;
 
 use crate::server::Server;
@@ -25,9 +31,15 @@ pub const fn admin(usage: &'static str, function: SessionFn) -> Command<SessionF
 
 /// Every family of the node.
 pub const FAMILIES: &[&[Command<SessionFn>]] = &[
+    client::COMMANDS,
+    commands::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
     help::COMMANDS,
+    info::COMMANDS,
+    latency::COMMANDS,
     scripting::COMMANDS,
+    server::COMMANDS,
+    slowlog::COMMANDS,
     transaction::COMMANDS,
 ];

@@ -129,7 +129,7 @@ fn unknown_command(args: Args<'_>) -> Refusal {
     ))
 }
 
-fn unknown_subcommand(container: &str, subcommand: &[u8]) -> Refusal {
+pub(crate) fn unknown_subcommand(container: &str, subcommand: &[u8]) -> Refusal {
     Refusal::new(format!(
         "ERR unknown subcommand '{}'. Try {} HELP.",
         String::from_utf8_lossy(&subcommand[..subcommand.len().min(EXCERPT_BYTES_MAX)]),

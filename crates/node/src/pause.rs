@@ -50,6 +50,11 @@ impl Pause {
         self.until.map(|(_, until)| until)
     }
 
+    /// Whether the pause is over and clients are still to be told.
+    pub fn is_just_over(&self) -> bool {
+        self.until.is_none() && !self.waiting.is_empty()
+    }
+
     fn expire(&mut self, now: UnixMillis) {
         self.until = self.until.filter(|(_, until)| *until > now);
     }

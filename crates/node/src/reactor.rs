@@ -117,7 +117,7 @@ impl Server {
         if asleep > 0 {
             return Some(asleep);
         }
-        if !self.ready.is_empty() && !self.is_stalled() {
+        if self.pause.is_just_over() || !self.ready.is_empty() && !self.is_stalled() {
             return Some(0);
         }
         let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);

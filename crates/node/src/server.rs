@@ -81,6 +81,8 @@ pub struct Server {
     pub(crate) lap: MonotonicNanos,
     /// How long the command that executes now pretended to work (DEBUG SLEEP).
     pub(crate) slept_nanos: u64,
+    /// Makes the replication id, which DEBUG CHANGE-REPL-ID changes.
+    pub(crate) replication_seed: u64,
     /// When the process started, in wall-clock time.
     pub started: UnixMillis,
     pub pubsub: PubSub,
@@ -148,6 +150,7 @@ impl Server {
             asleep_until: MonotonicNanos(0),
             lap: options.clock.monotonic(),
             slept_nanos: 0,
+            replication_seed: !options.entropy,
             started,
             options,
             pubsub: PubSub::default(),

@@ -45,6 +45,16 @@ pub struct Transaction {
     pub is_broken: bool,
 }
 
+impl Transaction {
+    /// Memory that the queued requests occupy.
+    pub fn allocated_bytes(&self) -> usize {
+        self.queued.iter().map(OwnedRequest::allocated_bytes).sum()
+    }
+}
+
+/// What a subscription costs beside its name, about. In bytes.
+const NAME_BYTES: usize = 64;
+
 /// What a client waits for in a blocking command.
 #[derive(Debug)]
 pub enum Blocked {
@@ -78,6 +88,8 @@ pub struct Session {
     pub output: Output,
     pub database: DatabaseId,
     pub name: Vec<u8>,
+    /// CLIENT SETINFO: the client library's name and version.
+    pub library: (String, String),
     pub is_authenticated: bool,
     pub transaction: Option<Transaction>,
     /// Keys under WATCH, and whether one of them changed.
@@ -191,6 +203,7 @@ impl Session {
             output: Output::new(Reply::default()),
             database: DatabaseId(0),
             name: Vec::new(),
+            library: Default::default(),
             is_authenticated: false,
             transaction: None,
             watched: Vec::new(),
@@ -221,6 +234,16 @@ impl Session {
     /// Where commands write their reply.
     pub fn reply(&mut self) -> &mut Reply {
         &mut self.output.reply
+    }
+
+    /// Memory that the session occupies: buffers, queued requests, subscriptions.
+    pub fn memory_bytes(&self) -> usize {
+        let names = self.channels.iter().chain(&self.patterns).chain(&self.shard_channels);
+        size_of::<Self>()
+            + self.input.bytes.capacity()
+            + self.output.allocated_bytes()
+            + self.transaction.iter().map(Transaction::allocated_bytes).sum::<usize>()
+            + names.map(|name| name.len() + NAME_BYTES).sum::<usize>()
     }
 
     /// How many channels and patterns the client is subscribed to (shard channels apart).

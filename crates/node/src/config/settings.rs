@@ -71,6 +71,10 @@ pub struct NodeSettings {
     pub latency_tracking: bool,
     pub latency_tracking_info_percentiles: Vec<f64>,
     pub enable_debug_command: Allowed,
+    /// As INFO shows it; the engine obeys it.
+    pub maxmemory_policy: &'static str,
+    /// In bytes, as INFO shows it.
+    pub repl_backlog_size: u64,
     /// Absolute.
     pub dir: PathBuf,
     /// Absolute: the folder of the file log.
@@ -127,6 +131,8 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         enable_debug_command: Allowed::from_word(
             config.word(const { row("enable-debug-command") }),
         ),
+        maxmemory_policy: config.word(const { row("maxmemory-policy") }),
+        repl_backlog_size: config.number(const { row("repl-backlog-size") }),
         dir: config.directory(),
         transaction_log: config.location(const { row("transaction-log") }),
         snapshot_store: config.location(const { row("snapshot-store") }),

@@ -1,0 +1,262 @@
+//! CLIENT (Redis documentation, CLIENT): what connections say about themselves and do to others.
+
+mod describe;
+mod kill;
+
+use super::connection::checked_name;
+use super::{SessionFn, session};
+use crate::pause::Paused;
+use crate::server::Server;
+use crate::session::{ReplyMode, Session};
+use base::UnixMillis;
+use describe::{Kind, describe, kind_of};
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::unit::TimeoutReply;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    client("CLIENT GETNAME", name)
+        .doc("Returns the name of the connection.")
+        .since("2.6.9"),
+    client("CLIENT GETREDIR", redirection)
+        .doc("Returns the client ID to which the connection's tracking notifications are redirected."),
+    client("CLIENT ID", id).doc("Returns the unique client ID of the connection."),
+    client("CLIENT INFO", info)
+        .doc("Returns information about the connection.")
+        .since("6.2.0"),
+    operator("CLIENT KILL <ip:port | <[ID client-id] | [TYPE type] | [USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] ...>>", kill::kill)
+        .doc("Terminates open connections.")
+        .since("2.4.0")
+        .arity(-3),
+    operator("CLIENT LIST [TYPE type] [ID client-id [client-id ...]]", list)
+        .doc("Lists open connections.")
+        .since("2.4.0")
+        .arity(-2),
+    operator("CLIENT NO-EVICT <ON | OFF>", no_evict)
+        .doc("Sets the client eviction mode of the connection.")
+        .since("7.0.0"),
+    client("CLIENT NO-TOUCH <ON | OFF>", no_touch)
+        .doc("Controls whether commands sent by the client affect the LRU/LFU of accessed keys.")
+        .since("7.2.0"),
+    operator("CLIENT PAUSE timeout [WRITE | ALL]", pause)
+        .doc("Suspends commands processing.")
+        .since("3.0.0"),
+    client("CLIENT REPLY <ON | OFF | SKIP>", reply_mode)
+        .doc("Instructs the server whether to reply to commands.")
+        .since("3.2.0"),
+    client("CLIENT SETINFO attribute value", set_info)
+        .doc("Sets information specific to the client or connection.")
+        .since("7.2.0"),
+    client("CLIENT SETNAME connection-name", set_name)
+        .doc("Sets the connection name.")
+        .since("2.6.9"),
+    client("CLIENT TRACKINGINFO", tracking_info)
+        .doc("Returns information about server-assisted client-side caching for the connection.")
+        .since("6.2.0"),
+    operator("CLIENT UNBLOCK client-id [TIMEOUT | ERROR]", unblock)
+        .doc("Unblocks a client blocked by a blocking command from a different connection."),
+    operator("CLIENT UNPAUSE", unpause)
+        .doc("Resumes processing commands from paused clients.")
+        .since("6.2.0"),
+];
+
+const fn client(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).group(Group::Connection).since("5.0.0").cost("O(1)")
+}
+
+const fn operator(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    client(usage, function).with(Flags::ADMIN).cost("O(N) where N is the number of connections")
+}
+
+fn name(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if session.name.is_empty() {
+        session.reply().null();
+    } else {
+        let name = session.name.clone();
+        session.reply().bulk(name);
+    }
+    Ok(())
+}
+
+fn set_name(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    session.name = checked_name(args.at(2))?;
+    session.reply().ok();
+    Ok(())
+}
+
+fn set_info(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let place = if args.is(2, "LIB-NAME") {
+        &mut session.library.0
+    } else if args.is(2, "LIB-VER") {
+        &mut session.library.1
+    } else {
+        let option = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
+        return Err(Refusal::new(format!("ERR Unrecognized option '{option}'")));
+    };
+    let value = args.at(3);
+    if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        let option = String::from_utf8_lossy(args.at(2)).to_ascii_lowercase();
+        return Err(Refusal::new(format!(
+            "ERR {option} cannot contain spaces, newlines or special characters."
+        )));
+    }
+    *place = String::from_utf8_lossy(value).into_owned();
+    session.reply().ok();
+    Ok(())
+}
+
+fn id(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let id = session.id as i64;
+    session.reply().integer(id);
+    Ok(())
+}
+
+/// -1: tracking is off.
+fn redirection(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.reply().integer(-1);
+    Ok(())
+}
+
+fn tracking_info(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let reply = session.reply();
+    reply.map(3);
+    reply.bulk("flags");
+    reply.set(1);
+    reply.bulk("off");
+    reply.bulk("redirect");
+    reply.integer(-1);
+    reply.bulk("prefixes");
+    reply.array(0);
+    Ok(())
+}
+
+fn info(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let line = describe(server, session);
+    session.reply().verbatim(b"txt", line);
+    Ok(())
+}
+
+fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let mut lines = String::new();
+    if args.len() == 4 && args.is(2, "TYPE") {
+        let kind = Kind::parse(args.at(3))?;
+        for other in server.everyone(session).filter(|other| kind_of(other) == kind) {
+            lines.push_str(&describe(server, other));
+        }
+    } else if args.len() > 3 && args.is(2, "ID") {
+        for id in args.from(3) {
+            let id = canonical_integer(id).ok_or(Refusal::of("ERR Invalid client ID"))?;
+            let found = server.everyone(session).find(|other| other.id as i64 == id);
+            lines.extend(found.map(|other| describe(server, other)));
+        }
+    } else if args.len() == 2 {
+        for other in server.everyone(session) {
+            lines.push_str(&describe(server, other));
+        }
+    } else {
+        return Err(Refusal::SYNTAX);
+    }
+    session.reply().verbatim(b"txt", lines);
+    Ok(())
+}
+
+fn reply_mode(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.is(2, "ON") {
+        session.reply_mode = ReplyMode::On;
+        session.reply().ok();
+    } else if args.is(2, "OFF") {
+        session.reply_mode = ReplyMode::Off;
+    } else if args.is(2, "SKIP") {
+        if session.reply_mode != ReplyMode::Off {
+            session.reply_mode = ReplyMode::SkipNext;
+        }
+    } else {
+        return Err(Refusal::SYNTAX);
+    }
+    Ok(())
+}
+
+/// Reads ON or OFF.
+fn switch(args: Args<'_>) -> Result<bool, Refusal> {
+    match () {
+        () if args.is(2, "ON") => Ok(true),
+        () if args.is(2, "OFF") => Ok(false),
+        () => Err(Refusal::SYNTAX),
+    }
+}
+
+fn no_evict(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    session.no_evict = switch(args)?;
+    session.reply().ok();
+    Ok(())
+}
+
+fn no_touch(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    session.no_touch = switch(args)?;
+    session.reply().ok();
+    Ok(())
+}
+
+fn pause(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let paused = match args.len() {
+        3 => Paused::All,
+        4 if args.is(3, "ALL") => Paused::All,
+        4 if args.is(3, "WRITE") => Paused::Writes,
+        4 => return Err(Refusal::of("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        _ => return Err(Refusal::SYNTAX),
+    };
+    const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
+    let millis = canonical_integer(args.at(2)).ok_or(NO_TIMEOUT)?;
+    if millis < 0 {
+        return Err(Refusal::of("ERR timeout is negative"));
+    }
+    let until = server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
+    server.pause.begin(paused, UnixMillis(until));
+    session.reply().ok();
+    Ok(())
+}
+
+fn unpause(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.pause.end();
+    session.reply().ok();
+    Ok(())
+}
+
+fn unblock(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let is_error = match args.len() {
+        3 => false,
+        4 if args.is(3, "TIMEOUT") => false,
+        4 if args.is(3, "ERROR") => true,
+        _ => {
+            return Err(Refusal::of("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+        }
+    };
+    let id = canonical_integer(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
+    let target = u64::try_from(id).ok().and_then(|id| server.by_id.get(&id)).copied();
+    const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+    let was_blocked = target.is_some_and(|connection| {
+        server.end_wait(connection, |session, on_timeout| match (is_error, on_timeout) {
+            (true, _) => session.reply().error(UNBLOCKED),
+            (false, TimeoutReply::Null) => session.reply().null(),
+            (false, TimeoutReply::NullArray) => session.reply().null_array(),
+        })
+    });
+    if was_blocked && is_error {
+        server.statistics.error("UNBLOCKED");
+    }
+    session.reply().integer(i64::from(was_blocked));
+    Ok(())
+}
+
+impl Server {
+    /// All sessions by CLIENT ID, the one whose command is running included.
+    fn everyone<'a>(&'a self, current: &'a Session) -> impl Iterator<Item = &'a Session> {
+        self.by_id.iter().filter_map(move |(id, connection)| {
+            if *id == current.id {
+                return Some(current);
+            }
+            self.sessions.get(connection).map(|session| &**session)
+        })
+    }
+}

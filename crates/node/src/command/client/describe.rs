@@ -1,0 +1,93 @@
+//! The line that CLIENT LIST and CLIENT INFO show of a connection.
+
+use crate::server::Server;
+use crate::session::{Session, Transaction};
+use engine::refusal::Refusal;
+use resp::Protocol;
+
+/// The classes of clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Normal,
+    Primary,
+    Replica,
+    Subscriber,
+}
+
+impl Kind {
+    /// Reads the value of a TYPE filter.
+    pub fn parse(word: &[u8]) -> Result<Self, Refusal> {
+        let is = |other: &str| word.eq_ignore_ascii_case(other.as_bytes());
+        match () {
+            () if is("normal") => Ok(Self::Normal),
+            () if is("master") => Ok(Self::Primary),
+            () if is("replica") || is("slave") => Ok(Self::Replica),
+            () if is("pubsub") => Ok(Self::Subscriber),
+            () => {
+                let word = String::from_utf8_lossy(word).replace(['\r', '\n'], " ");
+                Err(Refusal::new(format!("ERR Unknown client type '{word}'")))
+            }
+        }
+    }
+}
+
+pub(super) fn kind_of(session: &Session) -> Kind {
+    if session.is_subscriber() { Kind::Subscriber } else { Kind::Normal }
+}
+
+fn flags(session: &Session) -> String {
+    let candidates = [
+        ('O', session.is_monitor),
+        ('P', session.is_subscriber()),
+        ('x', session.transaction.is_some()),
+        ('b', session.blocked.is_some()),
+        ('d', session.is_dirty),
+        ('c', session.is_closing),
+        ('U', session.peer.ends_with(":0")),
+        ('e', session.no_evict),
+        ('T', session.no_touch),
+    ];
+    let flags: String =
+        candidates.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect();
+    if flags.is_empty() { "N".to_owned() } else { flags }
+}
+
+/// One line, its end included.
+pub(super) fn describe(server: &Server, session: &Session) -> String {
+    let seconds = |since: i64| (server.now.0 - since).max(0) / 1000;
+    let transaction = session.transaction.as_ref();
+    let queued = transaction.map_or(-1, |transaction| transaction.queued.len() as i64);
+    let input = &session.input.bytes;
+    let output = &session.output;
+    let command = session.last_command.map(|id| server.registry.command(id).name());
+    let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
+    let (library, version) = &session.library;
+    format!(
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
+         ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} \
+         obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user=default redir=-1 resp={protocol} \
+         lib-name={library} lib-ver={version}\n",
+        session.id,
+        session.peer,
+        session.local,
+        session.connection.0 & 0xffff_ffff,
+        String::from_utf8_lossy(&session.name),
+        seconds(session.created.0),
+        seconds(session.last_interaction.0),
+        flags(session),
+        session.database.0,
+        session.channels.len(),
+        session.patterns.len(),
+        session.shard_channels.len(),
+        input.len(),
+        input.capacity() - input.len(),
+        transaction.map_or(0, Transaction::allocated_bytes),
+        output.allocated_bytes(),
+        output.allocated_bytes(),
+        output.pending_bytes(),
+        output.held_bytes(),
+        session.memory_bytes(),
+        if session.is_clogged { "w" } else { "" },
+        command.unwrap_or("NULL"),
+    )
+}

@@ -1,0 +1,93 @@
+//! CLIENT KILL, in its old form (one address) and its new one (filters).
+
+use super::describe::{Kind, kind_of};
+use crate::server::Server;
+use crate::session::Session;
+use base::ConnectionId;
+use engine::command::{Args, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+/// Which clients to kill: those that fit every filter given.
+#[derive(Default)]
+struct Filter<'a> {
+    id: Option<u64>,
+    kind: Option<Kind>,
+    peer: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    spares_caller: bool,
+}
+
+impl<'a> Filter<'a> {
+    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let mut filter = Self { spares_caller: true, ..Self::default() };
+        let mut at = 2;
+        while at < args.len() {
+            let value = args.get(at + 1).ok_or(Refusal::SYNTAX)?;
+            if args.is(at, "ID") {
+                let id = canonical_integer(value).and_then(|id| u64::try_from(id).ok());
+                const NO_ID: Refusal = Refusal::of("ERR client-id should be greater than 0");
+                filter.id = Some(id.filter(|id| *id > 0).ok_or(NO_ID)?);
+            } else if args.is(at, "TYPE") {
+                filter.kind = Some(Kind::parse(value)?);
+            } else if args.is(at, "ADDR") {
+                filter.peer = Some(value);
+            } else if args.is(at, "LADDR") {
+                filter.local = Some(value);
+            } else if args.is(at, "USER") {
+                // Every client is the default user.
+                if value != b"default" {
+                    let user = String::from_utf8_lossy(value).replace(['\r', '\n'], " ");
+                    return Err(Refusal::new(format!("ERR No such user '{user}'")));
+                }
+            } else if args.is(at, "SKIPME") {
+                filter.spares_caller = match () {
+                    () if args.is(at + 1, "YES") => true,
+                    () if args.is(at + 1, "NO") => false,
+                    () => return Err(Refusal::SYNTAX),
+                };
+            } else {
+                return Err(Refusal::SYNTAX);
+            }
+            at += 2;
+        }
+        Ok(filter)
+    }
+
+    fn fits(&self, session: &Session) -> bool {
+        self.id.is_none_or(|id| session.id == id)
+            && self.kind.is_none_or(|kind| kind_of(session) == kind)
+            && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)
+            && self.local.is_none_or(|local| session.local.as_bytes() == local)
+    }
+}
+
+pub(super) fn kill(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let is_old_form = args.len() == 3;
+    let filter = if is_old_form {
+        Filter { peer: Some(args.at(2)), ..Filter::default() }
+    } else {
+        Filter::parse(args)?
+    };
+    let others: Vec<ConnectionId> = server
+        .sessions()
+        .filter(|other| filter.fits(other))
+        .map(|other| other.connection)
+        .collect();
+    let is_caller_killed = !filter.spares_caller && filter.fits(session);
+    let killed = others.len() + usize::from(is_caller_killed);
+    if is_old_form && killed == 0 {
+        return Err(Refusal::of("ERR No such client"));
+    }
+    for connection in others {
+        server.close(connection);
+    }
+    if is_old_form {
+        session.reply().ok();
+    } else {
+        session.reply().integer(killed as i64);
+    }
+    // The reply still goes out.
+    session.is_closing |= is_caller_killed;
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! COMMAND (Redis documentation, COMMAND): what the registry knows about every command.
+
+use super::{SessionFn, session};
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
+use engine::glob;
+use engine::refusal::Refusal;
+use resp::Reply;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    about("COMMAND", all)
+        .doc("Returns detailed information about all commands.")
+        .arity(-1),
+    about("COMMAND COUNT", count).doc("Returns a count of commands."),
+    about("COMMAND DOCS [command-name [command-name ...]]", docs)
+        .doc("Returns documentary information about commands.")
+        .since("7.0.0"),
+    about("COMMAND GETKEYS command [arg [arg ...]]", keys)
+        .doc("Extracts the key names from an arbitrary command."),
+    about("COMMAND GETKEYSANDFLAGS command [arg [arg ...]]", keys_and_flags)
+        .doc("Extracts the key names and access flags for an arbitrary command.")
+        .since("7.0.0"),
+    about("COMMAND INFO [command-name [command-name ...]]", info)
+        .doc("Returns information about one, multiple or all commands."),
+    about("COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", list)
+        .doc("Returns a list of command names.")
+        .since("7.0.0"),
+];
+
+const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).group(Group::Server).since("2.8.13").cost("O(N)")
+}
+
+/// The commands that are no subcommands.
+fn top_level(server: &Server) -> Vec<&'static Registered> {
+    server.registry.iter().filter(|command| command.parent.is_none()).collect()
+}
+
+/// A command by `name` or `container|subcommand`.
+fn lookup(server: &Server, name: &[u8]) -> Option<&'static Registered> {
+    let registry = server.registry;
+    match name.iter().position(|byte| *byte == b'|') {
+        Some(at) => {
+            let found = registry.find(&name[..at], Some(&name[at + 1..]))?;
+            found.parent.is_some().then_some(found)
+        }
+        None => registry.find(name, None),
+    }
+}
+
+/// COMMAND without a subcommand.
+fn all(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if let Some(subcommand) = args.get(1) {
+        return Err(crate::gate::unknown_subcommand("command", subcommand));
+    }
+    write_all(server, session);
+    Ok(())
+}
+
+fn write_all(server: &mut Server, session: &mut Session) {
+    let commands = top_level(server);
+    session.reply().array(commands.len());
+    for command in commands {
+        write_info(server, command, session.reply());
+    }
+}
+
+fn count(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.reply().integer(top_level(server).len() as i64);
+    Ok(())
+}
+
+fn info(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() == 2 {
+        write_all(server, session);
+        return Ok(());
+    }
+    session.reply().array(args.len() - 2);
+    for name in args.from(2) {
+        match lookup(server, name) {
+            Some(command) => write_info(server, command, session.reply()),
+            None => session.reply().null_array(),
+        }
+    }
+    Ok(())
+}
+
+fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
+    let (first, last, step) = command.declared.range();
+    reply.array(10);
+    reply.bulk(command.name());
+    reply.integer(i64::from(command.declared.arity));
+    let flags: Vec<&str> = command.flags.words().collect();
+    reply.set(flags.len());
+    for flag in flags {
+        reply.simple(flag);
+    }
+    reply.integer(first as i64);
+    reply.integer(i64::from(last));
+    reply.integer(step as i64);
+    let categories = categories(command);
+    reply.set(categories.len());
+    for category in categories {
+        reply.simple(format!("@{category}"));
+    }
+    let tips = tips(command);
+    reply.array(tips.len());
+    for tip in tips {
+        reply.bulk(tip);
+    }
+    reply.array(command.declared.keys.len());
+    for spec in &command.declared.keys {
+        write_key_spec(command, *spec, reply);
+    }
+    reply.array(command.subcommands.len());
+    for id in &command.subcommands {
+        write_info(server, server.registry.command(*id), reply);
+    }
+}
+
+/// What a command does with its keys, as far as its row tells.
+fn key_flags(command: &Registered) -> [&'static str; 2] {
+    if command.flags.contains(Flags::WRITE) { ["RW", "UPDATE"] } else { ["RO", "ACCESS"] }
+}
+
+fn write_key_spec(command: &Registered, spec: KeySpec, reply: &mut Reply) {
+    let pair = |reply: &mut Reply, name: &str, value: i64| {
+        reply.bulk(name);
+        reply.integer(value);
+    };
+    reply.map(3);
+    reply.bulk("flags");
+    let flags = key_flags(command);
+    reply.set(flags.len());
+    for flag in flags {
+        reply.simple(flag);
+    }
+    reply.bulk("begin_search");
+    reply.map(2);
+    reply.bulk("type");
+    match spec {
+        KeySpec::Keyword { word, from } => {
+            reply.bulk("keyword");
+            reply.bulk("spec");
+            reply.map(2);
+            reply.bulk("keyword");
+            reply.bulk(word);
+            pair(reply, "startfrom", from as i64);
+        }
+        KeySpec::Range { first, .. } | KeySpec::Counted { count: first, .. } => {
+            reply.bulk("index");
+            reply.bulk("spec");
+            reply.map(1);
+            pair(reply, "index", first as i64);
+        }
+    }
+    reply.bulk("find_keys");
+    reply.map(2);
+    reply.bulk("type");
+    if let KeySpec::Counted { count, first } = spec {
+        reply.bulk("keynum");
+        reply.bulk("spec");
+        reply.map(3);
+        pair(reply, "keynumidx", 0);
+        pair(reply, "firstkey", (first - count) as i64);
+        pair(reply, "keystep", 1);
+        return;
+    }
+    let (last, step) = match spec {
+        KeySpec::Range { first, last, step } if last >= 0 => (i64::from(last) - first as i64, step),
+        KeySpec::Range { last, step, .. } => (i64::from(last), step),
+        _ => (0, 1),
+    };
+    reply.bulk("range");
+    reply.bulk("spec");
+    reply.map(3);
+    pair(reply, "lastkey", last);
+    pair(reply, "keystep", step as i64);
+    pair(reply, "limit", 0);
+}
+
+/// The ACL categories, in Redis's order.
+fn categories(command: &Registered) -> Vec<&'static str> {
+    let flags = command.flags;
+    let group = command.row.group.category();
+    let is_admin = flags.contains(Flags::ADMIN);
+    let candidates = [
+        ("keyspace", flags.contains(Flags::KEYSPACE)),
+        ("read", flags.contains(Flags::READONLY)),
+        ("write", flags.contains(Flags::WRITE)),
+        ("set", false),
+        ("sortedset", false),
+        ("list", false),
+        ("hash", false),
+        ("string", false),
+        ("bitmap", false),
+        ("hyperloglog", false),
+        ("geo", false),
+        ("stream", false),
+        ("pubsub", flags.contains(Flags::PUBSUB)),
+        ("admin", is_admin),
+        ("fast", flags.contains(Flags::FAST)),
+        ("slow", !flags.contains(Flags::FAST)),
+        ("blocking", flags.contains(Flags::BLOCKING)),
+        ("dangerous", is_admin || flags.contains(Flags::DANGEROUS)),
+        ("connection", false),
+        ("transaction", false),
+        ("scripting", false),
+    ];
+    candidates
+        .into_iter()
+        .filter(|(name, is_in)| *is_in || group == Some(name))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Hints for proxies that talk to several shards.
+fn tips(command: &Registered) -> Vec<&'static str> {
+    if command.flags.contains(Flags::WHOLE_KEYSPACE) {
+        return vec!["nondeterministic_output"];
+    }
+    Vec::new()
+}
+
+fn docs(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let wanted: Vec<&Registered> = match args.len() {
+        2 => top_level(server),
+        _ => args.from(2).filter_map(|name| lookup(server, name)).collect(),
+    };
+    session.reply().map(wanted.len());
+    for command in wanted {
+        session.reply().bulk(command.name());
+        write_docs(server, command, session.reply());
+    }
+    Ok(())
+}
+
+fn write_docs(server: &Server, command: &Registered, reply: &mut Reply) {
+    let row = &command.row;
+    let fields = [
+        ("summary", row.summary),
+        ("since", row.since),
+        ("group", row.group.name()),
+        ("complexity", row.complexity),
+    ];
+    let shown = fields.iter().filter(|(_, value)| !value.is_empty());
+    let has_subcommands = !command.subcommands.is_empty();
+    reply.map(shown.clone().count() + usize::from(has_subcommands));
+    for (name, value) in shown {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    if has_subcommands {
+        reply.bulk("subcommands");
+        reply.map(command.subcommands.len());
+        for id in &command.subcommands {
+            let subcommand = server.registry.command(*id);
+            reply.bulk(subcommand.name());
+            write_docs(server, subcommand, reply);
+        }
+    }
+}
+
+fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let every = || server.registry.iter();
+    let found: Vec<&Registered> = match args.len() {
+        2 => top_level(server),
+        5 if args.is(2, "FILTERBY") => {
+            let word = args.at(4);
+            if args.is(3, "MODULE") {
+                Vec::new()
+            } else if args.is(3, "ACLCAT") {
+                let name = word.to_ascii_lowercase();
+                let is_in = |c: &&Registered| categories(c).iter().any(|k| k.as_bytes() == name);
+                every().filter(is_in).collect()
+            } else if args.is(3, "PATTERN") {
+                let fits =
+                    |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes());
+                every().filter(fits).collect()
+            } else {
+                return Err(Refusal::SYNTAX);
+            }
+        }
+        _ => return Err(Refusal::SYNTAX),
+    };
+    session.reply().array(found.len());
+    for command in found {
+        session.reply().bulk(command.name());
+    }
+    Ok(())
+}
+
+/// The keys of the request that begins with argument 2.
+fn key_indexes(server: &Server, args: Args<'_>) -> Result<(&'static Registered, Vec<usize>), Refusal> {
+    let found = server.registry.find(args.at(2), args.get(3));
+    let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
+    let count = args.len() - 2;
+    if command.declared.keys.is_empty() {
+        return Err(Refusal::of("ERR The command has no key arguments"));
+    }
+    if !command.admits(count) {
+        return Err(Refusal::of("ERR Invalid number of arguments specified for command"));
+    }
+    let mut indexes = Vec::new();
+    command
+        .declared
+        .key_indexes(count, |index| args.at(index + 2), &mut indexes)
+        .filter(|()| !indexes.is_empty() || command.flags.contains(Flags::NO_MANDATORY_KEYS))
+        .ok_or(Refusal::of("ERR Invalid arguments specified for command"))?;
+    Ok((command, indexes))
+}
+
+fn keys(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let (_, indexes) = key_indexes(server, args)?;
+    session.reply().array(indexes.len());
+    for index in indexes {
+        session.reply().bulk(args.at(index + 2));
+    }
+    Ok(())
+}
+
+fn keys_and_flags(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let (command, indexes) = key_indexes(server, args)?;
+    let reply = session.reply();
+    reply.array(indexes.len());
+    for index in indexes {
+        reply.array(2);
+        reply.bulk(args.at(index + 2));
+        let flags = key_flags(command);
+        reply.set(flags.len());
+        for flag in flags {
+            reply.simple(flag);
+        }
+    }
+    Ok(())
+}

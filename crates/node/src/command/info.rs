@@ -1,0 +1,128 @@
+//! INFO (Redis documentation, INFO): sections of `field:value` lines.
+//!
+//! The fields are those of Redis 7.0.15, in its order, because exporters read them by name. Those
+//! about mechanisms that Kiln does not have (forks, the AOF, replication links) keep the value that
+//! means "never happened"; fields of our own begin with `kiln_`.
+
+mod commands;
+mod process;
+mod traffic;
+
+use super::{SessionFn, session};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Group, Outcome};
+
+pub const COMMANDS: &[Command<SessionFn>] = &[session("INFO [section [section ...]]", info)
+    .doc("Returns information and statistics about the server.")
+    .group(Group::Server)
+    .cost("O(1)")
+    .with(Flags::WHOLE_KEYSPACE.union(Flags::DANGEROUS))];
+
+/// Appends a section's lines.
+type Writer = fn(&Server, &Session, &mut Text);
+
+/// A section: its name, whether plain INFO shows it, its title, its lines.
+struct Section {
+    name: &'static str,
+    is_default: bool,
+    title: &'static str,
+    write: Writer,
+}
+
+const fn section(name: &'static str, title: &'static str, write: Writer) -> Section {
+    Section { name, is_default: true, title, write }
+}
+
+const fn on_request(name: &'static str, title: &'static str, write: Writer) -> Section {
+    Section { name, is_default: false, title, write }
+}
+
+/// All sections, in the order in which they are shown.
+const SECTIONS: [Section; 13] = [
+    section("server", "Server", process::server),
+    section("clients", "Clients", traffic::clients),
+    section("memory", "Memory", process::memory),
+    section("persistence", "Persistence", process::persistence),
+    section("stats", "Stats", traffic::stats),
+    section("replication", "Replication", traffic::replication),
+    section("cpu", "CPU", process::cpu),
+    section("modules", "Modules", |_, _, _| {}),
+    on_request("commandstats", "Commandstats", commands::counts),
+    section("errorstats", "Errorstats", commands::errors),
+    on_request("latencystats", "Latencystats", commands::latencies),
+    section("cluster", "Cluster", |_, _, text| text.line("cluster_enabled", 0)),
+    section("keyspace", "Keyspace", traffic::keyspace),
+];
+
+/// The text in the making.
+#[derive(Default)]
+pub(crate) struct Text(String);
+
+impl Text {
+    pub fn line(&mut self, field: &str, value: impl std::fmt::Display) {
+        use std::fmt::Write;
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "{field}:{value}\r\n");
+    }
+}
+
+fn info(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let wanted: Vec<&[u8]> = args.from(1).collect();
+    let text = render(server, session, &wanted);
+    session.reply().verbatim(b"txt", text);
+    Ok(())
+}
+
+/// The sections of these names; none means the default ones.
+pub(crate) fn render(server: &Server, session: &Session, wanted: &[&[u8]]) -> String {
+    let is_wanted = |section: &Section| {
+        wanted.is_empty() && section.is_default
+            || wanted.iter().any(|name| {
+                let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+                is(section.name)
+                    || is("all")
+                    || is("everything")
+                    || is("default") && section.is_default
+                    || is("module_list") && section.name == "modules"
+            })
+    };
+    let mut text = Text::default();
+    for section in SECTIONS.iter().filter(|section| is_wanted(section)) {
+        if !text.0.is_empty() {
+            text.0.push_str("\r\n");
+        }
+        text.0.push_str("# ");
+        text.0.push_str(section.title);
+        text.0.push_str("\r\n");
+        (section.write)(server, session, &mut text);
+    }
+    text.0
+}
+
+/// Bytes as a person reads them: `1.50K`, `2.00M` (as Redis writes them).
+pub(crate) fn human(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
+    for (unit, shift) in UNITS {
+        if bytes >= 1 << shift {
+            return format!("{:.2}{unit}", bytes as f64 / (1_u64 << shift) as f64);
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// `part` of `whole`, 0 if there is no whole.
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_as_redis_shows_them() {
+        let shown = [0, 1023, 1024, 1_113_792, 25_276_510_208].map(human);
+        assert_eq!(shown, ["0B", "1023B", "1.00K", "1.06M", "23.54G"]);
+    }
+}

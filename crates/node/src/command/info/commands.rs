@@ -1,0 +1,48 @@
+//! INFO commandstats, errorstats, latencystats.
+
+use super::Text;
+use crate::config::value::show_percentile;
+use crate::server::Server;
+use crate::session::Session;
+
+pub(super) fn counts(server: &Server, _: &Session, text: &mut Text) {
+    for (command, counted) in server.registry.iter().zip(&server.statistics.commands) {
+        if counted.calls == 0 && counted.rejected == 0 {
+            continue;
+        }
+        let micros = counted.nanos / 1000;
+        let each = micros as f64 / counted.calls.max(1) as f64;
+        let line = format!(
+            "calls={},usec={micros},usec_per_call={each:.2},rejected_calls={},failed_calls={}",
+            counted.calls, counted.rejected, counted.failed
+        );
+        text.line(&format!("cmdstat_{}", command.name()), line);
+    }
+}
+
+pub(super) fn errors(server: &Server, _: &Session, text: &mut Text) {
+    for (code, count) in &server.statistics.errors {
+        text.line(&format!("errorstat_{code}"), format!("count={count}"));
+    }
+}
+
+pub(super) fn latencies(server: &Server, _: &Session, text: &mut Text) {
+    if !server.settings.latency_tracking {
+        return;
+    }
+    let percents = &server.settings.latency_tracking_info_percentiles;
+    for (command, counted) in server.registry.iter().zip(&server.statistics.commands) {
+        let Some(durations) = &counted.durations else { continue };
+        let percentiles: Vec<String> = percents
+            .iter()
+            .map(|percent| {
+                let micros = durations.percentile(*percent) as f64 / 1000.0;
+                format!("p{}={micros:.3}", show_percentile(*percent))
+            })
+            .collect();
+        text.line(
+            &format!("latency_percentiles_usec_{}", command.name()),
+            percentiles.join(","),
+        );
+    }
+}

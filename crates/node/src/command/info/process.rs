@@ -1,0 +1,211 @@
+//! INFO server, memory, persistence, cpu.
+
+use super::{Text, human, ratio};
+use crate::server::Server;
+use crate::session::Session;
+use base::machine::Usage;
+
+/// 40 hexadecimal digits from bits, as Redis's run ids look.
+pub(crate) fn hex_id(mut bits: u64) -> String {
+    let mut id = String::new();
+    while id.len() < 40 {
+        // SplitMix64 spreads the bits; the id only has to differ from others.
+        bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = bits;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        id.push_str(&format!("{:08x}", (word ^ (word >> 31)) as u32));
+    }
+    id
+}
+
+pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
+    let micros = server.options.clock.unix_micros();
+    let uptime = (micros / 1000 - server.started.0).max(0) / 1000;
+    let identity = &server.identity;
+    text.line("redis_version", crate::REDIS_VERSION);
+    text.line("redis_git_sha1", "00000000");
+    text.line("redis_git_dirty", 0);
+    text.line("redis_build_id", "0");
+    text.line("redis_mode", "standalone");
+    text.line("kiln_version", env!("CARGO_PKG_VERSION"));
+    text.line("os", &identity.operating_system);
+    text.line("arch_bits", usize::BITS);
+    text.line("monotonic_clock", "POSIX clock_gettime");
+    text.line("multiplexing_api", "epoll");
+    text.line("atomicvar_api", "none");
+    text.line("gcc_version", "0.0.0");
+    text.line("process_id", identity.process_id);
+    text.line("process_supervised", server.settings.supervised);
+    text.line("run_id", hex_id(server.options.entropy));
+    text.line("tcp_port", server.options.port);
+    text.line("server_time_usec", micros);
+    text.line("uptime_in_seconds", uptime);
+    text.line("uptime_in_days", uptime / 86_400);
+    text.line("hz", server.settings.hz);
+    text.line("configured_hz", server.settings.hz);
+    text.line("lru_clock", micros / 1_000_000 & 0xff_ffff);
+    text.line("executable", &identity.executable);
+    let file = server.config.file.as_ref().map(|path| path.display().to_string());
+    text.line("config_file", file.unwrap_or_default());
+    text.line("io_threads_active", 0);
+}
+
+/// Sizes of the keyspace, in bytes.
+pub(crate) struct Memory {
+    /// Entries, values and tables: what `maxmemory` limits.
+    pub used: u64,
+    /// The part of `used` that is not entries and values.
+    pub overhead: u64,
+    /// Buffers of clients; not limited by `maxmemory`.
+    pub clients: u64,
+    pub peak: u64,
+}
+
+impl Memory {
+    pub fn of(server: &Server, current: &Session) -> Self {
+        let keyspace = &server.shard.engine.keyspace;
+        let used = keyspace.used_bytes() as u64;
+        let overhead = keyspace.databases().map(|(_, database)| {
+            (database.table().allocated_bytes() + database.expiries().len() * 24) as u64
+        });
+        let clients = server.sessions().map(Session::memory_bytes).sum::<usize>();
+        Self {
+            used,
+            overhead: overhead.sum(),
+            clients: (clients + current.memory_bytes()) as u64,
+            peak: server.statistics.memory_peak_bytes.max(used),
+        }
+    }
+
+    /// Entries and values.
+    pub fn dataset(&self) -> u64 {
+        self.used.saturating_sub(self.overhead)
+    }
+}
+
+pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
+    let memory = Memory::of(server, session);
+    let usage = server.options.machine.usage();
+    let percent = |part, whole| format!("{:.2}%", ratio(part, whole) * 100.0);
+    text.line("used_memory", memory.used);
+    text.line("used_memory_human", human(memory.used));
+    text.line("used_memory_rss", usage.resident_bytes);
+    text.line("used_memory_rss_human", human(usage.resident_bytes));
+    text.line("used_memory_peak", memory.peak);
+    text.line("used_memory_peak_human", human(memory.peak));
+    text.line("used_memory_peak_perc", percent(memory.used, memory.peak));
+    text.line("used_memory_overhead", memory.overhead);
+    text.line("used_memory_startup", 0);
+    text.line("used_memory_dataset", memory.dataset());
+    text.line("used_memory_dataset_perc", percent(memory.dataset(), memory.used));
+    text.line("allocator_allocated", usage.allocator.allocated);
+    text.line("allocator_active", usage.allocator.active);
+    text.line("allocator_resident", usage.allocator.resident);
+    text.line("total_system_memory", usage.memory_bytes);
+    text.line("total_system_memory_human", human(usage.memory_bytes));
+    for field in ["used_memory_lua", "used_memory_vm_eval"] {
+        text.line(field, 0);
+    }
+    text.line("used_memory_lua_human", human(0));
+    for field in [
+        "used_memory_scripts_eval",
+        "number_of_cached_scripts",
+        "number_of_functions",
+        "number_of_libraries",
+        "used_memory_vm_functions",
+        "used_memory_vm_total",
+    ] {
+        text.line(field, 0);
+    }
+    text.line("used_memory_vm_total_human", human(0));
+    text.line("used_memory_functions", 0);
+    text.line("used_memory_scripts", 0);
+    text.line("used_memory_scripts_human", human(0));
+    let settings = &server.shard.engine.keyspace.settings;
+    text.line("maxmemory", settings.maxmemory);
+    text.line("maxmemory_human", human(settings.maxmemory));
+    text.line("maxmemory_policy", server.settings.maxmemory_policy);
+    fragmentation(&memory, &usage, text);
+    text.line("mem_not_counted_for_evict", 0);
+    text.line("mem_replication_backlog", 0);
+    text.line("mem_total_replication_buffers", 0);
+    text.line("mem_clients_slaves", 0);
+    text.line("mem_clients_normal", memory.clients);
+    text.line("mem_cluster_links", 0);
+    text.line("mem_aof_buffer", 0);
+    text.line("mem_allocator", "jemalloc-5.3.0");
+    text.line("active_defrag_running", 0);
+    text.line("lazyfree_pending_objects", 0);
+    text.line("lazyfreed_objects", 0);
+}
+
+fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
+    let allocator = &usage.allocator;
+    let two = |value: f64| format!("{value:.2}");
+    let beyond = |larger: u64, smaller: u64| larger as i64 - smaller as i64;
+    text.line("allocator_frag_ratio", two(ratio(allocator.active, allocator.allocated)));
+    text.line("allocator_frag_bytes", beyond(allocator.active, allocator.allocated));
+    text.line("allocator_rss_ratio", two(ratio(allocator.resident, allocator.active)));
+    text.line("allocator_rss_bytes", beyond(allocator.resident, allocator.active));
+    text.line("rss_overhead_ratio", two(ratio(usage.resident_bytes, allocator.resident)));
+    text.line("rss_overhead_bytes", beyond(usage.resident_bytes, allocator.resident));
+    text.line("mem_fragmentation_ratio", two(ratio(usage.resident_bytes, memory.used)));
+    text.line("mem_fragmentation_bytes", beyond(usage.resident_bytes, memory.used));
+}
+
+pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
+    let state = &server.persistence;
+    let status = |is_ok| if is_ok { "ok" } else { "err" };
+    text.line("loading", u8::from(state.is_loading));
+    text.line("async_loading", 0);
+    for field in ["current_cow_peak", "current_cow_size", "current_cow_size_age"] {
+        text.line(field, 0);
+    }
+    text.line("current_fork_perc", "0.00");
+    text.line("current_save_keys_processed", state.keys_saved);
+    text.line("current_save_keys_total", state.keys_to_save);
+    let dirty = server.shard.engine.keyspace.statistics.dirty.get();
+    text.line("rdb_changes_since_last_save", dirty);
+    text.line("rdb_bgsave_in_progress", u8::from(state.is_saving));
+    text.line("rdb_last_save_time", state.last_save.0.div_euclid(1000));
+    text.line("rdb_last_bgsave_status", status(state.is_last_save_ok));
+    let seconds = state.last_save_seconds.map_or(-1, |seconds| seconds as i64);
+    text.line("rdb_last_bgsave_time_sec", seconds);
+    let running = (server.now.0 - state.save_began.0) / 1000;
+    text.line("rdb_current_bgsave_time_sec", if state.is_saving { running } else { -1 });
+    text.line("rdb_saves", state.saves);
+    text.line("rdb_last_cow_size", 0);
+    text.line("rdb_last_load_keys_expired", state.keys_loaded_expired);
+    text.line("rdb_last_load_keys_loaded", state.keys_loaded);
+    text.line("aof_enabled", 0);
+    text.line("aof_rewrite_in_progress", 0);
+    text.line("aof_rewrite_scheduled", 0);
+    text.line("aof_last_rewrite_time_sec", -1);
+    text.line("aof_current_rewrite_time_sec", -1);
+    text.line("aof_last_bgrewrite_status", "ok");
+    text.line("aof_rewrites", 0);
+    text.line("aof_rewrites_consecutive_failures", 0);
+    let is_writable = !matches!(server.shard.gate(), txlog::Gate::Refuse(_));
+    text.line("aof_last_write_status", status(is_writable));
+    text.line("aof_last_cow_size", 0);
+    text.line("module_fork_in_progress", 0);
+    text.line("module_fork_last_cow_size", 0);
+    text.line("kiln_log_records_appended", server.shard.records_appended);
+    text.line("kiln_log_bytes_appended", server.shard.bytes_appended);
+    text.line("kiln_log_bytes_since_snapshot", server.shard.bytes_since_snapshot);
+    text.line("kiln_log_last_record", server.shard.appended().sequence);
+    text.line("kiln_log_durable_record", server.shard.tracker.durable());
+    text.line("kiln_reply_bytes_held", server.held_bytes);
+}
+
+pub(super) fn cpu(server: &Server, _: &Session, text: &mut Text) {
+    let usage = server.options.machine.usage();
+    let seconds = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.line("used_cpu_sys", seconds(usage.system_micros));
+    text.line("used_cpu_user", seconds(usage.user_micros));
+    text.line("used_cpu_sys_children", seconds(0));
+    text.line("used_cpu_user_children", seconds(0));
+    text.line("used_cpu_sys_main_thread", seconds(usage.thread_system_micros));
+    text.line("used_cpu_user_main_thread", seconds(usage.thread_user_micros));
+}

@@ -1,0 +1,113 @@
+//! INFO clients, stats, replication, keyspace.
+
+use super::Text;
+use super::process::hex_id;
+use crate::server::Server;
+use crate::session::{Blocked, Session};
+
+pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
+    let blocked = server
+        .sessions()
+        .filter(|session| matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Pause { .. })))
+        .count();
+    text.line("connected_clients", server.clients());
+    text.line("cluster_connections", 0);
+    text.line("maxclients", server.settings.maxclients);
+    text.line("client_recent_max_input_buffer", server.statistics.input_bytes_max);
+    text.line("client_recent_max_output_buffer", server.statistics.output_bytes_max);
+    text.line("blocked_clients", blocked);
+    text.line("tracking_clients", 0);
+    text.line("clients_in_timeout_table", server.deadlines.len());
+}
+
+pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
+    let counts = &server.statistics;
+    let keyspace = &server.shard.engine.keyspace.statistics;
+    let kilobytes = |rate: f64| format!("{:.2}", rate / 1024.0);
+    text.line("total_connections_received", counts.connections_received);
+    text.line("total_commands_processed", counts.commands_processed);
+    text.line("instantaneous_ops_per_sec", counts.operations_rate.per_second().round() as u64);
+    text.line("total_net_input_bytes", counts.input_bytes);
+    text.line("total_net_output_bytes", counts.output_bytes);
+    text.line("total_net_repl_input_bytes", 0);
+    text.line("total_net_repl_output_bytes", 0);
+    text.line("instantaneous_input_kbps", kilobytes(counts.input_rate.per_second()));
+    text.line("instantaneous_output_kbps", kilobytes(counts.output_rate.per_second()));
+    text.line("instantaneous_input_repl_kbps", "0.00");
+    text.line("instantaneous_output_repl_kbps", "0.00");
+    text.line("rejected_connections", counts.connections_rejected);
+    for field in ["sync_full", "sync_partial_ok", "sync_partial_err"] {
+        text.line(field, 0);
+    }
+    text.line("expired_keys", keyspace.expired_keys.get());
+    text.line("expired_stale_perc", "0.00");
+    text.line("expired_time_cap_reached_count", 0);
+    text.line("expire_cycle_cpu_milliseconds", counts.expire_nanos / 1_000_000);
+    text.line("evicted_keys", keyspace.evicted_keys.get());
+    text.line("evicted_clients", 0);
+    text.line("total_eviction_exceeded_time", 0);
+    text.line("current_eviction_exceeded_time", 0);
+    text.line("keyspace_hits", keyspace.keyspace_hits.get());
+    text.line("keyspace_misses", keyspace.keyspace_misses.get());
+    text.line("pubsub_channels", server.pubsub.channels.len());
+    text.line("pubsub_patterns", server.pubsub.patterns.len());
+    text.line("pubsubshard_channels", server.pubsub.shard_channels.len());
+    for field in [
+        "latest_fork_usec",
+        "total_forks",
+        "migrate_cached_sockets",
+        "slave_expires_tracked_keys",
+        "active_defrag_hits",
+        "active_defrag_misses",
+        "active_defrag_key_hits",
+        "active_defrag_key_misses",
+        "total_active_defrag_time",
+        "current_active_defrag_time",
+        "tracking_total_keys",
+        "tracking_total_items",
+        "tracking_total_prefixes",
+        "unexpected_error_replies",
+    ] {
+        text.line(field, 0);
+    }
+    text.line("total_error_replies", counts.error_replies);
+    text.line("dump_payload_sanitizations", 0);
+    text.line("total_reads_processed", counts.reads);
+    text.line("total_writes_processed", counts.writes);
+    for field in [
+        "io_threaded_reads_processed",
+        "io_threaded_writes_processed",
+        "reply_buffer_shrinks",
+        "reply_buffer_expands",
+    ] {
+        text.line(field, 0);
+    }
+    text.line("kiln_client_output_limit_disconnections", counts.output_limit_disconnections);
+}
+
+pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
+    text.line("role", "master");
+    text.line("connected_slaves", 0);
+    text.line("master_failover_state", "no-failover");
+    text.line("master_replid", hex_id(server.replication_seed));
+    text.line("master_replid2", "0".repeat(40));
+    text.line("master_repl_offset", server.shard.bytes_appended);
+    text.line("second_repl_offset", -1);
+    text.line("repl_backlog_active", 0);
+    text.line("repl_backlog_size", server.settings.repl_backlog_size);
+    text.line("repl_backlog_first_byte_offset", 0);
+    text.line("repl_backlog_histlen", 0);
+}
+
+pub(super) fn keyspace(server: &Server, _: &Session, text: &mut Text) {
+    let now = server.now;
+    for (id, database) in server.shard.engine.keyspace.databases() {
+        if database.is_empty() {
+            continue;
+        }
+        let expires = database.expiries().len();
+        let average = database.expiries().average_ttl_millis(now);
+        let line = format!("keys={},expires={expires},avg_ttl={average}", database.len());
+        text.line(&format!("db{}", id.0), line);
+    }
+}

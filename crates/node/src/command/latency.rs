@@ -1,0 +1,142 @@
+//! LATENCY (Redis documentation, LATENCY): the latency monitor and the durations of commands.
+
+use super::{SessionFn, admin};
+use crate::histogram::Histogram;
+use crate::latency::graph;
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Outcome};
+use engine::refusal::Refusal;
+use resp::Reply;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    admin("LATENCY DOCTOR", doctor)
+        .doc("Returns a human-readable latency analysis report.")
+        .since("2.8.13")
+        .cost("O(1)"),
+    admin("LATENCY GRAPH event", draw)
+        .doc("Returns a latency graph for an event.")
+        .since("2.8.13")
+        .cost("O(1)"),
+    admin("LATENCY HISTOGRAM [command [command ...]]", histogram)
+        .doc("Returns the cumulative distribution of latencies of commands.")
+        .since("7.0.0")
+        .cost("O(N) where N is the number of commands with latency information being retrieved."),
+    admin("LATENCY HISTORY event", history)
+        .doc("Returns timestamp-latency samples for an event.")
+        .since("2.8.13")
+        .cost("O(1)"),
+    admin("LATENCY LATEST", latest)
+        .doc("Returns the latest latency samples for all events.")
+        .since("2.8.13")
+        .cost("O(1)"),
+    admin("LATENCY RESET [event [event ...]]", reset)
+        .doc("Resets the latency data for one or more events.")
+        .since("2.8.13")
+        .cost("O(1)"),
+];
+
+fn now_seconds(server: &Server) -> i64 {
+    server.now.0.div_euclid(1000)
+}
+
+fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let threshold = server.settings.latency_monitor_threshold;
+    let report = server.latency.report(threshold, now_seconds(server));
+    session.reply().verbatim(b"txt", report);
+    Ok(())
+}
+
+fn draw(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let found = server.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
+    let Some((name, series)) = found else {
+        let event = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
+        return Err(Refusal::new(format!("ERR No samples available for event '{event}'")));
+    };
+    session.reply().verbatim(b"txt", graph(name, series, now_seconds(server)));
+    Ok(())
+}
+
+fn history(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let found = server.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
+    let reply = session.reply();
+    let Some((_, series)) = found else {
+        reply.array(0);
+        return Ok(());
+    };
+    reply.array(series.samples.len());
+    for sample in &series.samples {
+        reply.array(2);
+        reply.integer(sample.at);
+        reply.integer(sample.millis as i64);
+    }
+    Ok(())
+}
+
+fn latest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let reply = session.reply();
+    reply.array(server.latency.events().len());
+    for (name, series) in server.latency.events() {
+        let last = series.samples.back();
+        reply.array(4);
+        reply.bulk(name);
+        reply.integer(last.map_or(0, |sample| sample.at));
+        reply.integer(last.map_or(0, |sample| sample.millis as i64));
+        reply.integer(series.worst as i64);
+    }
+    Ok(())
+}
+
+fn reset(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let forgotten = match args.len() {
+        2 => server.latency.reset(None),
+        _ => args.from(2).map(|event| server.latency.reset(Some(event))).sum(),
+    };
+    session.reply().integer(forgotten as i64);
+    Ok(())
+}
+
+fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let registry = server.registry;
+    let mut wanted: Vec<&Registered> = Vec::new();
+    if args.len() == 2 {
+        wanted.extend(registry.iter());
+    }
+    for name in args.from(2) {
+        let (container, subcommand) = match name.iter().position(|byte| *byte == b'|') {
+            Some(at) => (&name[..at], Some(&name[at + 1..])),
+            None => (name, None),
+        };
+        let Some(command) = registry.find(container, subcommand) else { continue };
+        wanted.push(command);
+        wanted.extend(command.subcommands.iter().map(|id| registry.command(*id)));
+    }
+    let durations = wanted.into_iter().filter_map(|command| {
+        let counted = &server.statistics.commands[command.id.0 as usize];
+        counted.durations.as_ref().map(|durations| (command, durations))
+    });
+    let reply = session.reply();
+    let map = reply.begin_map();
+    let mut count = 0;
+    for (command, durations) in durations {
+        reply.bulk(command.name());
+        write_histogram(durations, reply);
+        count += 1;
+    }
+    reply.end(map, count);
+    Ok(())
+}
+
+fn write_histogram(durations: &Histogram, reply: &mut Reply) {
+    reply.map(2);
+    reply.bulk("calls");
+    reply.integer(durations.total() as i64);
+    reply.bulk("histogram_usec");
+    let steps = durations.cumulative_micros();
+    reply.map(steps.len());
+    for (micros, count) in steps {
+        reply.integer(micros as i64);
+        reply.integer(count as i64);
+    }
+}

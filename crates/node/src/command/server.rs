@@ -1,0 +1,152 @@
+//! Commands about the server as a whole: TIME, ROLE, LASTSAVE, SHUTDOWN, MONITOR and their kin.
+
+use super::{SessionFn, admin, session};
+use crate::server::{Server, Stop};
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    session("TIME", time)
+        .doc("Returns the server time.")
+        .group(Group::Server)
+        .since("2.6.0")
+        .cost("O(1)")
+        .fast(),
+    session("ROLE", role)
+        .doc("Returns the replication role.")
+        .group(Group::Server)
+        .since("2.8.12")
+        .cost("O(1)")
+        .with(Flags::DANGEROUS.union(Flags::ADMIN))
+        .fast(),
+    session("LASTSAVE", last_save)
+        .doc("Returns the Unix timestamp of the last successful save to disk.")
+        .group(Group::Server)
+        .cost("O(1)")
+        .with(Flags::ADMIN)
+        .fast(),
+    admin("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
+        .doc("Synchronously saves the database(s) to disk and shuts down the server.")
+        .cost("O(N) when saving, where N is the total number of keys in all databases")
+        .arity(-1)
+        .with(Flags::NO_MULTI.union(Flags::ALLOW_BUSY)),
+    admin("MONITOR", monitor)
+        .doc("Listens for all requests received by the server in real-time.")
+        .cost("O(1)"),
+    admin("REPLICAOF host port", replica_of)
+        .doc("Configures a server as replica of another, or promotes it to a master.")
+        .since("5.0.0")
+        .cost("O(1)")
+        .with(Flags::NO_ASYNC_LOADING),
+    admin("SLAVEOF host port", replica_of)
+        .doc("Sets a server as a replica of another, or promotes it to being a master.")
+        .cost("O(1)")
+        .with(Flags::NO_ASYNC_LOADING),
+    session("WAIT numreplicas timeout", wait)
+        .doc("Blocks until the asynchronous replication of all preceding write commands sent by \
+              the connection is completed.")
+        .since("3.0.0")
+        .cost("O(1)")
+        .blocking(),
+    session("LOLWUT [VERSION version]", lolwut)
+        .doc("Displays computer art and the version.")
+        .group(Group::Server)
+        .since("5.0.0")
+        .arity(-1)
+        .with(Flags::READONLY)
+        .fast(),
+];
+
+fn time(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let micros = server.options.clock.unix_micros();
+    let reply = session.reply();
+    reply.array(2);
+    reply.bulk((micros / 1_000_000).to_string());
+    reply.bulk((micros % 1_000_000).to_string());
+    Ok(())
+}
+
+fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let reply = session.reply();
+    reply.array(3);
+    reply.bulk("master");
+    reply.integer(server.shard.bytes_appended as i64);
+    reply.array(0);
+    Ok(())
+}
+
+fn last_save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.reply().integer(server.persistence.last_save.0.div_euclid(1000));
+    Ok(())
+}
+
+/// Everything executed is in the log, so there is nothing to save first: SAVE and NOSAVE are the
+/// same, and the process ends when all of it is durable.
+fn shutdown(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
+    for at in 1..args.len() {
+        match () {
+            () if args.is(at, "SAVE") => saves = true,
+            () if args.is(at, "NOSAVE") => saves_not = true,
+            () if args.is(at, "NOW") || args.is(at, "FORCE") => others = true,
+            () if args.is(at, "ABORT") => aborts = true,
+            () => return Err(Refusal::SYNTAX),
+        }
+    }
+    if saves && saves_not || aborts && (saves || saves_not || others) {
+        return Err(Refusal::SYNTAX);
+    }
+    if aborts {
+        return Err(Refusal::of("ERR No shutdown in progress."));
+    }
+    server.stopping.get_or_insert(Stop::Clean);
+    session.is_closing = true;
+    Ok(())
+}
+
+fn monitor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.is_monitor = true;
+    server.monitors.insert(session.connection);
+    session.reply().ok();
+    Ok(())
+}
+
+fn replica_of(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.is(1, "NO") && args.is(2, "ONE") {
+        session.reply().ok();
+        return Ok(());
+    }
+    match canonical_integer(args.at(2)) {
+        Some(0..=65535) => Err(Refusal::of(
+            "ERR replication from another server is not supported: replicas follow the \
+             transaction log",
+        )),
+        _ => Err(Refusal::of("ERR Invalid master port")),
+    }
+}
+
+/// There are no replicas that acknowledge, so the answer is 0 and comes at once where Redis would
+/// wait for none, and after the timeout where it would wait for some.
+fn wait(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let _replicas = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
+    match canonical_integer(args.at(2)) {
+        None => Err(Refusal::of("ERR timeout is not an integer or out of range")),
+        Some(..0) => Err(Refusal::of("ERR timeout is negative")),
+        Some(_) => {
+            session.reply().integer(0);
+            Ok(())
+        }
+    }
+}
+
+fn lolwut(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let art = format!(
+        "   ______________\n  /  __________  \\\n |  |  __  __  |  |\n |  | (  )(  ) |  |  fired, not \
+         forgotten\n |__|__________|__|\n\nRedis ver. {}\n",
+        crate::REDIS_VERSION
+    );
+    session.reply().verbatim(b"txt", art);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! SLOWLOG (Redis documentation, SLOWLOG).
+
+use super::{SessionFn, admin};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    admin("SLOWLOG GET [count]", get)
+        .doc("Returns the slow log's entries.")
+        .since("2.2.12")
+        .cost("O(N) where N is the number of entries returned")
+        .with(Flags::WHOLE_KEYSPACE),
+    admin("SLOWLOG LEN", len)
+        .doc("Returns the number of entries in the slow log.")
+        .since("2.2.12")
+        .cost("O(1)"),
+    admin("SLOWLOG RESET", reset)
+        .doc("Clears all entries from the slow log.")
+        .since("2.2.12")
+        .cost("O(N) where N is the number of entries in the slowlog"),
+];
+
+/// Entries that GET returns unless it is told how many (Redis 7.0).
+const COUNT_DEFAULT: usize = 10;
+
+fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() > 3 {
+        return Err(Refusal::arity("slowlog|get"));
+    }
+    let count = match args.get(2).map(canonical_integer) {
+        None => COUNT_DEFAULT,
+        Some(Some(-1)) => usize::MAX,
+        Some(Some(count @ 0..)) => usize::try_from(count).unwrap_or(usize::MAX),
+        Some(_) => {
+            return Err(Refusal::of("ERR count should be greater than or equal to -1"));
+        }
+    };
+    let reply = session.reply();
+    reply.array(server.slowlog.entries().len().min(count));
+    for entry in server.slowlog.entries().take(count) {
+        reply.array(6);
+        reply.integer(entry.id as i64);
+        reply.integer(entry.at_seconds);
+        reply.integer(entry.micros as i64);
+        reply.array(entry.arguments.len());
+        for argument in &entry.arguments {
+            reply.bulk(argument);
+        }
+        reply.bulk(&entry.peer);
+        reply.bulk(&entry.name);
+    }
+    Ok(())
+}
+
+fn len(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.reply().integer(server.slowlog.entries().len() as i64);
+    Ok(())
+}
+
+fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.slowlog.reset();
+    session.reply().ok();
+    Ok(())
+}
