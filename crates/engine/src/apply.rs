@@ -4,8 +4,10 @@
 //! log. Applying looks at no clock and draws no chance; the only inputs are the keyspace, the
 //! effect and the settings that choose encodings.
 
+mod hash;
 mod keys;
 mod list;
+mod set;
 mod string;
 
 use crate::effect::{Effect, EffectDecoder, EffectError};
@@ -105,6 +107,10 @@ impl Keyspace {
             Effect::ListSet { index, value } => self.list_set(database, key, index, value),
             Effect::ListInsert { index, value } => self.list_insert(database, key, index, value),
             Effect::ListRemove { index, count } => self.list_remove(database, key, index, count),
+            Effect::HashSet { field, value } => self.hash_set(database, key, field, value),
+            Effect::HashDelete { field } => self.hash_delete(database, key, field),
+            Effect::SetAdd { member } => self.set_add(database, key, member),
+            Effect::SetRemove { member } => self.set_remove(database, key, member),
             _ => Err(Refusal::WRONG_TYPE),
         }
     }

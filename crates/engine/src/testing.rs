@@ -148,6 +148,13 @@ fn held(entry: EntryRef<'_>) -> Held {
         ValueRef::Boxed(value @ Value::List(list)) => {
             (value.encoding(), list.iter().map(|item| item.to_vec()).collect())
         }
+        ValueRef::Boxed(value @ Value::Set(set)) => {
+            (value.encoding(), set.iter().map(|member| member.to_vec()).collect())
+        }
+        ValueRef::Boxed(value @ Value::Hash(hash)) => {
+            let texts = hash.iter().flat_map(|(field, text)| [field.to_vec(), text.to_vec()]);
+            (value.encoding(), texts.collect())
+        }
     };
     Held { type_name: type_name(entry), encoding, expire_at: entry.expire_at(), contents }
 }

@@ -3,9 +3,13 @@
 //! Small strings and integers live inside the key's entry. Everything else is a boxed [`Value`]:
 //! collections, and strings that grew large or are being appended to.
 
+pub mod hash;
 pub mod list;
+pub mod set;
 pub mod text;
 
+pub use hash::Hash;
+pub use set::Set;
 pub use text::StringValue;
 
 use crate::keyspace::EntryRef;
@@ -29,6 +33,8 @@ pub enum Value {
     Text(Vec<u8>),
     /// Boxed once more, so that small values of other types do not pay for its size.
     List(Box<Quicklist>),
+    Set(Set),
+    Hash(Hash),
 }
 
 impl Value {
@@ -45,6 +51,8 @@ impl Value {
         match self {
             Self::Text(_) => false,
             Self::List(list) => list.is_empty(),
+            Self::Set(set) => set.is_empty(),
+            Self::Hash(hash) => hash.is_empty(),
         }
     }
 
@@ -53,6 +61,8 @@ impl Value {
         match self {
             Self::Text(_) => "string",
             Self::List(_) => "list",
+            Self::Set(_) => "set",
+            Self::Hash(_) => "hash",
         }
     }
 
@@ -61,6 +71,8 @@ impl Value {
         match self {
             Self::Text(_) => "raw",
             Self::List(_) => list::ENCODING,
+            Self::Set(set) => set.encoding(),
+            Self::Hash(hash) => hash.encoding(),
         }
     }
 
@@ -69,6 +81,8 @@ impl Value {
         let inside = match self {
             Self::Text(text) => text.capacity(),
             Self::List(list) => size_of::<Quicklist>() + list.allocated_bytes(),
+            Self::Set(set) => set.allocated_bytes(),
+            Self::Hash(hash) => hash.allocated_bytes(),
         };
         size_of::<Self>() + inside
     }
@@ -78,6 +92,8 @@ impl Value {
         match self {
             Self::Text(_) => 1,
             Self::List(list) => list.len(),
+            Self::Set(set) => set.len(),
+            Self::Hash(hash) => hash.len(),
         }
     }
 }
