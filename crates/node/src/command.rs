@@ -4,9 +4,11 @@ pub mod client;
 pub mod commands;
 pub mod config;
 pub mod connection;
+pub mod debug;
 pub mod help;
 pub mod info;
 pub mod latency;
+pub mod memory;
 pub mod scripting;
 pub mod server;
 pub mod slowlog;
@@ -35,9 +37,11 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     commands::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
+    debug::COMMANDS,
     help::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
+    memory::COMMANDS,
     scripting::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,

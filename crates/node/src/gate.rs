@@ -42,6 +42,11 @@ impl Server {
         if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
+        if command.flags.contains(Flags::PROTECTED)
+            && !self.settings.enable_debug_command.permits(session.is_local)
+        {
+            return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
+        }
         if session.is_subscriber() && session.output.reply.protocol() == Protocol::Resp2 {
             if let Some(refusal) = subscriber_refusal(command) {
                 return Verdict::Refuse(refusal);
@@ -87,6 +92,10 @@ impl Server {
         Verdict::Run
     }
 }
+
+const DEBUG_REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
+    set to \"local\", you can run it from a local connection, otherwise you need to set this option \
+    in the configuration file, and then restart the server.";
 
 fn subscriber_refusal(command: &Registered) -> Option<Refusal> {
     const ALLOWED: [&str; 9] = [

@@ -104,6 +104,9 @@ impl Server {
         }
         self.resume_after_pause();
         self.execute_ready(scratch);
+        if self.asleep_until > self.monotonic {
+            return;
+        }
         self.time_out();
         self.expire();
         self.tick();
@@ -225,6 +228,7 @@ impl Server {
         let mut done = 0;
         let mut goes_on = true;
         let mut bytes = std::mem::take(&mut session.input.bytes);
+        session.input.executing = (bytes.len(), bytes.capacity() - bytes.len());
         while goes_on && done < requests_max && session.blocked.is_none() && !session.is_closing {
             let limit = BATCH_REQUESTS_MAX.min(requests_max - done);
             goes_on = self.parse(session, &bytes, limit, scratch);
@@ -246,6 +250,7 @@ impl Server {
         // Nothing was received into the taken buffer meanwhile: receiving is another step.
         session.input.compact(&mut bytes);
         session.input.bytes = bytes;
+        session.input.executing = (0, 0);
         done
     }
 

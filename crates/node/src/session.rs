@@ -134,6 +134,8 @@ pub struct Input {
     pub parsed: usize,
     /// Bytes that the request in the making still needs, as far as is known.
     pub wanted: usize,
+    /// While its requests execute, the bytes are elsewhere: how many, and the room behind them.
+    pub executing: (usize, usize),
     pub decoder: Decoder,
 }
 
@@ -148,7 +150,7 @@ const KEPT_BYTES_MAX: usize = 32 << 10;
 
 impl Input {
     fn new() -> Self {
-        Self { bytes: Vec::new(), consumed: 0, parsed: 0, wanted: 0, decoder: Decoder::default() }
+        Self { bytes: Vec::new(), consumed: 0, parsed: 0, wanted: 0, executing: (0, 0), decoder: Decoder::default() }
     }
 
     /// How many bytes may be received now; 0 while too much lies unexecuted.

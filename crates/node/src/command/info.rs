@@ -5,7 +5,7 @@
 //! means "never happened"; fields of our own begin with `kiln_`.
 
 mod commands;
-mod process;
+pub(crate) mod process;
 mod traffic;
 
 use super::{SessionFn, session};

@@ -58,6 +58,7 @@ pub(super) fn describe(server: &Server, session: &Session) -> String {
     let transaction = session.transaction.as_ref();
     let queued = transaction.map_or(-1, |transaction| transaction.queued.len() as i64);
     let input = &session.input.bytes;
+    let (executing, room) = session.input.executing;
     let output = &session.output;
     let command = session.last_command.map(|id| server.registry.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
@@ -70,7 +71,7 @@ pub(super) fn describe(server: &Server, session: &Session) -> String {
         session.id,
         session.peer,
         session.local,
-        session.connection.0 & 0xffff_ffff,
+        session.connection.0 & 0xff_ffff,
         String::from_utf8_lossy(&session.name),
         seconds(session.created.0),
         seconds(session.last_interaction.0),
@@ -79,8 +80,8 @@ pub(super) fn describe(server: &Server, session: &Session) -> String {
         session.channels.len(),
         session.patterns.len(),
         session.shard_channels.len(),
-        input.len(),
-        input.capacity() - input.len(),
+        input.len() + executing,
+        input.capacity() - input.len() + room,
         transaction.map_or(0, Transaction::allocated_bytes),
         output.allocated_bytes(),
         output.allocated_bytes(),

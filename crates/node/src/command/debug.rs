@@ -1,0 +1,176 @@
+//! DEBUG: the part of it that test suites use (Redis documentation, DEBUG).
+
+mod protocol;
+
+use super::{SessionFn, admin};
+use crate::config::text::parse_size;
+use crate::server::Server;
+use crate::session::Session;
+use base::MonotonicNanos;
+use engine::access::idle_seconds;
+use engine::command::{Args, Command, Flags, Outcome};
+use engine::glob;
+use engine::keyspace::EntryRef;
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+use engine::value::{Value, encoding};
+
+pub const COMMANDS: &[Command<SessionFn>] = &[admin("DEBUG subcommand [argument ...]", debug)
+    .doc("A container for debugging commands.")
+    .cost("Depends on subcommand.")
+    .arity(-2)
+    .with(Flags::PROTECTED)];
+
+/// Longest DEBUG SLEEP, in seconds: a mistyped one must not stop the server for ever.
+const SLEEP_SECONDS_MAX: f64 = 3600.0;
+
+/// Subcommands: name, arguments behind it, what runs.
+const SUBCOMMANDS: [(&str, usize, SessionFn); 12] = [
+    ("CHANGE-REPL-ID", 0, change_replication_id),
+    ("ERROR", 1, error),
+    ("HELP", 0, help),
+    ("LISTPACK", 1, listpack),
+    ("LOG", 1, log),
+    ("OBJECT", 1, object),
+    ("PROTOCOL", 1, protocol::protocol),
+    ("QUICKLIST-PACKED-THRESHOLD", 1, packed_threshold),
+    ("SDSLEN", 1, string_lengths),
+    ("SET-ACTIVE-EXPIRE", 1, set_active_expire),
+    ("SLEEP", 1, sleep),
+    ("STRINGMATCH-LEN", 2, match_long_text),
+];
+
+fn debug(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let found = SUBCOMMANDS
+        .iter()
+        .find(|(name, arguments, _)| args.is(1, name) && args.len() == arguments + 2);
+    match found {
+        Some((_, _, run)) => run(server, session, args),
+        None => {
+            let name = String::from_utf8_lossy(args.at(1)).replace(['\r', '\n'], " ");
+            Err(Refusal::new(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."
+            )))
+        }
+    }
+}
+
+fn help(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let reply = session.reply();
+    reply.array(SUBCOMMANDS.len() + 1);
+    reply.simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    for (name, arguments, _) in SUBCOMMANDS {
+        reply.simple(format!("{name}{}", " <argument>".repeat(arguments)));
+    }
+    Ok(())
+}
+
+/// Nothing executes for a while, as if this command took that long.
+fn sleep(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let text = std::str::from_utf8(args.at(2)).unwrap_or_default();
+    let seconds = text.parse::<f64>().unwrap_or(0.0).clamp(0.0, SLEEP_SECONDS_MAX);
+    let nanos = (seconds * 1e9) as u64;
+    let from = server.options.clock.monotonic().max(server.asleep_until);
+    server.asleep_until = MonotonicNanos(from.0 + nanos);
+    server.slept_nanos += nanos;
+    session.reply().ok();
+    Ok(())
+}
+
+fn set_active_expire(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    server.is_active_expiry_on = canonical_integer(args.at(2)).is_some_and(|on| on != 0);
+    session.reply().ok();
+    Ok(())
+}
+
+/// No node of a list is a plain string here, so there is no threshold to move.
+fn packed_threshold(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let bytes = parse_size(args.at(2)).filter(|bytes| *bytes <= 4 << 30);
+    bytes.ok_or(Refusal::of(
+        "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+    ))?;
+    session.reply().ok();
+    Ok(())
+}
+
+fn change_replication_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.replication_seed = server.replication_seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    session.reply().ok();
+    Ok(())
+}
+
+/// Matches a pattern against a text of `a`s of this length.
+fn match_long_text(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let length = canonical_integer(args.at(2)).and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| *length <= 1 << 30).ok_or(Refusal::NOT_AN_INTEGER)?;
+    let is_match = glob::matches(args.at(3), &vec![b'a'; length]);
+    session.reply().integer(i64::from(is_match));
+    Ok(())
+}
+
+fn error(_: &mut Server, _: &mut Session, args: Args<'_>) -> Outcome {
+    let text = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
+    Err(Refusal::new(text))
+}
+
+fn log(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2)));
+    session.reply().ok();
+    Ok(())
+}
+
+/// Runs `look` on the entry of the key in argument 2.
+///
+/// # Errors
+/// There is no such key.
+fn with_entry<T>(
+    server: &mut Server,
+    session: &Session,
+    args: Args<'_>,
+    look: impl FnOnce(&Server, EntryRef<'_>) -> T,
+) -> Result<T, Refusal> {
+    let hash = server.shard.engine.keyspace.hash(args.at(2));
+    server.shard.unit.observed.push(hash);
+    let database = server.shard.engine.keyspace.database(session.database);
+    let entry = database.find(hash, args.at(2)).ok_or(Refusal::NO_SUCH_KEY)?;
+    Ok(look(server, entry))
+}
+
+fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let line = with_entry(server, session, args, |server, entry| {
+        let boxed = Value::of(entry).map_or(0, Value::allocated_bytes);
+        format!(
+            "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+            encoding(entry),
+            entry.allocated_bytes() + boxed,
+            entry.access() & 0xff_ffff,
+            idle_seconds(entry.access(), server.now),
+        )
+    })?;
+    session.reply().simple(line);
+    Ok(())
+}
+
+fn listpack(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let is_listpack =
+        with_entry(server, session, args, |_, entry| encoding(entry) == "listpack")?;
+    if !is_listpack {
+        return Err(Refusal::of("ERR Not a listpack encoded object."));
+    }
+    session.reply().simple("Listpack structure printed on stdout");
+    Ok(())
+}
+
+fn string_lengths(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let line = with_entry(server, session, args, |_, entry| {
+        let boxed = Value::of(entry).map_or(0, Value::allocated_bytes);
+        let key = entry.key().len();
+        format!(
+            "key_sds_len:{key}, key_sds_avail:0, key_zmalloc: {}, val_sds_len:{boxed}, \
+             val_sds_avail:0, val_zmalloc: {boxed}",
+            entry.allocated_bytes()
+        )
+    })?;
+    session.reply().simple(line);
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! MEMORY (Redis documentation, MEMORY).
+
+use super::info::process::Memory;
+use super::info::ratio;
+use super::{SessionFn, session};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::value::Value;
+use engine::value::text::canonical_integer;
+use resp::Reply;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    about("MEMORY DOCTOR", doctor).doc("Outputs a memory problems report."),
+    about("MEMORY MALLOC-STATS", allocator).doc("Returns the allocator statistics."),
+    about("MEMORY PURGE", purge).doc("Asks the allocator to release memory."),
+    about("MEMORY STATS", stats)
+        .doc("Returns details about memory usage.")
+        .with(Flags::WHOLE_KEYSPACE),
+    about("MEMORY USAGE key [SAMPLES count]", usage)
+        .doc("Estimates the memory usage of a key.")
+        .with(Flags::READONLY),
+];
+
+const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).group(Group::Server).since("4.0.0").cost("O(1)")
+}
+
+/// The engine counts bytes as it goes, so nothing is sampled: SAMPLES is checked and changes
+/// nothing.
+fn usage(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    match args.len() {
+        3 => {}
+        5 if args.is(3, "SAMPLES") => {
+            let samples = canonical_integer(args.at(4)).ok_or(Refusal::NOT_AN_INTEGER)?;
+            if samples < 0 {
+                return Err(Refusal::SYNTAX);
+            }
+        }
+        _ => return Err(Refusal::SYNTAX),
+    }
+    let key = args.at(2);
+    let shard = &mut server.shard;
+    let hash = shard.engine.keyspace.hash(key);
+    shard.unit.observed.push(hash);
+    let now = server.now.0;
+    let entry = shard.engine.keyspace.database(session.database).find(hash, key);
+    match entry.filter(|entry| entry.expire_at().is_none_or(|at| at > now)) {
+        Some(entry) => {
+            let boxed = Value::of(entry).map_or(0, Value::allocated_bytes);
+            session.reply().integer((entry.allocated_bytes() + boxed) as i64);
+        }
+        None => session.reply().null(),
+    }
+    Ok(())
+}
+
+fn stats(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let memory = Memory::of(server, session);
+    let machine = server.options.machine.usage();
+    let keys = server.shard.engine.keyspace.len() as u64;
+    let databases: Vec<(u32, u64, u64)> = server
+        .shard
+        .engine
+        .keyspace
+        .databases()
+        .filter(|(_, database)| !database.is_empty())
+        .map(|(id, database)| {
+            let expiries = database.expiries().len() as u64 * 24;
+            (id.0, database.table().allocated_bytes() as u64, expiries)
+        })
+        .collect();
+    let reply = session.reply();
+    // The fixed fields below, and one for each database with keys.
+    reply.map(27 + databases.len());
+    count(reply, "peak.allocated", memory.peak);
+    count(reply, "total.allocated", memory.used);
+    for name in ["startup.allocated", "replication.backlog", "clients.slaves"] {
+        count(reply, name, 0);
+    }
+    count(reply, "clients.normal", memory.clients);
+    for name in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches"] {
+        count(reply, name, 0);
+    }
+    for (id, table, expiries) in databases {
+        reply.bulk(format!("db.{id}"));
+        reply.map(3);
+        count(reply, "overhead.hashtable.main", table);
+        count(reply, "overhead.hashtable.expires", expiries);
+        count(reply, "overhead.hashtable.slot-to-keys", 0);
+    }
+    count(reply, "overhead.total", memory.overhead);
+    count(reply, "keys.count", keys);
+    count(reply, "keys.bytes-per-key", memory.dataset().checked_div(keys).unwrap_or(0));
+    count(reply, "dataset.bytes", memory.dataset());
+    double(reply, "dataset.percentage", ratio(memory.dataset(), memory.used) * 100.0);
+    double(reply, "peak.percentage", ratio(memory.used, memory.peak) * 100.0);
+    let (allocator, resident) = (machine.allocator, machine.resident_bytes);
+    count(reply, "allocator.allocated", allocator.allocated);
+    count(reply, "allocator.active", allocator.active);
+    count(reply, "allocator.resident", allocator.resident);
+    let pairs = [
+        ("allocator-fragmentation", allocator.active, allocator.allocated),
+        ("allocator-rss", allocator.resident, allocator.active),
+        ("rss-overhead", resident, allocator.resident),
+    ];
+    for (name, larger, smaller) in pairs {
+        double(reply, &format!("{name}.ratio"), ratio(larger, smaller));
+        count(reply, &format!("{name}.bytes"), larger.saturating_sub(smaller));
+    }
+    double(reply, "fragmentation", ratio(resident, memory.used));
+    count(reply, "fragmentation.bytes", resident.saturating_sub(memory.used));
+    Ok(())
+}
+
+fn count(reply: &mut Reply, name: &str, value: u64) {
+    reply.bulk(name);
+    reply.integer(value as i64);
+}
+
+fn double(reply: &mut Reply, name: &str, value: f64) {
+    reply.bulk(name);
+    reply.double(value);
+}
+
+/// Data below this much is not worth a diagnosis (Redis 7.0).
+const SMALL_BYTES: u64 = 5 << 20;
+
+fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let memory = Memory::of(server, session);
+    let usage = server.options.machine.usage();
+    let mut report = String::new();
+    if memory.used < SMALL_BYTES {
+        report.push_str(
+            "Hi Sam, this instance is empty or is using very little memory, so there is nothing \
+             to say about it yet.\n",
+        );
+    } else {
+        if memory.peak as f64 > memory.used as f64 * 1.5 {
+            report.push_str(
+                " * Peak memory: the data was more than 1.5 times as large at some time. The \
+                 allocator keeps part of that and gives it back slowly.\n",
+            );
+        }
+        if usage.resident_bytes as f64 > memory.used as f64 * 1.4 {
+            report.push_str(
+                " * High fragmentation: the process holds more than 1.4 times the bytes of its \
+                 data.\n",
+            );
+        }
+        if report.is_empty() {
+            report.push_str("Hi Sam, I can't find any memory issue in your instance.\n");
+        } else {
+            report.insert_str(0, "Sam, I detected a few issues in this instance:\n\n");
+        }
+    }
+    session.reply().verbatim(b"txt", report);
+    Ok(())
+}
+
+fn purge(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.options.machine.purge();
+    session.reply().ok();
+    Ok(())
+}
+
+fn allocator(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let report = server.options.machine.allocator_report();
+    session.reply().verbatim(b"txt", report);
+    Ok(())
+}
