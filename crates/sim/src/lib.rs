@@ -8,6 +8,7 @@
 //! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
 //! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
+//! | [`hostile_log`] | log directories that an enemy wrote |
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
 //! | [`random`] | numbers from a seed |
 
@@ -15,6 +16,7 @@ pub mod clock;
 pub mod disk;
 pub mod disk_queue;
 pub mod driver;
+pub mod hostile_log;
 pub mod network;
 pub mod random;
 pub mod timeline;

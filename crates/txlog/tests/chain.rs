@@ -1,4 +1,5 @@
 //! The void rule and split units, as a reader sees them.
+#![allow(clippy::unwrap_used, reason = "test code may unwrap, helpers of tests too")]
 
 use base::{Incarnation, Sequence, UnixMillis};
 use bytes::Bytes;

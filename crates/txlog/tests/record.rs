@@ -1,4 +1,5 @@
 //! The bytes of records: golden files, round trips, and hostile input.
+#![allow(clippy::unwrap_used, reason = "test code may unwrap, helpers of tests too")]
 
 use base::{Epoch, Sequence, UnixMillis};
 use bytes::Bytes;

@@ -1,4 +1,5 @@
 //! The file log on the machine's own disk and threads.
+#![allow(clippy::unwrap_used, reason = "test code may unwrap, helpers of tests too")]
 
 use base::driver::Waker;
 use base::{Clock, MonotonicNanos, Sequence, UnixMillis};

@@ -91,7 +91,8 @@ impl FrameReader {
         let Some(length) = record::stated_length(&prefix[FRAME_BYTES..]) else {
             return Ok(self.invalid("the record is cut short"));
         };
-        // The length is not to be trusted with memory: what is not in the chunk must be in the file.
+        // The length is not to be trusted with memory: what is not in the chunk must be in the
+        // file.
         let is_near = self.has(FRAME_BYTES + length);
         let end = offset + (FRAME_BYTES + length) as u64;
         if length < HEADER_BYTES || (!is_near && end > self.file.length()?) {
