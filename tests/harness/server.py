@@ -60,11 +60,10 @@ class Server:
     `wrapper` goes in front of the command: `["taskset", "-c", "0"]`, `["strace", …]`.
     """
 
-    def __init__(self, command, arguments=(), directory=None, wrapper=(), limits=None):
+    def __init__(self, command, arguments=(), directory=None, wrapper=()):
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         self.arguments = list(arguments)
         self.wrapper = list(wrapper)
-        self.limits = limits
         self.owns_directory = directory is None
         if directory is None:
             paths.RUNS.mkdir(parents=True, exist_ok=True)
@@ -86,23 +85,18 @@ class Server:
 
     def start(self, ready_seconds=60.0):
         """Starts the process and waits until it answers PING."""
-        data = self.directory / "data"
-        data.mkdir(exist_ok=True)
-        line = [*self.wrapper, *self.command, "--port", str(self.port), "--dir", str(data)]
-        line += ["--bind", "127.0.0.1", *self.arguments]
+        (self.directory / "data").mkdir(exist_ok=True)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                line, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                cwd=self.directory, preexec_fn=self._before_exec)
+                self.line(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                cwd=self.directory, preexec_fn=die_with_parent)
         self.wait_ready(ready_seconds)
         return self
 
-    def _before_exec(self):
-        die_with_parent()
-        if self.limits:
-            import resource
-            for name, value in self.limits.items():
-                resource.setrlimit(name, (value, value))
+    def line(self):
+        """The command line, as redis-server takes its arguments."""
+        return [*self.wrapper, *self.command, "--port", str(self.port),
+                "--dir", str(self.directory / "data"), "--bind", "127.0.0.1", *self.arguments]
 
     def wait_ready(self, seconds=60.0):
         """Returns once PING is answered with PONG; LOADING counts as not yet."""

@@ -1,0 +1,106 @@
+"""Makes load: redis-benchmark for speed, and a loader of exact contents for memory and restarts."""
+
+import csv
+import dataclasses
+import io
+import socket
+import subprocess
+
+from harness import paths
+from harness.resp import encode
+from subjects import LOAD_CORE
+
+VALUE_BYTES = 100
+KEYS = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One measurement: this command from so many connections, so many requests ahead."""
+
+    test: str
+    connections: int
+    pipeline: int
+    requests: int
+
+    @property
+    def name(self):
+        return f"{self.test.upper()} {self.connections} × {self.pipeline}"
+
+
+@dataclasses.dataclass
+class Sample:
+    """What one run of one cell showed. CPU counts all of the server's threads."""
+
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+    cpu_seconds_per_million: float
+
+
+def measure(server, cell):
+    """Runs redis-benchmark once."""
+    before = server.cpu_seconds()
+    row = benchmark(server.port, "-t", cell.test, "-c", str(cell.connections),
+                    "-P", str(cell.pipeline), "-n", str(cell.requests))
+    cpu = server.cpu_seconds() - before
+    return Sample(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]),
+                  cpu / cell.requests * 1e6)
+
+
+def benchmark(port, *arguments):
+    """The last row of redis-benchmark's table."""
+    line = ["taskset", "-c", LOAD_CORE, paths.tool("redis-benchmark"), "-p", str(port), "--csv",
+            "-d", str(VALUE_BYTES), "-r", str(KEYS), *arguments]
+    ran = subprocess.run(line, capture_output=True, text=True, timeout=600)
+    rows = list(csv.DictReader(io.StringIO(
+        "\n".join(text for text in ran.stdout.splitlines() if text.startswith('"')))))
+    if ran.returncode != 0 or not rows:
+        raise SystemExit(f"{' '.join(line)} failed: {ran.stdout[-500:]}{ran.stderr[-500:]}")
+    return rows[-1]
+
+
+def fill(port, requests, batch=1000):
+    """Sends an iterator of requests and waits for their one-line replies."""
+    with socket.create_connection(("127.0.0.1", port), 120) as link:
+        waiting, out = 0, []
+        for parts in requests:
+            out.append(encode(*parts))
+            waiting += 1
+            if waiting == batch:
+                _exchange(link, out, waiting)
+                waiting, out = 0, []
+        _exchange(link, out, waiting)
+
+
+def _exchange(link, out, replies):
+    link.sendall(b"".join(out))
+    while replies > 0:
+        chunk = link.recv(1 << 16)
+        if not chunk or chunk.startswith(b"-"):
+            raise SystemExit(f"the server refused: {chunk[:200]!r}")
+        replies -= chunk.count(b"\n")
+
+
+def strings(count, value_bytes):
+    """Keys of 16 bytes."""
+    value = b"x" * value_bytes
+    return ((b"SET", b"key:%012d" % n, value) for n in range(count))
+
+
+def small_hashes(count):
+    """Five fields each, 66 bytes of payload."""
+    return ((b"HSET", b"key:%012d" % n, b"name", b"n%08d" % n, b"age", b"41", b"city", b"Utrecht",
+             b"mail", b"m%08d" % n, b"seen", b"1700000000") for n in range(count))
+
+
+def sorted_set(count):
+    """One set; members of 16 bytes in an order that has nothing to do with their scores."""
+    return ((b"ZADD", b"zset", b"%d" % (n * 7919 % count), b"member:%09d" % n)
+            for n in range(count))
+
+
+def integer_set(count, together=100):
+    """One set of integers spread over 32 bits."""
+    return ((b"SADD", b"set", *(b"%d" % ((n + i) * 2654435761 % (1 << 32))
+                                for i in range(together))) for n in range(0, count, together))

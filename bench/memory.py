@@ -1,0 +1,30 @@
+"""Bytes an item: what the process holds once loaded, less what it held empty, by item.
+
+Resident memory and not the server's own count: an allocator's waste is paid for too.
+"""
+
+import load
+import subjects
+
+CONTENTS = {
+    "16 B key + 100 B string": (2_000_000, 116, lambda n: load.strings(n, 100)),
+    "16 B key + 500 B string": (1_000_000, 516, lambda n: load.strings(n, 500)),
+    "hash of 5 fields": (500_000, 66, load.small_hashes),
+    "sorted set, a member": (1_000_000, 24, load.sorted_set),
+    "set of integers, a member": (10_000_000, 8, load.integer_set),
+}
+
+
+def run(options, note):
+    """Returns {content: {subject: bytes an item}}."""
+    found = {}
+    for content, (count, payload, make) in CONTENTS.items():
+        count = max(10_000, int(count * options.scale))
+        row = found.setdefault(content, {"items": count, "payload": payload})
+        for subject in (subjects.KILN, subjects.REDIS):
+            with subject.server() as server:
+                empty = server.resident_bytes()
+                load.fill(server.port, make(count))
+                row[subject.name] = (server.resident_bytes() - empty) / count
+            note(f"{content}: {subject.name}: {row[subject.name]:.0f} bytes")
+    return found

@@ -1,0 +1,92 @@
+"""The same numbers as pictures. Needs matplotlib, so it runs in `.cache/venv`.
+
+    plots.py RESULTS.json FOLDER
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+COLOURS = {"kiln": "#c2410c", "redis": "#64748b", "redis always": "#1d4ed8", "floor": "#d4d4d4"}
+
+
+def bars(axes, groups, title, unit):
+    """`groups`: {group: {name: values}}; a bar is the median, its whisker the range.
+
+    Logarithmic: what is compared lies side by side, while the groups differ a hundredfold.
+    """
+    names = [name for name in COLOURS if any(name in row for row in groups.values())]
+    width = 0.8 / max(1, len(names))
+    for index, name in enumerate(names):
+        for place, row in enumerate(groups.values()):
+            if name in row:
+                middle = statistics.median(row[name])
+                axes.bar(place + index * width, middle, width, color=COLOURS[name],
+                         label=name if place == 0 else None)
+                axes.vlines(place + index * width, min(row[name]), max(row[name]), color="black")
+    axes.set_xticks([place + 0.4 - width / 2 for place in range(len(groups))])
+    axes.set_xticklabels(groups, rotation=25, ha="right", fontsize=8)
+    axes.set_title(title)
+    axes.set_yscale("log")
+    axes.set_ylabel(unit)
+    axes.legend(fontsize=8)
+
+
+def throughput(found, target):
+    figure, (above, below) = plt.subplots(2, 1, figsize=(11, 9))
+    for axes, field, title, unit, factor in (
+            (above, "requests_per_second", "Throughput", "thousand requests/s", 1e-3),
+            (below, "cpu_seconds_per_million", "Server CPU", "CPU-seconds per million", 1)):
+        groups = {cell: {name: [sample[field] * factor for sample in samples]
+                         for name, samples in row.items()} for cell, row in found.items()}
+        bars(axes, groups, title, unit)
+    save(figure, target)
+
+
+def memory(found, target):
+    figure, axes = plt.subplots(figsize=(9, 4.5))
+    groups = {content: {name: [row[name]] for name in ("kiln", "redis")}
+              for content, row in found.items()}
+    bars(axes, groups, "Memory an item", "bytes")
+    save(figure, target)
+
+
+def snapshot(found, target):
+    figure, axes = plt.subplots(figsize=(9, 4.5))
+    for name in ("kiln", "redis"):
+        for number, run in enumerate(found.get(name, [])):
+            before, during = run["before_ms"], run["during_ms"]
+            seconds = range(-len(before), len(during))
+            axes.plot(seconds, before + during, color=COLOURS[name], alpha=0.7,
+                      label=name if number == 0 else None)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.set_title("Slowest answer of each second; the snapshot starts at 0")
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("ms")
+    axes.legend()
+    save(figure, target)
+
+
+def save(figure, target):
+    figure.tight_layout()
+    figure.savefig(target, dpi=110)
+    plt.close(figure)
+
+
+def main():
+    results = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    folder = pathlib.Path(sys.argv[2])
+    for name, draw in (("throughput", throughput), ("memory", memory), ("snapshot", snapshot)):
+        if name in results:
+            draw(results[name], folder / f"bench-{name}.png")
+
+
+if __name__ == "__main__":
+    main()

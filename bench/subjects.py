@@ -1,0 +1,56 @@
+"""The servers that are compared, each pinned to core 0. The load runs on core 1."""
+
+import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
+from harness import paths  # noqa: E402
+from harness.server import Server  # noqa: E402
+
+SERVER_CORE = "0"
+LOAD_CORE = "1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A server with one configuration. `durable`: each acknowledgement waits for fdatasync."""
+
+    name: str
+    command: str
+    arguments: tuple = ()
+    durable: bool = False
+
+    def server(self):
+        kind = Floor if self.name == "floor" else Server
+        return kind(self.command, self.arguments, wrapper=["taskset", "-c", SERVER_CORE])
+
+
+class Floor(Server):
+    """The server that does no work knows no option but its port."""
+
+    def line(self):
+        return [*self.wrapper, *self.command, "--port", str(self.port)]
+
+    def wait_ready(self, seconds=60.0):
+        """It answers +OK to PING."""
+        import time
+        for _ in range(200):
+            try:
+                with self.client(timeout=5.0) as client:
+                    client.call("PING")
+                    return
+            except OSError:
+                time.sleep(0.02)
+        raise SystemExit(f"the floor does not answer: {self.log_tail()}")
+
+
+RELEASE = paths.ROOT / "target" / "release"
+NO_SNAPSHOTS = ("--save", "")
+
+KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", durable=True)
+REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
+REDIS_ALWAYS = Subject("redis always", paths.stock_command(),
+                       (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always"),
+                       durable=True)
+FLOOR = Subject("floor", str(RELEASE / "examples" / "floor"))

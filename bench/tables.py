@@ -1,0 +1,131 @@
+"""Turns what was measured into Markdown: every table says how often and how far it spread."""
+
+import statistics
+
+import throughput
+
+
+def median(samples, field):
+    return statistics.median(sample[field] for sample in samples)
+
+
+def spread(samples, field):
+    """Half of what lies between the extremes, as a share of the median."""
+    values = [sample[field] for sample in samples]
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / 2 / middle if middle else 0.0
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def throughput_tables(found):
+    names = [subject.name for subject in throughput.SUBJECTS]
+    fields = [("requests_per_second", "Thousand requests a second", lambda v: f"{v / 1000:.0f}"),
+              ("cpu_seconds_per_million", "Server CPU-seconds per million", lambda v: f"{v:.2f}"),
+              ("p50_ms", "p50, ms", lambda v: f"{v:.2f}"), ("p99_ms", "p99, ms", lambda v: f"{v:.2f}")]
+    parts = []
+    for field, title, show in fields:
+        rows = []
+        for cell, samples in found.items():
+            rows.append([cell] + [
+                f"{show(median(samples[name], field))} ± {spread(samples[name], field):.0%}"
+                if name in samples else "–" for name in names])
+        parts.append(f"### {title}\n\n" + table(["connections × pipeline", *names], rows))
+    return "\n".join(parts)
+
+
+def memory_table(found):
+    rows = [[content, f"{row['items']:,}", str(row["payload"]), f"{row['kiln']:.0f}",
+             f"{row['redis']:.0f}"] for content, row in found.items()]
+    return table(["bytes an item", "items", "payload", "kiln", "redis"], rows)
+
+
+def restart_table(found):
+    rows = [[name, f"{statistics.median(rates):,.0f}", f"{min(rates):,.0f} – {max(rates):,.0f}"]
+            for name, rates in found.items() if name != "keys"]
+    return table(["start", f"keys/s of {found['keys']:,}", "range"], rows)
+
+
+def snapshot_table(found):
+    rows = []
+    for name, runs in found.items():
+        if name != "keys":
+            for number, run in enumerate(runs, 1):
+                rows.append([f"{name}, run {number}", f"{statistics.median(run['before_ms']):.1f}",
+                             f"{statistics.median(run['during_ms']):.1f}",
+                             f"{max(run['during_ms']):.1f}", f"{run['growth']:.1%}"])
+    return table([f"{found['keys']:,} keys of 500 B", "slowest of a second, median before, ms",
+                  "during", "worst second during", "memory"], rows)
+
+
+def ratios(results):
+    """The goals that speak of ratios, each with what was found. Medians of one run."""
+    goals = []
+    speed = results.get("throughput", {})
+
+    def rate(cell, name, field="requests_per_second"):
+        samples = speed.get(cell, {}).get(name)
+        return median(samples, field) if samples else None
+
+    def at_least(text, over, under, goal):
+        if over and under:
+            goals.append((text, f"≥ {goal:.1f} ×", f"{over / under:.2f} ×", over / under >= goal))
+
+    cpu, floor = (rate("GET 100 × 1", name, "cpu_seconds_per_million") for name in ("kiln", "floor"))
+    if cpu and floor:
+        goals.append(("GET 100 × 1: CPU-seconds per million over the floor", "≤ 1.0",
+                      f"{cpu - floor:.2f}", cpu - floor <= 1.0))
+    at_least("GET × 16 against redis", rate("GET 100 × 16", "kiln"), rate("GET 100 × 16", "redis"), 2.0)
+    at_least("durable SET × 16 against redis without AOF",
+             rate("SET 100 × 16", "kiln"), rate("SET 100 × 16", "redis"), 1.2)
+    at_least("durable SET × 16 against redis always",
+             rate("SET 100 × 16", "kiln"), rate("SET 100 × 16", "redis always"), 2.0)
+    at_least("SET with 1 connection against redis always",
+             rate("SET 1 × 1", "kiln"), rate("SET 1 × 1", "redis always"), 1.2)
+    for test in ("INCR", "LPUSH", "HSET", "ZADD"):
+        at_least(f"durable {test} × 16 against redis without AOF",
+                 rate(f"{test} 100 × 16", "kiln"), rate(f"{test} 100 × 16", "redis"), 1.0)
+    for content, most in (("16 B key + 100 B string", 150), ("set of integers, a member", 20),
+                          ("sorted set, a member", 70)):
+        row = results.get("memory", {}).get(content)
+        if row:
+            goals.append((f"bytes: {content}", f"≤ {most}", f"{row['kiln']:.0f}", row["kiln"] <= most))
+    start = results.get("restart", {})
+    if "kiln" in start and "redis" in start:
+        at_least("restart against redis", statistics.median(start["kiln"]),
+                 statistics.median(start["redis"]), 2.0)
+    for number, run in enumerate(results.get("snapshot", {}).get("kiln", []), 1):
+        ratio = statistics.median(run["during_ms"]) / statistics.median(run["before_ms"])
+        goals.append((f"snapshot {number}: slowest answers, during over before", "≤ 2.0 ×",
+                      f"{ratio:.2f} ×", ratio <= 2.0))
+        goals.append((f"snapshot {number}: worst second, ms", "≤ 50", f"{max(run['during_ms']):.1f}",
+                      max(run["during_ms"]) <= 50))
+        goals.append((f"snapshot {number}: memory", "≤ 5 %", f"{run['growth']:.1%}",
+                      run["growth"] <= 0.05))
+    return table(["goal", "asked", "found", "met"],
+                 [[text, asked, got, "yes" if met else "**no**"] for text, asked, got, met in goals])
+
+
+def page(results, command):
+    machine = results["machine"]
+    parts = [f"# Kiln beside redis-server\n\n{machine}\n\n`{command}`, {results['turns']} interleaved "
+             "turns, medians, ± half the range. Server on core 0, load on core 1, values of "
+             "100 bytes, a million keys. *kiln* and *redis always* answer a write after fdatasync; "
+             "*redis* keeps no log; *floor* answers and does no work.\n",
+             "## Goals\n\n" + ratios(results)]
+    if "throughput" in results:
+        parts.append("## Speed\n\n" + throughput_tables(results["throughput"])
+                     + "\n![throughput](bench-throughput.png)\n")
+    if "memory" in results:
+        parts.append("## Memory\n\nResident, loaded less empty.\n\n" + memory_table(results["memory"])
+                     + "\n![memory](bench-memory.png)\n")
+    if "restart" in results:
+        parts.append("## Restart\n\nFrom exec to the first PONG, on one core.\n\n"
+                     + restart_table(results["restart"]))
+    if "snapshot" in results:
+        parts.append("## During a snapshot\n\n100 connections of GET, 20 of SET, and a probe.\n\n"
+                     + snapshot_table(results["snapshot"]) + "\n![snapshot](bench-snapshot.png)\n")
+    return "\n".join(parts)
