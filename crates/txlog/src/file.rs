@@ -353,9 +353,7 @@ impl TransactionLog for FileLog {
             Role::Writer => {}
         }
         let ready = self.space + self.spare.as_ref().map_or(0, |spare| spare.capacity);
-        // A batch does not straddle two segments, so up to one batch of space may go unused.
-        let reserve = self.in_flight_bytes + 2 * self.options.batch_bytes_max;
-        if ready < reserve as u64 {
+        if ready < self.reserve() {
             return self.trouble.clone().map_or(Gate::Wait, Gate::Refuse);
         }
         let records = self.pending.len() + self.flying.len();

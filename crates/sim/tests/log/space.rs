@@ -56,6 +56,38 @@ fn a_full_disk_closes_the_gate_before_execution_and_opens_it_when_space_is_back(
     assert_eq!(process.durable, process.at.sequence);
 }
 
+#[test]
+fn a_log_on_a_full_disk_opens_for_reads_and_takes_writes_when_space_is_back() {
+    let (disk, mut random, mut ledger, process) = written(7, 8);
+    drop(process);
+    disk.kill_process();
+    let capacity_bytes = Some(disk.used_bytes() + 10_000);
+    disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    let mut process = Process::start(&disk, 2, options(2), &mut ledger).unwrap();
+    // Taking over freed what the dead writer had reserved; something else fills the disk.
+    let capacity_bytes = Some(disk.used_bytes());
+    disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    for _ in 0..3 {
+        process.poll(&mut ledger);
+        process.timeline.pass(1_000_000);
+    }
+    assert_eq!(process.log.gate(), Gate::Refuse(Refusal::DiskFull));
+    process.lead(&mut ledger);
+    process.log.drain();
+    process.poll(&mut ledger);
+    assert_eq!(process.durable, process.at.sequence, "leadership needs little space");
+    disk.set_faults(Faults::default());
+    for _ in 0..4 {
+        process.timeline.pass(400_000_000);
+        process.poll(&mut ledger);
+    }
+    assert_eq!(process.log.gate(), Gate::Open);
+    process.append_data(&mut random, &mut ledger);
+    process.log.drain();
+    process.poll(&mut ledger);
+    assert_eq!((process.durable, process.failures.len()), (process.at.sequence, 0));
+}
+
 fn newest_segment(disk: &SimDisk) -> PathBuf {
     let entries = disk.list(Path::new(DIRECTORY)).unwrap();
     let name = entries.iter().rfind(|entry| entry.name.ends_with(".segment")).unwrap();

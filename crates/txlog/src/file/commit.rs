@@ -69,6 +69,12 @@ impl FileLog {
         Some((self.flying.iter().map(|append| append.bytes.clone()).collect(), spare))
     }
 
+    /// Bytes that must be free for the gate to be open: what is in flight, one more batch, and one
+    /// that may go unused, because a batch does not straddle two segments.
+    pub(super) fn reserve(&self) -> u64 {
+        (self.in_flight_bytes + 2 * self.options.batch_bytes_max) as u64
+    }
+
     /// Prepares the next segment once the newest one is really written to: an idle server need
     /// not fill a disk with zeroes. Segments grow with their writer, up to the full size.
     pub(super) fn pump_spare(&mut self) {
@@ -78,7 +84,8 @@ impl FileLog {
         }
         let Some(newest) = self.segments.last() else { return };
         let written = newest.length.saturating_sub(self.space) + self.in_flight_bytes as u64;
-        if written < (newest.length / 4).min(WRITTEN_BEFORE_SPARE_BYTES) {
+        let is_roomy = self.space >= self.reserve();
+        if is_roomy && written < (newest.length / 4).min(WRITTEN_BEFORE_SPARE_BYTES) {
             return;
         }
         let capacity = (2 * newest.length).min(self.options.segment_bytes);

@@ -2,7 +2,7 @@
 
 use super::FileOptions;
 use super::claim::{self, Claim, Standing};
-use super::error::LogError;
+use super::error::{LogError, LogErrorKind};
 use super::layout::{self, PAGE_BYTES, SegmentHeader, put_frame};
 use super::scan::{Frame, FrameReader};
 use super::survey::{Segment, Survey};
@@ -247,11 +247,7 @@ pub(crate) fn take_over(
     for (sequence, record) in (first.0..).zip(&end.undurable) {
         put_frame(&mut frames, Sequence(sequence), salt, record);
     }
-    let capacity = options
-        .first_segment_bytes
-        .max((PAGE_BYTES + frames.len()) as u64 + 2 * options.batch_bytes_max as u64);
-    let path = layout::spare_path(directory, claim.number, 0);
-    let spare = Spare::prepare(&**disk, path, capacity)?;
+    let spare = first_segment(&**disk, directory, claim.number, options, frames.len())?;
     let active = Spare::publish(spare, &**disk, directory, header, &frames)?;
     let standing = claim.standing(&**disk).map_err(LogError::io("look into", directory))?;
     if standing != Standing::Held {
@@ -273,6 +269,27 @@ pub(crate) fn take_over(
         skips_sync: options.acknowledges_before_sync,
     };
     Ok(TakenOver { tenure, segments, is_torn: end.is_torn })
+}
+
+/// The zeroes of a tenure's first segment. On a full disk a small one does: the server starts,
+/// serves reads, and its gate refuses writes until there is space for more.
+fn first_segment(
+    disk: &dyn Disk,
+    directory: &Path,
+    claim: u64,
+    options: &FileOptions,
+    copied_bytes: usize,
+) -> Result<Spare, LogError> {
+    let needed = (PAGE_BYTES + copied_bytes) as u64;
+    let two_batches = 2 * options.batch_bytes_max as u64;
+    let full = options.first_segment_bytes.max(needed + two_batches);
+    match Spare::prepare(disk, layout::spare_path(directory, claim, 0), full) {
+        Err(error) if error.kind() == LogErrorKind::Retry => {
+            let small = needed + options.first_segment_bytes / 8;
+            Spare::prepare(disk, layout::spare_path(directory, claim, 0), small)
+        }
+        other => other,
+    }
 }
 
 /// Removes what a dead writer left: bytes past the seal, segments that speak for nothing, files it
