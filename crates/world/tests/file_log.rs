@@ -107,3 +107,22 @@ fn records_survive_restarts_and_rolls_in_order() {
     }
     std::fs::remove_dir_all(path).unwrap();
 }
+
+#[test]
+fn a_second_process_reads_until_the_first_is_dead() {
+    let path = directory("rival");
+    let (mut first, recovery) = open(&path);
+    let mut stamper = Stamper::new(WriterId(1), recovery.chain.unwrap(), UnixMillis(0));
+    first.append(recovery.tail, stamper.lead(1000, UnixMillis(1), Sequence::ZERO));
+    first.append(recovery.tail.next(), data(&mut stamper, b"payload"));
+    first.drain();
+    let (second, recovery) = open(&path);
+    assert!(!recovery.is_writer);
+    assert_eq!(replayed(&second).0, [Bytes::from_static(b"payload")]);
+    drop(second);
+    drop(first);
+    let (third, recovery) = open(&path);
+    assert!(recovery.is_writer);
+    assert_eq!(replayed(&third).0, [Bytes::from_static(b"payload")]);
+    std::fs::remove_dir_all(path).unwrap();
+}
