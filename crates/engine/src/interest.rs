@@ -158,10 +158,9 @@ impl Waiters {
         }
     }
 
-    /// The clients that wait for a key, in the order in which they came.
-    pub fn queue(&self, database: DatabaseId, key: &[u8]) -> Vec<WaiterId> {
-        let queue = self.by_key.get(&database).and_then(|keys| keys.get(key));
-        queue.into_iter().flatten().copied().collect()
+    /// The client with `at` others before it among those that wait for a key.
+    pub fn nth(&self, database: DatabaseId, key: &[u8], at: usize) -> Option<WaiterId> {
+        self.by_key.get(&database)?.get(key)?.get(at).copied()
     }
 
     /// The keys of a database that somebody waits for.

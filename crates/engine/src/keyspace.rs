@@ -147,7 +147,7 @@ impl Keyspace {
     }
 
     /// Whether a key is there, past its time or not.
-    pub(crate) fn exists(&self, database: DatabaseId, key: &[u8]) -> bool {
+    pub fn exists(&self, database: DatabaseId, key: &[u8]) -> bool {
         self.database(database).find(self.hash(key), key).is_some()
     }
 

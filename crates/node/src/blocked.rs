@@ -1,17 +1,24 @@
 //! Clients that wait for keys: first come, first served, after the unit that brought something.
 //!
 //! A blocked request is simply run again. If it finds something its reply belongs to the record of
-//! the unit that woke it; if not, it goes on waiting at its old place in the queue.
+//! the unit that woke it; if not, it goes on waiting at its old place in the queue. It runs between
+//! the unit that woke it and the next request of that unit's own client, as in Redis: nobody ever
+//! sees an element that somebody waits for.
 
 use crate::server::Server;
 use crate::session::{Blocked, Session};
-use base::ConnectionId;
+use base::{ConnectionId, DatabaseId};
 use engine::unit::{TimeoutReply, WaiterId};
 
 impl Server {
-    /// Leaves a session waiting.
+    /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
+    /// came for it would be lost.
     pub(crate) fn block(&mut self, session: &mut Session, blocked: Blocked) {
         if let Blocked::Keys { wait, .. } = &blocked {
+            if session.is_gone {
+                self.close_session(session);
+                return;
+            }
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
                 self.shard.engine.keyspace.waiters.add(waiter, wait.database, key);
@@ -39,48 +46,66 @@ impl Server {
     }
 
     /// Serves the clients that wait for keys which the last unit made ready; serving one may make
-    /// further keys ready.
-    pub(crate) fn wake_ready(&mut self) {
+    /// further keys ready. `current` is the session whose command was the unit, which the map does
+    /// not hold.
+    pub(crate) fn wake_ready(&mut self, mut current: Option<&mut Session>) {
         while !self.shard.unit.ready.is_empty() {
             for (database, key) in std::mem::take(&mut self.shard.unit.ready) {
-                for waiter in self.shard.engine.keyspace.waiters.queue(database, &key) {
-                    self.serve(ConnectionId(waiter.0));
-                }
+                self.wake(database, &key, current.as_deref_mut());
             }
         }
     }
 
-    /// Runs a blocked session's request again.
-    fn serve(&mut self, connection: ConnectionId) {
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
-        let Some(blocked) = session.blocked.take() else {
+    /// Serves the clients that wait for one key, until nothing is left in it.
+    fn wake(&mut self, database: DatabaseId, key: &[u8], mut current: Option<&mut Session>) {
+        let mut passed = 0;
+        loop {
+            let keyspace = &self.shard.engine.keyspace;
+            if !keyspace.exists(database, key) {
+                return;
+            }
+            let Some(waiter) = keyspace.waiters.nth(database, key, passed) else { return };
+            if !self.serve(ConnectionId(waiter.0), key, current.as_deref_mut()) {
+                passed += 1;
+            }
+        }
+    }
+
+    /// Runs a blocked session's request again because `key` is ready; whether that ended its wait.
+    fn serve(
+        &mut self,
+        connection: ConnectionId,
+        key: &[u8],
+        current: Option<&mut Session>,
+    ) -> bool {
+        let Some(mut session) = self.sessions.remove(&connection) else { return false };
+        let Some(Blocked::Keys { request, wait }) =
+            session.blocked.take_if(|blocked| matches!(blocked, Blocked::Keys { .. }))
+        else {
             self.sessions.insert(connection, session);
-            return;
-        };
-        let Blocked::Keys { request, wait } = blocked else {
-            session.blocked = Some(blocked);
-            self.sessions.insert(connection, session);
-            return;
+            return false;
         };
         let ready = std::mem::take(&mut self.shard.unit.ready);
         self.shard.unit.clear();
         self.shard.unit.ready = ready;
+        self.shard.unit.woken_by = Some(key.to_vec());
         let mut context = session.context(self.now);
         context.database = wait.database;
         context.retry = true;
         let written = session.output.reply.len();
         self.lap = self.options.clock.monotonic();
         self.call(&mut session, request.command, request.args(), context);
-        let waits_on = self.shard.unit.wait.take().is_some();
+        let is_served = self.shard.unit.wait.take().is_none();
         session.blocked = Some(Blocked::Keys { request, wait });
-        if !waits_on {
+        let observed = self.settle_unit();
+        if is_served {
             self.unblock(&mut session);
-            let observed = self.settle_unit();
             self.finish_reply(&mut session, written, observed);
-            self.spread(observed, Some(&mut session));
             self.enqueue(&mut session);
         }
         self.sessions.insert(connection, session);
+        self.spread(observed, current);
+        is_served
     }
 
     /// Answers the sessions whose time is up.

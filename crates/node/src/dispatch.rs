@@ -47,6 +47,13 @@ impl Server {
                 if let Some(id) = command {
                     self.statistics.command(id).rejected += 1;
                 }
+                let refusal = match known {
+                    Some(command) if command.name() == "exec" => {
+                        self.discard_transaction(session);
+                        exec_abort(&refusal)
+                    }
+                    _ => refusal,
+                };
                 self.refuse(session, written, &refusal);
                 self.finish_reply(session, written, Sequence::ZERO);
                 return Dispatched::Done;
@@ -88,7 +95,8 @@ impl Server {
             self.shard.unit.whole = true;
         }
         let began = self.lap;
-        if !self.monitors.is_empty() && !command.flags.contains(Flags::SKIP_MONITOR) {
+        let is_shown = !context.retry && !command.flags.contains(Flags::SKIP_MONITOR);
+        if !self.monitors.is_empty() && is_shown {
             self.tell_monitors(session, args);
         }
         let outcome = match command.row.function {
@@ -136,12 +144,11 @@ impl Server {
         let observed = self.settle_unit();
         if let Some(wait) = self.shard.unit.wait.take() {
             self.block(session, Blocked::Keys { request: request(), wait });
-            self.wake_ready();
-            return Dispatched::Stop;
+        } else {
+            self.finish_reply(session, written, observed);
         }
-        self.finish_reply(session, written, observed);
         self.spread(observed, Some(session));
-        self.wake_ready();
+        self.wake_ready(Some(session));
         if session.is_closing || session.blocked.is_some() {
             return Dispatched::Stop;
         }
@@ -196,6 +203,12 @@ impl Server {
         }
         self.hold(session, observed);
     }
+}
+
+/// What EXEC says when it is refused itself: the transaction is over, whatever the reason.
+fn exec_abort(refusal: &Refusal) -> Refusal {
+    let reason = refusal.0.strip_prefix("ERR ").unwrap_or(&refusal.0);
+    Refusal::new(format!("EXECABORT Transaction discarded because of: {reason}"))
 }
 
 /// Commands that run at once although MULTI is open.

@@ -251,6 +251,13 @@ impl Server {
         session.input.compact(&mut bytes);
         session.input.bytes = bytes;
         session.input.executing = (0, 0);
+        if session.is_gone && !goes_on && !session.is_queued {
+            // A request that was cut off by the hangup never comes to an end.
+            session.is_closing = true;
+            if session.output.pending_bytes() == 0 {
+                self.close_session(session);
+            }
+        }
         done
     }
 
@@ -379,7 +386,7 @@ impl Server {
         if self.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, None);
-            self.wake_ready();
+            self.wake_ready(None);
         }
     }
 

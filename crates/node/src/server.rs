@@ -255,8 +255,21 @@ impl Server {
 
     /// Closes a session once the turn ends, whatever it still has to say.
     pub fn close(&mut self, connection: ConnectionId) {
-        if !self.closing.contains(&connection) {
+        if let Some(mut session) = self.sessions.remove(&connection) {
+            self.close_session(&mut session);
+            self.sessions.insert(connection, session);
+        } else if !self.closing.contains(&connection) {
             self.closing.push(connection);
+        }
+    }
+
+    /// As [`Self::close`], for a session that the map does not hold. It waits for nothing any
+    /// more: what comes until the end of the turn is for others.
+    pub(crate) fn close_session(&mut self, session: &mut Session) {
+        self.unblock(session);
+        session.is_closing = true;
+        if !self.closing.contains(&session.connection) {
+            self.closing.push(session.connection);
         }
     }
 

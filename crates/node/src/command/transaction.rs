@@ -3,6 +3,7 @@
 use super::{SessionFn, session};
 use crate::server::Server;
 use crate::session::{Session, Transaction};
+use base::DatabaseId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::unit::WatcherId;
@@ -134,8 +135,15 @@ impl Server {
         session.is_dirty = false;
     }
 
+    /// Whether a watched key changed, or its time has come although nobody deleted it yet.
     fn is_any_watched_key_changed(&self, session: &Session) -> bool {
-        session.is_dirty
+        let keyspace = &self.shard.engine.keyspace;
+        let watcher = WatcherId(session.connection.0);
+        let expired = |(database, key): &(DatabaseId, Vec<u8>)| {
+            keyspace.is_expired(*database, key, self.now)
+                && !keyspace.watchers.was_expired(watcher, *database, key)
+        };
+        session.is_dirty || session.watched.iter().any(expired)
     }
 
     /// Whether a queued command may run: memory may have run short since it was queued.
