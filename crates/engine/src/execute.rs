@@ -13,13 +13,16 @@ use resp::Reply;
 /// The keyspace and what commands need beside it.
 pub struct Engine {
     pub keyspace: Keyspace,
+    /// Reads leave keys past their time where they are, invisible: clients are paused, or the log
+    /// takes no effects now.
+    pub keeps_expired: bool,
     random: Random,
 }
 
 impl Engine {
     /// `seed` feeds every random choice of commands.
     pub fn new(keyspace: Keyspace, seed: u64) -> Self {
-        Self { keyspace, random: Random::new(seed) }
+        Self { keyspace, keeps_expired: false, random: Random::new(seed) }
     }
 
     /// Runs one command. Its effects, observations and messages are appended to `unit`, its reply
@@ -41,7 +44,9 @@ impl Engine {
             DataFn::Read(run) => {
                 let mut view = View::new(&self.keyspace, unit, &mut self.random, context);
                 let outcome = run(&mut view, args, reply);
-                if !unit.expired.is_empty() {
+                if self.keeps_expired {
+                    unit.expired.clear();
+                } else if !unit.expired.is_empty() {
                     self.delete_expired(context, unit);
                 }
                 outcome
@@ -57,6 +62,12 @@ impl Engine {
     pub fn tx<'a>(&'a mut self, context: Context, unit: &'a mut Unit) -> Tx<'a> {
         self.keyspace.now = context.now;
         Tx::new(&mut self.keyspace, unit, &mut self.random, context)
+    }
+
+    /// Whether the time of some key has come.
+    pub fn has_due(&self, now: UnixMillis) -> bool {
+        let mut firsts = self.keyspace.databases().filter_map(|(_, db)| db.expiries().first());
+        firsts.any(|(at, _)| at <= now.0)
     }
 
     /// Deletes up to `keys_max` keys whose time has come; whether more are due.

@@ -95,8 +95,11 @@ impl Server {
             self.shard.unit.whole = true;
         }
         let began = self.lap;
+        // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.contains(Flags::SKIP_MONITOR);
-        if !self.monitors.is_empty() && is_shown {
+        let is_monitored = !self.monitors.is_empty() && is_shown;
+        let is_exec = is_monitored && command.name() == "exec";
+        if is_monitored && !is_exec {
             self.tell_monitors(session, args);
         }
         let outcome = match command.row.function {
@@ -107,6 +110,9 @@ impl Server {
         let is_failed = outcome.is_err();
         if let Err(refusal) = outcome {
             self.refuse(session, written, &refusal);
+        }
+        if is_exec {
+            self.tell_monitors(session, args);
         }
         // A call that waits is counted when it ends.
         if self.shard.unit.wait.is_none() {

@@ -377,9 +377,15 @@ impl Server {
     /// Deletes keys whose time has come.
     fn expire(&mut self) {
         let is_paused = self.pause.paused().is_some();
-        if !self.is_active_expiry_on || is_paused || !matches!(self.shard.gate(), txlog::Gate::Open) {
+        let is_open = matches!(self.shard.gate(), txlog::Gate::Open);
+        self.shard.engine.keeps_expired = is_paused || !is_open;
+        if !self.is_active_expiry_on || is_paused || !is_open {
             return;
         }
+        if !self.shard.engine.has_due(self.now) {
+            return;
+        }
+        let began = self.options.clock.monotonic();
         self.shard.unit.clear();
         let unit = &mut self.shard.unit;
         self.shard.engine.expire_due(self.now, EXPIRED_KEYS_MAX, unit);
@@ -388,6 +394,9 @@ impl Server {
             self.spread(observed, None);
             self.wake_ready(None);
         }
+        let nanos = self.options.clock.monotonic().since(began);
+        self.statistics.expire_nanos += nanos;
+        self.note_latency("expire-cycle", nanos / 1_000_000);
     }
 
     fn commit(&mut self) {

@@ -122,7 +122,7 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
 
 /// What a command does with its keys, as far as its row tells.
 fn key_flags(command: &Registered) -> [&'static str; 2] {
-    if command.flags.contains(Flags::WRITE) { ["RW", "UPDATE"] } else { ["RO", "ACCESS"] }
+    if command.flags.contains(Flags::WRITE) { ["RW", "update"] } else { ["RO", "access"] }
 }
 
 fn write_key_spec(command: &Registered, spec: KeySpec, reply: &mut Reply) {

@@ -62,8 +62,8 @@ fn check_world(proposal: &Proposal) -> Outcome {
     const LISTENING: [usize; 2] = [row("port"), row("bind")];
     match proposal.changed.iter().find(|row| LISTENING.contains(row)) {
         Some(&row) => Err(Refusal::new(format!(
-            "ERR CONFIG SET failed (possibly related to argument '{}') - listening addresses \
-             change with a restart only",
+            "ERR CONFIG SET failed (possibly related to argument '{}') - Unable to listen on \
+             this port: listening addresses change with a restart only",
             DIRECTIVES[row].name
         ))),
         None => Ok(()),

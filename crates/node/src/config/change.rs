@@ -118,6 +118,9 @@ impl Config {
         let targets = self.targets(pairs, caller)?;
         let mut proposal = Proposal { config: self.clone(), changed: Vec::new() };
         for (&(row, name), [_, value]) in targets.iter().zip(pairs) {
+            if DIRECTIVES[row].immutable {
+                continue;
+            }
             let words: Vec<Vec<u8>> = if !DIRECTIVES[row].takes_words() {
                 vec![value.to_vec()]
             } else if value.is_empty() {
@@ -143,7 +146,7 @@ impl Config {
         caller: Caller,
     ) -> Result<Vec<(usize, &'static str)>, SetError> {
         let mut targets: Vec<(usize, &'static str)> = Vec::with_capacity(pairs.len());
-        for [given, _] in pairs {
+        for [given, value] in pairs {
             let Some((row, name)) = find(given) else {
                 return Err(SetError::Unknown(given.to_vec()));
             };
@@ -152,7 +155,8 @@ impl Config {
                 name: given.to_vec(),
                 reason: reason.into(),
             };
-            if directive.immutable {
+            let is_as_before = directive.own && self.show(row) == *value;
+            if directive.immutable && !is_as_before {
                 return Err(refused("can't set immutable config"));
             }
             if directive.protected && !self.allows_protected(caller) {

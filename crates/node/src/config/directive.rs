@@ -62,6 +62,9 @@ pub struct Directive {
     pub meaning: Meaning,
     /// Only the file and the command line may set it.
     pub immutable: bool,
+    /// Immutable, but CONFIG SET to the value that it has succeeds: tools that write back every
+    /// directive they have read stop at the first refusal, and do not know ours.
+    pub own: bool,
     /// CONFIG SET needs `enable-protected-configs`.
     pub protected: bool,
     /// Shown by CONFIG GET only when named exactly.
@@ -95,6 +98,11 @@ impl Directive {
     pub const fn immutable(mut self) -> Self {
         self.immutable = true;
         self
+    }
+
+    pub const fn own(mut self) -> Self {
+        self.own = true;
+        self.immutable()
     }
 
     pub const fn protected(mut self) -> Self {
@@ -150,6 +158,7 @@ const fn row(name: &'static str, kind: Kind, default: &'static str) -> Directive
         default,
         meaning: Meaning::Used,
         immutable: false,
+        own: false,
         protected: false,
         hidden: false,
         sensitive: false,

@@ -60,7 +60,7 @@ pub const DIRECTIVES: &[Directive] = &[
     octal("unixsocketperm", "0", 0o777).immutable(),
     text("bind-source-addr", "").or_unset().shown("the server opens no connections"),
     integer("socket-mark-id", "0", 0, UINT_MAX).immutable().shown("sockets are not marked"),
-    integer("metrics-port", "0", 0, 65535).immutable(),
+    integer("metrics-port", "0", 0, 65535).own(),
 
     // Clients.
     integer("maxclients", "10000", 1, UINT_MAX),
@@ -108,8 +108,8 @@ pub const DIRECTIVES: &[Directive] = &[
     choice("enable-module-command", "no", YES_NO_LOCAL).immutable().shown("there are no modules"),
 
     // Durability.
-    location("transaction-log", "log").immutable(),
-    location("snapshot-store", "snapshots").immutable(),
+    location("transaction-log", "log").own(),
+    location("snapshot-store", "snapshots").own(),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),

@@ -355,6 +355,16 @@ fn set_is_all_or_nothing() {
 }
 
 #[test]
+fn our_own_directives_may_be_written_back() {
+    let config = defaults();
+    let log = shown(&config, "transaction-log");
+    assert_eq!(log, "file:/tmp/log");
+    let again = set(&config, &["transaction-log", &log, "metrics-port", "0", "timeout", "3"]);
+    assert_eq!(shown(&again.unwrap(), "timeout"), "3");
+    assert!(set(&config, &["metrics-port", "1"]).unwrap_err().contains("immutable"));
+}
+
+#[test]
 fn some_directives_wait_for_the_data_set() {
     let caller = Caller { is_loading: true, ..CLIENT };
     let error = defaults().propose(&[b"appendonly", b"yes"], caller, &MemoryDisk::default());
