@@ -7,8 +7,11 @@
 pub mod args;
 pub mod expire_option;
 pub mod flags;
+pub mod hash;
 pub mod key;
 pub mod list;
+pub mod sample;
+pub mod set;
 pub mod string;
 pub mod timeout;
 pub mod usage;
@@ -23,7 +26,13 @@ use crate::view::View;
 use resp::Reply;
 
 /// Every family of the engine.
-pub const FAMILIES: &[&[Command<DataFn>]] = &[key::COMMANDS, list::COMMANDS, string::COMMANDS];
+pub const FAMILIES: &[&[Command<DataFn>]] = &[
+    key::COMMANDS,
+    hash::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
+    string::COMMANDS,
+];
 
 /// What a command function returns: a refusal is one Redis error line, and then nothing changed.
 pub type Outcome = Result<(), Refusal>;

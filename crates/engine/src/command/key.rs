@@ -11,7 +11,7 @@
 mod database;
 mod expire;
 mod object;
-mod scan;
+pub mod scan;
 
 use super::{Args, Command, DataFn, Flags, Outcome, read, write};
 use crate::effect::Effect;

@@ -1,0 +1,167 @@
+//! Hashes (Redis documentation, "Commands", group hash).
+//!
+//! | module | holds |
+//! |---|---|
+//! | `hash` | the declarations, HSCAN |
+//! | `read` | fields and values asked for |
+//! | `change` | fields set and deleted, HINCRBY, HINCRBYFLOAT |
+//! | `chance` | HRANDFIELD |
+
+mod chance;
+mod change;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use super::key::scan::{ScanOptions, parse_cursor};
+use super::{Args, Command, DataFn, Group, Outcome, read as reads, write};
+use crate::keyspace::EntryRef;
+use crate::refusal::Refusal;
+use crate::value::Hash;
+use crate::value::hash::{self, Text};
+use crate::view::View;
+use resp::Reply;
+
+pub const COMMANDS: &[Command<DataFn>] = &[
+    write("HSET key field value [field value ...]", change::hset)
+        .doc("Gives fields of a hash values; the hash is created if absent.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(1) for each field/value pair added, so O(N) for N pairs.")
+        .denyoom()
+        .fast(),
+    write("HSETNX key field value", change::hsetnx)
+        .doc("Gives a field of a hash a value, unless it has one.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(1)")
+        .denyoom()
+        .fast(),
+    write("HMSET key field value [field value ...]", change::hmset)
+        .doc("Gives fields of a hash values; HSET does the same.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(N) where N is the number of fields being set.")
+        .denyoom()
+        .fast(),
+    write("HINCRBY key field increment", change::hincrby)
+        .doc("Adds to the integer in a field, 0 if the field is absent.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(1)")
+        .denyoom()
+        .fast(),
+    write("HINCRBYFLOAT key field increment", change::hincrbyfloat)
+        .doc("Adds to the floating-point number in a field, 0 if the field is absent.")
+        .group(Group::Hash)
+        .since("2.6.0")
+        .cost("O(1)")
+        .denyoom()
+        .fast(),
+    write("HDEL key field [field ...]", change::hdel)
+        .doc("Deletes fields of a hash; the key goes with the last one.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(N) where N is the number of fields to be removed.")
+        .fast(),
+    reads("HGET key field", read::hget)
+        .doc("Returns the value of a field.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(1)")
+        .fast(),
+    reads("HMGET key field [field ...]", read::hmget)
+        .doc("Returns the values of several fields.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(N) where N is the number of fields being requested.")
+        .fast(),
+    reads("HGETALL key", read::hgetall)
+        .doc("Returns all fields and values of a hash.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(N) where N is the size of the hash."),
+    reads("HKEYS key", read::hkeys)
+        .doc("Returns all fields of a hash.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(N) where N is the size of the hash."),
+    reads("HVALS key", read::hvals)
+        .doc("Returns all values of a hash.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(N) where N is the size of the hash."),
+    reads("HLEN key", read::hlen)
+        .doc("Returns the number of fields in a hash.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(1)")
+        .fast(),
+    reads("HEXISTS key field", read::hexists)
+        .doc("Tells whether a field is in a hash.")
+        .group(Group::Hash)
+        .since("2.0.0")
+        .cost("O(1)")
+        .fast(),
+    reads("HSTRLEN key field", read::hstrlen)
+        .doc("Returns the length of the value of a field.")
+        .group(Group::Hash)
+        .since("3.2.0")
+        .cost("O(1)")
+        .fast(),
+    reads("HSCAN key cursor [MATCH pattern] [COUNT count]", hscan)
+        .doc("Iterates over the fields and values of a hash.")
+        .group(Group::Hash)
+        .since("2.8.0")
+        .cost(
+            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
+             for the cursor to return back to 0. N is the number of elements inside the \
+             collection.",
+        ),
+    chance::HRANDFIELD,
+];
+
+/// The hash in an entry, if there is one.
+///
+/// # Errors
+/// WRONGTYPE if the key holds another type.
+fn of(entry: Option<EntryRef<'_>>) -> Result<Option<&Hash>, Refusal> {
+    entry.map(hash::of).transpose()
+}
+
+/// Appends a field or a value as a bulk string.
+fn reply_text(text: Text<'_>, reply: &mut Reply) {
+    match text {
+        Text::Bytes(bytes) => reply.bulk(bytes),
+        Text::Integer(integer) => reply.bulk_integer(integer),
+    }
+}
+
+fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    parse_cursor(args.at(2))?;
+    let Some(hash) = of(view.find(args.at(1)))? else {
+        // As in Redis, options are not even read then.
+        reply.array(2);
+        reply.bulk(b"0");
+        reply.array(0);
+        return Ok(());
+    };
+    let options = ScanOptions::parse(args, 2, false)?;
+    let mut found = Vec::new();
+    let mut name = Vec::new();
+    let next = hash.scan(options.cursor, options.count, |field, value| {
+        name.clear();
+        field.append_to(&mut name);
+        if options.matches(&name) {
+            found.push((field, value));
+        }
+    });
+    reply.array(2);
+    reply.bulk(next.to_string());
+    reply.array(2 * found.len());
+    for (field, value) in found {
+        reply_text(field, reply);
+        reply_text(value, reply);
+    }
+    Ok(())
+}

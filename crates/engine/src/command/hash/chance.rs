@@ -1,0 +1,121 @@
+//! HRANDFIELD: fields chosen at random, with or without their values.
+
+use super::{of, reply_text};
+use crate::command::sample::{self, Wanted};
+use crate::command::{Args, Command, DataFn, Group, Outcome, read};
+use crate::refusal::Refusal;
+use crate::value::Hash;
+use crate::value::hash::Text;
+use crate::view::View;
+use resp::{Protocol, Reply};
+use std::collections::BTreeSet;
+
+pub const HRANDFIELD: Command<DataFn> = read("HRANDFIELD key [count [WITHVALUES]]", hrandfield)
+    .doc("Returns fields of a hash chosen at random.")
+    .group(Group::Hash)
+    .since("6.2.0")
+    .cost("O(N) where N is the number of fields returned");
+
+/// Half the largest count: twice as many elements must be countable, too.
+const WITH_VALUES_MAX: u64 = i64::MAX as u64 / 2;
+
+fn hrandfield(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() == 2 {
+        let hash = of(view.find(args.at(1)))?;
+        match hash.and_then(|hash| hash.random(view.random().word())) {
+            Some((field, _)) => reply_text(field, reply),
+            None => reply.null(),
+        }
+        return Ok(());
+    }
+    let wanted = Wanted::parse(args.at(2))?;
+    let with_values = args.is(3, "WITHVALUES");
+    if args.len() > 4 || (args.len() == 4 && !with_values) {
+        return Err(Refusal::SYNTAX);
+    }
+    let (Wanted::Distinct(count) | Wanted::Repeated(count)) = wanted;
+    if with_values && count > WITH_VALUES_MAX {
+        return Err(Refusal::of("ERR value is out of range"));
+    }
+    let Some(hash) = of(view.find(args.at(1)))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    match wanted.check()? {
+        Wanted::Repeated(count) => reply_repeated(view, hash, count, with_values, reply),
+        Wanted::Distinct(count) => {
+            let count = usize::try_from(count).unwrap_or(usize::MAX).min(hash.len());
+            let pairs = distinct(view, hash, count);
+            reply_header(pairs.len(), with_values, reply);
+            pairs.into_iter().for_each(|pair| reply_pair(pair, with_values, reply));
+        }
+    }
+    Ok(())
+}
+
+/// The header of a reply with `count` fields: RESP2 has their values in between.
+fn reply_header(count: usize, with_values: bool, reply: &mut Reply) {
+    let is_flat = with_values && reply.protocol() == Protocol::Resp2;
+    reply.array(if is_flat { 2 * count } else { count });
+}
+
+fn reply_pair((field, value): (Text<'_>, Text<'_>), with_values: bool, reply: &mut Reply) {
+    if with_values && reply.protocol() == Protocol::Resp3 {
+        reply.array(2);
+    }
+    reply_text(field, reply);
+    if with_values {
+        reply_text(value, reply);
+    }
+}
+
+fn reply_repeated(
+    view: &mut View<'_>,
+    hash: &Hash,
+    count: u64,
+    with_values: bool,
+    reply: &mut Reply,
+) {
+    reply_header(count as usize, with_values, reply);
+    // Each draw from a listpack walks half of it: lay it out once if there are several.
+    let all: Vec<_> = match hash {
+        Hash::Pack(_) if count > 1 => hash.iter().collect(),
+        _ => Vec::new(),
+    };
+    for _ in 0..count {
+        let pair = if all.is_empty() {
+            hash.random(view.random().word())
+        } else {
+            Some(all[view.random().below(all.len() as u64) as usize])
+        };
+        if let Some(pair) = pair {
+            reply_pair(pair, with_values, reply);
+        }
+    }
+}
+
+/// `count` different fields, chosen evenly; `count` is at most the hash's length.
+fn distinct<'h>(
+    view: &mut View<'_>,
+    hash: &'h Hash,
+    count: usize,
+) -> Vec<(Text<'h>, Text<'h>)> {
+    if matches!(hash, Hash::Pack(_)) || sample::is_most(count, hash.len()) {
+        let mut all: Vec<_> = hash.iter().collect();
+        if count < all.len() {
+            sample::choose(&mut all, count, view.random());
+        }
+        return all;
+    }
+    let hasher = view.keyspace().hasher();
+    let mut seen = BTreeSet::new();
+    let mut pairs = Vec::with_capacity(count);
+    while pairs.len() < count {
+        let Some(pair) = hash.random(view.random().word()) else { break };
+        // Two fields of one hash would exclude each other: with 64 bits that is no bias.
+        if seen.insert(hasher.hash(&pair.0.to_vec())) {
+            pairs.push(pair);
+        }
+    }
+    pairs
+}

@@ -1,0 +1,255 @@
+//! Sets made of sets: intersection, union and difference, answered or stored.
+
+use super::{reply_member, view_set};
+use crate::command::{Args, Command, DataFn, Group, Outcome, read, write};
+use crate::effect::Effect;
+use crate::notify::Class;
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use crate::value::{Recipe, Set};
+use crate::view::View;
+use resp::Reply;
+use resp::integer::parse_i64;
+use std::ops::ControlFlow;
+use structures::{MemberBuffer, MemberRef};
+
+pub const SINTER: Command<DataFn> = read("SINTER key [key ...]", sinter)
+    .doc("Returns the members that all of several sets share.")
+    .group(Group::Set)
+    .cost(INTERSECTION_COST);
+
+pub const SINTERCARD: Command<DataFn> =
+    read("SINTERCARD numkeys key [key ...] [LIMIT limit]", sintercard)
+        .doc("Returns how many members all of several sets share.")
+        .group(Group::Set)
+        .since("7.0.0")
+        .cost(INTERSECTION_COST);
+
+pub const SINTERSTORE: Command<DataFn> =
+    write("SINTERSTORE destination key [key ...]", sinterstore)
+        .doc("Stores the members that all of several sets share in a key.")
+        .group(Group::Set)
+        .cost(INTERSECTION_COST)
+        .denyoom();
+
+pub const SUNION: Command<DataFn> = read("SUNION key [key ...]", sunion)
+    .doc("Returns the members of several sets.")
+    .group(Group::Set)
+    .cost(SUM_COST);
+
+pub const SUNIONSTORE: Command<DataFn> =
+    write("SUNIONSTORE destination key [key ...]", sunionstore)
+        .doc("Stores the members of several sets in a key.")
+        .group(Group::Set)
+        .cost(SUM_COST)
+        .denyoom();
+
+pub const SDIFF: Command<DataFn> = read("SDIFF key [key ...]", sdiff)
+    .doc("Returns the members of a set that are in none of the others.")
+    .group(Group::Set)
+    .cost(SUM_COST);
+
+pub const SDIFFSTORE: Command<DataFn> = write("SDIFFSTORE destination key [key ...]", sdiffstore)
+    .doc("Stores the members of a set that are in none of the others in a key.")
+    .group(Group::Set)
+    .cost(SUM_COST)
+    .denyoom();
+
+const INTERSECTION_COST: &str = "O(N*M) worst case where N is the cardinality of the smallest set \
+                                 and M is the number of sets.";
+const SUM_COST: &str = "O(N) where N is the total number of elements in all given sets.";
+
+/// Members copied out of sets, so that the sets may change: texts one behind the other.
+#[derive(Default)]
+struct Gathered {
+    texts: Vec<u8>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+}
+
+impl Gathered {
+    fn push(&mut self, member: MemberRef<'_>) {
+        self.texts.extend_from_slice(member.bytes(&mut MemberBuffer::new()));
+        self.ends.push(self.texts.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.texts[std::mem::replace(&mut start, end)..end])
+    }
+}
+
+/// The sets at `keys`, `None` for those that are absent.
+///
+/// # Errors
+/// WRONGTYPE if a key holds another type.
+fn sets<'a, 'k>(
+    view: &mut View<'a>,
+    keys: impl Iterator<Item = &'k [u8]>,
+) -> Result<Vec<Option<&'a Set>>, Refusal> {
+    keys.map(|key| view_set(view, key)).collect()
+}
+
+/// Visits the members that all sets share, until `visit` breaks. An absent set has none.
+fn intersect<'s>(
+    sets: &[Option<&'s Set>],
+    mut visit: impl FnMut(MemberRef<'s>) -> ControlFlow<()>,
+) {
+    let Some(mut sets) = sets.iter().copied().collect::<Option<Vec<_>>>() else { return };
+    // The smallest decides how many members are looked at.
+    sets.sort_by_key(|set| set.len());
+    let Some((smallest, others)) = sets.split_first() else { return };
+    for member in smallest.iter() {
+        let is_shared =
+            others.iter().all(|set| std::ptr::eq(*set, *smallest) || set.contains_member(member));
+        if is_shared && visit(member).is_break() {
+            return;
+        }
+    }
+}
+
+/// Visits the members of the first set that are in none of the others.
+fn subtract<'s>(sets: &[Option<&'s Set>], mut visit: impl FnMut(MemberRef<'s>)) {
+    let Some((Some(first), others)) = sets.split_first() else { return };
+    let mut others: Vec<_> = others.iter().flatten().collect();
+    // A large set is likelier to have a member, and then the others need not be asked.
+    others.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    if others.iter().any(|set| std::ptr::eq(**set, *first)) {
+        return;
+    }
+    for member in first.iter() {
+        if !others.iter().any(|set| set.contains_member(member)) {
+            visit(member);
+        }
+    }
+}
+
+/// The members of all sets, each once.
+fn unite(view: &View<'_>, sets: &[Option<&Set>]) -> Set {
+    let recipe = Recipe { settings: view.settings(), hasher: view.keyspace().hasher() };
+    let mut sets = sets.iter().flatten();
+    let mut union = Set::new();
+    let mut buffer = MemberBuffer::new();
+    for member in sets.by_ref().flat_map(|set| set.iter()) {
+        union.add(member.bytes(&mut buffer), &recipe);
+    }
+    union
+}
+
+pub(super) fn smembers(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let set = view_set(view, args.at(1))?;
+    reply.set(set.map_or(0, Set::len));
+    set.into_iter().flat_map(Set::iter).for_each(|member| reply_member(member, reply));
+    Ok(())
+}
+
+fn sinter(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let sets = sets(view, args.from(1))?;
+    let header = reply.begin_set();
+    let mut count = 0;
+    intersect(&sets, |member| {
+        reply_member(member, reply);
+        count += 1;
+        ControlFlow::Continue(())
+    });
+    reply.end(header, count);
+    Ok(())
+}
+
+fn sintercard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let keys = parse_i64(args.at(1)).filter(|keys| *keys > 0);
+    let keys = keys.ok_or(Refusal::of("ERR numkeys should be greater than 0"))?;
+    let keys = usize::try_from(keys).ok().filter(|keys| *keys <= args.len() - 2).ok_or(
+        Refusal::of("ERR Number of keys can't be greater than number of args"),
+    )?;
+    let mut limit = 0;
+    let mut at = 2 + keys;
+    while at < args.len() {
+        let operand = args.get(at + 1).filter(|_| args.is(at, "LIMIT"));
+        let number = parse_i64(operand.ok_or(Refusal::SYNTAX)?);
+        limit = number
+            .and_then(|number| u64::try_from(number).ok())
+            .ok_or(Refusal::of("ERR LIMIT can't be negative"))?;
+        at += 2;
+    }
+    let sets = sets(view, args.range(2..2 + keys))?;
+    let mut count = 0;
+    intersect(&sets, |_| {
+        count += 1;
+        if count == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    reply.integer(count as i64);
+    Ok(())
+}
+
+fn sunion(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let sets = sets(view, args.from(1))?;
+    let union = unite(view, &sets);
+    reply.set(union.len());
+    union.iter().for_each(|member| reply_member(member, reply));
+    Ok(())
+}
+
+fn sdiff(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let sets = sets(view, args.from(1))?;
+    let header = reply.begin_set();
+    let mut count = 0;
+    subtract(&sets, |member| {
+        reply_member(member, reply);
+        count += 1;
+    });
+    reply.end(header, count);
+    Ok(())
+}
+
+fn sinterstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    store(tx, args, reply, "sinterstore", |_, sets, gathered| {
+        intersect(sets, |member| {
+            gathered.push(member);
+            ControlFlow::Continue(())
+        });
+    })
+}
+
+fn sunionstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    store(tx, args, reply, "sunionstore", |view, sets, gathered| {
+        unite(view, sets).iter().for_each(|member| gathered.push(member));
+    })
+}
+
+fn sdiffstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    store(tx, args, reply, "sdiffstore", |_, sets, gathered| {
+        subtract(sets, |member| gathered.push(member));
+    })
+}
+
+/// Puts what `gather` finds in the sets at arguments 2 and on into the key at argument 1, whatever
+/// that held before; without any members the key goes.
+fn store(
+    tx: &mut Tx<'_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    event: &str,
+    gather: impl FnOnce(&View<'_>, &[Option<&Set>], &mut Gathered),
+) -> Outcome {
+    let destination = args.at(1);
+    // A view only passes over keys past their time; here they can be deleted at once.
+    args.from(2).for_each(|key| {
+        tx.exists(key);
+    });
+    let mut gathered = Gathered::default();
+    let mut view = tx.view();
+    let sets = sets(&mut view, args.from(2))?;
+    gather(&view, &sets, &mut gathered);
+    let existed = tx.delete(destination);
+    for member in gathered.iter() {
+        tx.change(destination, Effect::SetAdd { member })?;
+    }
+    if !gathered.ends.is_empty() {
+        tx.notify(Class::Set, event, destination);
+    } else if existed {
+        tx.notify(Class::Generic, "del", destination);
+    }
+    reply.integer(gathered.ends.len() as i64);
+    Ok(())
+}
