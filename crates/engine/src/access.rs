@@ -16,11 +16,7 @@ const WORD_MASK: u32 = (1 << 24) - 1;
 
 /// The word of a new entry.
 pub fn fresh(now: UnixMillis, settings: &Settings) -> u32 {
-    if settings.maxmemory_policy.is_lfu() {
-        minutes(now) << 8 | LFU_INITIAL
-    } else {
-        seconds(now)
-    }
+    if settings.maxmemory_policy.is_lfu() { minutes(now) << 8 | LFU_INITIAL } else { seconds(now) }
 }
 
 /// The word after one more use. Chance comes from the word and the time: no generator is drawn.

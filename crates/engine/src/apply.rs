@@ -34,7 +34,9 @@ pub enum Applied {
 pub enum ApplyError {
     Malformed(EffectError),
     /// The effect is for another type than the key holds, or names a database that is not there.
-    Impossible { effect_index: u64 },
+    Impossible {
+        effect_index: u64,
+    },
 }
 
 impl Keyspace {

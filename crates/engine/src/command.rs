@@ -26,13 +26,8 @@ use crate::view::View;
 use resp::Reply;
 
 /// Every family of the engine.
-pub const FAMILIES: &[&[Command<DataFn>]] = &[
-    key::COMMANDS,
-    hash::COMMANDS,
-    list::COMMANDS,
-    set::COMMANDS,
-    string::COMMANDS,
-];
+pub const FAMILIES: &[&[Command<DataFn>]] =
+    &[key::COMMANDS, hash::COMMANDS, list::COMMANDS, set::COMMANDS, string::COMMANDS];
 
 /// What a command function returns: a refusal is one Redis error line, and then nothing changed.
 pub type Outcome = Result<(), Refusal>;

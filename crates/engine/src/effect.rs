@@ -323,10 +323,8 @@ impl<'a> EffectDecoder<'a> {
         }
         let database = self.database.ok_or_else(|| self.error("effect without a database"))?;
         let code = first & !(NEW_DATABASE | SAME_KEY);
-        let keyless = matches!(
-            code,
-            opcode::FLUSH_DATABASE | opcode::FLUSH_ALL | opcode::SWAP_DATABASES
-        );
+        let keyless =
+            matches!(code, opcode::FLUSH_DATABASE | opcode::FLUSH_ALL | opcode::SWAP_DATABASES);
         let key = if keyless {
             &[][..]
         } else if first & SAME_KEY != 0 {

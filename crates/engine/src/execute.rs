@@ -40,22 +40,22 @@ impl Engine {
         unit: &mut Unit,
     ) -> Outcome {
         self.keyspace.now = context.now;
-        match function {
+        let outcome = match function {
             DataFn::Read(run) => {
                 let mut view = View::new(&self.keyspace, unit, &mut self.random, context);
-                let outcome = run(&mut view, args, reply);
-                if self.keeps_expired {
-                    unit.expired.clear();
-                } else if !unit.expired.is_empty() {
-                    self.delete_expired(context, unit);
-                }
-                outcome
+                run(&mut view, args, reply)
             }
             DataFn::Write(run) => {
                 let mut tx = Tx::new(&mut self.keyspace, unit, &mut self.random, context);
                 run(&mut tx, args, reply)
             }
+        };
+        if self.keeps_expired {
+            unit.expired.clear();
+        } else if !unit.expired.is_empty() {
+            self.delete_expired(context, unit);
         }
+        outcome
     }
 
     /// A transaction handle for work that no client asked for: expiry, eviction.

@@ -140,8 +140,7 @@ mod tests {
 
     #[test]
     fn classes_print_as_redis_prints_them() {
-        for (text, printed) in [("KEA", "AKE"), ("KE$lshzxegtd", "AKE"), ("Kg$", "g$K"), ("", "")]
-        {
+        for (text, printed) in [("KEA", "AKE"), ("KE$lshzxegtd", "AKE"), ("Kg$", "g$K"), ("", "")] {
             assert_eq!(format_classes(parse_classes(text).expect("valid")), printed, "{text}");
         }
         assert_eq!(parse_classes("Kq"), None);

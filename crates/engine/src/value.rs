@@ -14,8 +14,8 @@ pub use text::StringValue;
 
 use crate::keyspace::EntryRef;
 use crate::settings::Settings;
-use structures::{KeyHasher, Quicklist};
 use structures::entry::ValueRef;
+use structures::{KeyHasher, Quicklist};
 
 /// What new values are made with.
 #[derive(Clone, Copy, Debug)]

@@ -82,10 +82,8 @@ impl Keyspace {
 
     pub(super) fn flush(&mut self, database: DatabaseId) -> Applied {
         let hasher = self.hasher;
-        let old = std::mem::replace(
-            self.database_mut(database),
-            crate::keyspace::Database::new(hasher),
-        );
+        let old =
+            std::mem::replace(self.database_mut(database), crate::keyspace::Database::new(hasher));
         self.garbage.push(Box::new(old));
         Applied::Changed
     }

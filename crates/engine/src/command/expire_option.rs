@@ -37,12 +37,7 @@ impl ExpireForm {
     /// # Errors
     /// Redis's text for what is not an integer, and for times that are not positive or overflow;
     /// `command` is named in it.
-    pub fn positive(
-        self,
-        argument: &[u8],
-        now: UnixMillis,
-        command: &str,
-    ) -> Result<i64, Refusal> {
+    pub fn positive(self, argument: &[u8], now: UnixMillis, command: &str) -> Result<i64, Refusal> {
         let value = parse_i64(argument).ok_or(Refusal::NOT_AN_INTEGER)?;
         if value <= 0 {
             return Err(invalid(command));

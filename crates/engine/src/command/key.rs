@@ -7,11 +7,13 @@
 //! | [`scan`] | SCAN, KEYS, RANDOMKEY: looking at the whole keyspace |
 //! | [`database`] | moving between databases, exchanging and flushing them |
 //! | [`object`] | OBJECT |
+//! | [`sort`] | SORT |
 
 mod database;
 mod expire;
 mod object;
 pub mod scan;
+mod sort;
 
 use super::{Args, Command, DataFn, Flags, Outcome, read, write};
 use crate::effect::Effect;
@@ -71,6 +73,8 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     expire::EXPIRETIME,
     expire::PEXPIRETIME,
     expire::PERSIST,
+    sort::SORT,
+    sort::SORT_RO,
     scan::SCAN,
     scan::KEYS,
     scan::RANDOMKEY,

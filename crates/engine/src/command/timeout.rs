@@ -11,8 +11,8 @@ use base::UnixMillis;
 /// Redis's texts for what is no number or negative. What exceeds 64 bits of milliseconds counts as
 /// negative, as on the processors that Redis runs on.
 pub fn deadline(text: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
-    let seconds = Extended::parse(text)
-        .ok_or(Refusal::of("ERR timeout is not a float or out of range"))?;
+    let seconds =
+        Extended::parse(text).ok_or(Refusal::of("ERR timeout is not a float or out of range"))?;
     match seconds.thousandfold_ceil() {
         Some(0) => Ok(None),
         // An instant beyond the end of time never comes.

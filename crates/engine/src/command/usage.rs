@@ -180,12 +180,7 @@ impl Shape {
 
 /// `key [key ...]` and `key value [key value ...]`: the last range runs to the end (or to the last
 /// mandatory operands after the repetition, as in `BLPOP key [key ...] timeout`).
-fn repeat_keys(
-    tokens: &[&str],
-    mandatory: i32,
-    keys: &mut [KeySpec],
-    counted: Option<usize>,
-) {
+fn repeat_keys(tokens: &[&str], mandatory: i32, keys: &mut [KeySpec], counted: Option<usize>) {
     let close = tokens.iter().position(|token| *token == "]").unwrap_or(tokens.len());
     let inside = &tokens[1..close];
     let repeats = inside.last() == Some(&"...") && inside.first().is_some_and(|t| is_key(t));

@@ -125,9 +125,7 @@ impl Hash {
     pub fn contains(&self, field: &[u8]) -> bool {
         match self {
             Self::Pack(pack) => pack.find(field, 1).is_some(),
-            Self::Table(fields) => {
-                fields.table.contains(fields.table.hasher().hash(field), field)
-            }
+            Self::Table(fields) => fields.table.contains(fields.table.hasher().hash(field), field),
         }
     }
 

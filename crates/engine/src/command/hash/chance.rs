@@ -95,11 +95,7 @@ fn reply_repeated(
 }
 
 /// `count` different fields, chosen evenly; `count` is at most the hash's length.
-fn distinct<'h>(
-    view: &mut View<'_>,
-    hash: &'h Hash,
-    count: usize,
-) -> Vec<(Text<'h>, Text<'h>)> {
+fn distinct<'h>(view: &mut View<'_>, hash: &'h Hash, count: usize) -> Vec<(Text<'h>, Text<'h>)> {
     if matches!(hash, Hash::Pack(_)) || sample::is_most(count, hash.len()) {
         let mut all: Vec<_> = hash.iter().collect();
         if count < all.len() {

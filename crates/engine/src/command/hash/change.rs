@@ -61,9 +61,8 @@ pub(super) fn hincrby(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Out
             parse_i64(bytes).ok_or(Refusal::of("ERR hash value is not an integer"))?
         }
     };
-    let sum = before
-        .checked_add(step)
-        .ok_or(Refusal::of("ERR increment or decrement would overflow"))?;
+    let sum =
+        before.checked_add(step).ok_or(Refusal::of("ERR increment or decrement would overflow"))?;
     let mut digits = itoa::Buffer::new();
     tx.change(key, Effect::HashSet { field, value: digits.format(sum).as_bytes() })?;
     tx.notify(Class::Hash, "hincrby", key);

@@ -97,7 +97,8 @@ fn random_fields_are_distinct_unless_the_count_is_negative() {
         bench.run("HDEL h a");
         for count in [1, 5, 90, fields, fields + 1] {
             let reply = bench.run(&format!("HRANDFIELD h {count}"));
-            let mut seen: Vec<&str> = reply.split(' ').filter(|word| word.starts_with('f')).collect();
+            let mut seen: Vec<&str> =
+                reply.split(' ').filter(|word| word.starts_with('f')).collect();
             seen.sort_unstable();
             seen.dedup();
             assert_eq!(seen.len(), count.min(fields));

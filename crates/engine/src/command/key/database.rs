@@ -93,16 +93,10 @@ fn move_key(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn swapdb(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let databases = tx.settings().databases;
-    let first = database_argument(
-        args.at(1),
-        databases,
-        Refusal::of("ERR invalid first DB index"),
-    )?;
-    let second = database_argument(
-        args.at(2),
-        databases,
-        Refusal::of("ERR invalid second DB index"),
-    )?;
+    let first =
+        database_argument(args.at(1), databases, Refusal::of("ERR invalid first DB index"))?;
+    let second =
+        database_argument(args.at(2), databases, Refusal::of("ERR invalid second DB index"))?;
     if first != second {
         tx.change_all(first, Effect::SwapDatabases { with: second });
     }

@@ -121,9 +121,7 @@ impl Conditions {
             ));
         }
         if only_if_later && only_if_earlier {
-            return Err(Refusal::of(
-                "ERR GT and LT options at the same time are not compatible",
-            ));
+            return Err(Refusal::of("ERR GT and LT options at the same time are not compatible"));
         }
         Ok(conditions)
     }

@@ -91,7 +91,9 @@ fn matching_runs(list: &Quicklist, element: &[u8], count: i64) -> Vec<(u64, u64)
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for index in indexes {
         match runs.last_mut() {
-            Some((start, length)) if *start == index + 1 => (*start, *length) = (index, *length + 1),
+            Some((start, length)) if *start == index + 1 => {
+                (*start, *length) = (index, *length + 1)
+            }
             _ => runs.push((index, 1)),
         }
     }

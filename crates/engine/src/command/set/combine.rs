@@ -159,9 +159,10 @@ fn sinter(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 fn sintercard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let keys = parse_i64(args.at(1)).filter(|keys| *keys > 0);
     let keys = keys.ok_or(Refusal::of("ERR numkeys should be greater than 0"))?;
-    let keys = usize::try_from(keys).ok().filter(|keys| *keys <= args.len() - 2).ok_or(
-        Refusal::of("ERR Number of keys can't be greater than number of args"),
-    )?;
+    let keys = usize::try_from(keys)
+        .ok()
+        .filter(|keys| *keys <= args.len() - 2)
+        .ok_or(Refusal::of("ERR Number of keys can't be greater than number of args"))?;
     let mut limit = 0;
     let mut at = 2 + keys;
     while at < args.len() {

@@ -116,7 +116,8 @@ fn random_members_are_distinct_unless_the_count_is_negative() {
     }
     for count in [1, 5, 50, 99, 100, 200] {
         let reply = bench.run(&format!("SRANDMEMBER k {count}"));
-        let mut members: Vec<&str> = reply.split(' ').filter(|word| word.starts_with('m')).collect();
+        let mut members: Vec<&str> =
+            reply.split(' ').filter(|word| word.starts_with('m')).collect();
         assert_eq!(members.len(), count.min(100));
         members.sort_unstable();
         members.dedup();

@@ -39,9 +39,8 @@ struct Lengths {
 
 fn lcs(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let text = |value: Result<Option<StringValue<'_>>, Refusal>| {
-        let value = value.map_err(|_| {
-            Refusal::of("ERR The specified keys must contain string values")
-        })?;
+        let value =
+            value.map_err(|_| Refusal::of("ERR The specified keys must contain string values"))?;
         Ok(value.map_or_else(Vec::new, |value| value.to_vec()))
     };
     let a = text(view.string(args.at(1)))?;

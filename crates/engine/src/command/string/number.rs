@@ -87,9 +87,8 @@ fn add(tx: &mut Tx<'_>, key: &[u8], step: i64, reply: &mut Reply) -> Outcome {
         Some(StringValue::Integer(integer)) => integer,
         Some(StringValue::Bytes(bytes)) => parse_i64(bytes).ok_or(Refusal::NOT_AN_INTEGER)?,
     };
-    let value = before
-        .checked_add(step)
-        .ok_or(Refusal::of("ERR increment or decrement would overflow"))?;
+    let value =
+        before.checked_add(step).ok_or(Refusal::of("ERR increment or decrement would overflow"))?;
     tx.change(key, Effect::SetInteger { value })?;
     tx.notify(Class::String, "incrby", key);
     reply.integer(value);
@@ -101,9 +100,7 @@ fn incrbyfloat(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut digits = Digits::new();
     let before = match tx.string(key)? {
         None => Extended::ZERO,
-        Some(value) => {
-            Extended::parse(value.bytes(&mut digits)).ok_or(Refusal::NOT_A_FLOAT)?
-        }
+        Some(value) => Extended::parse(value.bytes(&mut digits)).ok_or(Refusal::NOT_A_FLOAT)?,
     };
     let step = Extended::parse(args.at(2)).ok_or(Refusal::NOT_A_FLOAT)?;
     let sum = before

@@ -14,9 +14,7 @@ pub const SET: Command<DataFn> = write(
      PXAT unix-time-milliseconds | KEEPTTL]",
     set,
 )
-.doc(
-    "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
-)
+.doc("Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.")
 .group(Group::String)
 .cost("O(1)")
 .denyoom();
@@ -29,9 +27,7 @@ pub const SETNX: Command<DataFn> = write("SETNX key value", setnx)
     .fast();
 
 pub const SETEX: Command<DataFn> = write("SETEX key seconds value", setex)
-    .doc(
-        "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
-    )
+    .doc("Sets the string value and expiration time of a key. Creates the key if it doesn't exist.")
     .group(Group::String)
     .since("2.0.0")
     .cost("O(1)")

@@ -1,0 +1,265 @@
+//! SORT and SORT_RO: a list, set or sorted set in order, by its elements or by other keys.
+//!
+//! Every key that a pattern leads to is looked up like any other, so the reply waits for it too.
+
+use crate::command::{Args, Command, DataFn, Flags, KeySpec, Outcome, read, write};
+use crate::effect::{Effect, End};
+use crate::notify::Class;
+use crate::number::parse_f64;
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use crate::value::{StringValue, Value};
+use crate::view::View;
+use resp::Reply;
+use resp::integer::parse_i64;
+use std::cmp::Ordering;
+
+pub const SORT: Command<DataFn> = write(
+    "SORT key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] \
+     [ALPHA] [STORE destination]",
+    sort,
+)
+.doc("Sorts the elements in a list, a set, or a sorted set, optionally storing the result.")
+.cost(
+    "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number \
+     of returned elements. When the elements are not sorted, complexity is O(N).",
+)
+.denyoom()
+.keys(&[
+    KeySpec::Range { first: 1, last: 1, step: 1 },
+    KeySpec::Keyword { word: "STORE", from: 2 },
+]);
+
+pub const SORT_RO: Command<DataFn> = read(
+    "SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] \
+     [ALPHA]",
+    sort_ro,
+)
+.doc("Returns the sorted elements of a list, a set, or a sorted set.")
+.since("7.0.0")
+.cost(
+    "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number \
+     of returned elements. When the elements are not sorted, complexity is O(N).",
+)
+.with(Flags::MOVABLEKEYS);
+
+struct Options<'a> {
+    by: Option<&'a [u8]>,
+    get: Vec<&'a [u8]>,
+    offset: i64,
+    /// Negative: to the end.
+    count: i64,
+    is_descending: bool,
+    is_alphabetic: bool,
+    store: Option<&'a [u8]>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: Args<'a>, may_store: bool) -> Result<Self, Refusal> {
+        let mut options = Self {
+            by: None,
+            get: Vec::new(),
+            offset: 0,
+            count: -1,
+            is_descending: false,
+            is_alphabetic: false,
+            store: None,
+        };
+        let mut at = 2;
+        while at < args.len() {
+            let operands = args.len() - 1 - at;
+            if args.is(at, "ASC") {
+                options.is_descending = false;
+            } else if args.is(at, "DESC") {
+                options.is_descending = true;
+            } else if args.is(at, "ALPHA") {
+                options.is_alphabetic = true;
+            } else if args.is(at, "LIMIT") && operands >= 2 {
+                options.offset = parse_i64(args.at(at + 1)).ok_or(Refusal::NOT_AN_INTEGER)?;
+                options.count = parse_i64(args.at(at + 2)).ok_or(Refusal::NOT_AN_INTEGER)?;
+                at += 2;
+            } else if may_store && args.is(at, "STORE") && operands >= 1 {
+                at += 1;
+                options.store = Some(args.at(at));
+            } else if args.is(at, "BY") && operands >= 1 {
+                at += 1;
+                options.by = Some(args.at(at));
+            } else if args.is(at, "GET") && operands >= 1 {
+                at += 1;
+                options.get.push(args.at(at));
+            } else {
+                return Err(Refusal::SYNTAX);
+            }
+            at += 1;
+        }
+        Ok(options)
+    }
+
+    /// A BY without a `*` leads to no key: the elements stay in the order they have.
+    fn keeps_order(&self) -> bool {
+        self.by.is_some_and(|pattern| !pattern.contains(&b'*'))
+    }
+}
+
+fn sort(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let options = Options::parse(args, true)?;
+    let rows = sorted(&mut tx.view(), args.at(1), &options)?;
+    let Some(destination) = options.store else {
+        reply_rows(&rows, reply);
+        return Ok(());
+    };
+    let existed = tx.delete(destination);
+    for value in &rows {
+        let value = value.as_deref().unwrap_or_default();
+        tx.change(destination, Effect::ListPush { end: End::Tail, value })?;
+    }
+    if !rows.is_empty() {
+        tx.notify(Class::List, "sortstore", destination);
+    } else if existed {
+        tx.notify(Class::Generic, "del", destination);
+    }
+    reply.integer(rows.len() as i64);
+    Ok(())
+}
+
+fn sort_ro(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let options = Options::parse(args, false)?;
+    let rows = sorted(view, args.at(1), &options)?;
+    reply_rows(&rows, reply);
+    Ok(())
+}
+
+fn reply_rows(rows: &[Option<Vec<u8>>], reply: &mut Reply) {
+    reply.array(rows.len());
+    for row in rows {
+        match row {
+            Some(value) => reply.bulk(value),
+            None => reply.null(),
+        }
+    }
+}
+
+/// The answer: the elements in order and within the limit, or what the GET patterns lead to.
+fn sorted(
+    view: &mut View<'_>,
+    key: &[u8],
+    options: &Options<'_>,
+) -> Result<Vec<Option<Vec<u8>>>, Refusal> {
+    let (mut elements, sort) = elements(view, key)?;
+    let is_set = sort == Sort::Set;
+    // A set has no order of its own: what is stored must not depend on the table's.
+    let sorts_anyway = options.keeps_order() && is_set && options.store.is_some();
+    if sorts_anyway {
+        elements.sort_by(|a, b| direct(options, a.cmp(b)));
+    } else if !options.keeps_order() {
+        elements = order(view, elements, options)?;
+    } else if sort == Sort::Sorted && options.is_descending {
+        elements.reverse();
+    }
+    let offset = usize::try_from(options.offset.max(0)).unwrap_or(usize::MAX);
+    let count = usize::try_from(options.count).unwrap_or(usize::MAX);
+    let chosen = elements.into_iter().skip(offset).take(count);
+    if options.get.is_empty() {
+        return Ok(chosen.map(Some).collect());
+    }
+    let mut rows = Vec::new();
+    for element in chosen {
+        for pattern in &options.get {
+            rows.push(follow(view, pattern, &element));
+        }
+    }
+    Ok(rows)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    List,
+    Set,
+    Sorted,
+}
+
+/// The elements of the collection at `key`, in its own order.
+fn elements(view: &mut View<'_>, key: &[u8]) -> Result<(Vec<Vec<u8>>, Sort), Refusal> {
+    Ok(match view.value(key)? {
+        None => (Vec::new(), Sort::List),
+        Some(Value::List(list)) => (list.iter().map(|item| item.to_vec()).collect(), Sort::List),
+        Some(Value::Set(set)) => (set.iter().map(|member| member.to_vec()).collect(), Sort::Set),
+        Some(_) => return Err(Refusal::WRONG_TYPE),
+    })
+}
+
+/// What an element is compared by.
+enum Weight {
+    Number(f64),
+    /// `None` if the pattern led nowhere: before every text.
+    Text(Option<Vec<u8>>),
+}
+
+fn order(
+    view: &mut View<'_>,
+    elements: Vec<Vec<u8>>,
+    options: &Options<'_>,
+) -> Result<Vec<Vec<u8>>, Refusal> {
+    let mut weighted = Vec::with_capacity(elements.len());
+    for element in elements {
+        let text = match options.by {
+            Some(pattern) => follow(view, pattern, &element),
+            None => Some(element.clone()),
+        };
+        let weight = if options.is_alphabetic {
+            Weight::Text(text)
+        } else {
+            Weight::Number(number(text.as_deref())?)
+        };
+        weighted.push((weight, element));
+    }
+    weighted.sort_by(|(a, first), (b, second)| {
+        direct(options, compare(a, b).then_with(|| first.cmp(second)))
+    });
+    Ok(weighted.into_iter().map(|(_, element)| element).collect())
+}
+
+fn direct(options: &Options<'_>, ordering: Ordering) -> Ordering {
+    if options.is_descending { ordering.reverse() } else { ordering }
+}
+
+fn compare(a: &Weight, b: &Weight) -> Ordering {
+    match (a, b) {
+        (Weight::Number(a), Weight::Number(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+        (Weight::Text(a), Weight::Text(b)) => a.cmp(b),
+        _ => Ordering::Equal,
+    }
+}
+
+/// A weight as a number: nothing is 0, and so is the empty text, as C's `strtod` has it.
+fn number(text: Option<&[u8]>) -> Result<f64, Refusal> {
+    let Some(text) = text else { return Ok(0.0) };
+    let text = text.trim_ascii_start();
+    if text.is_empty() {
+        return Ok(0.0);
+    }
+    parse_f64(text).ok_or(Refusal::of("ERR One or more scores can't be converted into double"))
+}
+
+/// The value that a pattern leads to: `#` is the element itself, `a_*` the string at a key,
+/// `a_*->f` the field of a hash.
+fn follow(view: &mut View<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>> {
+    if pattern == b"#" {
+        return Some(element.to_vec());
+    }
+    let star = pattern.iter().position(|byte| *byte == b'*')?;
+    let (before, after) = (&pattern[..star], &pattern[star + 1..]);
+    let arrow = after.windows(2).position(|pair| pair == b"->");
+    let (after, field) = match arrow {
+        Some(at) if at + 2 < after.len() => (&after[..at], Some(&after[at + 2..])),
+        _ => (after, None),
+    };
+    let key = [before, element, after].concat();
+    match field {
+        None => view.string(&key).ok()?.map(|value: StringValue<'_>| value.to_vec()),
+        Some(field) => match view.value(&key).ok()?? {
+            Value::Hash(hash) => hash.get(field).map(|text| text.to_vec()),
+            _ => None,
+        },
+    }
+}
