@@ -44,6 +44,16 @@ pub fn idle_seconds(word: u32, now: UnixMillis) -> u32 {
     seconds(now).wrapping_sub(word) & WORD_MASK
 }
 
+/// The word of a key that was last used this many seconds ago.
+pub fn of_idle(idle_seconds: u64, now: UnixMillis) -> u32 {
+    seconds(now).wrapping_sub(idle_seconds as u32) & WORD_MASK
+}
+
+/// The word of a key whose LFU counter stands here.
+pub fn of_frequency(counter: u8, now: UnixMillis) -> u32 {
+    minutes(now) << 8 | u32::from(counter)
+}
+
 fn seconds(now: UnixMillis) -> u32 {
     (now.0 / 1000) as u32 & WORD_MASK
 }

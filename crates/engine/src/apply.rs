@@ -10,6 +10,8 @@ mod list;
 mod set;
 mod string;
 
+pub(crate) use string::payload_of;
+
 use crate::effect::{Effect, EffectDecoder, EffectError};
 use crate::keyspace::{Entry, EntryRef, Keyspace};
 use crate::refusal::Refusal;

@@ -14,6 +14,7 @@
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`interest`] | watched keys, and blocked clients |
 //! | [`notify`] | keyspace notifications and published messages |
+//! | [`rdb`] | values and files in Redis's snapshot format |
 //! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ pub mod keyspace;
 pub mod notify;
 pub mod number;
 pub mod random;
+pub mod rdb;
 pub mod refusal;
 pub mod settings;
 pub mod statistics;

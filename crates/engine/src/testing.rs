@@ -28,7 +28,7 @@ pub struct Bench {
 
 /// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.
 #[derive(PartialEq, Eq, Debug)]
-struct Held {
+pub(crate) struct Held {
     type_name: &'static str,
     encoding: &'static str,
     expire_at: Option<i64>,
@@ -135,7 +135,7 @@ fn command(words: &[&[u8]]) -> &'static Command<DataFn> {
     found.next().expect("the test names a command that exists")
 }
 
-fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), Held> {
+pub(crate) fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), Held> {
     let databases = keyspace.databases();
     let entries = databases.flat_map(|(id, db)| db.table().iter().map(move |entry| (id, entry)));
     entries.map(|(id, entry)| ((id, entry.key().to_vec()), held(entry))).collect()

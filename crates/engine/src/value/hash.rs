@@ -75,6 +75,11 @@ impl Hash {
         Self::Pack(pack)
     }
 
+    /// An empty hash that is a table already: what a snapshot says is one stays one.
+    pub fn empty_table(hasher: KeyHasher) -> Self {
+        Self::Table(Box::new(FieldTable::new(hasher)))
+    }
+
     /// The encoding as OBJECT ENCODING names it.
     pub fn encoding(&self) -> &'static str {
         match self {

@@ -84,6 +84,11 @@ impl Set {
         Self::Integers(integers)
     }
 
+    /// An empty set that is a table already: what a snapshot says is one stays one.
+    pub fn empty_table(hasher: KeyHasher) -> Self {
+        Self::Table(Box::new(MemberTable::new(hasher)))
+    }
+
     /// The encoding as OBJECT ENCODING names it.
     pub fn encoding(&self) -> &'static str {
         match self {

@@ -1,0 +1,100 @@
+//! Values and files in the format of Redis 7.0 (RDB version 10).
+//!
+//! Snapshots are valid RDB files, so that any Redis tool reads them and nobody is locked in.
+//!
+//! ```text
+//! "REDIS0010" | aux fields | per database: select, sizes, entries … | 0xFF | crc64 (LE)
+//! entry = [expiry] [idle time or frequency] type (1) key value
+//! ```
+//! Everything here works on bytes and streams: where they come from and go to is the caller's
+//! business. What is read is not trusted: every length is checked against what is there.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`crc64`] | the checksum |
+//! | [`length`] | lengths and strings |
+//! | [`lzf`] | compressed strings, read only |
+//! | [`source`] | a stream, buffered and digested |
+//! | [`value`] | one value of each type |
+//! | [`write`](mod@write) | entries and the frame of a file |
+//! | [`load`] | a whole file into a keyspace |
+//!
+//! Source: the format as Redis 7.0.15 writes it (rdb.c), and
+//! <https://rdb.fnordig.de/file_format.html>.
+
+pub mod crc64;
+pub mod length;
+pub mod load;
+pub mod lzf;
+pub mod source;
+#[cfg(test)]
+mod tests;
+pub mod value;
+pub mod write;
+
+pub use crc64::Crc64;
+pub use load::Loader;
+pub use source::Source;
+
+use std::fmt;
+use std::io;
+
+/// The version of the format that is written; up to it is read.
+pub const VERSION: u32 = 10;
+
+/// Types of values, as the byte before the key names them.
+pub mod kind {
+    pub const STRING: u8 = 0;
+    pub const SET: u8 = 2;
+    pub const HASH: u8 = 4;
+    /// Scores as binary doubles.
+    pub const ZSET_2: u8 = 5;
+    pub const SET_INTSET: u8 = 11;
+    pub const HASH_LISTPACK: u8 = 16;
+    pub const ZSET_LISTPACK: u8 = 17;
+    /// Nodes that are listpacks or plain elements.
+    pub const LIST_QUICKLIST_2: u8 = 18;
+}
+
+/// Bytes that stand where a type could, and say something else.
+pub mod opcode {
+    pub const IDLE: u8 = 248;
+    pub const FREQUENCY: u8 = 249;
+    pub const AUX: u8 = 250;
+    pub const RESIZE_DATABASE: u8 = 251;
+    pub const EXPIRE_MILLIS: u8 = 252;
+    pub const EXPIRE_SECONDS: u8 = 253;
+    pub const SELECT_DATABASE: u8 = 254;
+    pub const EOF: u8 = 255;
+}
+
+/// Why a file cannot be read.
+#[derive(Debug)]
+pub enum RdbError {
+    /// The stream failed.
+    Io(io::Error),
+    /// The bytes before this offset are no RDB file, or one that was damaged.
+    Damaged { offset: u64, what: String },
+    /// The file holds what this build does not know.
+    Unsupported { offset: u64, what: String },
+}
+
+impl fmt::Display for RdbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Damaged { offset, what } => write!(f, "{what} before byte {offset}"),
+            Self::Unsupported { offset, what } => {
+                write!(f, "{what} before byte {offset} is not supported")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RdbError {}
+
+impl From<io::Error> for RdbError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

@@ -1,0 +1,159 @@
+//! How lengths and strings are written.
+//!
+//! ```text
+//! 00xxxxxx                  6 bits          01xxxxxx xxxxxxxx   14 bits
+//! 10000000 u32 (BE)         32 bits         10000001 u64 (BE)   64 bits
+//! 110000xx i8, i16, i32 (LE)                a string that is an integer
+//! 11000011 length length bytes              a string compressed with LZF
+//! ```
+
+use super::{RdbError, Source, lzf};
+use std::io::Read;
+
+const BITS_14: u8 = 0x40;
+const BITS_32: u8 = 0x80;
+const BITS_64: u8 = 0x81;
+const INTEGER_8: u8 = 0xc0;
+const INTEGER_16: u8 = 0xc1;
+const INTEGER_32: u8 = 0xc2;
+const LZF: u8 = 0xc3;
+
+/// Longest string that is read, in bytes: the largest `proto-max-bulk-len` is below it, and no
+/// listpack is longer.
+const STRING_BYTES_MAX: u64 = 1 << 32;
+
+pub fn put_length(out: &mut Vec<u8>, length: u64) {
+    match length {
+        0..0x40 => out.push(length as u8),
+        0x40..0x4000 => out.extend_from_slice(&[BITS_14 | (length >> 8) as u8, length as u8]),
+        0x4000..=0xffff_ffff => {
+            out.push(BITS_32);
+            out.extend_from_slice(&(length as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(BITS_64);
+            out.extend_from_slice(&length.to_be_bytes());
+        }
+    }
+}
+
+pub fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_length(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// A string that is an integer, in its shortest form.
+pub fn put_integer(out: &mut Vec<u8>, integer: i64) {
+    if let Ok(short) = i8::try_from(integer) {
+        out.extend_from_slice(&[INTEGER_8, short as u8]);
+    } else if let Ok(short) = i16::try_from(integer) {
+        out.push(INTEGER_16);
+        out.extend_from_slice(&short.to_le_bytes());
+    } else if let Ok(short) = i32::try_from(integer) {
+        out.push(INTEGER_32);
+        out.extend_from_slice(&short.to_le_bytes());
+    } else {
+        put_string(out, itoa::Buffer::new().format(integer).as_bytes());
+    }
+}
+
+/// A string as it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Text<'a> {
+    Bytes(&'a [u8]),
+    Integer(i64),
+}
+
+impl Text<'_> {
+    /// Appends the string's bytes.
+    pub fn append_to(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(bytes) => out.extend_from_slice(bytes),
+            Self::Integer(integer) => {
+                out.extend_from_slice(itoa::Buffer::new().format(integer).as_bytes());
+            }
+        }
+    }
+}
+
+/// What the first byte of a length announces.
+enum Head {
+    Length(u64),
+    Integer(i64),
+    Compressed,
+}
+
+impl<R: Read> Source<R> {
+    fn head(&mut self) -> Result<Head, RdbError> {
+        let first = self.byte()?;
+        Ok(match (first & 0xc0, first) {
+            (0, _) => Head::Length(u64::from(first)),
+            (BITS_14, _) => Head::Length(u64::from(first & 0x3f) << 8 | u64::from(self.byte()?)),
+            (_, BITS_32) => Head::Length(u64::from(u32::from_be_bytes(self.array()?))),
+            (_, BITS_64) => Head::Length(u64::from_be_bytes(self.array()?)),
+            (_, INTEGER_8) => Head::Integer(i64::from(i8::from_le_bytes(self.array()?))),
+            (_, INTEGER_16) => Head::Integer(i64::from(i16::from_le_bytes(self.array()?))),
+            (_, INTEGER_32) => Head::Integer(i64::from(i32::from_le_bytes(self.array()?))),
+            (_, LZF) => Head::Compressed,
+            _ => return Err(self.damaged("a length of unknown form")),
+        })
+    }
+
+    /// A plain number.
+    pub fn length(&mut self) -> Result<u64, RdbError> {
+        match self.head()? {
+            Head::Length(length) => Ok(length),
+            _ => Err(self.damaged("a string where a length should be")),
+        }
+    }
+
+    /// A string. It lives until the next read.
+    pub fn text(&mut self) -> Result<Text<'_>, RdbError> {
+        match self.head()? {
+            Head::Integer(integer) => Ok(Text::Integer(integer)),
+            Head::Length(length) => {
+                let length = self.checked(length)?;
+                Ok(Text::Bytes(self.bytes(length)?))
+            }
+            Head::Compressed => {
+                let compressed = self.length()?;
+                let compressed = self.checked(compressed)?;
+                let plain = self.length()?;
+                let plain = self.checked(plain)?;
+                let mut out = std::mem::take(&mut self.inflated);
+                out.clear();
+                let fits = lzf::inflate(self.bytes(compressed)?, plain, &mut out);
+                self.inflated = out;
+                if !fits {
+                    return Err(self.damaged("a compressed string of another length"));
+                }
+                Ok(Text::Bytes(&self.inflated))
+            }
+        }
+    }
+
+    /// Reads a string into `out`, replacing what was in it.
+    pub fn text_into(&mut self, out: &mut Vec<u8>) -> Result<(), RdbError> {
+        out.clear();
+        self.text()?.append_to(out);
+        Ok(())
+    }
+
+    /// A string in a buffer of its own.
+    pub fn owned(&mut self) -> Result<Vec<u8>, RdbError> {
+        let text = self.text()?;
+        let mut out = match text {
+            Text::Bytes(bytes) => Vec::with_capacity(bytes.len()),
+            Text::Integer(_) => Vec::new(),
+        };
+        text.append_to(&mut out);
+        Ok(out)
+    }
+
+    fn checked(&self, length: u64) -> Result<usize, RdbError> {
+        if length > STRING_BYTES_MAX {
+            return Err(self.damaged("a string that is too long"));
+        }
+        usize::try_from(length).map_err(|_| self.damaged("a string that is too long"))
+    }
+}

@@ -1,0 +1,195 @@
+//! A whole file into a keyspace, in slices.
+//!
+//! Fast, because a restart waits for it: keys are known to be new, so nothing is looked up twice,
+//! and entries enter the table in batches whose buckets were asked for beforehand.
+
+use super::{RdbError, Source, VERSION, opcode};
+use crate::access;
+use crate::apply::entry_bytes;
+use crate::keyspace::{Entry, Keyspace};
+use crate::unit::KeyHash;
+use crate::value::Recipe;
+use base::{DatabaseId, UnixMillis};
+use std::io::Read;
+
+/// Entries whose buckets are asked for before the first is inserted: enough to overlap the misses.
+const BATCH_ENTRIES: usize = 32;
+
+/// Longest auxiliary value that is kept, in bytes; the known ones are short.
+const AUXILIARY_BYTES_MAX: usize = 64;
+
+/// Loads one file.
+pub struct Loader<R> {
+    source: Source<R>,
+    database: DatabaseId,
+    has_header: bool,
+    is_done: bool,
+    key: Vec<u8>,
+    batch: Vec<(KeyHash, Entry)>,
+    /// The instant against which idle times count.
+    now: UnixMillis,
+    pub keys_loaded: u64,
+    /// Auxiliary fields as they stood in the file.
+    pub auxiliary: Vec<(String, String)>,
+}
+
+impl<R: Read> Loader<R> {
+    pub fn new(stream: R, now: UnixMillis) -> Self {
+        Self {
+            source: Source::new(stream),
+            database: DatabaseId(0),
+            has_header: false,
+            is_done: false,
+            key: Vec::new(),
+            batch: Vec::with_capacity(BATCH_ENTRIES),
+            now,
+            keys_loaded: 0,
+            auxiliary: Vec::new(),
+        }
+    }
+
+    /// Bytes of the file used so far.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+
+    /// Loads up to about `entries_max` keys; whether the file is finished. Keys past their time
+    /// are kept: the log says when they went.
+    ///
+    /// # Errors
+    /// [`RdbError`]; the keyspace then holds a part of the file and is of no use.
+    pub fn load(&mut self, keyspace: &mut Keyspace, entries_max: u64) -> Result<bool, RdbError> {
+        if !self.has_header {
+            self.header()?;
+            self.has_header = true;
+        }
+        let until = self.keys_loaded + entries_max;
+        while !self.is_done && self.keys_loaded < until {
+            self.next(keyspace)?;
+        }
+        self.insert_batch(keyspace)?;
+        Ok(self.is_done)
+    }
+
+    fn header(&mut self) -> Result<(), RdbError> {
+        let head: [u8; 9] = self.source.array()?;
+        let digits = std::str::from_utf8(&head[5..]).ok();
+        let version = digits.and_then(|digits| digits.parse::<u32>().ok());
+        match version {
+            Some(version) if head.starts_with(b"REDIS") && version >= 1 => {
+                if version > VERSION {
+                    return Err(self.source.unsupported(format!("RDB version {version}")));
+                }
+                Ok(())
+            }
+            _ => Err(self.source.damaged("no RDB header")),
+        }
+    }
+
+    /// Reads up to the end of the next entry, or to the end of the file.
+    fn next(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
+        let mut expire_at = None;
+        let mut word = None;
+        loop {
+            let code = self.source.byte()?;
+            match code {
+                opcode::EXPIRE_MILLIS => {
+                    expire_at = Some(i64::from_le_bytes(self.source.array()?));
+                }
+                opcode::EXPIRE_SECONDS => {
+                    let seconds = i32::from_le_bytes(self.source.array()?);
+                    expire_at = Some(i64::from(seconds) * 1000);
+                }
+                opcode::IDLE => {
+                    let idle = self.source.length()?;
+                    word = Some(access::of_idle(idle, self.now));
+                }
+                opcode::FREQUENCY => {
+                    word = Some(access::of_frequency(self.source.byte()?, self.now));
+                }
+                opcode::AUX => self.auxiliary()?,
+                opcode::RESIZE_DATABASE => {
+                    self.source.length()?;
+                    self.source.length()?;
+                }
+                opcode::SELECT_DATABASE => self.select(keyspace)?,
+                opcode::EOF => return self.end(),
+                kind => return self.entry(kind, expire_at, word, keyspace),
+            }
+        }
+    }
+
+    fn auxiliary(&mut self) -> Result<(), RdbError> {
+        let name = self.source.owned()?;
+        let value = self.source.owned()?;
+        if name.len().max(value.len()) <= AUXILIARY_BYTES_MAX && self.auxiliary.len() < 64 {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            self.auxiliary.push((text(&name), text(&value)));
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
+        self.insert_batch(keyspace)?;
+        let number = self.source.length()?;
+        let count = keyspace.databases.len();
+        if number >= count as u64 {
+            let what = format!("database {number} (there are {count})");
+            return Err(self.source.unsupported(what));
+        }
+        self.database = DatabaseId(number as u32);
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        kind: u8,
+        expire_at: Option<i64>,
+        word: Option<u32>,
+        keyspace: &mut Keyspace,
+    ) -> Result<(), RdbError> {
+        let Self { source, key, .. } = self;
+        source.text_into(key)?;
+        let recipe = Recipe { settings: &keyspace.settings, hasher: keyspace.hasher };
+        let payload = source.value(kind, &recipe)?;
+        let entry = Entry::new(key, payload, expire_at);
+        entry.set_access(word.unwrap_or_else(|| access::fresh(self.now, &keyspace.settings)));
+        self.batch.push((keyspace.hasher.hash(&self.key), entry));
+        self.keys_loaded += 1;
+        if self.batch.len() == BATCH_ENTRIES {
+            self.insert_batch(keyspace)?;
+        }
+        Ok(())
+    }
+
+    fn insert_batch(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
+        let database = keyspace.database_mut(self.database);
+        for (hash, _) in &self.batch {
+            database.table.prefetch_bucket(*hash);
+        }
+        for (hash, entry) in self.batch.drain(..) {
+            database.entry_bytes += entry_bytes(entry.as_ref());
+            if let Some(at) = entry.expire_at() {
+                database.expiries.insert(at, hash);
+            }
+            if database.table.insert(hash, entry).is_some() {
+                return Err(self.source.damaged("a key that stands in the file twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), RdbError> {
+        let computed = self.source.checksum();
+        let stored = u64::from_le_bytes(self.source.array()?);
+        // 0: whoever wrote the file had checksums switched off.
+        if stored != 0 && stored != computed {
+            return Err(self.source.damaged("a wrong checksum"));
+        }
+        if !self.source.is_at_end()? {
+            return Err(self.source.damaged("bytes behind the end of the file, right"));
+        }
+        self.is_done = true;
+        Ok(())
+    }
+}

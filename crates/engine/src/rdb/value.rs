@@ -1,0 +1,169 @@
+//! One value of each type, as RDB files and DUMP payloads hold it.
+
+use super::length::{Text, put_integer, put_length, put_string};
+use super::{RdbError, Source, kind};
+use crate::apply::payload_of;
+use crate::value::{Hash, Recipe, Set, Value, list};
+use std::collections::BTreeSet;
+use std::io::Read;
+use structures::entry::{Payload, ValueRef};
+use structures::listpack::Item;
+use structures::quicklist::NodeRef;
+use structures::{Intset, Listpack, MemberBuffer, Quicklist};
+
+/// Containers of a list's nodes.
+const NODE_PLAIN: u64 = 1;
+const NODE_PACKED: u64 = 2;
+
+/// The type byte of a value.
+pub fn kind_of(value: ValueRef<'_, Value>) -> u8 {
+    match value {
+        ValueRef::Integer(_) | ValueRef::Bytes(_) | ValueRef::Boxed(Value::Text(_)) => kind::STRING,
+        ValueRef::Boxed(Value::List(_)) => kind::LIST_QUICKLIST_2,
+        ValueRef::Boxed(Value::Set(Set::Integers(_))) => kind::SET_INTSET,
+        ValueRef::Boxed(Value::Set(Set::Table(_))) => kind::SET,
+        ValueRef::Boxed(Value::Hash(Hash::Pack(_))) => kind::HASH_LISTPACK,
+        ValueRef::Boxed(Value::Hash(Hash::Table(_))) => kind::HASH,
+    }
+}
+
+/// Appends a value, without its type byte.
+pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>) {
+    match value {
+        ValueRef::Integer(integer) => put_integer(out, integer),
+        ValueRef::Bytes(bytes) => put_string(out, bytes),
+        ValueRef::Boxed(Value::Text(text)) => put_string(out, text),
+        ValueRef::Boxed(Value::List(list)) => put_list(out, list),
+        ValueRef::Boxed(Value::Set(Set::Integers(integers))) => put_string(out, integers.bytes()),
+        ValueRef::Boxed(Value::Set(set)) => {
+            put_length(out, set.len() as u64);
+            let mut buffer = MemberBuffer::new();
+            set.iter().for_each(|member| put_string(out, member.bytes(&mut buffer)));
+        }
+        ValueRef::Boxed(Value::Hash(Hash::Pack(pack))) => put_string(out, pack.bytes()),
+        ValueRef::Boxed(Value::Hash(hash)) => {
+            put_length(out, hash.len() as u64);
+            for (field, value) in hash.iter() {
+                put_item(out, field);
+                put_item(out, value);
+            }
+        }
+    }
+}
+
+fn put_list(out: &mut Vec<u8>, list: &Quicklist) {
+    put_length(out, list.node_count() as u64);
+    for node in list.nodes() {
+        match node {
+            NodeRef::Packed(pack) => {
+                put_length(out, NODE_PACKED);
+                put_string(out, pack.bytes());
+            }
+            NodeRef::Plain(element) => {
+                put_length(out, NODE_PLAIN);
+                put_string(out, element);
+            }
+        }
+    }
+}
+
+fn put_item(out: &mut Vec<u8>, item: Item<'_>) {
+    match item {
+        Item::Bytes(bytes) => put_string(out, bytes),
+        Item::Integer(integer) => put_integer(out, integer),
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// Reads a value of this type. Collections take the encoding that the file has, as in Redis.
+    ///
+    /// # Errors
+    /// [`RdbError`] if the bytes are damaged, or the type is unknown.
+    pub fn value(&mut self, kind: u8, recipe: &Recipe<'_>) -> Result<Payload<'_, Value>, RdbError> {
+        let value = match kind {
+            kind::STRING => {
+                return Ok(match self.text()? {
+                    Text::Integer(integer) => Payload::Integer(integer),
+                    Text::Bytes(bytes) => payload_of(bytes),
+                });
+            }
+            kind::LIST_QUICKLIST_2 => self.list(recipe)?,
+            kind::SET_INTSET => Value::Set(Set::from_intset(self.intset()?)),
+            kind::SET => Value::Set(self.set(recipe)?),
+            kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs()?)),
+            kind::HASH => Value::Hash(self.hash(recipe)?),
+            _ => return Err(self.unsupported(format!("a value of type {kind}"))),
+        };
+        if value.is_empty() {
+            return Err(self.damaged("an empty collection"));
+        }
+        Ok(Payload::Boxed(Box::new(value)))
+    }
+
+    fn list(&mut self, recipe: &Recipe<'_>) -> Result<Value, RdbError> {
+        let mut value = list::create(recipe);
+        let nodes = self.length()?;
+        for _ in 0..nodes {
+            let container = self.length()?;
+            let bytes = self.owned()?;
+            let Value::List(list) = &mut value else { break };
+            match container {
+                NODE_PLAIN => list.push_plain_node(bytes),
+                NODE_PACKED => list.push_packed_node(self.listpack(bytes)?),
+                _ => return Err(self.damaged("a list's node of unknown form")),
+            }
+        }
+        Ok(value)
+    }
+
+    fn intset(&mut self) -> Result<Intset, RdbError> {
+        let bytes = self.owned()?;
+        Intset::from_bytes(bytes).map_err(|error| self.damaged(error.to_string()))
+    }
+
+    fn set(&mut self, recipe: &Recipe<'_>) -> Result<Set, RdbError> {
+        let mut set = Set::empty_table(recipe.hasher);
+        let mut member = Vec::new();
+        for _ in 0..self.length()? {
+            self.text_into(&mut member)?;
+            if !set.add(&member, recipe) {
+                return Err(self.damaged("a member that stands in its set twice"));
+            }
+        }
+        Ok(set)
+    }
+
+    fn hash(&mut self, recipe: &Recipe<'_>) -> Result<Hash, RdbError> {
+        let mut hash = Hash::empty_table(recipe.hasher);
+        let (mut field, mut value) = (Vec::new(), Vec::new());
+        for _ in 0..self.length()? {
+            self.text_into(&mut field)?;
+            self.text_into(&mut value)?;
+            if !hash.set(&field, &value, recipe) {
+                return Err(self.damaged("a field that stands in its hash twice"));
+            }
+        }
+        Ok(hash)
+    }
+
+    /// A listpack of names and what belongs to them; no name stands in it twice.
+    fn pairs(&mut self) -> Result<Listpack, RdbError> {
+        let bytes = self.owned()?;
+        let pack = self.listpack(bytes)?;
+        let mut names = BTreeSet::new();
+        let mut items = pack.iter();
+        while let Some(name) = items.next() {
+            if items.next().is_none() {
+                return Err(self.damaged("a listpack of pairs with an odd element"));
+            }
+            if !names.insert(name.to_vec()) {
+                return Err(self.damaged("a name that stands in its listpack twice"));
+            }
+        }
+        Ok(pack)
+    }
+
+    fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {
+        Listpack::from_bytes(bytes).map_err(|error| self.damaged(error.to_string()))
+    }
+}
