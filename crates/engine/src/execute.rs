@@ -16,7 +16,7 @@ pub struct Engine {
     /// Reads leave keys past their time where they are, invisible: clients are paused, or the log
     /// takes no effects now.
     pub keeps_expired: bool,
-    random: Random,
+    pub(crate) random: Random,
 }
 
 impl Engine {

@@ -11,6 +11,7 @@
 //! | [`tx`], [`view`] | the keyspace as a writing and a reading command sees it |
 //! | [`unit`] | what one unit did, saw and said |
 //! | [`execute`] | runs one command, deletes what it found expired |
+//! | [`eviction`] | which keys go when memory is short |
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`interest`] | watched keys, and blocked clients |
 //! | [`notify`] | keyspace notifications and published messages |
@@ -22,6 +23,7 @@ pub mod access;
 pub mod apply;
 pub mod command;
 pub mod effect;
+pub mod eviction;
 pub mod execute;
 pub mod expiries;
 pub mod glob;

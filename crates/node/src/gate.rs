@@ -53,9 +53,7 @@ impl Server {
             }
         }
         if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
-            return Verdict::Refuse(Refusal::of(
-                "ERR Command not allowed inside a transaction",
-            ));
+            return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
         }
         self.judge_write(session, command)
     }
@@ -73,7 +71,7 @@ impl Server {
         };
         let denyoom = command.flags.contains(Flags::DENYOOM) || queued_flags(Flags::DENYOOM);
         let writes = command.flags.intersects(Flags::WRITE) || queued_flags(Flags::WRITE);
-        if self.is_out_of_memory() && denyoom {
+        if !self.make_room() && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));

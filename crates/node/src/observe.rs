@@ -37,8 +37,7 @@ impl Server {
         if threshold >= 0 && micros >= threshold as u64 {
             self.note_slow(session, command, args, micros);
         }
-        let event =
-            if command.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
+        let event = if command.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
         self.note_latency(event, nanos / 1_000_000);
     }
 
@@ -50,13 +49,7 @@ impl Server {
         }
     }
 
-    fn note_slow(
-        &mut self,
-        session: &Session,
-        command: &Registered,
-        args: Args<'_>,
-        micros: u64,
-    ) {
+    fn note_slow(&mut self, session: &Session, command: &Registered, args: Args<'_>, micros: u64) {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
@@ -118,9 +111,10 @@ impl Server {
         self.statistics.usage = self.options.machine.usage();
         let used = self.shard.engine.keyspace.used_bytes() as u64;
         self.statistics.memory_peak_bytes = self.statistics.memory_peak_bytes.max(used);
-        let sizes = self.sessions.values().map(|session| {
-            (session.input.bytes.capacity(), session.output.allocated_bytes())
-        });
+        let sizes = self
+            .sessions
+            .values()
+            .map(|session| (session.input.bytes.capacity(), session.output.allocated_bytes()));
         let (inputs, outputs): (Vec<usize>, Vec<usize>) = sizes.unzip();
         self.statistics.input_bytes_max = inputs.into_iter().max().unwrap_or(0);
         self.statistics.output_bytes_max = outputs.into_iter().max().unwrap_or(0);
@@ -136,9 +130,7 @@ fn is_secret(command: &str, args: Args<'_>, index: usize) -> bool {
             auth.is_some_and(|at| index == at + 1 || index == at + 2)
         }
         "config|set" => {
-            index >= 3
-                && index % 2 == 1
-                && crate::config::change::is_sensitive(args.at(index - 1))
+            index >= 3 && index % 2 == 1 && crate::config::change::is_sensitive(args.at(index - 1))
         }
         "migrate" => {
             let at = (1..args.len()).find(|at| args.is(*at, "AUTH") || args.is(*at, "AUTH2"));

@@ -94,8 +94,10 @@ impl Server {
         mut current: Option<&mut Session>,
     ) {
         for message in messages {
-            let mut deliver = |server: &mut Self, to: ConnectionId, pattern: Option<&[u8]>| {
-                match current.as_deref_mut() {
+            let mut deliver =
+                |server: &mut Self, to: ConnectionId, pattern: Option<&[u8]>| match current
+                    .as_deref_mut()
+                {
                     Some(session) if session.connection == to => {
                         push_message(session.reply(), message, pattern);
                         server.hold(session, observed);
@@ -106,8 +108,7 @@ impl Server {
                         server.hold(&mut session, observed);
                         server.sessions.insert(to, session);
                     }
-                }
-            };
+                };
             let map =
                 if message.sharded { &self.pubsub.shard_channels } else { &self.pubsub.channels };
             let direct: Vec<ConnectionId> =

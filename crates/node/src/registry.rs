@@ -77,8 +77,7 @@ impl Registry {
     /// Every family of the engine and of the node, merged once per process.
     pub fn standard() -> &'static Self {
         static STANDARD: OnceLock<Registry> = OnceLock::new();
-        STANDARD
-            .get_or_init(|| Self::new(engine::command::FAMILIES, crate::command::FAMILIES))
+        STANDARD.get_or_init(|| Self::new(engine::command::FAMILIES, crate::command::FAMILIES))
     }
 
     /// The command of a request, a container's subcommand included.
@@ -191,7 +190,6 @@ fn with_function<F: Copy>(row: &Command<F>, function: Function) -> Command<Funct
 /// FNV-1a over the name with its case bit set. The names are ours, so nobody can aim for
 /// collisions that matter.
 fn hash(name: &[u8]) -> u32 {
-    name.iter().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte | 0x20)).wrapping_mul(0x0100_0193)
-    })
+    name.iter()
+        .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte | 0x20)).wrapping_mul(0x0100_0193))
 }

@@ -16,10 +16,12 @@ use crate::slowlog::Slowlog;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
 use base::{Clock, ConnectionId, Disk, Machine, MonotonicNanos, Sequence, UnixMillis};
+use engine::eviction::Room;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+use txlog::Gate;
 
 /// What the server was started with.
 #[derive(Clone)]
@@ -116,6 +118,10 @@ pub struct Server {
     pub stopping: Option<Stop>,
 }
 
+/// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below a
+/// millisecond.
+const EVICTED_KEYS_MAX: usize = 128;
+
 /// Why the loop ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
@@ -209,9 +215,26 @@ impl Server {
 
     /// Whether `maxmemory` is reached.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        let keyspace = &self.shard.engine.keyspace;
-        let limit = keyspace.settings.maxmemory;
-        limit > 0 && keyspace.used_bytes() as u64 > limit
+        self.shard.engine.keyspace.is_over_limit()
+    }
+
+    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them; whether memory is
+    /// below the limit, or on its way there. Evicting is writing: nothing goes while the log takes
+    /// no writes.
+    pub(crate) fn make_room(&mut self) -> bool {
+        if !self.is_out_of_memory() {
+            return true;
+        }
+        if !matches!(self.shard.gate(), Gate::Open) {
+            return false;
+        }
+        self.shard.unit.clear();
+        let room = self.shard.engine.evict(self.now, EVICTED_KEYS_MAX, &mut self.shard.unit);
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, None);
+        }
+        room != Room::None
     }
 
     /// Takes in a new connection; `None` if it must be turned away, with the line to say.

@@ -150,7 +150,14 @@ const KEPT_BYTES_MAX: usize = 32 << 10;
 
 impl Input {
     fn new() -> Self {
-        Self { bytes: Vec::new(), consumed: 0, parsed: 0, wanted: 0, executing: (0, 0), decoder: Decoder::default() }
+        Self {
+            bytes: Vec::new(),
+            consumed: 0,
+            parsed: 0,
+            wanted: 0,
+            executing: (0, 0),
+            decoder: Decoder::default(),
+        }
     }
 
     /// How many bytes may be received now; 0 while too much lies unexecuted.

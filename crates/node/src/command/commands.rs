@@ -10,9 +10,7 @@ use engine::refusal::Refusal;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    about("COMMAND", all)
-        .doc("Returns detailed information about all commands.")
-        .arity(-1),
+    about("COMMAND", all).doc("Returns detailed information about all commands.").arity(-1),
     about("COMMAND COUNT", count).doc("Returns a count of commands."),
     about("COMMAND DOCS [command-name [command-name ...]]", docs)
         .doc("Returns documentary information about commands.")
@@ -276,8 +274,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
                 let is_in = |c: &&Registered| categories(c).iter().any(|k| k.as_bytes() == name);
                 every().filter(is_in).collect()
             } else if args.is(3, "PATTERN") {
-                let fits =
-                    |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes());
+                let fits = |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes());
                 every().filter(fits).collect()
             } else {
                 return Err(Refusal::SYNTAX);
@@ -293,7 +290,10 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 }
 
 /// The keys of the request that begins with argument 2.
-fn key_indexes(server: &Server, args: Args<'_>) -> Result<(&'static Registered, Vec<usize>), Refusal> {
+fn key_indexes(
+    server: &Server,
+    args: Args<'_>,
+) -> Result<(&'static Registered, Vec<usize>), Refusal> {
     let found = server.registry.find(args.at(2), args.get(3));
     let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
     let count = args.len() - 2;

@@ -42,10 +42,7 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 }
 
 fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let caller = Caller {
-        is_local: session.is_local,
-        is_loading: server.persistence.is_loading,
-    };
+    let caller = Caller { is_local: session.is_local, is_loading: server.persistence.is_loading };
     let arguments: Vec<&[u8]> = args.from(2).collect();
     let proposal = server
         .config

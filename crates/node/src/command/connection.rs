@@ -116,12 +116,7 @@ fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 ///
 /// # Errors
 /// WRONGPASS; the session's rights stay as they were.
-fn authenticate(
-    server: &Server,
-    session: &mut Session,
-    user: &[u8],
-    password: &[u8],
-) -> Outcome {
+fn authenticate(server: &Server, session: &mut Session, user: &[u8], password: &[u8]) -> Outcome {
     let expected = server.password();
     if user == b"default" && (expected.is_empty() || same_bytes(expected, password)) {
         session.is_authenticated = true;
@@ -144,9 +139,7 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
             Some(3) => Protocol::Resp3,
             Some(_) => return Err(Refusal::of("NOPROTO unsupported protocol version")),
             None => {
-                return Err(Refusal::of(
-                    "ERR Protocol version is not an integer or out of range",
-                ));
+                return Err(Refusal::of("ERR Protocol version is not an integer or out of range"));
             }
         };
     }
@@ -202,9 +195,7 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
     if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         Ok(name.to_vec())
     } else {
-        Err(Refusal::of(
-            "ERR Client names cannot contain spaces, newlines or special characters.",
-        ))
+        Err(Refusal::of("ERR Client names cannot contain spaces, newlines or special characters."))
     }
 }
 

@@ -152,8 +152,7 @@ fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
 }
 
 fn listpack(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let is_listpack =
-        with_entry(server, session, args, |_, entry| encoding(entry) == "listpack")?;
+    let is_listpack = with_entry(server, session, args, |_, entry| encoding(entry) == "listpack")?;
     if !is_listpack {
         return Err(Refusal::of("ERR Not a listpack encoded object."));
     }

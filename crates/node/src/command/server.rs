@@ -45,8 +45,10 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1)")
         .with(Flags::NO_ASYNC_LOADING),
     session("WAIT numreplicas timeout", wait)
-        .doc("Blocks until the asynchronous replication of all preceding write commands sent by \
-              the connection is completed.")
+        .doc(
+            "Blocks until the asynchronous replication of all preceding write commands sent by \
+              the connection is completed.",
+        )
         .since("3.0.0")
         .cost("O(1)")
         .blocking(),

@@ -40,9 +40,6 @@ pub(super) fn latencies(server: &Server, _: &Session, text: &mut Text) {
                 format!("p{}={micros:.3}", show_percentile(*percent))
             })
             .collect();
-        text.line(
-            &format!("latency_percentiles_usec_{}", command.name()),
-            percentiles.join(","),
-        );
+        text.line(&format!("latency_percentiles_usec_{}", command.name()), percentiles.join(","));
     }
 }

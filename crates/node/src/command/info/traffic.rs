@@ -8,7 +8,9 @@ use crate::session::{Blocked, Session};
 pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
     let blocked = server
         .sessions()
-        .filter(|session| matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Pause { .. })))
+        .filter(|session| {
+            matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Pause { .. }))
+        })
         .count();
     text.line("connected_clients", server.clients());
     text.line("cluster_connections", 0);
