@@ -100,6 +100,12 @@ impl<F: Copy + 'static> Command<F> {
         self
     }
 
+    /// Takes flags away that its declaration gave it.
+    pub const fn without(mut self, flags: Flags) -> Self {
+        self.flags = self.flags.without(flags);
+        self
+    }
+
     pub const fn fast(self) -> Self {
         self.with(Flags::FAST)
     }

@@ -5,8 +5,10 @@ pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod debug;
+mod facts;
 pub mod help;
 pub mod info;
+mod key_specs;
 pub mod latency;
 pub mod memory;
 pub mod scripting;
@@ -31,6 +33,16 @@ pub const fn admin(usage: &'static str, function: SessionFn) -> Command<SessionF
     session(usage, function).with(Flags::ADMIN).group(Group::Server)
 }
 
+/// Declares a command that scripts may call too.
+pub const fn open(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).without(Flags::NOSCRIPT)
+}
+
+/// Declares a command without flags of its own.
+pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    Command::new(usage, function, Flags::NONE)
+}
+
 /// Every family of the node.
 pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     client::COMMANDS,
@@ -38,7 +50,6 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     config::COMMANDS,
     connection::COMMANDS,
     debug::COMMANDS,
-    help::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
@@ -46,4 +57,6 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     server::COMMANDS,
     slowlog::COMMANDS,
     transaction::COMMANDS,
+    // Last, so that containers come into being with their other subcommands.
+    help::COMMANDS,
 ];

@@ -135,7 +135,14 @@ impl Registry {
         });
         let id = self.push(row, declared, parent);
         match parent {
-            Some(parent) => self.commands[parent.0 as usize].subcommands.push(id),
+            Some(parent) => {
+                let since = self.command(id).row.since;
+                let container = &mut self.commands[parent.0 as usize];
+                container.subcommands.push(id);
+                if version(since) < version(container.row.since) {
+                    container.row.since = since;
+                }
+            }
             None => self.index(id),
         }
     }
@@ -185,6 +192,11 @@ fn with_function<F: Copy>(row: &Command<F>, function: Function) -> Command<Funct
         arity: row.arity,
         keys: row.keys,
     }
+}
+
+/// A version's numbers, to compare.
+fn version(text: &str) -> Vec<u32> {
+    text.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
 /// FNV-1a over the name with its case bit set. The names are ours, so nobody can aim for

@@ -38,6 +38,10 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -48,7 +52,7 @@ impl Flags {
 
     /// The words of COMMAND INFO, in Redis's order.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        const WORDS: [(Flags, &str); 21] = [
+        const WORDS: [(Flags, &str); 20] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -65,7 +69,6 @@ impl Flags {
             (Flags::NO_AUTH, "no_auth"),
             (Flags::MAY_REPLICATE, "may_replicate"),
             (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
-            (Flags::PROTECTED, "protected"),
             (Flags::NO_ASYNC_LOADING, "no_async_loading"),
             (Flags::NO_MULTI, "no_multi"),
             (Flags::ALLOW_BUSY, "allow_busy"),

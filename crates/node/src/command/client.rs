@@ -20,7 +20,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Returns the name of the connection.")
         .since("2.6.9"),
     client("CLIENT GETREDIR", redirection)
-        .doc("Returns the client ID to which the connection's tracking notifications are redirected."),
+        .doc("Returns the client ID to which the connection's tracking notifications are redirected.")
+        .since("6.0.0"),
     client("CLIENT ID", id).doc("Returns the unique client ID of the connection."),
     client("CLIENT INFO", info)
         .doc("Returns information about the connection.")
@@ -41,7 +42,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("7.2.0"),
     operator("CLIENT PAUSE timeout [WRITE | ALL]", pause)
         .doc("Suspends commands processing.")
-        .since("3.0.0"),
+        .since("2.9.50"),
     client("CLIENT REPLY <ON | OFF | SKIP>", reply_mode)
         .doc("Instructs the server whether to reply to commands.")
         .since("3.2.0"),

@@ -1,10 +1,12 @@
 //! COMMAND (Redis documentation, COMMAND): what the registry knows about every command.
 
-use super::{SessionFn, session};
-use crate::registry::Registered;
+use super::{SessionFn, open};
+use super::facts::{CATEGORIES, TIPS};
+use super::key_specs::{Spec, specs_of};
+use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::Session;
-use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::glob;
 use engine::refusal::Refusal;
 use resp::Reply;
@@ -16,10 +18,12 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Returns documentary information about commands.")
         .since("7.0.0"),
     about("COMMAND GETKEYS command [arg [arg ...]]", keys)
-        .doc("Extracts the key names from an arbitrary command."),
+        .doc("Extracts the key names from an arbitrary command.")
+        .arity(-4),
     about("COMMAND GETKEYSANDFLAGS command [arg [arg ...]]", keys_and_flags)
         .doc("Extracts the key names and access flags for an arbitrary command.")
-        .since("7.0.0"),
+        .since("7.0.0")
+        .arity(-4),
     about("COMMAND INFO [command-name [command-name ...]]", info)
         .doc("Returns information about one, multiple or all commands."),
     about("COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", list)
@@ -28,7 +32,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).group(Group::Server).since("2.8.13").cost("O(N)")
+    open(usage, function).group(Group::Server).since("2.8.13").cost("O(N)")
 }
 
 /// The commands that are no subcommands.
@@ -108,9 +112,10 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
     for tip in tips {
         reply.bulk(tip);
     }
-    reply.array(command.declared.keys.len());
-    for spec in &command.declared.keys {
-        write_key_spec(command, *spec, reply);
+    let specs = specs_of(command);
+    reply.array(specs.len());
+    for spec in specs {
+        spec.write(reply);
     }
     reply.array(command.subcommands.len());
     for id in &command.subcommands {
@@ -118,71 +123,18 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
     }
 }
 
-/// What a command does with its keys, as far as its row tells.
-fn key_flags(command: &Registered) -> [&'static str; 2] {
-    if command.flags.contains(Flags::WRITE) { ["RW", "update"] } else { ["RO", "access"] }
-}
-
-fn write_key_spec(command: &Registered, spec: KeySpec, reply: &mut Reply) {
-    let pair = |reply: &mut Reply, name: &str, value: i64| {
-        reply.bulk(name);
-        reply.integer(value);
-    };
-    reply.map(3);
-    reply.bulk("flags");
-    let flags = key_flags(command);
-    reply.set(flags.len());
-    for flag in flags {
-        reply.simple(flag);
-    }
-    reply.bulk("begin_search");
-    reply.map(2);
-    reply.bulk("type");
-    match spec {
-        KeySpec::Keyword { word, from } => {
-            reply.bulk("keyword");
-            reply.bulk("spec");
-            reply.map(2);
-            reply.bulk("keyword");
-            reply.bulk(word);
-            pair(reply, "startfrom", from as i64);
-        }
-        KeySpec::Range { first, .. } | KeySpec::Counted { count: first, .. } => {
-            reply.bulk("index");
-            reply.bulk("spec");
-            reply.map(1);
-            pair(reply, "index", first as i64);
-        }
-    }
-    reply.bulk("find_keys");
-    reply.map(2);
-    reply.bulk("type");
-    if let KeySpec::Counted { count, first } = spec {
-        reply.bulk("keynum");
-        reply.bulk("spec");
-        reply.map(3);
-        pair(reply, "keynumidx", 0);
-        pair(reply, "firstkey", (first - count) as i64);
-        pair(reply, "keystep", 1);
-        return;
-    }
-    let (last, step) = match spec {
-        KeySpec::Range { first, last, step } if last >= 0 => (i64::from(last) - first as i64, step),
-        KeySpec::Range { last, step, .. } => (i64::from(last), step),
-        _ => (0, 1),
-    };
-    reply.bulk("range");
-    reply.bulk("spec");
-    reply.map(3);
-    pair(reply, "lastkey", last);
-    pair(reply, "keystep", step as i64);
-    pair(reply, "limit", 0);
-}
-
 /// The ACL categories, in Redis's order.
 fn categories(command: &Registered) -> Vec<&'static str> {
     let flags = command.flags;
-    let group = command.row.group.category();
+    let extra = CATEGORIES.iter().find(|(name, _)| *name == command.name());
+    let extra = extra.map_or(&[][..], |(_, extra)| *extra);
+    let is_container = matches!(command.row.function, Function::Container);
+    let is_about_commands = command.name().starts_with("command");
+    let group = match command.row.group.category() {
+        _ if is_container => None,
+        _ if is_about_commands => Some("connection"),
+        category => category,
+    };
     let is_admin = flags.contains(Flags::ADMIN);
     let candidates = [
         ("keyspace", flags.contains(Flags::KEYSPACE)),
@@ -209,17 +161,14 @@ fn categories(command: &Registered) -> Vec<&'static str> {
     ];
     candidates
         .into_iter()
-        .filter(|(name, is_in)| *is_in || group == Some(name))
+        .filter(|(name, is_in)| *is_in || group == Some(name) || extra.contains(name))
         .map(|(name, _)| name)
         .collect()
 }
 
-/// Hints for proxies that talk to several shards.
-fn tips(command: &Registered) -> Vec<&'static str> {
-    if command.flags.contains(Flags::WHOLE_KEYSPACE) {
-        return vec!["nondeterministic_output"];
-    }
-    Vec::new()
+/// Hints for clients that talk to several shards.
+fn tips(command: &Registered) -> &'static [&'static str] {
+    TIPS.iter().find(|(name, _)| *name == command.name()).map_or(&[], |(_, tips)| tips)
 }
 
 fn docs(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
@@ -289,48 +238,48 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// The keys of the request that begins with argument 2.
-fn key_indexes(
-    server: &Server,
-    args: Args<'_>,
-) -> Result<(&'static Registered, Vec<usize>), Refusal> {
+/// The keys of the request that begins with argument 2, each with what becomes of it.
+fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<(usize, Spec)>, Refusal> {
     let found = server.registry.find(args.at(2), args.get(3));
     let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
-    let count = args.len() - 2;
-    if command.declared.keys.is_empty() {
+    let specs = specs_of(command);
+    if specs.is_empty() {
         return Err(Refusal::of("ERR The command has no key arguments"));
     }
+    let count = args.len() - 2;
     if !command.admits(count) {
         return Err(Refusal::of("ERR Invalid number of arguments specified for command"));
     }
-    let mut indexes = Vec::new();
-    command
-        .declared
-        .key_indexes(count, |index| args.at(index + 2), &mut indexes)
-        .filter(|()| !indexes.is_empty() || command.flags.contains(Flags::NO_MANDATORY_KEYS))
-        .ok_or(Refusal::of("ERR Invalid arguments specified for command"))?;
-    Ok((command, indexes))
+    const INVALID: Refusal = Refusal::of("ERR Invalid arguments specified for command");
+    let mut keys = Vec::new();
+    for spec in specs {
+        let indexes = spec.find_keys(count, |index| args.at(index + 2)).ok_or(INVALID)?;
+        keys.extend(indexes.into_iter().map(|index| (index + 2, spec.clone())));
+    }
+    if keys.is_empty() && !command.flags.contains(Flags::NO_MANDATORY_KEYS) {
+        return Err(INVALID);
+    }
+    Ok(keys)
 }
 
 fn keys(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let (_, indexes) = key_indexes(server, args)?;
-    session.reply().array(indexes.len());
-    for index in indexes {
-        session.reply().bulk(args.at(index + 2));
+    let keys = find_keys(server, args)?;
+    session.reply().array(keys.len());
+    for (index, _) in keys {
+        session.reply().bulk(args.at(index));
     }
     Ok(())
 }
 
 fn keys_and_flags(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let (command, indexes) = key_indexes(server, args)?;
+    let keys = find_keys(server, args)?;
     let reply = session.reply();
-    reply.array(indexes.len());
-    for index in indexes {
+    reply.array(keys.len());
+    for (index, spec) in keys {
         reply.array(2);
-        reply.bulk(args.at(index + 2));
-        let flags = key_flags(command);
-        reply.set(flags.len());
-        for flag in flags {
+        reply.bulk(args.at(index));
+        reply.set(spec.flags().len());
+        for flag in spec.flags() {
             reply.simple(flag);
         }
     }

@@ -1,6 +1,6 @@
 //! Connection commands: PING, ECHO, SELECT, QUIT, AUTH, HELLO, RESET.
 
-use super::{SessionFn, session};
+use super::{SessionFn, open, plain, session};
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use base::DatabaseId;
@@ -9,17 +9,17 @@ use engine::refusal::Refusal;
 use resp::Protocol;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("PING [message]", ping)
+    plain("PING [message]", ping)
         .doc("Returns the server's liveliness response.")
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    session("ECHO message", echo)
+    open("ECHO message", echo)
         .doc("Returns the given string.")
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    session("SELECT index", select)
+    open("SELECT index", select)
         .doc("Changes the selected database.")
         .group(Group::Connection)
         .cost("O(1)")
@@ -29,27 +29,27 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Connection)
         .cost("O(1)")
         .arity(-1)
-        .with(Flags::NO_AUTH)
+        .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
     session("AUTH [username] password", auth)
         .doc("Authenticates the connection.")
         .group(Group::Connection)
         .cost("O(N) where N is the number of passwords defined for the user")
-        .with(Flags::NO_AUTH)
+        .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
     session("HELLO [protover [AUTH username password] [SETNAME clientname]]", hello)
         .doc("Handshakes with the Redis server.")
         .group(Group::Connection)
         .since("6.0.0")
         .cost("O(1)")
-        .with(Flags::NO_AUTH)
+        .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
     session("RESET", reset)
         .doc("Resets the connection.")
         .group(Group::Connection)
         .since("6.2.0")
         .cost("O(1)")
-        .with(Flags::NO_AUTH)
+        .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
 ];
 

@@ -1,23 +1,27 @@
 //! HELP of every container, written from the rows of its subcommands.
 
-use super::{SessionFn, session};
+use super::{SessionFn, open};
 use crate::server::Server;
 use crate::session::Session;
-use engine::command::{Args, Command, Outcome};
+use engine::command::{Args, Command, Group, Outcome};
 
 /// A container's HELP.
-const fn help_of(usage: &'static str) -> Command<SessionFn> {
-    session(usage, help).doc("Prints this help.").since("5.0.0").cost("O(1)")
+const fn help_of(
+    usage: &'static str,
+    group: Group,
+    since: &'static str,
+) -> Command<SessionFn> {
+    open(usage, help).doc("Prints this help.").group(group).since(since).cost("O(1)")
 }
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    help_of("CLIENT HELP"),
-    help_of("COMMAND HELP"),
-    help_of("CONFIG HELP"),
-    help_of("FUNCTION HELP"),
-    help_of("LATENCY HELP"),
-    help_of("MEMORY HELP"),
-    help_of("SLOWLOG HELP"),
+    help_of("CLIENT HELP", Group::Connection, "5.0.0"),
+    help_of("COMMAND HELP", Group::Server, "5.0.0"),
+    help_of("CONFIG HELP", Group::Server, "5.0.0"),
+    help_of("FUNCTION HELP", Group::Scripting, "7.0.0"),
+    help_of("LATENCY HELP", Group::Server, "2.8.13"),
+    help_of("MEMORY HELP", Group::Server, "4.0.0"),
+    help_of("SLOWLOG HELP", Group::Server, "6.2.0"),
 ];
 
 /// Shows usage and summary of each subcommand.

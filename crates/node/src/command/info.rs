@@ -8,12 +8,12 @@ mod commands;
 pub(crate) mod process;
 mod traffic;
 
-use super::{SessionFn, session};
+use super::{SessionFn, open};
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
-pub const COMMANDS: &[Command<SessionFn>] = &[session("INFO [section [section ...]]", info)
+pub const COMMANDS: &[Command<SessionFn>] = &[open("INFO [section [section ...]]", info)
     .doc("Returns information and statistics about the server.")
     .group(Group::Server)
     .cost("O(1)")

@@ -2,7 +2,7 @@
 
 use super::info::process::Memory;
 use super::info::ratio;
-use super::{SessionFn, session};
+use super::{SessionFn, plain};
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -24,7 +24,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).group(Group::Server).since("4.0.0").cost("O(1)")
+    plain(usage, function).group(Group::Server).since("4.0.0").cost("O(1)")
 }
 
 /// The engine counts bytes as it goes, so nothing is sampled: SAMPLES is checked and changes

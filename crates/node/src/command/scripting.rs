@@ -1,14 +1,14 @@
 //! Functions. There are none to load yet, so there is only the command that removes them all:
 //! Redis's own test suite begins every file with it.
 
-use super::{SessionFn, session};
+use super::{SessionFn, plain};
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] =
-    &[session("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
+    &[plain("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
         .doc("Deletes all libraries and functions.")
         .group(Group::Scripting)
         .since("7.0.0")

@@ -1,6 +1,6 @@
 //! Commands about the server as a whole: TIME, ROLE, LASTSAVE, SHUTDOWN, MONITOR and their kin.
 
-use super::{SessionFn, admin, session};
+use super::{SessionFn, admin, open, plain, session};
 use crate::server::{Server, Stop};
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -8,7 +8,7 @@ use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("TIME", time)
+    open("TIME", time)
         .doc("Returns the server time.")
         .group(Group::Server)
         .since("2.6.0")
@@ -19,13 +19,11 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Server)
         .since("2.8.12")
         .cost("O(1)")
-        .with(Flags::DANGEROUS.union(Flags::ADMIN))
         .fast(),
     session("LASTSAVE", last_save)
         .doc("Returns the Unix timestamp of the last successful save to disk.")
         .group(Group::Server)
         .cost("O(1)")
-        .with(Flags::ADMIN)
         .fast(),
     admin("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
         .doc("Synchronously saves the database(s) to disk and shuts down the server.")
@@ -39,20 +37,20 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Configures a server as replica of another, or promotes it to a master.")
         .since("5.0.0")
         .cost("O(1)")
+        .without(Flags::LOADING)
         .with(Flags::NO_ASYNC_LOADING),
     admin("SLAVEOF host port", replica_of)
         .doc("Sets a server as a replica of another, or promotes it to being a master.")
         .cost("O(1)")
+        .without(Flags::LOADING)
         .with(Flags::NO_ASYNC_LOADING),
-    session("WAIT numreplicas timeout", wait)
-        .doc(
-            "Blocks until the asynchronous replication of all preceding write commands sent by \
-              the connection is completed.",
-        )
+    plain("WAIT numreplicas timeout", wait)
+        .doc("Blocks until the asynchronous replication of all preceding write commands sent by \
+              the connection is completed.")
         .since("3.0.0")
         .cost("O(1)")
-        .blocking(),
-    session("LOLWUT [VERSION version]", lolwut)
+        .with(Flags::NOSCRIPT),
+    plain("LOLWUT [VERSION version]", lolwut)
         .doc("Displays computer art and the version.")
         .group(Group::Server)
         .since("5.0.0")

@@ -1,27 +1,31 @@
 //! SLOWLOG (Redis documentation, SLOWLOG).
 
-use super::{SessionFn, admin};
+use super::{SessionFn, open};
 use crate::server::Server;
 use crate::session::Session;
-use engine::command::{Args, Command, Flags, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    admin("SLOWLOG GET [count]", get)
+    about("SLOWLOG GET [count]", get)
         .doc("Returns the slow log's entries.")
         .since("2.2.12")
         .cost("O(N) where N is the number of entries returned")
         .with(Flags::WHOLE_KEYSPACE),
-    admin("SLOWLOG LEN", len)
+    about("SLOWLOG LEN", len)
         .doc("Returns the number of entries in the slow log.")
         .since("2.2.12")
         .cost("O(1)"),
-    admin("SLOWLOG RESET", reset)
+    about("SLOWLOG RESET", reset)
         .doc("Clears all entries from the slow log.")
         .since("2.2.12")
         .cost("O(N) where N is the number of entries in the slowlog"),
 ];
+
+const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    open(usage, function).with(Flags::ADMIN).group(Group::Server)
+}
 
 /// Entries that GET returns unless it is told how many (Redis 7.0).
 const COUNT_DEFAULT: usize = 10;

@@ -1,0 +1,221 @@
+//! Key specifications: which arguments are keys, and what becomes of them (Redis documentation,
+//! "Command key specifications").
+
+use super::facts::KEY_SPECS;
+use crate::registry::Registered;
+use engine::command::{Flags, KeySpec};
+use resp::Reply;
+
+/// Where a specification's search begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Begin {
+    /// At this argument.
+    Index(usize),
+    /// Behind a keyword, searched from an argument on (negative: backwards from the end).
+    Keyword(String, i64),
+    Unknown,
+}
+
+/// How the keys lie from there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Find {
+    /// Up to `last` (negative: from the end), every `step`-th; `limit` says which part of the rest.
+    Range { last: i64, step: usize, limit: usize },
+    /// An argument counts them.
+    Count { at: usize, first: usize, step: usize },
+    Unknown,
+}
+
+/// One key specification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Spec {
+    begin: Begin,
+    find: Find,
+    flags: Vec<String>,
+}
+
+/// The specifications of a command: as [`KEY_SPECS`] lists them, else as its row tells.
+pub(super) fn specs_of(command: &Registered) -> Vec<Spec> {
+    if let Some((_, texts)) = KEY_SPECS.iter().find(|(name, _)| *name == command.name()) {
+        return texts.iter().filter_map(|text| Spec::parse(text)).collect();
+    }
+    let is_read = command.flags.contains(Flags::READONLY);
+    let flags = if is_read { ["RO", "access"] } else { ["RW", "update"] };
+    let of_row = |spec: &KeySpec| {
+        let (begin, find) = match *spec {
+            KeySpec::Range { first, last, step } => {
+                let last = i64::from(last);
+                let last = if last >= 0 { last - first as i64 } else { last };
+                (Begin::Index(first), Find::Range { last, step, limit: 0 })
+            }
+            KeySpec::Counted { count, first } => {
+                (Begin::Index(count), Find::Count { at: 0, first: first - count, step: 1 })
+            }
+            KeySpec::Keyword { word, from } => (
+                Begin::Keyword(word.to_owned(), from as i64),
+                Find::Range { last: 0, step: 1, limit: 0 },
+            ),
+        };
+        Spec { begin, find, flags: flags.map(str::to_owned).to_vec() }
+    };
+    command.declared.keys.iter().map(of_row).collect()
+}
+
+impl Spec {
+    /// Reads the form that [`KEY_SPECS`] uses.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(',');
+        let (begin, find, flags) = (parts.next()?, parts.next()?, parts.next()?);
+        let begin = match (begin.strip_prefix('@'), begin.split_once(':')) {
+            (Some(index), _) => Begin::Index(index.parse().ok()?),
+            (None, Some((word, from))) => Begin::Keyword(word.to_owned(), from.parse().ok()?),
+            (None, None) => Begin::Unknown,
+        };
+        let (is_count, numbers) = match find.strip_prefix('#') {
+            Some(numbers) => (true, numbers),
+            None => (false, find),
+        };
+        let numbers: Vec<i64> = numbers.split('/').filter_map(|n| n.parse().ok()).collect();
+        let find = match numbers[..] {
+            [at, first, step] if is_count => {
+                Find::Count { at: at as usize, first: first as usize, step: step as usize }
+            }
+            [last, step, limit] => {
+                Find::Range { last, step: step as usize, limit: limit as usize }
+            }
+            _ => Find::Unknown,
+        };
+        Some(Self { begin, find, flags: flags.split('+').map(str::to_owned).collect() })
+    }
+
+    /// What becomes of the keys.
+    pub fn flags(&self) -> &[String] {
+        &self.flags
+    }
+
+    /// The indexes of the keys in a request of `count` arguments, `None` if it makes no sense.
+    pub fn find_keys<'a>(
+        &self,
+        count: usize,
+        argument: impl Fn(usize) -> &'a [u8],
+    ) -> Option<Vec<usize>> {
+        let first = match &self.begin {
+            Begin::Index(index) => *index,
+            Begin::Keyword(word, from) => {
+                let is_word = |at: &usize| argument(*at).eq_ignore_ascii_case(word.as_bytes());
+                let found = if *from >= 0 {
+                    (*from as usize..count).find(is_word)
+                } else {
+                    let from = count as i64 + from;
+                    (1..=usize::try_from(from).ok()?).rev().find(is_word)
+                };
+                match found {
+                    Some(at) => at + 1,
+                    None => return Some(Vec::new()),
+                }
+            }
+            Begin::Unknown => return Some(Vec::new()),
+        };
+        let (first, last, step) = match self.find {
+            Find::Range { last, step, limit } => {
+                let end = match last {
+                    0.. => first as i64 + last,
+                    _ if limit > 1 => {
+                        first as i64 + (count as i64 - first as i64) / limit as i64 + last
+                    }
+                    _ => count as i64 + last,
+                };
+                (first, end, step)
+            }
+            Find::Count { at, first: offset, step } => {
+                let at = first + at;
+                let keys = if at < count { argument(at) } else { return None };
+                let keys = std::str::from_utf8(keys).ok()?.parse::<u32>().ok()?;
+                let last = (first + offset) as i64 + (i64::from(keys) - 1) * step as i64;
+                (first + offset, last, step)
+            }
+            Find::Unknown => return Some(Vec::new()),
+        };
+        if last >= count as i64 {
+            return None;
+        }
+        Some((first as i64..=last).step_by(step.max(1)).map(|at| at as usize).collect())
+    }
+
+    /// Writes it as COMMAND INFO shows it.
+    pub fn write(&self, reply: &mut Reply) {
+        reply.map(3);
+        reply.bulk("flags");
+        reply.set(self.flags.len());
+        for flag in &self.flags {
+            reply.simple(flag);
+        }
+        reply.bulk("begin_search");
+        match &self.begin {
+            Begin::Index(index) => write_part(reply, "index", &[("index", *index as i64)]),
+            Begin::Keyword(word, from) => {
+                write_kind(reply, "keyword", 2);
+                reply.bulk("keyword");
+                reply.bulk(word);
+                reply.bulk("startfrom");
+                reply.integer(*from);
+            }
+            Begin::Unknown => write_part(reply, "unknown", &[]),
+        }
+        reply.bulk("find_keys");
+        match self.find {
+            Find::Range { last, step, limit } => {
+                let numbers =
+                    [("lastkey", last), ("keystep", step as i64), ("limit", limit as i64)];
+                write_part(reply, "range", &numbers);
+            }
+            Find::Count { at, first, step } => {
+                let numbers = [
+                    ("keynumidx", at as i64),
+                    ("firstkey", first as i64),
+                    ("keystep", step as i64),
+                ];
+                write_part(reply, "keynum", &numbers);
+            }
+            Find::Unknown => write_part(reply, "unknown", &[]),
+        }
+    }
+}
+
+fn write_kind(reply: &mut Reply, kind: &str, fields: usize) {
+    reply.map(2);
+    reply.bulk("type");
+    reply.bulk(kind);
+    reply.bulk("spec");
+    reply.map(fields);
+}
+
+fn write_part(reply: &mut Reply, kind: &str, numbers: &[(&str, i64)]) {
+    write_kind(reply, kind, numbers.len());
+    for (name, number) in numbers {
+        reply.bulk(name);
+        reply.integer(*number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(spec: &str, request: &str, expected: Option<&[usize]>) {
+        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        let found = Spec::parse(spec).unwrap().find_keys(words.len(), |at| words[at]);
+        assert_eq!(found.as_deref(), expected, "{spec} {request}");
+    }
+
+    #[test]
+    fn keys_are_found_as_redis_finds_them() {
+        check("@1,-1/2/0,OW+update", "mset a 1 b 2", Some(&[1, 3]));
+        check("@1,0/1/0,RO+access", "get a", Some(&[1]));
+        check("@2,#0/1/1,RO+access", "zinterstore d 2 a b weights 1 2", Some(&[3, 4]));
+        check("@2,#0/1/1,RO+access", "zinterstore d 3 a b", None);
+        check("STREAMS:1,-1/1/2,RO+access", "xread count 1 streams a b 0 0", Some(&[4, 5]));
+        check("KEYS:-2,-1/1/0,RW", "migrate h 1 x 0 5 keys a b", Some(&[7, 8]));
+        check("STORE:-2,0/1/0,OW", "sort a", Some(&[]));
+    }
+}
