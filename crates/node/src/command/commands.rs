@@ -1,8 +1,8 @@
 //! COMMAND (Redis documentation, COMMAND): what the registry knows about every command.
 
-use super::{SessionFn, open};
 use super::facts::{CATEGORIES, TIPS};
 use super::key_specs::{Spec, specs_of};
+use super::{SessionFn, open};
 use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::Session;
@@ -285,3 +285,6 @@ fn keys_and_flags(server: &mut Server, session: &mut Session, args: Args<'_>) ->
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

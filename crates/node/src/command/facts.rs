@@ -219,5 +219,7 @@ pub const TIPS: &[(&str, &[&str])] = &[
 pub const CATEGORIES: &[(&str, &[&str])] = &[
     ("lastsave", &["admin", "dangerous"]),
     ("role", &["admin", "dangerous"]),
+    ("sort", &["dangerous", "list", "set", "sortedset"]),
+    ("sort_ro", &["dangerous", "list", "set", "sortedset"]),
     ("wait", &["connection"]),
 ];

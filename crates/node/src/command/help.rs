@@ -6,11 +6,7 @@ use crate::session::Session;
 use engine::command::{Args, Command, Group, Outcome};
 
 /// A container's HELP.
-const fn help_of(
-    usage: &'static str,
-    group: Group,
-    since: &'static str,
-) -> Command<SessionFn> {
+const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Command<SessionFn> {
     open(usage, help).doc("Prints this help.").group(group).since(since).cost("O(1)")
 }
 

@@ -20,9 +20,17 @@ enum Begin {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Find {
     /// Up to `last` (negative: from the end), every `step`-th; `limit` says which part of the rest.
-    Range { last: i64, step: usize, limit: usize },
+    Range {
+        last: i64,
+        step: usize,
+        limit: usize,
+    },
     /// An argument counts them.
-    Count { at: usize, first: usize, step: usize },
+    Count {
+        at: usize,
+        first: usize,
+        step: usize,
+    },
     Unknown,
 }
 
@@ -80,9 +88,7 @@ impl Spec {
             [at, first, step] if is_count => {
                 Find::Count { at: at as usize, first: first as usize, step: step as usize }
             }
-            [last, step, limit] => {
-                Find::Range { last, step: step as usize, limit: limit as usize }
-            }
+            [last, step, limit] => Find::Range { last, step: step as usize, limit: limit as usize },
             _ => Find::Unknown,
         };
         Some(Self { begin, find, flags: flags.split('+').map(str::to_owned).collect() })
@@ -140,6 +146,22 @@ impl Spec {
             return None;
         }
         Some((first as i64..=last).step_by(step.max(1)).map(|at| at as usize).collect())
+    }
+
+    /// The form that [`KEY_SPECS`] uses.
+    #[cfg(test)]
+    pub fn text(&self) -> String {
+        let begin = match &self.begin {
+            Begin::Index(index) => format!("@{index}"),
+            Begin::Keyword(word, from) => format!("{word}:{from}"),
+            Begin::Unknown => "?".to_owned(),
+        };
+        let find = match self.find {
+            Find::Range { last, step, limit } => format!("{last}/{step}/{limit}"),
+            Find::Count { at, first, step } => format!("#{at}/{first}/{step}"),
+            Find::Unknown => "?".to_owned(),
+        };
+        format!("{begin},{find},{}", self.flags.join("+"))
     }
 
     /// Writes it as COMMAND INFO shows it.

@@ -20,7 +20,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("2.8.12")
         .cost("O(1)")
         .fast(),
-    session("LASTSAVE", last_save)
+    open("LASTSAVE", last_save)
         .doc("Returns the Unix timestamp of the last successful save to disk.")
         .group(Group::Server)
         .cost("O(1)")
@@ -45,8 +45,10 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .without(Flags::LOADING)
         .with(Flags::NO_ASYNC_LOADING),
     plain("WAIT numreplicas timeout", wait)
-        .doc("Blocks until the asynchronous replication of all preceding write commands sent by \
-              the connection is completed.")
+        .doc(
+            "Blocks until the asynchronous replication of all preceding write commands sent by \
+              the connection is completed.",
+        )
         .since("3.0.0")
         .cost("O(1)")
         .with(Flags::NOSCRIPT),

@@ -1,7 +1,7 @@
 //! OBJECT: how a key is stored. Looking does not count as using.
 
 use crate::access;
-use crate::command::{Args, Command, DataFn, Outcome, read};
+use crate::command::{Args, Command, DataFn, Flags, Outcome, read};
 use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value;
@@ -11,22 +11,26 @@ use resp::Reply;
 pub const ENCODING: Command<DataFn> = read("OBJECT ENCODING key", encoding)
     .doc("Returns the internal encoding of a Redis object.")
     .since("2.2.3")
-    .cost("O(1)");
+    .cost("O(1)")
+    .with(Flags::KEYSPACE);
 
 pub const FREQ: Command<DataFn> = read("OBJECT FREQ key", freq)
     .doc("Returns the logarithmic access frequency counter of a Redis object.")
     .since("4.0.0")
-    .cost("O(1)");
+    .cost("O(1)")
+    .with(Flags::KEYSPACE);
 
 pub const IDLETIME: Command<DataFn> = read("OBJECT IDLETIME key", idletime)
     .doc("Returns the time since the last access to a Redis object.")
     .since("2.2.3")
-    .cost("O(1)");
+    .cost("O(1)")
+    .with(Flags::KEYSPACE);
 
 pub const REFCOUNT: Command<DataFn> = read("OBJECT REFCOUNT key", refcount)
     .doc("Returns the reference count of a value of a key.")
     .since("2.2.3")
-    .cost("O(1)");
+    .cost("O(1)")
+    .with(Flags::KEYSPACE);
 
 /// Answers null for a key that is not there, else what `answer` says.
 fn with_entry(

@@ -1,7 +1,7 @@
 //! Looking at the whole keyspace: SCAN, KEYS, RANDOMKEY, DBSIZE. Their replies reveal every write,
 //! so they wait for the last one.
 
-use crate::command::{Args, Command, DataFn, Flags, Outcome, read};
+use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, read};
 use crate::glob;
 use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
@@ -36,6 +36,7 @@ pub const RANDOMKEY: Command<DataFn> = read("RANDOMKEY", randomkey)
 
 pub const DBSIZE: Command<DataFn> = read("DBSIZE", dbsize)
     .doc("Returns the number of keys in the database.")
+    .group(Group::Server)
     .cost("O(1)")
     .with(Flags::KEYSPACE)
     .fast();

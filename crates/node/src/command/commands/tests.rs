@@ -1,0 +1,65 @@
+//! The registry against what Redis 7.0.15 says of its commands.
+
+use super::*;
+use crate::registry::Registry;
+use std::collections::BTreeMap;
+
+/// Where a row differs from Redis on purpose: command, field, why.
+const DIFFERENCES: [(&str, &str, &str); 0] = [];
+
+/// Commands that Redis 7.0 does not have, and who has them.
+const LATER: [(&str, &str); 2] = [
+    ("client|no-touch", "Redis 7.2"),
+    ("client|setinfo", "Redis 7.2"),
+];
+
+const FIELDS: [&str; 8] =
+    ["arity", "flags", "range", "categories", "tips", "keys", "since", "group"];
+
+fn sorted(mut words: Vec<String>) -> String {
+    words.sort();
+    words.join(" ")
+}
+
+/// The fields of a command, in the golden file's form.
+fn described(command: &Registered) -> [String; 8] {
+    let (first, last, step) = command.declared.range();
+    let specs: Vec<String> = specs_of(command).iter().map(Spec::text).collect();
+    [
+        command.declared.arity.to_string(),
+        sorted(command.flags.words().map(str::to_owned).collect()),
+        format!("{first} {last} {step}"),
+        sorted(categories(command).iter().map(|name| format!("@{name}")).collect()),
+        tips(command).join(";"),
+        specs.join("|"),
+        command.row.since.to_owned(),
+        command.row.group.name().to_owned(),
+    ]
+}
+
+#[test]
+fn commands_are_declared_as_redis_declares_them() {
+    let golden: BTreeMap<&str, Vec<&str>> = include_str!("redis-7.0.15.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(name, fields)| (name, fields.split('\t').collect()))
+        .collect();
+    let mut wrong = Vec::new();
+    for command in Registry::standard().iter() {
+        let name = command.name();
+        let Some(expected) = golden.get(name) else {
+            if !LATER.iter().any(|(later, _)| *later == name) {
+                wrong.push(format!("{name} is no command of Redis"));
+            }
+            continue;
+        };
+        for ((field, expected), got) in FIELDS.iter().zip(expected).zip(described(command)) {
+            let is_named = DIFFERENCES.iter().any(|(n, f, _)| *n == name && f == field);
+            if *expected != got && !is_named {
+                wrong.push(format!("{name} {field}: Redis {expected:?}, here {got:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
