@@ -18,6 +18,6 @@ pub mod time;
 
 pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
 pub use driver::{ConnectionId, Driver, Event};
-pub use machine::Machine;
 pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, ShardId, Slot};
+pub use machine::Machine;
 pub use time::{Clock, MonotonicNanos, UnixMillis};

@@ -1,10 +1,10 @@
 //! From the command line to a configuration, and what it sets up before the server starts: the
 //! log's level and place.
 
+use node::config::Config;
 use node::config::arguments::{self, CommandLine};
 use node::config::load::{LoadError, load};
 use node::config::settings::NodeSettings;
-use node::config::Config;
 use std::error::Error;
 use std::io::Read;
 use std::path::Path;
@@ -72,8 +72,7 @@ pub fn net_options(settings: &NodeSettings) -> NetOptions {
         backlog: settings.tcp_backlog,
         keepalive_seconds: settings.tcp_keepalive,
         unix_socket: settings.unixsocket.clone(),
-        unix_socket_permissions: (settings.unixsocketperm != 0)
-            .then_some(settings.unixsocketperm),
+        unix_socket_permissions: (settings.unixsocketperm != 0).then_some(settings.unixsocketperm),
         catch_signals: true,
     }
 }
