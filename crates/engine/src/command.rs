@@ -10,6 +10,7 @@ pub mod flags;
 pub mod hash;
 pub mod key;
 pub mod list;
+pub mod publish;
 pub mod sample;
 pub mod set;
 pub mod string;
@@ -26,8 +27,14 @@ use crate::view::View;
 use resp::Reply;
 
 /// Every family of the engine.
-pub const FAMILIES: &[&[Command<DataFn>]] =
-    &[key::COMMANDS, hash::COMMANDS, list::COMMANDS, set::COMMANDS, string::COMMANDS];
+pub const FAMILIES: &[&[Command<DataFn>]] = &[
+    hash::COMMANDS,
+    key::COMMANDS,
+    list::COMMANDS,
+    publish::COMMANDS,
+    set::COMMANDS,
+    string::COMMANDS,
+];
 
 /// What a command function returns: a refusal is one Redis error line, and then nothing changed.
 pub type Outcome = Result<(), Refusal>;

@@ -4,6 +4,7 @@ use crate::expiries::Expiries;
 use crate::interest::{Replaced, Waiters, Watchers};
 use crate::settings::Settings;
 use crate::statistics::Statistics;
+use crate::subscribers::Subscribers;
 use crate::unit::{KeyHash, WatcherId};
 use crate::value::Value;
 use base::{DatabaseId, UnixMillis};
@@ -26,6 +27,7 @@ pub struct Keyspace {
     pub statistics: Statistics,
     pub watchers: Watchers,
     pub waiters: Waiters,
+    pub subscribers: Subscribers,
     /// Big values that a background thread should free.
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
     /// The time of the unit or record being applied.
@@ -90,6 +92,7 @@ impl Keyspace {
             statistics: Statistics::default(),
             watchers: Watchers::default(),
             waiters: Waiters::default(),
+            subscribers: Subscribers::default(),
             garbage: Vec::new(),
             now: UnixMillis(0),
         }

@@ -14,7 +14,7 @@
 //! | [`eviction`] | which keys go when memory is short |
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`interest`] | watched keys, and blocked clients |
-//! | [`notify`] | keyspace notifications and published messages |
+//! | [`notify`], [`subscribers`] | keyspace notifications, published messages, who gets them |
 //! | [`rdb`] | values and files in Redis's snapshot format |
 //! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
 #![forbid(unsafe_code)]
@@ -36,6 +36,7 @@ pub mod rdb;
 pub mod refusal;
 pub mod settings;
 pub mod statistics;
+pub mod subscribers;
 #[cfg(test)]
 pub mod testing;
 pub mod tx;

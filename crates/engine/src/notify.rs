@@ -1,6 +1,7 @@
 //! Keyspace notifications: the classes of events and their letters in `notify-keyspace-events`
 //! (Redis documentation, "Redis keyspace notifications").
 
+use crate::subscribers::{Receiver, Subscribers};
 use base::DatabaseId;
 
 /// A class of events; the numbers are bits of `notify_keyspace_events`.
@@ -99,38 +100,61 @@ pub struct Message {
     pub payload: Vec<u8>,
     /// Sent by SPUBLISH: only to subscribers of the shard channel.
     pub sharded: bool,
+    /// Who was subscribed when it was published; never empty.
+    pub receivers: Vec<Receiver>,
 }
 
-/// Appends the messages that an event on a key gives rise to.
-pub fn event_messages(
+/// Appends a message if anybody gets it; how many deliveries it takes.
+pub fn publish(
+    subscribers: &Subscribers,
+    channel: &[u8],
+    payload: &[u8],
+    sharded: bool,
+    messages: &mut Vec<Message>,
+) -> usize {
+    if subscribers.is_empty() {
+        return 0;
+    }
+    let receivers = subscribers.receivers(channel, sharded);
+    let count = receivers.len();
+    if count > 0 {
+        let (channel, payload) = (channel.to_vec(), payload.to_vec());
+        messages.push(Message { channel, payload, sharded, receivers });
+    }
+    count
+}
+
+/// An event on a key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyEvent<'a> {
+    pub class: Class,
+    /// Redis's name for what happened: `set`, `lpush`.
+    pub name: &'a str,
+    pub database: DatabaseId,
+    pub key: &'a [u8],
+}
+
+/// Appends the messages that an event gives rise to, if its class is among `classes`: first to the
+/// channel of its key, then to that of its name.
+pub fn publish_event(
     classes: u32,
-    class: Class,
-    event: &str,
-    database: DatabaseId,
-    key: &[u8],
+    event: KeyEvent<'_>,
+    subscribers: &Subscribers,
     messages: &mut Vec<Message>,
 ) {
-    if classes & class as u32 == 0 {
+    if classes & event.class as u32 == 0 || subscribers.is_empty() {
         return;
     }
-    let channel = |prefix: &str, name: &[u8]| {
-        let mut channel = format!("{prefix}@{}__:", database.0).into_bytes();
+    let mut publish = |prefix: &str, name: &[u8], payload: &[u8]| {
+        let mut channel = format!("{prefix}@{}__:", event.database.0).into_bytes();
         channel.extend_from_slice(name);
-        channel
+        publish(subscribers, &channel, payload, false, messages);
     };
     if classes & Class::Keyspace as u32 != 0 {
-        messages.push(Message {
-            channel: channel("__keyspace", key),
-            payload: event.as_bytes().to_vec(),
-            sharded: false,
-        });
+        publish("__keyspace", event.key, event.name.as_bytes());
     }
     if classes & Class::Keyevent as u32 != 0 {
-        messages.push(Message {
-            channel: channel("__keyevent", event.as_bytes()),
-            payload: key.to_vec(),
-            sharded: false,
-        });
+        publish("__keyevent", event.name.as_bytes(), event.key);
     }
 }
 

@@ -8,7 +8,8 @@ use crate::command::{Args, Command, DataFn, FAMILIES};
 use crate::execute::Engine;
 use crate::keyspace::{EntryRef, Keyspace};
 use crate::settings::Settings;
-use crate::unit::{Context, Unit};
+use crate::subscribers::Sort;
+use crate::unit::{Context, SubscriberId, Unit};
 use crate::value::{StringValue, Value, type_name};
 use base::{DatabaseId, UnixMillis};
 use resp::{Protocol, Reply};
@@ -44,8 +45,10 @@ impl Bench {
         let mut context = Context::background(UnixMillis(1_700_000_000_000), DatabaseId(0));
         context.may_block = true;
         context.touch = true;
+        let mut keyspace = Keyspace::new(settings.clone(), 1);
+        keyspace.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
         Self {
-            engine: Engine::new(Keyspace::new(settings.clone(), 1), 1),
+            engine: Engine::new(keyspace, 1),
             twin: Keyspace::new(settings, 1),
             unit: Unit::new(0),
             context,

@@ -6,7 +6,7 @@
 
 use crate::effect::{DeleteReason, Effect};
 use crate::keyspace::{Applied, EntryRef, Keyspace};
-use crate::notify::{self, Class};
+use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
@@ -313,7 +313,9 @@ impl<'a> Tx<'a> {
     pub fn notify_in(&mut self, database: DatabaseId, class: Class, event: &str, key: &[u8]) {
         let classes = self.keyspace.settings.notify_keyspace_events;
         if classes != 0 {
-            notify::event_messages(classes, class, event, database, key, &mut self.unit.messages);
+            let event = KeyEvent { class, name: event, database, key };
+            let subscribers = &self.keyspace.subscribers;
+            notify::publish_event(classes, event, subscribers, &mut self.unit.messages);
         }
     }
 }

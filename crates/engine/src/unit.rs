@@ -101,6 +101,10 @@ pub struct WaiterId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WatcherId(pub u64);
 
+/// A client that is subscribed to channels, named by the node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SubscriberId(pub u64);
+
 /// A blocked command: the keys it waits for, and what it answers when its time is up. The node
 /// runs the command again when one of the keys may serve it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 //! the command.
 
 use crate::keyspace::{Database, EntryRef, Keyspace};
-use crate::notify::{self, Class};
+use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
@@ -125,7 +125,15 @@ impl<'a> View<'a> {
         let classes = self.keyspace.settings.notify_keyspace_events;
         if classes != 0 {
             let database = self.context.database;
-            notify::event_messages(classes, class, event, database, key, &mut self.unit.messages);
+            let event = KeyEvent { class, name: event, database, key };
+            let subscribers = &self.keyspace.subscribers;
+            notify::publish_event(classes, event, subscribers, &mut self.unit.messages);
         }
+    }
+
+    /// Publishes a message; to how many it will be delivered.
+    pub fn publish(&mut self, channel: &[u8], payload: &[u8], sharded: bool) -> usize {
+        let subscribers = &self.keyspace.subscribers;
+        notify::publish(subscribers, channel, payload, sharded, &mut self.unit.messages)
     }
 }

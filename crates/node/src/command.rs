@@ -11,6 +11,7 @@ pub mod info;
 mod key_specs;
 pub mod latency;
 pub mod memory;
+pub mod pubsub;
 pub mod scripting;
 pub mod server;
 pub mod slowlog;
@@ -53,6 +54,7 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    pubsub::COMMANDS,
     scripting::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,

@@ -207,6 +207,10 @@ impl Server {
             }
             ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,
         }
+        if !session.pushes.is_empty() {
+            let pushes = std::mem::take(&mut session.pushes);
+            session.reply().raw(&pushes);
+        }
         self.hold(session, observed);
     }
 }

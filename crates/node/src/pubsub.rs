@@ -1,50 +1,17 @@
-//! Who is subscribed to what, and the delivery of messages.
+//! Subscribing sessions, and the delivery of messages.
 //!
-//! A message waits like a reply: it leaves when everything its unit wrote or read is durable.
+//! The engine keeps who is subscribed to what and addresses a message when it is published. A
+//! message waits like a reply: it leaves when everything its unit wrote or read is durable, and
+//! everything its sender still waits for. To its own sender it comes after the reply.
 
 use crate::server::Server;
-use crate::session::Session;
+use crate::session::{ReplyMode, Session};
 use base::{ConnectionId, Sequence};
-use engine::glob;
 use engine::notify::Message;
+use engine::subscribers::Sort;
+use engine::unit::SubscriberId;
 use resp::Reply;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Subscriptions by name.
-#[derive(Default)]
-pub struct PubSub {
-    pub channels: BTreeMap<Vec<u8>, BTreeSet<ConnectionId>>,
-    pub patterns: BTreeMap<Vec<u8>, BTreeSet<ConnectionId>>,
-    pub shard_channels: BTreeMap<Vec<u8>, BTreeSet<ConnectionId>>,
-}
-
-/// The three sorts of subscription.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sort {
-    Channel,
-    Pattern,
-    Shard,
-}
-
-impl PubSub {
-    fn map(&mut self, sort: Sort) -> &mut BTreeMap<Vec<u8>, BTreeSet<ConnectionId>> {
-        match sort {
-            Sort::Channel => &mut self.channels,
-            Sort::Pattern => &mut self.patterns,
-            Sort::Shard => &mut self.shard_channels,
-        }
-    }
-
-    /// How many clients get a message to this channel, for PUBLISH's reply.
-    pub fn receivers(&self, channel: &[u8], sharded: bool) -> usize {
-        if sharded {
-            return self.shard_channels.get(channel).map_or(0, BTreeSet::len);
-        }
-        let direct = self.channels.get(channel).map_or(0, BTreeSet::len);
-        let matching = self.patterns.iter().filter(|(pattern, _)| glob::matches(pattern, channel));
-        direct + matching.map(|(_, subscribers)| subscribers.len()).sum::<usize>()
-    }
-}
+use std::collections::BTreeSet;
 
 impl Session {
     /// The session's own side of its subscriptions.
@@ -55,31 +22,44 @@ impl Session {
             Sort::Shard => &mut self.shard_channels,
         }
     }
+
+    /// Tells the client that a subscription came or went, whatever CLIENT REPLY says. `name` is
+    /// `None` if there was nothing to unsubscribe from.
+    pub fn confirm(&mut self, kind: &str, name: Option<&[u8]>, subscriptions: usize) {
+        let mut apart = Reply::new(self.output.reply.protocol());
+        let is_silent = matches!(self.reply_mode, ReplyMode::Off | ReplyMode::Skip);
+        let reply = if is_silent { &mut apart } else { &mut self.output.reply };
+        reply.push(3);
+        reply.bulk(kind);
+        match name {
+            Some(name) => reply.bulk(name),
+            None => reply.null(),
+        }
+        reply.integer(subscriptions as i64);
+        self.pushes.extend_from_slice(apart.bytes());
+    }
 }
 
 impl Server {
     /// Subscribes a session; subscribing twice is subscribing once.
     pub fn subscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
-        session.subscribed(sort).insert(name.to_vec());
-        let subscribers = self.pubsub.map(sort).entry(name.to_vec()).or_default();
-        subscribers.insert(session.connection);
+        if session.subscribed(sort).insert(name.to_vec()) {
+            let subscriber = SubscriberId(session.connection.0);
+            self.shard.engine.keyspace.subscribers.subscribe(subscriber, sort, name);
+        }
     }
 
     pub fn unsubscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
-        session.subscribed(sort).remove(name);
-        let map = self.pubsub.map(sort);
-        if let Some(subscribers) = map.get_mut(name) {
-            subscribers.remove(&session.connection);
-            if subscribers.is_empty() {
-                map.remove(name);
-            }
+        if session.subscribed(sort).remove(name) {
+            let subscriber = SubscriberId(session.connection.0);
+            self.shard.engine.keyspace.subscribers.unsubscribe(subscriber, sort, name);
         }
     }
 
     /// Drops all subscriptions of a session, without telling it.
     pub(crate) fn forget_subscriptions(&mut self, session: &mut Session) {
         for sort in [Sort::Channel, Sort::Pattern, Sort::Shard] {
-            for name in std::mem::take(session.subscribed(sort)) {
+            for name in session.subscribed(sort).clone() {
                 self.unsubscribe(session, sort, &name);
             }
         }
@@ -93,41 +73,24 @@ impl Server {
         observed: Sequence,
         mut current: Option<&mut Session>,
     ) {
+        let pending = current.as_deref().map_or(Sequence::ZERO, |session| session.waits_for);
+        let observed = observed.max(pending);
         for message in messages {
-            let mut deliver =
-                |server: &mut Self, to: ConnectionId, pattern: Option<&[u8]>| match current
-                    .as_deref_mut()
-                {
+            for receiver in &message.receivers {
+                let to = ConnectionId(receiver.subscriber.0);
+                let pattern = receiver.pattern.as_deref();
+                match current.as_deref_mut() {
                     Some(session) if session.connection == to => {
                         push_message(session.reply(), message, pattern);
-                        server.hold(session, observed);
+                        self.hold(session, observed);
                     }
                     _ => {
-                        let Some(mut session) = server.sessions.remove(&to) else { return };
+                        let Some(mut session) = self.sessions.remove(&to) else { continue };
                         push_message(session.reply(), message, pattern);
-                        server.hold(&mut session, observed);
-                        server.sessions.insert(to, session);
+                        self.hold(&mut session, observed);
+                        self.sessions.insert(to, session);
                     }
-                };
-            let map =
-                if message.sharded { &self.pubsub.shard_channels } else { &self.pubsub.channels };
-            let direct: Vec<ConnectionId> =
-                map.get(&message.channel).into_iter().flatten().copied().collect();
-            for to in direct {
-                deliver(self, to, None);
-            }
-            if message.sharded {
-                continue;
-            }
-            let matching: Vec<(Vec<u8>, ConnectionId)> = self
-                .pubsub
-                .patterns
-                .iter()
-                .filter(|(pattern, _)| glob::matches(pattern, &message.channel))
-                .flat_map(|(pattern, to)| to.iter().map(|to| (pattern.clone(), *to)))
-                .collect();
-            for (pattern, to) in matching {
-                deliver(self, to, Some(&pattern));
+                }
             }
         }
     }

@@ -8,7 +8,6 @@ use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::latency::Latency;
 use crate::pause::Pause;
-use crate::pubsub::PubSub;
 use crate::registry::Registry;
 use crate::session::Session;
 use crate::shard::Shard;
@@ -87,7 +86,6 @@ pub struct Server {
     pub(crate) replication_seed: u64,
     /// When the process started, in wall-clock time.
     pub started: UnixMillis,
-    pub pubsub: PubSub,
     /// The sessions, but for the one whose command is running.
     pub(crate) sessions: Sessions,
     /// Sessions by CLIENT ID.
@@ -159,7 +157,6 @@ impl Server {
             replication_seed: !options.entropy,
             started,
             options,
-            pubsub: PubSub::default(),
             sessions: Sessions::default(),
             by_id: BTreeMap::new(),
             sessions_created: 0,

@@ -97,6 +97,10 @@ pub struct Session {
     pub is_dirty: bool,
     pub blocked: Option<Blocked>,
     pub reply_mode: ReplyMode,
+    /// Encoded pushes of the running command that CLIENT REPLY does not silence.
+    pub pushes: Vec<u8>,
+    /// A queued command of its transaction runs.
+    pub is_in_exec: bool,
     /// The connection closes once its output is sent.
     pub is_closing: bool,
     /// CLIENT NO-EVICT and NO-TOUCH.
@@ -219,6 +223,8 @@ impl Session {
             is_dirty: false,
             blocked: None,
             reply_mode: ReplyMode::On,
+            pushes: Vec::new(),
+            is_in_exec: false,
             is_closing: false,
             no_evict: false,
             no_touch: false,

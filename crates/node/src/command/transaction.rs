@@ -70,6 +70,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         return Ok(());
     }
     session.reply().array(transaction.queued.len());
+    session.is_in_exec = true;
     for request in &transaction.queued {
         let mut context = session.context(server.now);
         context.may_block = false;
@@ -81,6 +82,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         }
         server.call(session, id, request.args(), context);
     }
+    session.is_in_exec = false;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use super::Text;
 use super::process::hex_id;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
+use engine::subscribers::Sort;
 
 pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
     let blocked = server
@@ -51,9 +52,10 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("current_eviction_exceeded_time", 0);
     text.line("keyspace_hits", keyspace.keyspace_hits.get());
     text.line("keyspace_misses", keyspace.keyspace_misses.get());
-    text.line("pubsub_channels", server.pubsub.channels.len());
-    text.line("pubsub_patterns", server.pubsub.patterns.len());
-    text.line("pubsubshard_channels", server.pubsub.shard_channels.len());
+    let subscribers = &server.shard.engine.keyspace.subscribers;
+    text.line("pubsub_channels", subscribers.names_len(Sort::Channel));
+    text.line("pubsub_patterns", subscribers.names_len(Sort::Pattern));
+    text.line("pubsubshard_channels", subscribers.names_len(Sort::Shard));
     for field in [
         "latest_fork_usec",
         "total_forks",

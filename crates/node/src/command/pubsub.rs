@@ -1,0 +1,208 @@
+//! SUBSCRIBE and its kin, and PUBSUB (Redis documentation, group pubsub).
+//!
+//! A subscription is confirmed by a push for each name, not by a reply.
+
+use super::{SessionFn, session};
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
+use engine::glob;
+use engine::refusal::Refusal;
+use engine::subscribers::Sort;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    subscribing("SUBSCRIBE channel [channel ...]", subscribe)
+        .doc("Listens for messages published to channels.")
+        .since("2.0.0")
+        .cost("O(N) where N is the number of channels to subscribe to."),
+    subscribing("UNSUBSCRIBE [channel [channel ...]]", unsubscribe)
+        .doc("Stops listening to messages posted to channels.")
+        .since("2.0.0")
+        .cost("O(N) where N is the number of clients already subscribed to a channel."),
+    subscribing("PSUBSCRIBE pattern [pattern ...]", psubscribe)
+        .doc("Listens for messages published to channels that match one or more patterns.")
+        .since("2.0.0")
+        .cost("O(N) where N is the number of patterns the client is already subscribed to."),
+    subscribing("PUNSUBSCRIBE [pattern [pattern ...]]", punsubscribe)
+        .doc("Stops listening to messages published to channels that match one or more patterns.")
+        .since("2.0.0")
+        .cost(
+            "O(N+M) where N is the number of patterns the client is already subscribed and M is \
+             the number of total patterns subscribed in the system (by any client).",
+        ),
+    subscribing("SSUBSCRIBE shardchannel [shardchannel ...]", ssubscribe)
+        .doc("Listens for messages published to shard channels.")
+        .since("7.0.0")
+        .cost("O(N) where N is the number of shard channels to subscribe to.")
+        .keys(SHARD_CHANNELS),
+    subscribing("SUNSUBSCRIBE [shardchannel [shardchannel ...]]", sunsubscribe)
+        .doc("Stops listening to messages posted to shard channels.")
+        .since("7.0.0")
+        .cost("O(N) where N is the number of clients already subscribed to a shard channel.")
+        .keys(SHARD_CHANNELS),
+    introspecting("PUBSUB CHANNELS [pattern]", channels)
+        .doc("Returns the active channels.")
+        .since("2.8.0")
+        .cost(
+            "O(N) where N is the number of active channels, and assuming constant time pattern \
+             matching (relatively short channels and patterns)",
+        ),
+    introspecting("PUBSUB NUMPAT", numpat)
+        .doc("Returns a count of unique pattern subscriptions.")
+        .since("2.8.0")
+        .cost("O(1)"),
+    introspecting("PUBSUB NUMSUB [channel [channel ...]]", numsub)
+        .doc("Returns a count of subscribers to channels.")
+        .since("2.8.0")
+        .cost("O(N) for the NUMSUB subcommand, where N is the number of requested channels"),
+    introspecting("PUBSUB SHARDCHANNELS [pattern]", shardchannels)
+        .doc("Returns the active shard channels.")
+        .since("7.0.0")
+        .cost(
+            "O(N) where N is the number of active shard channels, and assuming constant time \
+             pattern matching (relatively short shard channels).",
+        ),
+    introspecting("PUBSUB SHARDNUMSUB [shardchannel [shardchannel ...]]", shardnumsub)
+        .doc("Returns the count of subscribers of shard channels.")
+        .since("7.0.0")
+        .cost(
+            "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard \
+             channels",
+        ),
+];
+
+const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::Range { first: 1, last: -1, step: 1 }];
+
+const fn subscribing(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).with(Flags::PUBSUB).group(Group::PubSub)
+}
+
+const fn introspecting(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    let flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE);
+    Command::new(usage, function, flags).group(Group::PubSub)
+}
+
+/// How confirmations name what happened: on subscribing, on unsubscribing.
+const fn kinds(sort: Sort) -> (&'static str, &'static str) {
+    match sort {
+        Sort::Channel => ("subscribe", "unsubscribe"),
+        Sort::Pattern => ("psubscribe", "punsubscribe"),
+        Sort::Shard => ("ssubscribe", "sunsubscribe"),
+    }
+}
+
+/// The count that confirmations carry: shard channels are counted apart.
+fn count(session: &Session, sort: Sort) -> usize {
+    match sort {
+        Sort::Shard => session.shard_channels.len(),
+        Sort::Channel | Sort::Pattern => session.subscriptions(),
+    }
+}
+
+fn begin(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+    for name in args.from(1) {
+        server.subscribe(session, sort, name);
+        session.confirm(kinds(sort).0, Some(name), count(session, sort));
+    }
+    Ok(())
+}
+
+fn end(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+    let names: Vec<Vec<u8>> = if args.len() > 1 {
+        args.from(1).map(<[u8]>::to_vec).collect()
+    } else {
+        session.subscribed(sort).iter().cloned().collect()
+    };
+    for name in &names {
+        server.unsubscribe(session, sort, name);
+        session.confirm(kinds(sort).1, Some(name), count(session, sort));
+    }
+    if names.is_empty() {
+        session.confirm(kinds(sort).1, None, count(session, sort));
+    }
+    Ok(())
+}
+
+fn subscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    begin(server, session, args, Sort::Channel)
+}
+
+fn psubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    begin(server, session, args, Sort::Pattern)
+}
+
+fn ssubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if session.is_in_exec {
+        return Err(Refusal::of("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"));
+    }
+    begin(server, session, args, Sort::Shard)
+}
+
+fn unsubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    end(server, session, args, Sort::Channel)
+}
+
+fn punsubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    end(server, session, args, Sort::Pattern)
+}
+
+fn sunsubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    end(server, session, args, Sort::Shard)
+}
+
+fn channels(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    list(server, session, args, Sort::Channel)
+}
+
+fn shardchannels(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    list(server, session, args, Sort::Shard)
+}
+
+fn list(
+    server: &mut Server,
+    session: &mut Session,
+    args: Args<'_>,
+    sort: Sort,
+) -> Outcome {
+    if args.len() > 3 {
+        return Err(Refusal::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try PUBSUB HELP.",
+            String::from_utf8_lossy(args.at(1))
+        )));
+    }
+    let pattern = args.get(2);
+    let names = server.shard.engine.keyspace.subscribers.names(sort);
+    let found: Vec<&[u8]> = names
+        .filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name)))
+        .collect();
+    session.reply().array(found.len());
+    for name in found {
+        session.reply().bulk(name);
+    }
+    Ok(())
+}
+
+fn numpat(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let patterns = server.shard.engine.keyspace.subscribers.names_len(Sort::Pattern);
+    session.reply().integer(patterns as i64);
+    Ok(())
+}
+
+fn numsub(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    tally(server, session, args, Sort::Channel)
+}
+
+fn shardnumsub(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    tally(server, session, args, Sort::Shard)
+}
+
+fn tally(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+    let subscribers = &server.shard.engine.keyspace.subscribers;
+    let reply = session.reply();
+    reply.array((args.len() - 2) * 2);
+    for name in args.from(2) {
+        reply.bulk(name);
+        reply.integer(subscribers.subscribers_len(sort, name) as i64);
+    }
+    Ok(())
+}
