@@ -27,10 +27,7 @@ const fn publishing(
     function: fn(&mut View<'_>, Args<'_>, &mut Reply) -> Outcome,
 ) -> Command<DataFn> {
     let flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE);
-    Command::new(usage, DataFn::Read(function), flags)
-        .with(Flags::MAY_REPLICATE)
-        .group(Group::PubSub)
-        .fast()
+    Command::new(usage, DataFn::Read(function), flags).group(Group::PubSub).fast()
 }
 
 fn publish(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
