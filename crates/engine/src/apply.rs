@@ -8,6 +8,7 @@ mod hash;
 mod keys;
 mod list;
 mod set;
+mod sorted;
 mod string;
 
 pub(crate) use string::payload_of;
@@ -115,7 +116,8 @@ impl Keyspace {
             Effect::HashDelete { field } => self.hash_delete(database, key, field),
             Effect::SetAdd { member } => self.set_add(database, key, member),
             Effect::SetRemove { member } => self.set_remove(database, key, member),
-            _ => Err(Refusal::WRONG_TYPE),
+            Effect::SortedAdd { member, score } => self.sorted_add(database, key, member, score),
+            Effect::SortedRemove { member } => self.sorted_remove(database, key, member),
         }
     }
 

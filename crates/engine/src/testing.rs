@@ -7,6 +7,7 @@
 use crate::command::{Args, Command, DataFn, FAMILIES};
 use crate::execute::Engine;
 use crate::keyspace::{EntryRef, Keyspace};
+use crate::number::format_double;
 use crate::settings::Settings;
 use crate::subscribers::Sort;
 use crate::unit::{Context, SubscriberId, Unit};
@@ -156,6 +157,12 @@ fn held(entry: EntryRef<'_>) -> Held {
         }
         ValueRef::Boxed(value @ Value::Hash(hash)) => {
             let texts = hash.iter().flat_map(|(field, text)| [field.to_vec(), text.to_vec()]);
+            (value.encoding(), texts.collect())
+        }
+        ValueRef::Boxed(value @ Value::Sorted(sorted)) => {
+            let texts = sorted.iter().flat_map(|(member, score)| {
+                [member.to_vec(), format_double(score).as_bytes().to_vec()]
+            });
             (value.encoding(), texts.collect())
         }
     };

@@ -6,10 +6,12 @@
 pub mod hash;
 pub mod list;
 pub mod set;
+pub mod sorted;
 pub mod text;
 
 pub use hash::Hash;
 pub use set::Set;
+pub use sorted::Sorted;
 pub use text::StringValue;
 
 use crate::keyspace::EntryRef;
@@ -35,6 +37,7 @@ pub enum Value {
     List(Box<Quicklist>),
     Set(Set),
     Hash(Hash),
+    Sorted(Sorted),
 }
 
 impl Value {
@@ -53,6 +56,7 @@ impl Value {
             Self::List(list) => list.is_empty(),
             Self::Set(set) => set.is_empty(),
             Self::Hash(hash) => hash.is_empty(),
+            Self::Sorted(sorted) => sorted.is_empty(),
         }
     }
 
@@ -63,6 +67,7 @@ impl Value {
             Self::List(_) => "list",
             Self::Set(_) => "set",
             Self::Hash(_) => "hash",
+            Self::Sorted(_) => "zset",
         }
     }
 
@@ -73,6 +78,7 @@ impl Value {
             Self::List(_) => list::ENCODING,
             Self::Set(set) => set.encoding(),
             Self::Hash(hash) => hash.encoding(),
+            Self::Sorted(sorted) => sorted.encoding(),
         }
     }
 
@@ -83,6 +89,7 @@ impl Value {
             Self::List(list) => size_of::<Quicklist>() + list.allocated_bytes(),
             Self::Set(set) => set.allocated_bytes(),
             Self::Hash(hash) => hash.allocated_bytes(),
+            Self::Sorted(sorted) => sorted.allocated_bytes(),
         };
         size_of::<Self>() + inside
     }
@@ -94,6 +101,7 @@ impl Value {
             Self::List(list) => list.len(),
             Self::Set(set) => set.len(),
             Self::Hash(hash) => hash.len(),
+            Self::Sorted(sorted) => sorted.len(),
         }
     }
 }

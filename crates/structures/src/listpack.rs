@@ -226,6 +226,12 @@ impl Listpack {
         cursor
     }
 
+    /// As [`Self::insert_before`], with an item.
+    pub fn insert_item_before(&mut self, cursor: Cursor, item: Item<'_>) -> Cursor {
+        self.splice(cursor.0 as usize, 0, 0, Some(Encoded::of_item(item)));
+        cursor
+    }
+
     /// Returns the new element's place.
     pub fn insert_after(&mut self, cursor: Cursor, text: &[u8]) -> Cursor {
         let at = self.end_of(cursor);

@@ -166,10 +166,25 @@ impl SortedSet {
         self.table.random(random).map(|found| (found.member(), found.score()))
     }
 
+    /// What members are hashed with.
+    pub fn hasher(&self) -> KeyHasher {
+        *self.table.hasher()
+    }
+
     fn lend(&self, item: ScoredItem) -> (&[u8], f64) {
         // SAFETY: the item is in the tree, so the table owns its block, and both are borrowed.
         let view: ScoredRef<'_> = unsafe { item.lend() };
         (view.member(), view.score())
+    }
+}
+
+impl Clone for SortedSet {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.hasher());
+        for (member, score) in self.iter() {
+            copy.insert(member, score);
+        }
+        copy
     }
 }
 

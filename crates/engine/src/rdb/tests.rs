@@ -78,6 +78,17 @@ pub(super) fn sample() -> Bench {
     for (key, field, value) in fields {
         change(&mut bench, key, &Effect::HashSet { field, value });
     }
+    let scores: [(&[u8], &[u8], f64); 6] = [
+        (b"ranks", b"a", 1.0),
+        (b"ranks", b"12", 0.5),
+        (b"tree", &wide, f64::INFINITY),
+        (b"tree", b"b", -1e300),
+        (b"tree", b"7", 0.1),
+        (b"tree", b"", 7.0),
+    ];
+    for (key, member, score) in scores {
+        change(&mut bench, key, &Effect::SortedAdd { member, score });
+    }
     bench
 }
 

@@ -3,13 +3,13 @@
 use super::length::{Text, put_integer, put_length, put_string};
 use super::{RdbError, Source, kind};
 use crate::apply::payload_of;
-use crate::value::{Hash, Recipe, Set, Value, list};
+use crate::value::{Hash, Recipe, Set, Sorted, Value, list};
 use std::collections::BTreeSet;
 use std::io::Read;
 use structures::entry::{Payload, ValueRef};
 use structures::listpack::Item;
 use structures::quicklist::NodeRef;
-use structures::{Intset, Listpack, MemberBuffer, Quicklist};
+use structures::{Intset, Listpack, MemberBuffer, Quicklist, Scored};
 
 /// Containers of a list's nodes.
 const NODE_PLAIN: u64 = 1;
@@ -24,6 +24,8 @@ pub fn kind_of(value: ValueRef<'_, Value>) -> u8 {
         ValueRef::Boxed(Value::Set(Set::Table(_))) => kind::SET,
         ValueRef::Boxed(Value::Hash(Hash::Pack(_))) => kind::HASH_LISTPACK,
         ValueRef::Boxed(Value::Hash(Hash::Table(_))) => kind::HASH,
+        ValueRef::Boxed(Value::Sorted(Sorted::Pack(_))) => kind::ZSET_LISTPACK,
+        ValueRef::Boxed(Value::Sorted(Sorted::Tree(_))) => kind::ZSET_2,
     }
 }
 
@@ -46,6 +48,15 @@ pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>) {
             for (field, value) in hash.iter() {
                 put_item(out, field);
                 put_item(out, value);
+            }
+        }
+        ValueRef::Boxed(Value::Sorted(Sorted::Pack(pack))) => put_string(out, pack.bytes()),
+        ValueRef::Boxed(Value::Sorted(sorted)) => {
+            put_length(out, sorted.len() as u64);
+            // From the greatest down, as Redis writes them.
+            for (member, score) in sorted.descending(0..usize::MAX) {
+                put_item(out, member);
+                out.extend_from_slice(&score.to_le_bytes());
             }
         }
     }
@@ -92,6 +103,8 @@ impl<R: Read> Source<R> {
             kind::SET => Value::Set(self.set(recipe)?),
             kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs()?)),
             kind::HASH => Value::Hash(self.hash(recipe)?),
+            kind::ZSET_LISTPACK => Value::Sorted(Sorted::from_listpack(self.pairs()?, recipe)),
+            kind::ZSET_2 => Value::Sorted(self.sorted(recipe)?),
             _ => return Err(self.unsupported(format!("a value of type {kind}"))),
         };
         if value.is_empty() {
@@ -144,6 +157,22 @@ impl<R: Read> Source<R> {
             }
         }
         Ok(hash)
+    }
+
+    fn sorted(&mut self, recipe: &Recipe<'_>) -> Result<Sorted, RdbError> {
+        let mut sorted = Sorted::new();
+        let mut member = Vec::new();
+        for _ in 0..self.length()? {
+            self.text_into(&mut member)?;
+            let score = f64::from_le_bytes(self.array()?);
+            if score.is_nan() {
+                return Err(self.damaged("a score that is not a number"));
+            }
+            if sorted.insert(&member, score, recipe) != Scored::Added {
+                return Err(self.damaged("a member that stands in its sorted set twice"));
+            }
+        }
+        Ok(sorted)
     }
 
     /// A listpack of names and what belongs to them; no name stands in it twice.

@@ -23,13 +23,16 @@ pub(super) enum Node<T> {
     Inner(Box<Inner<T>>),
 }
 
-/// Three arrays side by side, one place per child.
+/// Three arrays side by side, one place per child. A sorted set's bytes are asked for before and
+/// after every change, so each inner node remembers those of its subtree.
 pub(super) struct Inner<T> {
     /// The child's smallest item, with its score.
     firsts: Vec<(f64, T)>,
     /// Items below the child.
     counts: Vec<usize>,
     children: Vec<Node<T>>,
+    /// Bytes of memory of this node and of everything below it.
+    bytes: usize,
 }
 
 /// Where a subtree lies in the tree. A split at the tree's very end is taken for an ascending or
@@ -87,7 +90,10 @@ impl<T: OrderedItem> Node<T> {
             order.then_with(|| other.member().cmp(item.member())) != Ordering::Greater
         });
         let edges = edges.of_child(at, inner.children.len());
-        let (first, right) = match inner.children[at].insert(item, score, edges) {
+        let bytes = inner.children[at].allocated_bytes();
+        let inserted = inner.children[at].insert(item, score, edges);
+        inner.bytes = inner.bytes - bytes + inner.children[at].allocated_bytes();
+        let (first, right) = match inserted {
             Inserted::Present => return Inserted::Present,
             Inserted::Added { first } => (first, None),
             Inserted::Split { first, right } => (first, Some(right)),
@@ -122,7 +128,9 @@ impl<T: OrderedItem> Node<T> {
             Self::Inner(inner) => inner,
         };
         let (at, rank) = inner.child_of(rank);
+        let bytes = inner.children[at].allocated_bytes();
         let item = inner.children[at].remove_at(rank);
+        inner.bytes = inner.bytes - bytes + inner.children[at].allocated_bytes();
         inner.counts[at] -= 1;
         if inner.children[at].is_sparse() {
             inner.refill(at);
@@ -176,7 +184,7 @@ impl<T: OrderedItem> Node<T> {
     pub(super) fn allocated_bytes(&self) -> usize {
         match self {
             Self::Leaf(items) => items.capacity() * size_of::<T>(),
-            Self::Inner(inner) => inner.allocated_bytes(),
+            Self::Inner(inner) => inner.bytes,
         }
     }
 
@@ -217,11 +225,14 @@ impl<T: OrderedItem> Node<T> {
 impl<T: OrderedItem> Inner<T> {
     /// Room for every child at once: inner nodes are a fiftieth of the leaves.
     fn with_capacity() -> Self {
-        Self {
+        let mut inner = Self {
             firsts: Vec::with_capacity(CHILDREN_MAX + 1),
             counts: Vec::with_capacity(CHILDREN_MAX + 1),
             children: Vec::with_capacity(CHILDREN_MAX + 1),
-        }
+            bytes: 0,
+        };
+        inner.count_bytes();
+        inner
     }
 
     fn push(&mut self, child: Node<T>) {
@@ -231,6 +242,7 @@ impl<T: OrderedItem> Inner<T> {
     fn insert_child(&mut self, at: usize, child: Node<T>) {
         self.firsts.insert(at, child.first());
         self.counts.insert(at, child.count());
+        self.bytes += child.allocated_bytes();
         self.children.insert(at, child);
     }
 
@@ -239,6 +251,8 @@ impl<T: OrderedItem> Inner<T> {
         right.firsts.extend(self.firsts.drain(cut..));
         right.counts.extend(self.counts.drain(cut..));
         right.children.extend(self.children.drain(cut..));
+        right.count_bytes();
+        self.count_bytes();
         right
     }
 
@@ -274,6 +288,7 @@ impl<T: OrderedItem> Inner<T> {
             }
         }
         self.refresh(left);
+        self.count_bytes();
     }
 
     /// Brings what is known about a child up to date. An empty child can only be the only one,
@@ -293,11 +308,14 @@ impl<T: OrderedItem> Inner<T> {
             self.firsts.append(&mut right.firsts);
             self.counts.append(&mut right.counts);
             self.children.append(&mut right.children);
+            self.count_bytes();
             return true;
         }
         balance(&mut self.firsts, &mut right.firsts);
         balance(&mut self.counts, &mut right.counts);
         balance(&mut self.children, &mut right.children);
+        self.count_bytes();
+        right.count_bytes();
         false
     }
 
@@ -311,7 +329,12 @@ impl<T: OrderedItem> Inner<T> {
         }
     }
 
-    fn allocated_bytes(&self) -> usize {
+    /// Adds up the bytes of the subtree, after children came from or went to a sibling.
+    fn count_bytes(&mut self) {
+        self.bytes = self.counted_bytes();
+    }
+
+    fn counted_bytes(&self) -> usize {
         size_of::<Self>()
             + self.firsts.capacity() * size_of::<(f64, T)>()
             + self.counts.capacity() * size_of::<usize>()
@@ -442,6 +465,7 @@ impl<T: OrderedItem> Node<T> {
     /// Panics unless every node tells the truth about its children. Returns the height.
     pub(super) fn check(&self) -> usize {
         let Self::Inner(inner) = self else { return 0 };
+        assert_eq!(inner.bytes, inner.counted_bytes());
         assert!(inner.children.len() <= CHILDREN_MAX && !inner.children.is_empty());
         let mut heights = Vec::new();
         for (at, child) in inner.children.iter().enumerate() {

@@ -184,6 +184,9 @@ fn elements(view: &mut View<'_>, key: &[u8]) -> Result<(Vec<Vec<u8>>, Sort), Ref
         None => (Vec::new(), Sort::List),
         Some(Value::List(list)) => (list.iter().map(|item| item.to_vec()).collect(), Sort::List),
         Some(Value::Set(set)) => (set.iter().map(|member| member.to_vec()).collect(), Sort::Set),
+        Some(Value::Sorted(sorted)) => {
+            (sorted.iter().map(|(member, _)| member.to_vec()).collect(), Sort::Sorted)
+        }
         Some(_) => return Err(Refusal::WRONG_TYPE),
     })
 }
