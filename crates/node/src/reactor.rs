@@ -111,6 +111,8 @@ impl Server {
         self.expire();
         self.tick();
         self.commit();
+        // The log begins its work when it is polled: not only after the next event.
+        self.poll_log();
         self.flush(driver);
         self.close_sessions(driver);
     }
