@@ -13,6 +13,7 @@
 //! | [`execute`] | runs one command, deletes what it found expired |
 //! | [`eviction`] | which keys go when memory is short |
 //! | [`command`] | the declaration of commands, and one file per family |
+//! | [`digest`] | what keys hold in 128 bits, for comparison |
 //! | [`interest`] | watched keys, and blocked clients |
 //! | [`notify`], [`subscribers`] | keyspace notifications, published messages, who gets them |
 //! | [`rdb`] | values and files in Redis's snapshot format |
@@ -22,6 +23,7 @@
 pub mod access;
 pub mod apply;
 pub mod command;
+pub mod digest;
 pub mod effect;
 pub mod eviction;
 pub mod execute;

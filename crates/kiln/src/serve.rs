@@ -2,12 +2,10 @@
 
 use crate::{allocator, configuration};
 use base::driver::Waker;
-use base::{Clock, Driver, Sequence};
-use engine::execute::Engine;
-use engine::keyspace::Keyspace;
+use base::{Clock, Driver};
 use engine::settings::Settings;
 use node::config::settings::{engine_settings, node_settings};
-use node::recovery::{Replayer, lead};
+use node::recovery::{Replayed, lead, replay};
 use node::{Options, Server, Shard, Stop};
 use std::error::Error;
 use std::process::ExitCode;
@@ -80,15 +78,8 @@ fn recover(
     if !recovery.is_writer {
         return Err("another process writes this transaction log".into());
     }
-    let mut engine = Engine::new(Keyspace::new(settings, *entropy), *entropy);
-    let before = Sequence(recovery.first.sequence.0 - 1);
-    let mut replayer = Replayer::new(before, log.first_chain());
-    if recovery.tail.sequence >= recovery.first.sequence {
-        let mut replay = log.replay(recovery.first.sequence)?;
-        while let Some((position, bytes)) = replay.next_record()? {
-            replayer.consume(&mut engine, position.sequence, &bytes)?;
-        }
-    }
+    let replayed = replay(&log, &recovery, settings, *entropy)?;
+    let Replayed { engine, replayer } = replayed;
     tracing::info!(
         records = replayer.at().0,
         effects = replayer.effects,

@@ -9,6 +9,7 @@ use crate::session::Session;
 use base::MonotonicNanos;
 use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Outcome};
+use engine::digest::Digest;
 use engine::glob;
 use engine::keyspace::EntryRef;
 use engine::refusal::Refusal;
@@ -25,8 +26,10 @@ pub const COMMANDS: &[Command<SessionFn>] = &[admin("DEBUG subcommand [argument 
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, SessionFn); 12] = [
+const SUBCOMMANDS: [(&str, usize, SessionFn); 14] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
+    ("DIGEST", 0, digest),
+    ("DIGEST-VALUE", 1, digest_value),
     ("ERROR", 1, error),
     ("HELP", 0, help),
     ("LISTPACK", 1, listpack),
@@ -111,6 +114,26 @@ fn match_long_text(_: &mut Server, session: &mut Session, args: Args<'_>) -> Out
 fn error(_: &mut Server, _: &mut Session, args: Args<'_>) -> Outcome {
     let text = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
     Err(Refusal::new(text))
+}
+
+fn digest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.shard.unit.whole = true;
+    let digest = Digest::of_keyspace(&server.shard.engine.keyspace);
+    session.reply().simple(digest.to_string());
+    Ok(())
+}
+
+/// Of keys that do not exist, zeroes.
+fn digest_value(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    session.reply().array(args.len() - 2);
+    for key in args.from(2) {
+        let hash = server.shard.engine.keyspace.hash(key);
+        server.shard.unit.observed.push(hash);
+        let entry = server.shard.engine.keyspace.database(session.database).find(hash, key);
+        let digest = entry.map(Digest::of_value).unwrap_or_default();
+        session.reply().simple(digest.to_string());
+    }
+    Ok(())
 }
 
 fn log(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {

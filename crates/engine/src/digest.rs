@@ -1,0 +1,142 @@
+//! Digests of what keys hold: two keyspaces with the same contents have the same digest.
+//!
+//! Compares a live keyspace with one that replayed its log, a snapshot with what it was taken of,
+//! a replica with its primary. So nothing may count but what clients can see: neither the order of
+//! tables, nor the seed of their hash, nor the encoding of a value, nor when a key was last used.
+//! What has no order is summed (not XORed, where two equal elements would cancel out).
+
+use crate::keyspace::{EntryRef, Keyspace};
+use crate::value::{StringValue, Value, type_name};
+use base::DatabaseId;
+use std::fmt;
+use structures::KeyHasher;
+
+/// Seeds of the two halves. Fixed for ever, so that digests of different processes compare.
+const SEEDS: [u64; 2] = [0x6b69_6c6e_6469_6765, 0x7374_2063_6f6e_7465];
+
+/// 128 bits; 0 is the digest of nothing. It tells apart what chance or a bug made different, not
+/// what an enemy chose to collide.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Digest(u128);
+
+impl fmt::Display for Digest {
+    /// 40 hexadecimal digits, the form of DEBUG DIGEST.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:040x}", self.0)
+    }
+}
+
+impl Digest {
+    /// Of all databases. Keys past their time count until an effect deletes them.
+    pub fn of_keyspace(keyspace: &Keyspace) -> Self {
+        let databases = keyspace.databases();
+        let entries =
+            databases.flat_map(|(id, database)| database.table().iter().map(move |e| (id, e)));
+        let mut digest = Self::default();
+        for (DatabaseId(id), entry) in entries {
+            let value = Self::of_value(entry);
+            digest.add(&[&id.to_le_bytes(), entry.key(), &value.0.to_le_bytes()]);
+        }
+        digest
+    }
+
+    /// Of one key's type, value and expiry, without its name (DEBUG DIGEST-VALUE).
+    pub fn of_value(entry: EntryRef<'_>) -> Self {
+        let contents = match Value::of(entry) {
+            None => Self::of_string(entry),
+            Some(value) => Self::of_collection(value),
+        };
+        let expire_at = entry.expire_at().map_or([0; 8], i64::to_le_bytes);
+        let is_expiring = [u8::from(entry.expire_at().is_some())];
+        let type_name = type_name(entry).as_bytes();
+        let mut digest = Self::default();
+        digest.add(&[type_name, &is_expiring, &expire_at, &contents.0.to_le_bytes()]);
+        digest
+    }
+
+    fn of_string(entry: EntryRef<'_>) -> Self {
+        let mut digest = Self::default();
+        if let Ok(text) = StringValue::of(entry) {
+            digest.add(&[&text.to_vec()]);
+        }
+        digest
+    }
+
+    fn of_collection(value: &Value) -> Self {
+        let mut digest = Self::default();
+        match value {
+            Value::Text(text) => digest.add(&[text]),
+            Value::List(list) => {
+                for (index, item) in list.iter().enumerate() {
+                    digest.add(&[&(index as u64).to_le_bytes(), &item.to_vec()]);
+                }
+            }
+            Value::Set(set) => set.iter().for_each(|member| digest.add(&[&member.to_vec()])),
+            Value::Hash(hash) => {
+                hash.iter()
+                    .for_each(|(field, text)| digest.add(&[&field.to_vec(), &text.to_vec()]));
+            }
+            Value::Sorted(sorted) => {
+                for (member, score) in sorted.iter() {
+                    digest.add(&[&score.to_bits().to_le_bytes(), &member.to_vec()]);
+                }
+            }
+        }
+        digest
+    }
+
+    /// Adds one element, whose parts are told apart by their lengths.
+    fn add(&mut self, parts: &[&[u8]]) {
+        let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len() + 8).sum());
+        for part in parts {
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(part);
+        }
+        let [low, high] = SEEDS.map(|seed| u128::from(KeyHasher::new(seed).hash(&bytes)));
+        self.0 = self.0.wrapping_add(high << 64 | low);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    fn digest(lines: &[&str]) -> Digest {
+        let mut bench = Bench::new();
+        for line in lines {
+            bench.run(line);
+        }
+        assert_eq!(Digest::of_keyspace(&bench.engine.keyspace), Digest::of_keyspace(&bench.twin));
+        Digest::of_keyspace(&bench.engine.keyspace)
+    }
+
+    #[test]
+    fn order_and_encoding_do_not_count() {
+        let one = digest(&["SET a 1", "SADD s 1 2 3", "HSET h f v g w"]);
+        let other = digest(&["HSET h g w f v", "SADD s x 3 2 1", "SREM s x", "APPEND a 1"]);
+        assert_eq!(one, other);
+        assert_eq!(digest(&["SET a 1", "DEL a"]), Digest::default());
+    }
+
+    #[test]
+    fn everything_that_clients_see_counts() {
+        let lines: [&[&str]; 10] = [
+            &["SET a 1"],
+            &["SET b 1"],
+            &["SET a 2"],
+            &["SET a 1", "PEXPIREAT a 9999999999999"],
+            &["SET a 1", "PEXPIREAT a 9999999999998"],
+            &["SET a 1", "MOVE a 1"],
+            &["RPUSH a 1"],
+            &["RPUSH a 1 2"],
+            &["RPUSH a 2 1"],
+            &["SADD a 1"],
+        ];
+        let mut digests: Vec<String> = lines.map(|lines| digest(lines).to_string()).into();
+        assert!(digests.iter().all(|digest| digest.len() == 40));
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), lines.len());
+    }
+}
