@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::latency::Latency;
 use crate::pause::Pause;
+use crate::reactor::LoneClient;
 use crate::registry::Registry;
 use crate::session::Session;
 use crate::shard::Shard;
@@ -106,6 +107,7 @@ pub struct Server {
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
     pub statistics: Statistics,
+    pub(crate) lone: LoneClient,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
     /// DEBUG SET-ACTIVE-EXPIRE: whether keys die at their time or when somebody looks.
@@ -168,6 +170,7 @@ impl Server {
             now: UnixMillis(0),
             monotonic: MonotonicNanos(0),
             statistics: Statistics::new(registry.len()),
+            lone: LoneClient::default(),
             held_bytes: 0,
             is_active_expiry_on: true,
             garbage,

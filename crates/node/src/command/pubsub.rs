@@ -158,12 +158,7 @@ fn shardchannels(server: &mut Server, session: &mut Session, args: Args<'_>) -> 
     list(server, session, args, Sort::Shard)
 }
 
-fn list(
-    server: &mut Server,
-    session: &mut Session,
-    args: Args<'_>,
-    sort: Sort,
-) -> Outcome {
+fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
     if args.len() > 3 {
         return Err(Refusal::new(format!(
             "ERR unknown subcommand or wrong number of arguments for '{}'. Try PUBSUB HELP.",
@@ -172,9 +167,8 @@ fn list(
     }
     let pattern = args.get(2);
     let names = server.shard.engine.keyspace.subscribers.names(sort);
-    let found: Vec<&[u8]> = names
-        .filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name)))
-        .collect();
+    let found: Vec<&[u8]> =
+        names.filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name))).collect();
     session.reply().array(found.len());
     for name in found {
         session.reply().bulk(name);
