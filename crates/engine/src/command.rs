@@ -5,6 +5,7 @@
 //! runs: data functions here, session functions in `node`, which merges both into one registry.
 
 pub mod args;
+pub mod bitmap;
 pub mod expire_option;
 pub mod flags;
 pub mod hash;
@@ -28,6 +29,7 @@ use resp::Reply;
 
 /// Every family of the engine.
 pub const FAMILIES: &[&[Command<DataFn>]] = &[
+    bitmap::COMMANDS,
     hash::COMMANDS,
     key::COMMANDS,
     list::COMMANDS,

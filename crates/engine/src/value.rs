@@ -3,6 +3,7 @@
 //! Small strings and integers live inside the key's entry. Everything else is a boxed [`Value`]:
 //! collections, and strings that grew large or are being appended to.
 
+pub mod bits;
 pub mod hash;
 pub mod list;
 pub mod set;

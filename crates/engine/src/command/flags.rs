@@ -125,7 +125,8 @@ impl Group {
     /// The ACL category that every command of the group is in.
     pub const fn category(self) -> Option<&'static str> {
         match self {
-            Self::Generic | Self::Server | Self::Cluster => None,
+            // A flag says of what is in the category pubsub.
+            Self::Generic | Self::Server | Self::Cluster | Self::PubSub => None,
             Self::SortedSet => Some("sortedset"),
             Self::Transactions => Some("transaction"),
             group => Some(group.name()),

@@ -17,8 +17,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     help_of("FUNCTION HELP", Group::Scripting, "7.0.0"),
     help_of("LATENCY HELP", Group::Server, "2.8.13"),
     help_of("MEMORY HELP", Group::Server, "4.0.0"),
-    // Unlike its siblings, Redis has it in no category of its own.
-    help_of("PUBSUB HELP", Group::Server, "6.2.0"),
+    help_of("PUBSUB HELP", Group::PubSub, "6.2.0"),
     help_of("SLOWLOG HELP", Group::Server, "6.2.0"),
 ];
 
