@@ -10,7 +10,7 @@
 use crate::dispatch::Dispatched;
 use crate::registry::CommandId;
 use crate::server::{Server, Stop};
-use crate::session::Session;
+use crate::session::{Blocked, Session};
 use crate::shard::Progress;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, Driver, Event};
@@ -217,12 +217,25 @@ impl Server {
             }
         }
         session.last_interaction = self.now;
-        if session.is_gone && (session.input.is_empty() || session.blocked.is_some()) {
-            self.close(connection);
+        let waits_for_keys = matches!(session.blocked, Some(Blocked::Keys { .. }));
+        if session.is_gone && (session.input.is_empty() || waits_for_keys) {
+            self.hang_up(connection);
         } else if !session.is_queued {
             session.is_queued = true;
             self.ready.push_back(connection);
         }
+    }
+
+    /// The peer has said its last word and waits for nothing more, unless replies are still held
+    /// or on their way: a client may close its side alone.
+    fn hang_up(&mut self, connection: ConnectionId) {
+        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        session.is_closing = true;
+        self.unblock(&mut session);
+        if session.output.pending_bytes() == 0 {
+            self.close_session(&mut session);
+        }
+        self.sessions.insert(connection, session);
     }
 
     fn poll_log(&mut self) {
@@ -462,11 +475,14 @@ impl Server {
                         session.output.sent(count);
                         session.is_clogged = count < offered;
                     }
-                    Sent::Closed => session.is_gone = true,
+                    Sent::Closed => {
+                        self.close(connection);
+                        continue;
+                    }
                 }
             }
             let is_silent = session.output.pending_bytes() == 0;
-            if session.is_gone || session.is_closing && is_silent {
+            if session.is_closing && is_silent {
                 self.close(connection);
             } else if session.is_paused && session.input.room() > 0 {
                 session.is_paused = false;
