@@ -15,6 +15,7 @@
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`digest`] | what keys hold in 128 bits, for comparison |
 //! | [`interest`] | watched keys, and blocked clients |
+//! | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
 //! | [`notify`], [`subscribers`] | keyspace notifications, published messages, who gets them |
 //! | [`rdb`] | values and files in Redis's snapshot format |
 //! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
@@ -23,6 +24,7 @@
 pub mod access;
 pub mod apply;
 pub mod command;
+pub mod debug_digest;
 pub mod digest;
 pub mod effect;
 pub mod eviction;

@@ -10,6 +10,9 @@ use base::{ConnectionId, MonotonicNanos};
 use engine::command::{Args, Flags};
 use std::fmt::Write;
 
+/// A client that has said nothing for so long gives its input buffer back (Redis 7.0).
+const IDLE_MILLIS: i64 = 2000;
+
 impl Server {
     /// Notes a call that began then and ends now.
     pub(crate) fn count_call(
@@ -111,6 +114,12 @@ impl Server {
         self.statistics.usage = self.options.machine.usage();
         let used = self.shard.engine.keyspace.used_bytes() as u64;
         self.statistics.memory_peak_bytes = self.statistics.memory_peak_bytes.max(used);
+        if self.statistics.is_trim_due() {
+            for session in self.sessions.values_mut() {
+                let idle_millis = self.now.0 - session.last_interaction.0;
+                session.input.trim(idle_millis > IDLE_MILLIS);
+            }
+        }
         let sizes = self
             .sessions
             .values()

@@ -274,6 +274,7 @@ impl Server {
         let mut goes_on = true;
         let mut bytes = std::mem::take(&mut session.input.bytes);
         session.input.executing = (bytes.len(), bytes.capacity() - bytes.len());
+        session.input.peak = session.input.peak.max(bytes.len());
         while goes_on && done < requests_max && session.blocked.is_none() && !session.is_closing {
             let limit = BATCH_REQUESTS_MAX.min(requests_max - done);
             goes_on = self.parse(session, &bytes, limit, scratch);

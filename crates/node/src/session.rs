@@ -140,16 +140,20 @@ pub struct Input {
     pub wanted: usize,
     /// While its requests execute, the bytes are elsewhere: how many, and the room behind them.
     pub executing: (usize, usize),
+    /// The most bytes that lay here at a time since the last trim.
+    pub peak: usize,
     pub decoder: Decoder,
 }
 
 /// Input of one connection that may lie unexecuted, beyond one request in the making. In bytes.
 const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes received at a time when nothing says that more are needed.
-const RECEIVE_BYTES: usize = 64 << 10;
+/// Bytes received at a time when nothing says that more are needed: what an active connection's
+/// buffer occupies. As Redis (PROTO_IOBUF_LEN).
+const RECEIVE_BYTES: usize = 16 << 10;
 
-/// Capacity that an empty input keeps, in bytes. As Redis's query buffer.
+/// Capacity beyond which an input that does not need it is trimmed. As Redis
+/// (PROTO_RESIZE_THRESHOLD).
 const KEPT_BYTES_MAX: usize = 32 << 10;
 
 impl Input {
@@ -160,6 +164,7 @@ impl Input {
             parsed: 0,
             wanted: 0,
             executing: (0, 0),
+            peak: 0,
             decoder: Decoder::default(),
         }
     }
@@ -186,13 +191,24 @@ impl Input {
         }
     }
 
+    /// Gives capacity back that was not needed since the last call: all of it if the client is
+    /// idle. Called now and then, so that a busy client's buffer is not resized for each request.
+    pub fn trim(&mut self, is_idle: bool) {
+        let peak = std::mem::replace(&mut self.peak, 0);
+        if !self.bytes.is_empty() {
+            return;
+        }
+        if is_idle {
+            self.bytes = Vec::new();
+        } else if self.bytes.capacity() > KEPT_BYTES_MAX && self.bytes.capacity() > 2 * peak {
+            self.bytes.shrink_to(peak.max(RECEIVE_BYTES));
+        }
+    }
+
     /// Drops executed bytes from `bytes`, the input's own buffer, which is out for execution.
     pub fn compact(&mut self, bytes: &mut Vec<u8>) {
         if self.consumed == bytes.len() {
             bytes.clear();
-            if bytes.capacity() > KEPT_BYTES_MAX {
-                bytes.shrink_to(KEPT_BYTES_MAX);
-            }
         } else if self.consumed > 0 {
             bytes.drain(..self.consumed);
         }

@@ -82,7 +82,11 @@ pub struct Statistics {
     pub input_bytes_max: usize,
     pub output_bytes_max: usize,
     sampled: MonotonicNanos,
+    samples: u64,
 }
+
+/// Buffers of clients are looked at once in so many samples: every half second.
+const TRIM_SAMPLES: u64 = 5;
 
 impl Statistics {
     /// Counters for this many commands.
@@ -111,10 +115,16 @@ impl Statistics {
         now.since(self.sampled) >= SAMPLE_NANOS
     }
 
+    /// Whether buffers of clients are due to be trimmed at this sample.
+    pub fn is_trim_due(&self) -> bool {
+        self.samples % TRIM_SAMPLES == 0
+    }
+
     /// Samples the rates.
     pub fn sample(&mut self, now: MonotonicNanos) {
         let nanos = now.since(self.sampled);
         self.sampled = now;
+        self.samples += 1;
         self.operations_rate.sample(self.commands_processed, nanos);
         self.input_rate.sample(self.input_bytes, nanos);
         self.output_rate.sample(self.output_bytes, nanos);

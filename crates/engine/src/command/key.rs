@@ -103,8 +103,19 @@ fn del(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn exists(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let count = args.from(1).filter(|key| view.find(key).is_some()).count();
-    reply.integer(count as i64);
+    let mut count = 0;
+    for key in args.from(1) {
+        // Counted as a look-up, but not as a use.
+        let statistics = &view.keyspace().statistics;
+        match view.peek(key) {
+            Some(_) => {
+                statistics.hit();
+                count += 1;
+            }
+            None => statistics.miss(),
+        }
+    }
+    reply.integer(count);
     Ok(())
 }
 

@@ -131,7 +131,8 @@ fn categories(command: &Registered) -> Vec<&'static str> {
     let is_container = matches!(command.row.function, Function::Container);
     let is_about_commands = command.name().starts_with("command");
     let group = match command.row.group.category() {
-        _ if is_container => None,
+        // Unlike its siblings, Redis has PUBSUB HELP in no category of its own.
+        _ if is_container || command.name() == "pubsub|help" => None,
         _ if is_about_commands => Some("connection"),
         category => category,
     };

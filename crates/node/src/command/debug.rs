@@ -9,7 +9,7 @@ use crate::session::Session;
 use base::MonotonicNanos;
 use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Outcome};
-use engine::digest::Digest;
+use engine::debug_digest::{self, Digest};
 use engine::glob;
 use engine::keyspace::EntryRef;
 use engine::refusal::Refusal;
@@ -26,10 +26,9 @@ pub const COMMANDS: &[Command<SessionFn>] = &[admin("DEBUG subcommand [argument 
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, SessionFn); 14] = [
+const SUBCOMMANDS: [(&str, usize, SessionFn); 13] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
     ("DIGEST", 0, digest),
-    ("DIGEST-VALUE", 1, digest_value),
     ("ERROR", 1, error),
     ("HELP", 0, help),
     ("LISTPACK", 1, listpack),
@@ -44,6 +43,10 @@ const SUBCOMMANDS: [(&str, usize, SessionFn); 14] = [
 ];
 
 fn debug(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.is(1, "DIGEST-VALUE") && args.len() > 2 {
+        digest_values(server, session, args);
+        return Ok(());
+    }
     let found = SUBCOMMANDS
         .iter()
         .find(|(name, arguments, _)| args.is(1, name) && args.len() == arguments + 2);
@@ -116,26 +119,6 @@ fn error(_: &mut Server, _: &mut Session, args: Args<'_>) -> Outcome {
     Err(Refusal::new(text))
 }
 
-fn digest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.shard.unit.whole = true;
-    let digest = Digest::of_keyspace(&server.shard.engine.keyspace);
-    session.reply().simple(digest.to_string());
-    Ok(())
-}
-
-/// Of keys that do not exist, zeroes.
-fn digest_value(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.reply().array(args.len() - 2);
-    for key in args.from(2) {
-        let hash = server.shard.engine.keyspace.hash(key);
-        server.shard.unit.observed.push(hash);
-        let entry = server.shard.engine.keyspace.database(session.database).find(hash, key);
-        let digest = entry.map(Digest::of_value).unwrap_or_default();
-        session.reply().simple(digest.to_string());
-    }
-    Ok(())
-}
-
 fn log(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2)));
     session.reply().ok();
@@ -172,6 +155,25 @@ fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
     })?;
     session.reply().simple(line);
     Ok(())
+}
+
+fn digest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.shard.unit.whole = true;
+    let digest = debug_digest::of_keyspace(&server.shard.engine.keyspace);
+    session.reply().simple(digest.hex());
+    Ok(())
+}
+
+fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
+    session.reply().array(args.len() - 2);
+    for key in args.from(2) {
+        let hash = server.shard.engine.keyspace.hash(key);
+        server.shard.unit.observed.push(hash);
+        let database = server.shard.engine.keyspace.database(session.database);
+        let entry = database.find(hash, key);
+        let digest = entry.map_or_else(Digest::default, debug_digest::of_value);
+        session.reply().simple(digest.hex());
+    }
 }
 
 fn listpack(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {

@@ -3,7 +3,7 @@
 use super::{SessionFn, open};
 use crate::server::Server;
 use crate::session::Session;
-use engine::command::{Args, Command, Group, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 
 /// A container's HELP.
 const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Command<SessionFn> {
@@ -17,6 +17,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     help_of("FUNCTION HELP", Group::Scripting, "7.0.0"),
     help_of("LATENCY HELP", Group::Server, "2.8.13"),
     help_of("MEMORY HELP", Group::Server, "4.0.0"),
+    help_of("OBJECT HELP", Group::Generic, "6.2.0").with(Flags::KEYSPACE),
     help_of("PUBSUB HELP", Group::PubSub, "6.2.0"),
     help_of("SLOWLOG HELP", Group::Server, "6.2.0"),
 ];
