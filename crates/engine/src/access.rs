@@ -28,7 +28,7 @@ pub fn touched(word: u32, now: UnixMillis, settings: &Settings) -> u32 {
     let base = u64::from(counter.saturating_sub(LFU_INITIAL));
     let odds = base * settings.lfu_log_factor + 1;
     let draw = (now.0 as u64 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    let grown = if counter < 255 && draw % odds == 0 { counter + 1 } else { counter };
+    let grown = if counter < 255 && draw.is_multiple_of(odds) { counter + 1 } else { counter };
     minutes(now) << 8 | grown
 }
 

@@ -37,6 +37,12 @@ pub(crate) struct Held {
     contents: Vec<Vec<u8>>,
 }
 
+impl Default for Bench {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Bench {
     pub fn new() -> Self {
         Self::with_settings(Settings::default())

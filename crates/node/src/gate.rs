@@ -47,10 +47,11 @@ impl Server {
         {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }
-        if session.is_subscriber() && session.output.reply.protocol() == Protocol::Resp2 {
-            if let Some(refusal) = subscriber_refusal(command) {
-                return Verdict::Refuse(refusal);
-            }
+        if session.is_subscriber()
+            && session.output.reply.protocol() == Protocol::Resp2
+            && let Some(refusal) = subscriber_refusal(command)
+        {
+            return Verdict::Refuse(refusal);
         }
         if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
@@ -92,8 +93,9 @@ impl Server {
 }
 
 const DEBUG_REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
-    set to \"local\", you can run it from a local connection, otherwise you need to set this option \
-    in the configuration file, and then restart the server.";
+                             set to \"local\", you can run it from a local connection, otherwise \
+                             you need to set this option in the configuration file, and then \
+                             restart the server.";
 
 fn subscriber_refusal(command: &Registered) -> Option<Refusal> {
     const ALLOWED: [&str; 9] = [

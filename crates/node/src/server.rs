@@ -118,8 +118,8 @@ pub struct Server {
     pub stopping: Option<Stop>,
 }
 
-/// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below a
-/// millisecond.
+/// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below
+/// a millisecond.
 const EVICTED_KEYS_MAX: usize = 128;
 
 /// Why the loop ends.

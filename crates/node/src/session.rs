@@ -175,7 +175,7 @@ impl Input {
         if waiting >= UNEXECUTED_BYTES_MAX && self.wanted == 0 {
             return 0;
         }
-        self.wanted.max(RECEIVE_BYTES).min(RECEIVE_BYTES_MAX)
+        self.wanted.clamp(RECEIVE_BYTES, RECEIVE_BYTES_MAX)
     }
 
     /// Whether every byte received was executed.

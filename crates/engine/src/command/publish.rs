@@ -16,9 +16,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     publishing("SPUBLISH shardchannel message", spublish)
         .doc("Post a message to a shard channel")
         .since("7.0.0")
-        .cost(
-            "O(N) where N is the number of clients subscribed to the receiving shard channel.",
-        )
+        .cost("O(N) where N is the number of clients subscribed to the receiving shard channel.")
         .keys(&[KeySpec::Range { first: 1, last: 1, step: 1 }]),
 ];
 

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn pieces_sum_up_to_the_whole() {
-        let bytes: Vec<u8> = (0..1000u32).map(|i| (i * 7919 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1000u32).map(|i| ((i * 7919) >> 3) as u8).collect();
         for cut in [0, 1, 7, 8, 9, 500, 1000] {
             let mut crc = Crc64::default();
             crc.update(&bytes[..cut]);

@@ -147,7 +147,9 @@ fn access_words_survive_as_far_as_the_format_carries_them() {
             EvictionPolicy::AllKeysLru => {
                 assert_eq!(crate::access::idle_seconds(entry.access(), later), 60);
             }
-            _ => assert_eq!(crate::access::lfu_counter(entry.access(), later, &keyspace.settings), 4),
+            _ => {
+                assert_eq!(crate::access::lfu_counter(entry.access(), later, &keyspace.settings), 4)
+            }
         }
     }
 }

@@ -16,20 +16,23 @@ use engine::unit::TimeoutReply;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    client("CLIENT GETNAME", name)
-        .doc("Returns the name of the connection.")
-        .since("2.6.9"),
+    client("CLIENT GETNAME", name).doc("Returns the name of the connection.").since("2.6.9"),
     client("CLIENT GETREDIR", redirection)
-        .doc("Returns the client ID to which the connection's tracking notifications are redirected.")
+        .doc(
+            "Returns the client ID to which the connection's tracking notifications are \
+             redirected.",
+        )
         .since("6.0.0"),
     client("CLIENT ID", id).doc("Returns the unique client ID of the connection."),
-    client("CLIENT INFO", info)
-        .doc("Returns information about the connection.")
-        .since("6.2.0"),
-    operator("CLIENT KILL <ip:port | <[ID client-id] | [TYPE type] | [USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] ...>>", kill::kill)
-        .doc("Terminates open connections.")
-        .since("2.4.0")
-        .arity(-3),
+    client("CLIENT INFO", info).doc("Returns information about the connection.").since("6.2.0"),
+    operator(
+        "CLIENT KILL <ip:port | <[ID client-id] | [TYPE type] | [USER username] | \
+         [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] ...>>",
+        kill::kill,
+    )
+    .doc("Terminates open connections.")
+    .since("2.4.0")
+    .arity(-3),
     operator("CLIENT LIST [TYPE type] [ID client-id [client-id ...]]", list)
         .doc("Lists open connections.")
         .since("2.4.0")

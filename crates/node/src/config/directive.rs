@@ -50,6 +50,9 @@ pub enum Meaning {
     DefaultOnly(&'static str),
 }
 
+/// A rule for a text: what is wrong with it.
+pub type Check = fn(&[u8]) -> Result<(), &'static str>;
+
 /// One row: a directive and everything derived from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Directive {
@@ -76,7 +79,7 @@ pub struct Directive {
     /// An empty text means "not set": CONFIG REWRITE then leaves the line out.
     pub empty_is_unset: bool,
     /// A further rule for a text.
-    pub check: Option<fn(&[u8]) -> Result<(), &'static str>>,
+    pub check: Option<Check>,
 }
 
 impl Directive {
@@ -130,7 +133,7 @@ impl Directive {
         self
     }
 
-    pub const fn check(mut self, check: fn(&[u8]) -> Result<(), &'static str>) -> Self {
+    pub const fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }

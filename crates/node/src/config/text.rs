@@ -149,7 +149,7 @@ pub fn parse_size(text: &[u8]) -> Option<u64> {
 /// Formats a size with the largest unit that divides it, as CONFIG REWRITE writes it.
 pub fn format_size(bytes: u64) -> String {
     for (unit, factor) in [("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10)] {
-        if bytes != 0 && bytes % factor == 0 {
+        if bytes != 0 && bytes.is_multiple_of(factor) {
             return format!("{}{unit}", bytes / factor);
         }
     }

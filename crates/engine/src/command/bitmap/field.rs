@@ -119,7 +119,8 @@ impl Field {
             _ => return Err(BAD_TYPE),
         };
         let bits_max = if is_signed { 64 } else { 63 };
-        let bits = parse_i64(digits).filter(|bits| (1..=bits_max).contains(bits)).ok_or(BAD_TYPE)?;
+        let bits =
+            parse_i64(digits).filter(|bits| (1..=bits_max).contains(bits)).ok_or(BAD_TYPE)?;
         let offset = match offset {
             // `#3` is the fourth field of this width.
             [b'#', index @ ..] => {
@@ -144,11 +145,7 @@ impl Field {
     /// The integer that the low bits of a word are.
     fn extend(self, word: u64) -> i64 {
         let unused = 64 - self.bits;
-        if self.is_signed {
-            (word << unused) as i64 >> unused
-        } else {
-            (word & self.mask()) as i64
-        }
+        if self.is_signed { (word << unused) as i64 >> unused } else { (word & self.mask()) as i64 }
     }
 
     /// The value that is stored for `value + by`; `None` if it does not fit and must not be.

@@ -28,7 +28,7 @@ pub(super) fn hmset(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 /// refuses a value of another type, so nothing is looked up before.
 fn set_all(tx: &mut Tx<'_>, args: Args<'_>, command: &str) -> Result<i64, Refusal> {
     let key = args.at(1);
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(Refusal::arity(command));
     }
     let mut added = 0;

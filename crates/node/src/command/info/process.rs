@@ -44,7 +44,7 @@ pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
     text.line("uptime_in_days", uptime / 86_400);
     text.line("hz", server.settings.hz);
     text.line("configured_hz", server.settings.hz);
-    text.line("lru_clock", micros / 1_000_000 & 0xff_ffff);
+    text.line("lru_clock", (micros / 1_000_000) & 0xff_ffff);
     text.line("executable", &identity.executable);
     let file = server.config.file.as_ref().map(|path| path.display().to_string());
     text.line("config_file", file.unwrap_or_default());
