@@ -44,6 +44,11 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// `NotFound` if there is no such file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` if something is in it, `NotFound` if there is no such directory.
+    fn remove_directory(&self, directory: &Path) -> io::Result<()>;
     /// Makes the names of a directory durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
     /// Takes the exclusive lock of an existing file until the handle is dropped or the process

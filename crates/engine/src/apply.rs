@@ -85,6 +85,9 @@ impl Keyspace {
         key: &[u8],
         effect: &Effect<'_>,
     ) -> Result<Applied, Refusal> {
+        if self.snapshot.is_some() {
+            self.keep_before(database, key, effect);
+        }
         match *effect {
             Effect::SetString { value, expire_at } => {
                 Ok(self.set_string(database, key, value, expire_at))

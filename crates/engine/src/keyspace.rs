@@ -3,6 +3,7 @@
 use crate::expiries::Expiries;
 use crate::interest::{Replaced, Waiters, Watchers};
 use crate::settings::Settings;
+use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::subscribers::Subscribers;
 use crate::unit::{KeyHash, WatcherId};
@@ -32,6 +33,8 @@ pub struct Keyspace {
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
     /// The time of the unit or record being applied.
     pub(crate) now: UnixMillis,
+    /// The snapshot being written, if one is.
+    pub(crate) snapshot: Option<Box<Snapshot>>,
 }
 
 /// One numbered database.
@@ -40,11 +43,18 @@ pub struct Database {
     pub(crate) expiries: Expiries,
     /// Bytes of all entries and their values; the table's own are added on demand.
     pub(crate) entry_bytes: usize,
+    /// The number that it had when the snapshot under way began: databases can be exchanged.
+    pub(crate) walked_as: DatabaseId,
 }
 
 impl Database {
     pub(crate) fn new(hasher: KeyHasher) -> Self {
-        Self { table: Table::new(hasher), expiries: Expiries::default(), entry_bytes: 0 }
+        Self {
+            table: Table::new(hasher),
+            expiries: Expiries::default(),
+            entry_bytes: 0,
+            walked_as: DatabaseId(0),
+        }
     }
 
     /// How many keys there are, those past their time but not yet deleted included.
@@ -95,6 +105,7 @@ impl Keyspace {
             subscribers: Subscribers::default(),
             garbage: Vec::new(),
             now: UnixMillis(0),
+            snapshot: None,
         }
     }
 

@@ -17,6 +17,7 @@
 //! | [`interest`] | watched keys, and blocked clients |
 //! | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
 //! | [`notify`], [`subscribers`] | keyspace notifications, published messages, who gets them |
+//! | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |
 //! | [`rdb`] | values and files in Redis's snapshot format |
 //! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
 #![forbid(unsafe_code)]
@@ -39,6 +40,7 @@ pub mod random;
 pub mod rdb;
 pub mod refusal;
 pub mod settings;
+pub mod snapshot;
 pub mod statistics;
 pub mod subscribers;
 #[cfg(test)]

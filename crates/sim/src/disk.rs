@@ -226,6 +226,10 @@ impl State {
             self.apply_durably(change);
         }
         self.names = self.durable_names.clone();
+        // A name that came back brings the directory that held it with it.
+        let held: Vec<PathBuf> =
+            self.names.keys().flat_map(|path| path.ancestors().skip(1)).map(Path::to_owned).collect();
+        self.directories.extend(held);
         for node in self.nodes.values_mut() {
             node.settle(&mut self.random);
         }
@@ -387,6 +391,19 @@ impl Disk for SimDisk {
         state.node(path)?;
         state.names.remove(path);
         state.unsynced.push(NameChange::Remove(path.to_owned()));
+        Ok(())
+    }
+
+    fn remove_directory(&self, directory: &Path) -> io::Result<()> {
+        let mut state = self.enter();
+        state.check(state.life)?;
+        let is_inside = |path: &&PathBuf| path.parent() == Some(directory);
+        if state.names.keys().chain(&state.directories).any(|path| is_inside(&path)) {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        if !state.directories.remove(directory) {
+            return Err(ErrorKind::NotFound.into());
+        }
         Ok(())
     }
 

@@ -69,6 +69,10 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
+    fn remove_directory(&self, directory: &Path) -> io::Result<()> {
+        fs::remove_dir(directory)
+    }
+
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
         OpenOptions::new().read(true).open(directory)?.sync_all()
     }

@@ -84,7 +84,10 @@ impl Keyspace {
         let hasher = self.hasher;
         let old =
             std::mem::replace(self.database_mut(database), crate::keyspace::Database::new(hasher));
-        self.garbage.push(Box::new(old));
+        match &mut self.snapshot {
+            Some(snapshot) if old.table.is_walking() => snapshot.take_over(old),
+            _ => self.garbage.push(Box::new(old)),
+        }
         Applied::Changed
     }
 }

@@ -114,6 +114,9 @@ impl Disk for MemoryDisk {
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
+    fn remove_directory(&self, _directory: &Path) -> io::Result<()> {
+        Ok(())
+    }
     fn sync_directory(&self, _directory: &Path) -> io::Result<()> {
         Ok(())
     }

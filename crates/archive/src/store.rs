@@ -1,0 +1,176 @@
+//! Which snapshots there are, and how many stay.
+
+use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Place};
+use crate::reader::{PartReader, read_all};
+use crate::writer::SnapshotWriter;
+use base::{Disk, Position};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+const PREFIX: &str = "snapshot-";
+
+/// Snapshots that stay: the newest, and the one before it in case the newest is damaged. The log
+/// is trimmed only through the oldest of them.
+pub const RETAINED: usize = 2;
+
+/// A directory of snapshots.
+#[derive(Clone)]
+pub struct SnapshotStore {
+    pub(crate) disk: Arc<dyn Disk>,
+    directory: PathBuf,
+}
+
+/// A published snapshot whose manifest is whole.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    pub name: String,
+    pub place: Place,
+    pub manifest: Manifest,
+}
+
+/// What a directory that claims to be a snapshot turns out to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Candidate {
+    /// Its manifest is whole and its parts are there; their bytes are checked as they are read.
+    Whole(Snapshot),
+    Damaged { name: String, why: String },
+}
+
+impl Candidate {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Whole(snapshot) => &snapshot.name,
+            Self::Damaged { name, .. } => name,
+        }
+    }
+}
+
+impl SnapshotStore {
+    /// Opens the store in `directory`, which is created if absent.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn open(disk: Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
+        disk.create_directory(directory)?;
+        Ok(Self { disk, directory: directory.to_owned() })
+    }
+
+    /// What is published, newest first.
+    ///
+    /// # Errors
+    /// The disk's. A damaged snapshot is no error, it is said to be one.
+    pub fn list(&self) -> io::Result<Vec<Candidate>> {
+        let mut candidates = Vec::new();
+        for name in self.names()?.into_iter().rev() {
+            let directory = self.directory.join(&name);
+            if !self.disk.exists(&directory.join(MANIFEST))? {
+                continue;
+            }
+            candidates.push(match self.judge(&name, &directory) {
+                Ok(snapshot) => Candidate::Whole(snapshot),
+                Err(why) => Candidate::Damaged { name, why },
+            });
+        }
+        Ok(candidates)
+    }
+
+    /// Removes what no process will finish. Only while nothing is being written here.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remove_unpublished(&self) -> io::Result<()> {
+        for name in self.names()? {
+            if !self.disk.exists(&self.directory.join(&name).join(MANIFEST))? {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a snapshot of the state at `position`.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn begin(&self, position: Position) -> io::Result<SnapshotWriter> {
+        let names = self.names()?;
+        let number = (0..)
+            .map(|number| format!("{PREFIX}{:020}-{number:03}", position.sequence.0))
+            .find(|name| !names.contains(name))
+            .expect("there are more numbers than names");
+        SnapshotWriter::begin(self, &self.directory, number)
+    }
+
+    /// Removes all but the newest [`RETAINED`] whole snapshots, and the damaged ones older than
+    /// those. Returns the position through which no retained one needs the log; `None` while fewer
+    /// are there than are to stay.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn prune(&self) -> io::Result<Option<Position>> {
+        let mut whole = 0;
+        let mut oldest = None;
+        for candidate in self.list()? {
+            if whole == RETAINED {
+                self.remove(candidate.name())?;
+            } else if let Candidate::Whole(snapshot) = candidate {
+                whole += 1;
+                oldest = Some(snapshot.place.position);
+            }
+        }
+        Ok(oldest.filter(|_| whole == RETAINED))
+    }
+
+    /// A part of a snapshot, as a stream that checks itself.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn open_part(&self, snapshot: &Snapshot, index: usize) -> io::Result<PartReader> {
+        let part = &snapshot.manifest.parts[index];
+        let path = self.directory.join(&snapshot.name).join(&part.name);
+        PartReader::open(&*self.disk, &path, part)
+    }
+
+    /// Names of all directories that are or may become snapshots, oldest first.
+    fn names(&self) -> io::Result<Vec<String>> {
+        let entries = self.disk.list(&self.directory)?;
+        let ours = entries.into_iter().filter(|it| it.is_directory && it.name.starts_with(PREFIX));
+        Ok(ours.map(|entry| entry.name).collect())
+    }
+
+    fn judge(&self, name: &str, directory: &Path) -> Result<Snapshot, String> {
+        let path = directory.join(MANIFEST);
+        let file = self.disk.open_read(&path).map_err(|error| error.to_string())?;
+        let bytes = read_all(&*file, MANIFEST_BYTES_MAX).map_err(|error| error.to_string())?;
+        let manifest = Manifest::decode(&bytes).map_err(|why| format!("{MANIFEST}: {why}"))?;
+        for part in &manifest.parts {
+            let length = self.disk.open_read(&directory.join(&part.name)).and_then(|f| f.length());
+            match length {
+                Ok(length) if length == part.bytes => {}
+                Ok(length) => {
+                    let bytes = part.bytes;
+                    return Err(format!("{} has {length} bytes instead of {bytes}", part.name));
+                }
+                Err(error) => return Err(format!("{}: {error}", part.name)),
+            }
+        }
+        let place = manifest.place()?;
+        Ok(Snapshot { name: name.to_owned(), place, manifest })
+    }
+
+    /// Removes a snapshot. Its manifest goes first, so that a half removed one is none.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        let directory = self.directory.join(name);
+        let manifest = directory.join(MANIFEST);
+        if self.disk.exists(&manifest)? {
+            self.disk.remove(&manifest)?;
+            self.disk.sync_directory(&directory)?;
+        }
+        for entry in self.disk.list(&directory)? {
+            self.disk.remove(&directory.join(entry.name))?;
+        }
+        self.disk.remove_directory(&directory)?;
+        self.disk.sync_directory(&self.directory)
+    }
+}
