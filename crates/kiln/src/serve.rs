@@ -1,17 +1,18 @@
-//! `kiln server`: opens the log, replays it, leads, serves.
+//! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
 use crate::{allocator, configuration};
+use archive::SnapshotStore;
+use base::Driver;
 use base::driver::Waker;
-use base::{Clock, Driver};
-use engine::settings::Settings;
+use node::config::Config;
 use node::config::settings::{engine_settings, node_settings};
-use node::recovery::{Replayed, lead, replay};
+use node::loading::{Loading, Sources};
+use node::snapshot::Snapshots;
 use node::{Options, Server, Shard, Stop};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
-use txlog::WriterId;
-use txlog::file::{FileLog, FileOptions, Queues};
+use txlog::file::{FileOptions, Queues};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::ThreadDiskQueue;
@@ -42,53 +43,53 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     }
     let mut driver = NetDriver::bind(&configuration::net_options(&settings))?;
     let entropy = driver.entropy();
-    let log = &settings.transaction_log;
-    let shard = recover(log, engine_settings(&config), driver.waker(), &entropy)?;
     let options = Options {
-        config,
+        config: config.clone(),
         port: driver.local_port().unwrap_or_default(),
         clock: Arc::new(RealClock),
         disk: Arc::new(RealDisk),
         machine: Arc::new(allocator::machine()),
         entropy,
     };
-    tracing::info!(port = options.port, "ready to accept connections");
+    let store = SnapshotStore::open(Arc::new(RealDisk), &settings.snapshot_store)?;
+    let loading = loading(&config, store.clone(), driver.waker(), entropy)?;
+    let port = options.port;
+    let shard = Shard::without_data(engine_settings(&config), entropy);
     let mut server = Server::new(shard, options, Box::new(drop));
-    let stop = server.run(&mut driver);
+    let stopped = server.load(&mut driver, loading, std::thread::yield_now)?;
+    let stop = match stopped {
+        Some(stop) => stop,
+        None => {
+            let queue = ThreadDiskQueue::start("snapshot", driver.waker())?;
+            server.keep_snapshots(Snapshots::new(store, Box::new(queue)));
+            tracing::info!(port, "ready to accept connections");
+            server.run(&mut driver)
+        }
+    };
     if let Some(path) = &settings.pidfile {
         world::process::remove_pid(path);
     }
     Ok(stop)
 }
 
-fn recover(
-    directory: &std::path::Path,
-    settings: Settings,
+fn loading(
+    config: &Config,
+    store: SnapshotStore,
     waker: Waker,
-    entropy: &u64,
-) -> Result<Shard, Box<dyn Error>> {
-    let clock = Arc::new(RealClock);
+    entropy: u64,
+) -> Result<Loading, Box<dyn Error>> {
     let queues = Queues {
         commits: Box::new(ThreadDiskQueue::start("log", waker.clone())?),
         background: Box::new(ThreadDiskQueue::start("log-background", waker)?),
     };
-    let options = FileOptions::new(*entropy);
-    let (log, recovery) =
-        FileLog::open(Arc::new(RealDisk), clock.clone(), queues, directory, options)?;
-    if !recovery.is_writer {
-        return Err("another process writes this transaction log".into());
-    }
-    let replayed = replay(&log, &recovery, settings, *entropy)?;
-    let Replayed { engine, replayer } = replayed;
-    tracing::info!(
-        records = replayer.at().0,
-        effects = replayer.effects,
-        keys = engine.keyspace.len(),
-        "replayed the transaction log"
-    );
-    let now = clock.unix_millis();
-    let incarnation = recovery.tail.incarnation;
-    let wait = || std::thread::yield_now();
-    let log = Box::new(log);
-    Ok(lead(engine, log, &replayer, incarnation, WriterId(*entropy | 1), now, wait)?)
+    Loading::open(Sources {
+        disk: Arc::new(RealDisk),
+        clock: Arc::new(RealClock),
+        queues,
+        log: &node_settings(config).transaction_log,
+        log_options: FileOptions::new(entropy),
+        store,
+        settings: engine_settings(config),
+        entropy,
+    })
 }

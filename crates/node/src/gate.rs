@@ -53,6 +53,11 @@ impl Server {
         {
             return Verdict::Refuse(refusal);
         }
+        if self.persistence.is_loading && !command.flags.contains(Flags::LOADING) {
+            return Verdict::Refuse(Refusal::of(
+                "LOADING Redis is loading the dataset in memory",
+            ));
+        }
         if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
         }
@@ -78,6 +83,9 @@ impl Server {
             ));
         }
         if writes {
+            if self.is_snapshot_behind() {
+                return Verdict::Later;
+            }
             match self.shard.gate() {
                 Gate::Open => {}
                 Gate::Wait => return Verdict::Later,

@@ -14,6 +14,8 @@
 //! | [`shard`] | gathers effects into records and appends them |
 //! | [`tracker`] | knows what a reply must wait for |
 //! | [`output`] | withholds replies until then |
+//! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
+//! | [`loading`], [`recovery`] | newest snapshot, then the log |
 //! | [`config`] | what the operator asked for |
 #![forbid(unsafe_code)]
 
@@ -25,6 +27,7 @@ pub mod gate;
 pub mod histogram;
 pub mod latency;
 mod observe;
+pub mod loading;
 pub mod output;
 pub mod pause;
 pub mod pubsub;
@@ -35,6 +38,7 @@ pub mod server;
 pub mod session;
 pub mod shard;
 pub mod slowlog;
+pub mod snapshot;
 pub mod statistics;
 pub mod tracker;
 

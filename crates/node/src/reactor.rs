@@ -139,6 +139,7 @@ impl Server {
         self.time_out();
         self.expire();
         self.tick();
+        self.advance_snapshot();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
@@ -150,6 +151,9 @@ impl Server {
         let asleep = self.asleep_until.since(self.monotonic);
         if asleep > 0 {
             return Some(asleep);
+        }
+        if self.is_snapshot_ready() || self.persistence.is_loading {
+            return Some(0);
         }
         if self.pause.is_just_over() || !self.ready.is_empty() && !self.is_stalled() {
             return Some(0);
@@ -164,6 +168,7 @@ impl Server {
     fn is_stalled(&self) -> bool {
         self.shard.is_in_flight() && self.held_bytes > HELD_BYTES_MAX
             || matches!(self.shard.gate(), txlog::Gate::Wait)
+            || self.is_snapshot_behind()
     }
 
     fn take_event(&mut self, driver: &mut dyn Driver, event: Event) {

@@ -88,6 +88,11 @@ impl Replayer {
         Self { follower: Follower::new(at, chain), clock: UnixMillis(0), effects: 0 }
     }
 
+    /// The clock stood here before the first record.
+    pub fn clock_at_least(&mut self, clock: UnixMillis) {
+        self.clock = self.clock.max(clock);
+    }
+
     /// Applies the next record.
     ///
     /// # Errors

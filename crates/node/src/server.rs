@@ -13,6 +13,7 @@ use crate::registry::Registry;
 use crate::session::Session;
 use crate::shard::Shard;
 use crate::slowlog::Slowlog;
+use crate::snapshot::Snapshots;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
 use base::{Clock, ConnectionId, Disk, Machine, MonotonicNanos, Sequence, UnixMillis};
@@ -114,6 +115,8 @@ pub struct Server {
     pub is_active_expiry_on: bool,
     /// Frees big values away from the loop.
     pub garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
+    /// Takes snapshots, if there is a place for them.
+    pub(crate) snapshots: Option<Snapshots>,
     /// Set when the process is to stop: why.
     pub stopping: Option<Stop>,
 }
@@ -174,6 +177,7 @@ impl Server {
             held_bytes: 0,
             is_active_expiry_on: true,
             garbage,
+            snapshots: None,
             stopping: None,
         }
     }

@@ -62,6 +62,8 @@ pub enum Blocked {
     Keys { request: OwnedRequest, wait: Wait },
     /// The end of CLIENT PAUSE: the request runs then.
     Pause { request: OwnedRequest },
+    /// The publication of a snapshot (SAVE).
+    Snapshot,
 }
 
 /// CLIENT REPLY.

@@ -7,7 +7,7 @@ use crate::tracker::Tracker;
 use base::{Position, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::unit::Unit;
-use txlog::{AppendError, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
+use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
 
 /// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
 /// only adds latency (DESIGN section 7). The last unit may overshoot.
@@ -72,6 +72,11 @@ impl Shard {
     /// The last record appended.
     pub fn appended(&self) -> Position {
         self.appended
+    }
+
+    /// Where the log's chain stands behind the last record appended.
+    pub fn chain(&self) -> Chain {
+        self.stamper.chain()
     }
 
     /// Whether a write may execute now.

@@ -158,6 +158,9 @@ pub struct Persistence {
     /// Keys that the running snapshot has written, and how many there are.
     pub keys_saved: u64,
     pub keys_to_save: u64,
+    /// How far loading has come, in bytes of the snapshot or of the log.
+    pub bytes_loaded: u64,
+    pub bytes_to_load: u64,
     /// What recovery found.
     pub keys_loaded: u64,
     pub keys_loaded_expired: u64,
@@ -178,6 +181,8 @@ impl Persistence {
             saves: 0,
             keys_saved: 0,
             keys_to_save: 0,
+            bytes_loaded: 0,
+            bytes_to_load: 0,
             keys_loaded: 0,
             keys_loaded_expired: 0,
             log_refusal: None,

@@ -25,6 +25,17 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Server)
         .cost("O(1)")
         .fast(),
+    admin("SAVE", save)
+        .doc("Synchronously saves the database(s) to disk.")
+        .cost("O(N) where N is the total number of keys in all databases")
+        .with(Flags::NO_MULTI),
+    admin("BGSAVE [SCHEDULE]", save_in_background)
+        .doc("Asynchronously saves the database(s) to disk.")
+        .cost("O(1)")
+        .arity(-1),
+    admin("BGREWRITEAOF", rewrite_log)
+        .doc("Asynchronously rewrites the append-only file to disk.")
+        .cost("O(1)"),
     admin("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
         .doc("Synchronously saves the database(s) to disk and shuts down the server.")
         .cost("O(N) when saving, where N is the total number of keys in all databases")
@@ -81,6 +92,41 @@ fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 
 fn last_save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     session.reply().integer(server.persistence.last_save.0.div_euclid(1000));
+    Ok(())
+}
+
+/// Answers when the snapshot is published; other clients are served meanwhile.
+fn save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.request_snapshot(false)?;
+    server.wait_for_snapshot(session);
+    Ok(())
+}
+
+fn save_in_background(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let schedule = match args.len() {
+        1 => false,
+        2 if args.is(1, "SCHEDULE") => true,
+        _ => return Err(Refusal::SYNTAX),
+    };
+    let was_saving = server.persistence.is_saving;
+    server.request_snapshot(schedule)?;
+    session.reply().simple(if was_saving {
+        "Background saving scheduled"
+    } else {
+        "Background saving started"
+    });
+    Ok(())
+}
+
+/// A snapshot is what makes the log short.
+fn rewrite_log(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let was_saving = server.persistence.is_saving;
+    server.request_snapshot(true)?;
+    session.reply().simple(if was_saving {
+        "Background append only file rewriting scheduled"
+    } else {
+        "Background append only file rewriting started"
+    });
     Ok(())
 }
 

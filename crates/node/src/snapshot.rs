@@ -1,0 +1,405 @@
+//! Snapshots of a serving shard, taken in slices beside commands.
+//!
+//! ```text
+//! wanted ─▶ commit what has gathered ─▶ begin: position = last record, its chain
+//!   turn by turn: walk a slice ─▶ chunks ─▶ disk queue (write, sync)
+//!   walked, all written, position durable ─▶ disk queue (verify, publish, prune) ─▶ trim the log
+//! ```
+//! The consistent point is a record's end, so recovery goes on with the record behind it. Nothing
+//! is published before that record is durable: a snapshot must never know more than the log.
+//! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
+
+use crate::server::Server;
+use crate::session::{Blocked, Session};
+use archive::manifest::Place;
+use archive::{Facts, SnapshotStore, SnapshotWriter};
+use base::disk::{DiskOutcome, DiskTicket};
+use base::{ConnectionId, DiskQueue, MonotonicNanos, Position, Sequence};
+use engine::rdb::{Crc64, write::checksum};
+use engine::refusal::Refusal;
+use std::io;
+
+/// Time that one turn spends on walking, in nanoseconds (DESIGN section 11).
+const SLICE_NANOS: u64 = 200_000;
+
+/// Keys and bytes written between two looks at the clock.
+const STEP_KEYS: u64 = 64;
+const STEP_BYTES: usize = 64 << 10;
+
+/// Steps of one turn, whatever the clock says: simulated clocks stand still within a turn.
+const STEPS_MAX: u32 = 64;
+
+/// Bytes that go to the disk at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes waiting for the disk above which the walk stops.
+const BACKLOG_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes waiting for the disk above which writing commands wait: each may have to write what it is
+/// about to change.
+const BACKLOG_BYTES_LIMIT: usize = 64 << 20;
+
+/// A snapshot is due when the log has grown by this since the last one, or by half of the data
+/// set, whichever is more: a restart then replays no more than that. 64 MiB replay in well under
+/// a second.
+const LOG_GROWTH_BYTES_MIN: u64 = 64 << 20;
+
+/// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
+const RETRY_NANOS: u64 = 60_000_000_000;
+
+/// Takes snapshots of a shard.
+pub struct Snapshots {
+    store: SnapshotStore,
+    queue: Box<dyn DiskQueue>,
+    /// Somebody asked for one, or it is due; it begins at the end of the turn.
+    is_wanted: bool,
+    /// One more is to begin when the running one ends.
+    is_wanted_again: bool,
+    running: Option<Running>,
+    /// Clients whose SAVE waits for the running one.
+    waiting: Vec<ConnectionId>,
+    /// Nothing is scheduled before this.
+    not_before: MonotonicNanos,
+    done: Vec<(DiskTicket, DiskOutcome)>,
+}
+
+/// A snapshot under way.
+struct Running {
+    place: Place,
+    began: MonotonicNanos,
+    keys: u64,
+    is_walked: bool,
+    /// Written, not yet handed to the disk.
+    chunks: Vec<Vec<u8>>,
+    /// Bytes in `chunks` and with the disk.
+    backlog_bytes: usize,
+    /// At home, unless a job is under way.
+    part: Option<Box<PartInMaking>>,
+    is_publishing: bool,
+    /// Of the log and of the counter of changes, when it began.
+    log_bytes: u64,
+    dirty: u64,
+}
+
+/// The file in the making, and its checksum as Redis wants it.
+struct PartInMaking {
+    writer: SnapshotWriter,
+    crc: Crc64,
+}
+
+/// What the disk's jobs return.
+enum Outcome {
+    /// Written so many bytes.
+    Written(Box<PartInMaking>, usize),
+    /// Published; the log is not needed through this position, if that is known.
+    Published { name: String, bytes: u64, trim: Option<Position> },
+    Failed(String),
+}
+
+impl Snapshots {
+    /// `queue` is for nothing else: what the log waits for must not wait for snapshots.
+    pub fn new(store: SnapshotStore, queue: Box<dyn DiskQueue>) -> Self {
+        Self {
+            store,
+            queue,
+            is_wanted: false,
+            is_wanted_again: false,
+            running: None,
+            waiting: Vec::new(),
+            not_before: MonotonicNanos(0),
+            done: Vec::new(),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_wanted || self.running.is_some()
+    }
+
+    /// Whether the next turn has something to walk.
+    fn wants_turn(&self) -> bool {
+        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < BACKLOG_BYTES_MAX;
+        self.running.as_ref().map_or(self.is_wanted, walks)
+    }
+}
+
+impl Server {
+    /// Lets the server take snapshots.
+    pub fn keep_snapshots(&mut self, snapshots: Snapshots) {
+        self.snapshots = Some(snapshots);
+    }
+
+    /// Asks for a snapshot (BGSAVE). With `schedule` one that runs already is followed by another.
+    ///
+    /// # Errors
+    /// One is under way, or there is no place for snapshots.
+    pub(crate) fn request_snapshot(&mut self, schedule: bool) -> Result<(), Refusal> {
+        let Some(snapshots) = &mut self.snapshots else {
+            return Err(Refusal::of("ERR there is no snapshot store"));
+        };
+        if snapshots.is_busy() {
+            if !schedule {
+                return Err(Refusal::of("ERR Background save already in progress"));
+            }
+            snapshots.is_wanted_again = true;
+            return Ok(());
+        }
+        snapshots.is_wanted = true;
+        self.persistence.is_saving = true;
+        self.persistence.save_began = self.now;
+        Ok(())
+    }
+
+    /// Leaves a session waiting for the snapshot that was just asked for (SAVE).
+    pub(crate) fn wait_for_snapshot(&mut self, session: &mut Session) {
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.waiting.push(session.connection);
+            self.block(session, Blocked::Snapshot);
+        }
+    }
+
+    /// Whether so much waits for the snapshot's disk that writing commands must wait too.
+    pub(crate) fn is_snapshot_behind(&self) -> bool {
+        let running = self.snapshots.as_ref().and_then(|snapshots| snapshots.running.as_ref());
+        running.is_some_and(|running| running.backlog_bytes > BACKLOG_BYTES_LIMIT)
+    }
+
+    /// Whether the next turn should not wait, because a snapshot can go on.
+    pub(crate) fn is_snapshot_ready(&self) -> bool {
+        self.snapshots.as_ref().is_some_and(Snapshots::wants_turn)
+    }
+
+    /// One turn's share of the snapshot.
+    pub(crate) fn advance_snapshot(&mut self) {
+        if self.snapshots.is_none() {
+            return;
+        }
+        self.collect_snapshot_outcomes();
+        self.schedule_snapshot();
+        self.begin_snapshot();
+        self.walk_snapshot();
+        self.write_snapshot();
+    }
+
+    /// Asks for a snapshot when the log has grown enough.
+    fn schedule_snapshot(&mut self) {
+        let grown = self.shard.bytes_since_snapshot;
+        let Some(snapshots) = &self.snapshots else { return };
+        if grown < LOG_GROWTH_BYTES_MIN || snapshots.is_busy() {
+            return;
+        }
+        let is_early = snapshots.not_before > self.monotonic;
+        if !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 / 2 {
+            tracing::info!(log_bytes = grown, "the log has grown, a snapshot is due");
+            // It cannot be refused: none is under way.
+            let _ = self.request_snapshot(false);
+        }
+    }
+
+    /// Begins the snapshot that is wanted, once everything executed stands in a record.
+    fn begin_snapshot(&mut self) {
+        let wants = |it: &Snapshots| it.is_wanted && it.running.is_none();
+        if !self.snapshots.as_ref().is_some_and(wants) {
+            return;
+        }
+        self.shard.commit(self.now);
+        if self.shard.has_gathered() {
+            return;
+        }
+        let shard = &mut self.shard;
+        let (position, chain) = (shard.appended(), shard.chain());
+        let Some(snapshots) = &mut self.snapshots else { return };
+        snapshots.is_wanted = false;
+        let place = Place {
+            position,
+            chain: chain.value.0,
+            epoch: chain.epoch,
+            clock: self.now,
+            began: self.now,
+        };
+        let keyspace = &mut shard.engine.keyspace;
+        self.persistence.keys_to_save = keyspace.len() as u64;
+        keyspace.begin_snapshot(self.now);
+        snapshots.running = Some(Running {
+            place,
+            began: self.monotonic,
+            keys: 0,
+            is_walked: false,
+            chunks: Vec::new(),
+            backlog_bytes: 0,
+            part: None,
+            is_publishing: false,
+            log_bytes: shard.bytes_since_snapshot,
+            dirty: keyspace.statistics.dirty.get(),
+        });
+        let store = snapshots.store.clone();
+        submit(&mut *snapshots.queue, move || {
+            let writer = store.begin(position)?;
+            Ok(Outcome::Written(Box::new(PartInMaking { writer, crc: Crc64::default() }), 0))
+        });
+    }
+
+    /// Walks one slice and cuts what was written into chunks.
+    fn walk_snapshot(&mut self) {
+        let Some(running) = self.snapshots.as_mut().and_then(|it| it.running.as_mut()) else {
+            return;
+        };
+        let keyspace = &mut self.shard.engine.keyspace;
+        if !running.is_walked && running.backlog_bytes < BACKLOG_BYTES_MAX {
+            let began = self.options.clock.monotonic();
+            for _ in 0..STEPS_MAX {
+                running.is_walked = keyspace.walk_snapshot(STEP_KEYS, STEP_BYTES);
+                let spent = self.options.clock.monotonic().since(began);
+                if running.is_walked || spent >= SLICE_NANOS {
+                    break;
+                }
+            }
+            running.keys = keyspace.snapshot_keys();
+            self.persistence.keys_saved = running.keys;
+        }
+        if keyspace.snapshot_bytes() >= CHUNK_BYTES || running.is_walked {
+            let chunk = keyspace.take_snapshot_bytes();
+            if !chunk.is_empty() {
+                running.backlog_bytes += chunk.len();
+                running.chunks.push(chunk);
+            }
+        }
+        if running.is_walked {
+            keyspace.end_snapshot();
+        }
+        let garbage = keyspace.take_garbage();
+        self.discard(garbage);
+    }
+
+    /// Hands chunks to the disk, and in the end the whole for publication.
+    fn write_snapshot(&mut self) {
+        let durable = self.shard.tracker.durable();
+        let Some(snapshots) = &mut self.snapshots else { return };
+        let Some(running) = &mut snapshots.running else { return };
+        if running.part.is_none() {
+            return;
+        }
+        if !running.chunks.is_empty() {
+            let chunks = std::mem::take(&mut running.chunks);
+            let Some(mut part) = running.part.take() else { return };
+            submit(&mut *snapshots.queue, move || {
+                let mut written = 0;
+                for chunk in chunks {
+                    part.crc.update(&chunk);
+                    part.writer.append(&chunk)?;
+                    written += chunk.len();
+                }
+                Ok(Outcome::Written(part, written))
+            });
+            return;
+        }
+        if !running.is_walked || durable < running.place.position.sequence {
+            return;
+        }
+        let Some(mut part) = running.part.take() else { return };
+        running.is_publishing = true;
+        let facts = Facts { place: running.place, keys: running.keys };
+        let store = snapshots.store.clone();
+        submit(&mut *snapshots.queue, move || {
+            part.writer.append(&checksum(part.crc))?;
+            let snapshot = part.writer.publish(&facts)?;
+            let bytes = snapshot.manifest.parts.iter().map(|part| part.bytes).sum();
+            // It is published: what fails now costs space, nothing else.
+            let trim = store.prune().unwrap_or_else(|error| {
+                tracing::warn!("old snapshots cannot be removed: {error}");
+                None
+            });
+            Ok(Outcome::Published { name: snapshot.name, bytes, trim })
+        });
+    }
+
+    fn collect_snapshot_outcomes(&mut self) {
+        let Some(snapshots) = &mut self.snapshots else { return };
+        let mut done = std::mem::take(&mut snapshots.done);
+        snapshots.queue.poll(&mut done);
+        for (_, outcome) in done.drain(..) {
+            match outcome.downcast::<Outcome>().map(|outcome| *outcome) {
+                Ok(Outcome::Written(part, written)) => {
+                    let running = self.snapshots.as_mut().and_then(|it| it.running.as_mut());
+                    if let Some(running) = running {
+                        running.part = Some(part);
+                        running.backlog_bytes -= written;
+                    }
+                }
+                Ok(Outcome::Published { name, bytes, trim }) => {
+                    self.finish_snapshot(&name, bytes, trim);
+                }
+                Ok(Outcome::Failed(why)) => self.fail_snapshot(&why),
+                Err(_) => self.fail_snapshot("a disk job returned something else"),
+            }
+        }
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.done = done;
+        }
+    }
+
+    fn finish_snapshot(&mut self, name: &str, bytes: u64, trim: Option<Position>) {
+        let Some(snapshots) = &mut self.snapshots else { return };
+        let Some(running) = snapshots.running.take() else { return };
+        let seconds = self.monotonic.since(running.began) / 1_000_000_000;
+        let sequence = running.place.position.sequence.0;
+        tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
+        let state = &mut self.persistence;
+        state.saves += 1;
+        state.last_save = self.now;
+        state.last_save_seconds = Some(seconds);
+        self.shard.bytes_since_snapshot -= running.log_bytes;
+        let dirty = &self.shard.engine.keyspace.statistics.dirty;
+        dirty.set(dirty.get().saturating_sub(running.dirty));
+        if let Some(through) = trim {
+            self.shard.trim(through);
+        }
+        self.end_snapshot(true);
+    }
+
+    fn fail_snapshot(&mut self, why: &str) {
+        tracing::error!("the snapshot failed and was given up: {why}");
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.running = None;
+            snapshots.not_before = MonotonicNanos(self.monotonic.0 + RETRY_NANOS);
+        }
+        self.shard.engine.keyspace.end_snapshot();
+        let state = &mut self.persistence;
+        let seconds = (self.now.0 - state.save_began.0).max(0) / 1000;
+        state.last_save_seconds = Some(seconds as u64);
+        self.end_snapshot(false);
+    }
+
+    /// Answers the clients that wait for the snapshot, and begins the next one if it was asked for.
+    fn end_snapshot(&mut self, is_ok: bool) {
+        self.persistence.is_saving = false;
+        self.persistence.is_last_save_ok = is_ok;
+        let Some(snapshots) = &mut self.snapshots else { return };
+        let again = std::mem::take(&mut snapshots.is_wanted_again);
+        for connection in std::mem::take(&mut snapshots.waiting) {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            if matches!(session.blocked, Some(Blocked::Snapshot)) {
+                self.unblock(&mut session);
+                let written = session.output.reply.len();
+                if is_ok {
+                    session.reply().ok();
+                } else {
+                    session.reply().error(b"ERR the snapshot failed, the log says why");
+                }
+                self.finish_reply(&mut session, written, Sequence::ZERO);
+                self.enqueue(&mut session);
+            }
+            self.sessions.insert(connection, session);
+        }
+        if again {
+            // It cannot be refused: none is under way.
+            let _ = self.request_snapshot(false);
+        }
+    }
+}
+
+/// Runs a job whose failure is an outcome like any other.
+fn submit(queue: &mut dyn DiskQueue, job: impl FnOnce() -> io::Result<Outcome> + Send + 'static) {
+    queue.submit(Box::new(move || {
+        Box::new(job().unwrap_or_else(|error| Outcome::Failed(error.to_string())))
+    }));
+}
