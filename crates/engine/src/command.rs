@@ -9,6 +9,7 @@ pub mod bitmap;
 pub mod expire_option;
 pub mod flags;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod list;
 pub mod publish;
@@ -31,6 +32,7 @@ use resp::Reply;
 pub const FAMILIES: &[&[Command<DataFn>]] = &[
     bitmap::COMMANDS,
     hash::COMMANDS,
+    hyperloglog::COMMANDS,
     key::COMMANDS,
     list::COMMANDS,
     publish::COMMANDS,

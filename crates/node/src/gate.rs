@@ -66,17 +66,18 @@ impl Server {
 
     fn judge_write(&mut self, session: &Session, command: &Registered) -> Verdict {
         let is_exec = command.name() == "exec" && session.transaction.is_some();
-        let queued_flags = |flag| {
+        let is_any_queued = |holds: fn(&Registered) -> bool| {
             is_exec
                 && session.transaction.as_ref().is_some_and(|transaction| {
                     transaction
                         .queued
                         .iter()
-                        .any(|request| self.registry.command(request.command).flags.contains(flag))
+                        .any(|request| holds(self.registry.command(request.command)))
                 })
         };
-        let denyoom = command.flags.contains(Flags::DENYOOM) || queued_flags(Flags::DENYOOM);
-        let writes = command.flags.intersects(Flags::WRITE) || queued_flags(Flags::WRITE);
+        let needs_room: fn(&Registered) -> bool = |row| row.flags.contains(Flags::DENYOOM);
+        let denyoom = needs_room(command) || is_any_queued(needs_room);
+        let writes = command.may_write() || is_any_queued(Registered::may_write);
         if !self.make_room() && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",

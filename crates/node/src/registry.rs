@@ -39,6 +39,12 @@ impl Registered {
         &self.declared.name
     }
 
+    /// Whether the command may change keys and so needs the log: a few that Redis calls reads do.
+    pub fn may_write(&self) -> bool {
+        let is_given_the_tx = matches!(self.row.function, Function::Data(DataFn::Write(_)));
+        is_given_the_tx || self.flags.contains(Flags::WRITE)
+    }
+
     /// Whether a request of `count` arguments has a permitted number of them.
     pub fn admits(&self, count: usize) -> bool {
         let arity = self.declared.arity;
