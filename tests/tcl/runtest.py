@@ -18,6 +18,9 @@ from harness.server import Died, Server, die_with_parent, free_port
 
 PASSED = re.compile(r"^\[ok\]: (.*) \(\d+ ms\)$")
 FAILED = re.compile(r"^\[err\]: (.*) in tests/\S+\.tcl$")
+# How long one test may take: the slowest takes 15 s on a busy machine with a stock server.
+QUIET_SECONDS_MAX = 60
+
 DONE = re.compile(r"^\[\d+/\d+ done\]: ")
 
 # Names that hold what the run measured or drew: the name without it is the test's identity.
@@ -75,7 +78,7 @@ def _runtest(unit, server, suite):
     """Returns runtest's output and, when it had to be ended, why."""
     base = free_port(span=64)
     line = ["./runtest", "--host", "127.0.0.1", "--port", str(server.port), "--durable",
-            "--single", unit.name, "--baseport", str(base), "--portcount", "32"]
+            "--single", unit.name, "--baseport", str(base), "--portcount", "32", "--timeout", str(QUIET_SECONDS_MAX)]
     if unit.tags:
         line += ["--tags", unit.tags]
     environment = {**os.environ, "TERM": "dumb"}

@@ -14,7 +14,7 @@ class Unit:
     name: str
     tags: str = WITHOUT_DEBUG
     debug: bool = False
-    seconds_max: int = 300
+    seconds_max: int = 150
 
     @property
     def file(self):
