@@ -56,18 +56,18 @@ class Died(Exception):
 class Server:
     """`command` is run as redis-server is: `command --port P --dir D arguments…`.
 
-    `directory` is kept when given; otherwise a fresh one is made and removed by `close`.
+    `directory` is kept when given; otherwise a fresh one is made in `folder` and removed by `close`.
     `wrapper` goes in front of the command: `["taskset", "-c", "0"]`, `["strace", …]`.
     """
 
-    def __init__(self, command, arguments=(), directory=None, wrapper=()):
+    def __init__(self, command, arguments=(), directory=None, wrapper=(), folder=paths.RUNS):
         self.command = shlex.split(command) if isinstance(command, str) else list(command)
         self.arguments = list(arguments)
         self.wrapper = list(wrapper)
         self.owns_directory = directory is None
         if directory is None:
-            paths.RUNS.mkdir(parents=True, exist_ok=True)
-            directory = tempfile.mkdtemp(prefix="server-", dir=paths.RUNS)
+            folder.mkdir(parents=True, exist_ok=True)
+            directory = tempfile.mkdtemp(prefix="kiln-test-", dir=folder)
         self.directory = pathlib.Path(directory)
         self.log = self.directory / "server.log"
         self.port = free_port()

@@ -43,7 +43,7 @@ def run(unit, command, arguments=()):
     arguments = list(arguments)
     if unit.debug:
         arguments += ["--enable-debug-command", "yes"]
-    server = Server(command, arguments)
+    server = Server(command, arguments, folder=paths.fast_folder())
     suite = _suite_folder(server.directory)
     try:
         server.start()
