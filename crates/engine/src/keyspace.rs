@@ -28,6 +28,9 @@ pub struct Keyspace {
     pub statistics: Statistics,
     pub watchers: Watchers,
     pub waiters: Waiters,
+    /// What the shard holds in memory before its first key, in bytes: counts towards `maxmemory`,
+    /// as in Redis. Set by the node.
+    pub base_bytes: usize,
     pub subscribers: Subscribers,
     /// Big values that a background thread should free.
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
@@ -102,6 +105,7 @@ impl Keyspace {
             statistics: Statistics::default(),
             watchers: Watchers::default(),
             waiters: Waiters::default(),
+            base_bytes: 0,
             subscribers: Subscribers::default(),
             garbage: Vec::new(),
             now: UnixMillis(0),
@@ -142,7 +146,7 @@ impl Keyspace {
 
     /// Bytes of all data: entries, values and tables. What `maxmemory` limits.
     pub fn used_bytes(&self) -> usize {
-        self.databases.iter().map(Database::used_bytes).sum()
+        self.base_bytes + self.databases.iter().map(Database::used_bytes).sum::<usize>()
     }
 
     /// Notes in the entry's access word that it was used now.

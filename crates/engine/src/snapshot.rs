@@ -12,11 +12,11 @@
 //! A value is always written whole: a collection of millions of elements makes its slice long.
 
 use crate::effect::Effect;
+use crate::keyspace::EntryRef;
 use crate::keyspace::{Database, Keyspace};
 use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_sizes};
 use crate::settings::Settings;
 use base::{DatabaseId, UnixMillis};
-use crate::keyspace::EntryRef;
 
 /// Keys visited between two looks at the bounds of a slice: six cells or so.
 const STEP_ENTRIES: usize = 32;

@@ -54,9 +54,7 @@ impl Server {
             return Verdict::Refuse(refusal);
         }
         if self.persistence.is_loading && !command.flags.contains(Flags::LOADING) {
-            return Verdict::Refuse(Refusal::of(
-                "LOADING Redis is loading the dataset in memory",
-            ));
+            return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
         if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));

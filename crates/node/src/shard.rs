@@ -45,14 +45,16 @@ pub enum Progress {
 impl Shard {
     /// A shard whose engine has applied everything through `applied`, where its log ends.
     pub fn new(
-        engine: Engine,
+        mut engine: Engine,
         log: Box<dyn TransactionLog>,
         stamper: Stamper,
         applied: Position,
     ) -> Self {
+        let tracker = Tracker::new(applied.sequence);
+        engine.keyspace.base_bytes = Tracker::ALLOCATED_BYTES + size_of::<Engine>();
         Self {
             engine,
-            tracker: Tracker::new(applied.sequence),
+            tracker,
             unit: Unit::new(record::HEADER_BYTES),
             log,
             stamper,

@@ -92,7 +92,11 @@ enum Outcome {
     /// Written so many bytes.
     Written(Box<PartInMaking>, usize),
     /// Published; the log is not needed through this position, if that is known.
-    Published { name: String, bytes: u64, trim: Option<Position> },
+    Published {
+        name: String,
+        bytes: u64,
+        trim: Option<Position>,
+    },
     Failed(String),
 }
 

@@ -45,6 +45,9 @@ impl Tracker {
         }
     }
 
+    /// Memory that the tracker occupies, in bytes; it never changes.
+    pub const ALLOCATED_BYTES: usize = SLOTS * 8;
+
     /// Through here everything is durable.
     pub fn durable(&self) -> Sequence {
         self.durable

@@ -96,7 +96,7 @@ pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
     text.line("used_memory_peak_human", human(memory.peak));
     text.line("used_memory_peak_perc", percent(memory.used, memory.peak));
     text.line("used_memory_overhead", memory.overhead);
-    text.line("used_memory_startup", 0);
+    text.line("used_memory_startup", server.shard.engine.keyspace.base_bytes);
     text.line("used_memory_dataset", memory.dataset());
     text.line("used_memory_dataset_perc", percent(memory.dataset(), memory.used));
     text.line("allocator_allocated", usage.allocator.allocated);
