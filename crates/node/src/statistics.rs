@@ -117,7 +117,7 @@ impl Statistics {
 
     /// Whether buffers of clients are due to be trimmed at this sample.
     pub fn is_trim_due(&self) -> bool {
-        self.samples % TRIM_SAMPLES == 0
+        self.samples.is_multiple_of(TRIM_SAMPLES)
     }
 
     /// Samples the rates.
