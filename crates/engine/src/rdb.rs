@@ -26,6 +26,7 @@ pub mod crc64;
 pub mod length;
 pub mod load;
 pub mod lzf;
+mod reload;
 pub mod source;
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[admin("DEBUG subcommand [argument 
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, SessionFn); 13] = [
+const SUBCOMMANDS: [(&str, usize, SessionFn); 14] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
     ("DIGEST", 0, digest),
     ("ERROR", 1, error),
@@ -36,6 +36,7 @@ const SUBCOMMANDS: [(&str, usize, SessionFn); 13] = [
     ("OBJECT", 1, object),
     ("PROTOCOL", 1, protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1, packed_threshold),
+    ("RELOAD", 0, reload),
     ("SDSLEN", 1, string_lengths),
     ("SET-ACTIVE-EXPIRE", 1, set_active_expire),
     ("SLEEP", 1, sleep),
@@ -174,6 +175,22 @@ fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
         let digest = entry.map_or_else(Digest::default, debug_digest::of_value);
         session.reply().simple(digest.hex());
     }
+}
+
+/// Every value goes through its bytes and back. Nothing is lost that the log does not hold too.
+fn reload(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if server.persistence.is_saving {
+        // The walk of a snapshot stands in the tables that would go.
+        return Err(Refusal::of("ERR Background save already in progress"));
+    }
+    server.shard.unit.whole = true;
+    let now = server.now;
+    server.shard.engine.keyspace.reload(now).map_err(|error| {
+        tracing::error!("DEBUG RELOAD: {error:?}");
+        Refusal::of("ERR Error trying to load the RDB dump")
+    })?;
+    session.reply().ok();
+    Ok(())
 }
 
 fn listpack(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
