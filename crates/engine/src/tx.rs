@@ -264,7 +264,10 @@ impl<'a> Tx<'a> {
         }
         self.unit.effects.push(database, key, &effect);
         self.unit.changes += 1;
-        self.mark(database, hash, key);
+        // A copy leaves its source as it was.
+        if !matches!(effect, Effect::Copy { .. }) {
+            self.mark(database, hash, key);
+        }
         if tells_new && !existed {
             self.notify_in(database, Class::New, "new", key);
         }

@@ -1,7 +1,7 @@
 use crate::settings::Settings;
 use crate::testing::Bench;
-use crate::unit::TimeoutReply;
-use base::UnixMillis;
+use crate::unit::{TimeoutReply, WatcherId};
+use base::{DatabaseId, UnixMillis};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NOT_AN_INTEGER: &str = "-ERR value is not an integer or out of range";
@@ -223,4 +223,17 @@ fn elements_stay_whole_in_nodes_of_any_size() {
         bench.run("LTRIM k 20 -20");
         bench.check("LLEN k", ":121");
     }
+}
+
+#[test]
+fn a_copy_dirties_only_its_destination() {
+    let mut bench = Bench::new();
+    bench.run("RPUSH a x");
+    let watchers = &mut bench.engine.keyspace.watchers;
+    watchers.watch(WatcherId(1), DatabaseId(0), b"a", false);
+    watchers.watch(WatcherId(2), DatabaseId(0), b"b", false);
+    bench.check("COPY a b", ":1");
+    assert_eq!(bench.unit.dirtied, [WatcherId(2)]);
+    bench.check("LTRIM a 0 -1", "+OK");
+    assert_eq!(bench.unit.dirtied, [WatcherId(1)]);
 }
