@@ -28,14 +28,19 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     admin("SAVE", save)
         .doc("Synchronously saves the database(s) to disk.")
         .cost("O(N) where N is the total number of keys in all databases")
-        .with(Flags::NO_MULTI),
+        .without(Flags::LOADING.union(Flags::STALE))
+        .with(Flags::NO_MULTI.union(Flags::NO_ASYNC_LOADING)),
     admin("BGSAVE [SCHEDULE]", save_in_background)
         .doc("Asynchronously saves the database(s) to disk.")
         .cost("O(1)")
-        .arity(-1),
+        .arity(-1)
+        .without(Flags::LOADING.union(Flags::STALE))
+        .with(Flags::NO_ASYNC_LOADING),
     admin("BGREWRITEAOF", rewrite_log)
         .doc("Asynchronously rewrites the append-only file to disk.")
-        .cost("O(1)"),
+        .cost("O(1)")
+        .without(Flags::LOADING.union(Flags::STALE))
+        .with(Flags::NO_ASYNC_LOADING),
     admin("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
         .doc("Synchronously saves the database(s) to disk and shuts down the server.")
         .cost("O(N) when saving, where N is the total number of keys in all databases")
