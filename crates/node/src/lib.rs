@@ -26,6 +26,7 @@ mod dispatch;
 pub mod gate;
 pub mod histogram;
 pub mod latency;
+pub mod limits;
 pub mod loading;
 mod observe;
 pub mod output;

@@ -111,6 +111,7 @@ impl Server {
             return;
         }
         self.statistics.sample(self.monotonic);
+        self.check_sessions();
         self.statistics.usage = self.options.machine.usage();
         let used = self.shard.engine.keyspace.used_bytes() as u64;
         self.statistics.memory_peak_bytes = self.statistics.memory_peak_bytes.max(used);

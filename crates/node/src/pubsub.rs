@@ -81,17 +81,28 @@ impl Server {
                 let pattern = receiver.pattern.as_deref();
                 match current.as_deref_mut() {
                     Some(session) if session.connection == to => {
-                        push_message(session.reply(), message, pattern);
-                        self.hold(session, observed);
+                        self.deliver(session, message, pattern, observed);
                     }
                     _ => {
                         let Some(mut session) = self.sessions.remove(&to) else { continue };
-                        push_message(session.reply(), message, pattern);
-                        self.hold(&mut session, observed);
+                        self.deliver(&mut session, message, pattern, observed);
                         self.sessions.insert(to, session);
                     }
                 }
             }
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        session: &mut Session,
+        message: &Message,
+        pattern: Option<&[u8]>,
+        observed: Sequence,
+    ) {
+        if !session.is_cut {
+            push_message(session.reply(), message, pattern);
+            self.hold(session, observed);
         }
     }
 }

@@ -26,6 +26,11 @@ const BATCH_REQUESTS_MAX: usize = 16;
 /// deep pipeline adds to the latency of others. A guess, about 2 ms of small commands.
 const TURN_REQUESTS_MAX: usize = 4096;
 
+/// Bytes of requests executed in one turn, about: the last session may overshoot. So what is
+/// published in a turn stays far below the limit at which subscribers are disconnected (32 MiB by
+/// default), and they are sent something before more is published. A guess.
+const TURN_BYTES_MAX: usize = 1 << 20;
+
 /// Replies withheld per process before requests are no longer executed. The last reply may
 /// overshoot. 64 MiB is about 0.5 s of replies at 128 MiB/s. A guess.
 const HELD_BYTES_MAX: usize = 64 << 20;
@@ -222,6 +227,11 @@ impl Server {
             }
         }
         session.last_interaction = self.now;
+        if self.sessions.get(&connection).is_some_and(|session| self.exceeds_input_limit(session)) {
+            self.close(connection);
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(&connection) else { return };
         let waits_for_keys = matches!(session.blocked, Some(Blocked::Keys { .. }));
         if session.is_gone && (session.input.is_empty() || waits_for_keys) {
             self.hang_up(connection);
@@ -254,15 +264,18 @@ impl Server {
     /// Executes what clients sent, up to the turn's limit; the rest stays queued.
     fn execute_ready(&mut self, scratch: &mut Scratch) {
         let mut left = TURN_REQUESTS_MAX;
+        let mut bytes_left = TURN_BYTES_MAX;
         for _ in 0..self.ready.len() {
-            if left == 0 || self.is_stalled() || self.stopping.is_some() {
+            if left == 0 || bytes_left == 0 || self.is_stalled() || self.stopping.is_some() {
                 break;
             }
             let Some(connection) = self.ready.pop_front() else { break };
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
             session.is_queued = false;
+            let received = session.input.bytes.len();
             let done = self.execute_session(&mut session, left, scratch);
             left -= done.min(left);
+            bytes_left = bytes_left.saturating_sub(received - session.input.bytes.len());
             self.sessions.insert(connection, session);
             self.lone.saw(connection);
         }
@@ -468,7 +481,7 @@ impl Server {
         for connection in std::mem::take(&mut self.flushing) {
             let Some(session) = self.sessions.get_mut(&connection) else { continue };
             session.is_flushing = false;
-            if session.is_clogged {
+            if session.is_clogged || session.is_cut {
                 continue;
             }
             let sendable = session.output.sendable();
@@ -479,6 +492,7 @@ impl Server {
                     Sent::Bytes(count) => {
                         self.statistics.output_bytes += count as u64;
                         session.output.sent(count);
+                        session.last_interaction = self.now;
                         session.is_clogged = count < offered;
                     }
                     Sent::Closed => {

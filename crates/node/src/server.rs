@@ -310,6 +310,7 @@ impl Server {
 
     /// What was written to a session waits for `observed`; it is sent when that is durable.
     pub(crate) fn hold(&mut self, session: &mut Session, observed: Sequence) {
+        self.check_output(session);
         let durable = self.shard.tracker.durable();
         let before = session.output.held_bytes();
         let waits_for = session.output.hold(observed, durable);

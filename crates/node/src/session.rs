@@ -123,6 +123,8 @@ pub struct Session {
     pub is_flushing: bool,
     /// The newest record that the server knows this session to wait for.
     pub waits_for: base::Sequence,
+    /// Its output exceeded the limit: nothing is sent to it any more.
+    pub is_cut: bool,
     /// The kernel's buffer is full: nothing is offered until it drains.
     pub is_clogged: bool,
     /// Nothing is received until the input has room again.
@@ -257,6 +259,7 @@ impl Session {
             is_queued: false,
             is_flushing: false,
             waits_for: base::Sequence::ZERO,
+            is_cut: false,
             is_clogged: false,
             is_paused: false,
             is_gone: false,

@@ -1,0 +1,73 @@
+//! Clients that take more than their share are disconnected: those that do not read what is sent
+//! to them, those that send a request without end, those that are idle for long.
+//!
+//! The limits are `client-output-buffer-limit`, `client-query-buffer-limit` and `timeout`, as in
+//! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
+
+use crate::server::Server;
+use crate::session::Session;
+use base::ConnectionId;
+
+/// Classes of `client-output-buffer-limit`, by their index in it. Replicas read the log; they are
+/// no clients.
+const NORMAL: usize = 0;
+const SUBSCRIBER: usize = 2;
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+impl Server {
+    /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
+    /// long. It is not told: what lies in its output is dropped, as by Redis.
+    pub(crate) fn check_output(&mut self, session: &mut Session) {
+        if session.is_cut || !self.exceeds_output_limit(session) {
+            return;
+        }
+        let bytes = session.output.pending_bytes();
+        tracing::warn!(client = session.id, bytes, "disconnected: it does not read its output");
+        self.statistics.output_limit_disconnections += 1;
+        session.is_cut = true;
+        self.close_session(session);
+    }
+
+    fn exceeds_output_limit(&self, session: &mut Session) -> bool {
+        let class = if session.is_subscriber() { SUBSCRIBER } else { NORMAL };
+        let limit = &self.settings.client_output_buffer_limits[class];
+        let pending = session.output.pending_bytes() as u64;
+        if limit.hard > 0 && pending >= limit.hard {
+            return true;
+        }
+        if limit.soft == 0 || pending < limit.soft {
+            session.soft_limit_since = None;
+            return false;
+        }
+        let since = *session.soft_limit_since.get_or_insert(self.monotonic);
+        self.monotonic.since(since) > limit.soft_seconds * SECOND
+    }
+
+    /// Whether a session's input exceeds its limit.
+    pub(crate) fn exceeds_input_limit(&self, session: &Session) -> bool {
+        session.input.bytes.len() as u64 > self.settings.client_query_buffer_limit
+    }
+
+    /// The periodic look at every session: soft limits without traffic, and idle clients.
+    pub(crate) fn check_sessions(&mut self) {
+        let ids: Vec<ConnectionId> = self.by_id.values().copied().collect();
+        for connection in ids {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            self.check_output(&mut session);
+            if self.is_idle_for_too_long(&session) {
+                self.close_session(&mut session);
+            }
+            self.sessions.insert(connection, session);
+        }
+    }
+
+    /// Subscribers, monitors and blocked clients are silent by nature.
+    fn is_idle_for_too_long(&self, session: &Session) -> bool {
+        let seconds_max = i64::from(self.settings.timeout);
+        let is_exempt = session.is_subscriber() || session.is_monitor || session.blocked.is_some();
+        let idle_millis = self.now.0 - session.last_interaction.0;
+        seconds_max > 0 && !is_exempt && idle_millis / 1000 > seconds_max
+    }
+}
