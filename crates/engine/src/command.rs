@@ -15,6 +15,7 @@ pub mod list;
 pub mod publish;
 pub mod sample;
 pub mod set;
+pub mod sorted;
 pub mod string;
 pub mod timeout;
 pub mod usage;
@@ -37,6 +38,7 @@ pub const FAMILIES: &[&[Command<DataFn>]] = &[
     list::COMMANDS,
     publish::COMMANDS,
     set::COMMANDS,
+    sorted::COMMANDS,
     string::COMMANDS,
 ];
 

@@ -15,23 +15,63 @@ const INTEGRAL_SCORE_MAX: f64 = (i64::MAX / 2) as f64;
 /// blank before. `None` for not-a-number, and for what overflows or vanishes to zero.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let (negative, magnitude) = split_sign(text);
-    if is_infinity(magnitude) {
-        return Some(if negative { f64::NEG_INFINITY } else { f64::INFINITY });
-    }
-    let value = if is_hexadecimal(magnitude) {
-        Hexadecimal::parse(magnitude)?.to_f64()
-    } else if magnitude.first().is_some_and(|first| first.is_ascii_digit() || *first == b'.') {
-        let value: f64 = std::str::from_utf8(magnitude).ok()?.parse().ok()?;
-        let mantissa = magnitude.split(|byte| byte | 0x20 == b'e').next().unwrap_or_default();
-        if value == 0.0 && mantissa.iter().any(|byte| matches!(byte, b'1'..=b'9')) {
-            return None;
-        }
-        Some(value)
-    } else {
-        None
+    let value = match magnitude_of(magnitude)? {
+        Magnitude::Value(value) => value,
+        Magnitude::TooLarge | Magnitude::TooSmall => return None,
     };
-    let value = value.filter(|value| value.is_finite())?;
     Some(if negative { -value } else { value })
+}
+
+/// Reads an end of a range of scores, for which Redis does not ask whether `strtod` could hold the
+/// number: what overflows is infinite, what vanishes is zero. Blanks may stand before, a NUL ends
+/// the text, and no text at all is zero. `None` for not-a-number.
+pub fn parse_bound(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+    let (negative, magnitude) = split_sign(&text[blanks..]);
+    let value = match magnitude_of(magnitude)? {
+        Magnitude::Value(value) => value,
+        Magnitude::TooLarge => f64::INFINITY,
+        Magnitude::TooSmall => 0.0,
+    };
+    Some(if negative { -value } else { value })
+}
+
+/// A number without its sign.
+enum Magnitude {
+    Value(f64),
+    /// A finite number beyond the largest double.
+    TooLarge,
+    /// A number that rounds to zero, and is not.
+    TooSmall,
+}
+
+/// Reads all of `text`, which has no sign; `None` if it is no number.
+fn magnitude_of(text: &[u8]) -> Option<Magnitude> {
+    if is_infinity(text) {
+        return Some(Magnitude::Value(f64::INFINITY));
+    }
+    if is_hexadecimal(text) {
+        let number = Hexadecimal::parse(text)?;
+        let beyond = if number.is_large() { Magnitude::TooLarge } else { Magnitude::TooSmall };
+        return Some(number.to_f64().map_or(beyond, Magnitude::Value));
+    }
+    if !text.first().is_some_and(|first| first.is_ascii_digit() || *first == b'.') {
+        return None;
+    }
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    if value.is_infinite() {
+        return Some(Magnitude::TooLarge);
+    }
+    let mut mantissa = text.iter().take_while(|byte| *byte | 0x20 != b'e');
+    if value == 0.0 && mantissa.any(|byte| matches!(byte, b'1'..=b'9')) {
+        return Some(Magnitude::TooSmall);
+    }
+    Some(Magnitude::Value(value))
 }
 
 /// Appends a score as Redis stores it in a listpack: integers in full, all else as `%.17g`.
@@ -123,6 +163,26 @@ mod tests {
         ];
         for text in refused {
             assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bounds_may_be_out_of_range_or_empty() {
+        for (text, value) in [
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("0x1p5000", f64::INFINITY),
+            ("1e-400", 0.0),
+            ("0x1p-5000", 0.0),
+            ("", 0.0),
+            (" \t1.5", 1.5),
+            ("2\0x", 2.0),
+            ("-inf", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(parse_bound(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in [" ", "1 ", "nan", "-nan", "x", "0x", "1e", "(1", "--1"] {
+            assert_eq!(parse_bound(text.as_bytes()), None, "{text}");
         }
     }
 

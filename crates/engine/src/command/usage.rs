@@ -155,8 +155,8 @@ impl Shape {
                 }
                 "]" => depth -= 1,
                 "<" | ">" => {}
-                "|" => alternative = true,
                 _ if depth > 0 => {}
+                "|" => alternative = true,
                 _ if alternative => alternative = false,
                 "..." => open_ended = true,
                 _ => {
@@ -232,6 +232,7 @@ mod tests {
         check("DEL key [key ...]", "del", -2, (1, -1, 1));
         check("MSET key value [key value ...]", "mset", -3, (1, -1, 2));
         check("BLPOP key [key ...] timeout", "blpop", -3, (1, -2, 1));
+        check("ZADD key [NX | XX] [CH] score member [score member ...]", "zadd", -4, (1, 1, 1));
         check("RENAME key newkey", "rename", 3, (1, 2, 1));
         check("PING [message]", "ping", -1, (0, 0, 0));
         check("LINSERT key <BEFORE | AFTER> pivot element", "linsert", 5, (1, 1, 1));

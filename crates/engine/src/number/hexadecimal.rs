@@ -51,6 +51,11 @@ impl Hexadecimal {
         }
     }
 
+    /// Whether the number is at least 1.
+    pub fn is_large(self) -> bool {
+        self.exponent + 127 - i64::from(self.mantissa.leading_zeros()) >= 0
+    }
+
     /// The nearest double, ties to even; `None` where `strtod` reports a value out of range:
     /// infinity, or zero for what is not.
     pub fn to_f64(self) -> Option<f64> {

@@ -144,11 +144,11 @@ impl Sorted {
         }
     }
 
-    /// How many members come before this one, and its score.
-    pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+    /// How many members come before this one.
+    pub fn rank(&self, member: &[u8]) -> Option<usize> {
         match self {
             Self::Pack(pack) => pack::rank(pack, member),
-            Self::Tree(tree) => Some((tree.rank(member)?, tree.score(member)?)),
+            Self::Tree(tree) => tree.rank(member),
         }
     }
 

@@ -74,9 +74,8 @@ pub(super) fn remove(pack: &mut Listpack, member: &[u8]) -> Option<f64> {
     Some(score)
 }
 
-pub(super) fn rank(pack: &Listpack, member: &[u8]) -> Option<(usize, f64)> {
-    let mut pairs = ascending(pack, 0..usize::MAX).enumerate();
-    pairs.find_map(|(rank, (other, score))| other.equals(member).then_some((rank, score)))
+pub(super) fn rank(pack: &Listpack, member: &[u8]) -> Option<usize> {
+    ascending(pack, 0..usize::MAX).position(|(other, _)| other.equals(member))
 }
 
 pub(super) fn at_rank(pack: &Listpack, rank: usize) -> Option<(Item<'_>, f64)> {
