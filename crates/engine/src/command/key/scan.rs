@@ -89,12 +89,27 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-/// An unsigned 64-bit cursor.
+/// A cursor as C's `strtoul` reads one: with a sign, with zeroes in front, or empty. What no table
+/// gave out ends the iteration, but is no error.
 ///
 /// # Errors
 /// `ERR invalid cursor`.
 pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
-    parse_u64(argument).ok_or(Refusal::of("ERR invalid cursor"))
+    if argument.is_empty() {
+        return Ok(0);
+    }
+    let (is_negative, digits) = match argument {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let zeroes = digits.iter().take_while(|digit| **digit == b'0').count();
+    let magnitude = match &digits[zeroes..] {
+        [] if zeroes > 0 => Some(0),
+        digits => parse_u64(digits),
+    };
+    let magnitude = magnitude.ok_or(Refusal::of("ERR invalid cursor"))?;
+    Ok(if is_negative { magnitude.wrapping_neg() } else { magnitude })
 }
 
 fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
