@@ -1,0 +1,115 @@
+//! Power cuts during snapshots, publication and trimming.
+
+use super::world::{Ledger, Life, STORE, check_snapshots, first_record, store};
+use archive::Candidate;
+use sim::disk::{Faults, SimDisk};
+use sim::random::Random;
+use std::path::Path;
+
+/// Requests of a life, if the power stays on.
+const ROUNDS: u32 = 60;
+
+/// A few requests of any kind, as a client would pipeline them.
+fn requests(random: &mut Random) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..random.within(1..8) {
+        let key = format!("key:{}", random.within(0..120));
+        let other = format!("key:{}", random.within(0..120));
+        let value = "v".repeat(random.within(1..200) as usize);
+        let line = match random.within(0..100) {
+            0..8 => format!("DEL {key}\r\n"),
+            8..16 => format!("RENAME {key} {other}\r\n"),
+            16..22 => format!("COPY {key} {other} REPLACE\r\n"),
+            22..26 => format!("PEXPIRE {key} 100000000\r\n"),
+            26 => "FLUSHDB\r\n".to_owned(),
+            27 => "SWAPDB 0 3\r\n".to_owned(),
+            28..36 => "BGSAVE SCHEDULE\r\n".to_owned(),
+            36..48 => format!("HSET hash:{key} {other} {value}\r\n"),
+            48..60 => format!("SADD set:{key} {other} {value}\r\n"),
+            60..70 => format!("RPUSH list:{key} {value}\r\n"),
+            _ => format!("SET {key} {value}\r\n"),
+        };
+        bytes.extend_from_slice(line.as_bytes());
+    }
+    bytes
+}
+
+/// A life until its requests are over or the power goes off; whether it went to its end.
+fn live(life: &mut Life, random: &mut Random, ledger: &mut Ledger) -> bool {
+    for _ in 0..ROUNDS {
+        life.client.send(&requests(random));
+        for _ in 0..random.within(1..60) {
+            if !life.turn(ledger) {
+                return false;
+            }
+        }
+    }
+    let wrong = life.replies.windows(5).any(|bytes| bytes == b"-ERR " || bytes == b"-MISC");
+    let replies = String::from_utf8_lossy(&life.replies);
+    assert!(!wrong || replies.contains("-ERR no such key"), "{replies}");
+    true
+}
+
+/// Several lives on one disk, each but the last with a power cut at one of its syncs.
+fn campaign(seed: u64) -> Ledger {
+    let disk = SimDisk::new(seed);
+    let mut random = Random::stream(seed, "campaign");
+    let mut ledger = Ledger::default();
+    for number in 0..8 {
+        let seed = seed * 100 + number;
+        let is_last = number == 7;
+        let cut = disk.syncs() + random.within(1..150);
+        let cut_at_sync = (!is_last).then_some(cut);
+        disk.set_faults(Faults { cut_at_sync, ..Faults::default() });
+        match Life::start(&disk, seed, &mut ledger) {
+            Ok(mut life) => {
+                let lived = live(&mut life, &mut random, &mut ledger);
+                assert!(lived || disk.is_off(), "{:?}", life.server.stopping);
+            }
+            Err(why) => assert!(disk.is_off(), "seed {seed}: it does not start: {why}"),
+        }
+        disk.cut_power();
+        disk.restart();
+        check_snapshots(&disk, &mut ledger).unwrap();
+        ledger.trimmed = ledger.trimmed.max(first_record(&disk));
+    }
+    ledger
+}
+
+#[test]
+fn a_power_cut_at_any_sync_leaves_the_state_of_the_log() {
+    let (mut snapshots, mut trims) = (0, 0);
+    for seed in 1..=40 {
+        let ledger = campaign(seed);
+        snapshots += ledger.snapshots_seen;
+        trims += u32::from(ledger.trimmed.0 > 1);
+    }
+    assert!(snapshots > 100, "only {snapshots} snapshots were published");
+    assert!(trims > 10, "only {trims} logs were trimmed");
+}
+
+#[test]
+fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
+    for seed in 1..=10 {
+        let disk = SimDisk::new(seed);
+        let mut random = Random::stream(seed, "damage");
+        let mut ledger = Ledger::default();
+        let mut life = Life::start(&disk, seed, &mut ledger).unwrap();
+        while store(&disk).unwrap().list().unwrap().len() < 2 {
+            assert!(live(&mut life, &mut random, &mut ledger));
+        }
+        drop(life);
+        disk.kill_process();
+        let candidates = store(&disk).unwrap().list().unwrap();
+        let Candidate::Whole(newest) = &candidates[0] else { panic!("it was just published") };
+        let bytes = newest.manifest.parts[0].bytes;
+        let (file, length) = match seed % 2 {
+            0 => ("manifest.json", newest.manifest.encode().len() as u64),
+            _ => ("part-0000.rdb", bytes),
+        };
+        let path = Path::new(STORE).join(&newest.name).join(file);
+        disk.damage(&path, random.within(0..length) as usize, 0x04);
+        // The start itself compares the state with the ledger.
+        Life::start(&disk, seed + 1000, &mut ledger).unwrap();
+    }
+}

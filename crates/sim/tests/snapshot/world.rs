@@ -1,0 +1,180 @@
+//! One node with log and snapshots on a simulated disk, and the states that it went through.
+
+use archive::{Candidate, SnapshotStore};
+use base::disk::DiskQueue;
+use base::driver::{Driver, Waker};
+use base::machine::UnknownMachine;
+use base::{Sequence, UnixMillis};
+use engine::digest::Digest;
+use engine::keyspace::Keyspace;
+use engine::rdb::Loader;
+use engine::settings::Settings;
+use node::config::Config;
+use node::config::settings::engine_settings;
+use node::loading::{Loading, Sources};
+use node::reactor::Scratch;
+use node::snapshot::Snapshots;
+use node::{Options, Server, Shard};
+use sim::clock::SimClock;
+use sim::disk::SimDisk;
+use sim::disk_queue::SimDiskQueue;
+use sim::driver::SimDriver;
+use sim::network::{NetworkFaults, SimClient, SimNetwork};
+use sim::random::Random;
+use sim::timeline::Timeline;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use txlog::file::{FileOptions, Queues};
+
+const LOG: &str = "/data/log";
+pub const STORE: &str = "/data/snapshots";
+const NODE: &str = "node";
+
+/// What must hold across every life of the node.
+#[derive(Default)]
+pub struct Ledger {
+    /// The data's digest behind each record that ended a turn.
+    states: BTreeMap<Sequence, Digest>,
+    /// The last record that was durable while a node lived.
+    durable: Sequence,
+    /// Snapshots found whole, over all lives.
+    pub snapshots_seen: u64,
+    /// The most that the log was ever trimmed.
+    pub trimmed: Sequence,
+}
+
+/// A life of the node.
+pub struct Life {
+    pub server: Server,
+    driver: SimDriver,
+    scratch: Scratch,
+    pub client: SimClient,
+    pub replies: Vec<u8>,
+}
+
+/// Small sizes, so that a short run rolls segments, and trimming has something to forget.
+fn log_options(seed: u64) -> FileOptions {
+    let mut options = FileOptions::new(seed);
+    options.record_bytes_max = 4 << 10;
+    options.batch_bytes_max = 6 << 10;
+    options.segment_bytes = 20 << 10;
+    options.first_segment_bytes = 20 << 10;
+    options.in_flight_bytes_max = 16 << 10;
+    options
+}
+
+pub fn store(disk: &SimDisk) -> Result<SnapshotStore, String> {
+    SnapshotStore::open(Arc::new(disk.clone()), Path::new(STORE)).map_err(text)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Life {
+    /// Starts the node and holds what it loaded against the ledger.
+    ///
+    /// # Errors
+    /// It does not start, which is right only if the power went off again.
+    pub fn start(disk: &SimDisk, seed: u64, ledger: &mut Ledger) -> Result<Self, String> {
+        let timeline = Timeline::new();
+        let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
+        let clock = SimClock::new(&timeline);
+        let mut driver = SimDriver::listen(&network, NODE, clock.clone(), seed);
+        let queue = |name: &str, waker: Waker| -> Box<dyn DiskQueue> {
+            Box::new(SimDiskQueue::new(&timeline, Random::stream(seed, name), 50_000, waker))
+        };
+        let config = Config::new(Path::new("/data"));
+        let settings = engine_settings(&config);
+        let loading = Loading::open(Sources {
+            disk: Arc::new(disk.clone()),
+            clock: Arc::new(clock.clone()),
+            queues: Queues {
+                commits: queue("commits", driver.waker()),
+                background: queue("background", driver.waker()),
+            },
+            log: Path::new(LOG),
+            log_options: log_options(seed),
+            store: store(disk)?,
+            settings: settings.clone(),
+            entropy: seed,
+        });
+        let loading = loading.map_err(text)?;
+        let options = Options {
+            config,
+            port: 1,
+            clock: Arc::new(clock),
+            disk: Arc::new(disk.clone()),
+            machine: Arc::new(UnknownMachine),
+            entropy: seed,
+        };
+        let mut server =
+            Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
+        server.load(&mut driver, loading, || timeline.pass(50_000)).map_err(text)?;
+        server.keep_snapshots(Snapshots::new(store(disk)?, queue("snapshots", driver.waker())));
+        let client = network.connect(NODE);
+        let life =
+            Self { server, driver, scratch: Scratch::default(), client, replies: Vec::new() };
+        life.check_start(ledger);
+        Ok(life)
+    }
+
+    /// No durable record may be missing, and the state must be the one behind one of those that
+    /// were durable or may have been: lives that end while they start leave nothing but their
+    /// `Lead`, perhaps where a record was that did not become durable.
+    fn check_start(&self, ledger: &mut Ledger) {
+        // The last record of all is the new life's own `Lead`.
+        let last = Sequence(self.server.shard.appended().sequence.0 - 1);
+        assert!(last >= ledger.durable, "record {} is lost", ledger.durable);
+        let state = Digest::of_keyspace(&self.server.shard.engine.keyspace);
+        let mut expected = ledger.states.range(ledger.durable..=last).map(|(_, state)| *state);
+        let is_new = ledger.states.is_empty() && state == Digest::default();
+        assert!(is_new || expected.any(|it| it == state), "the state behind record {last}");
+        ledger.states.split_off(&last.next());
+        ledger.states.insert(last, state);
+        ledger.states.insert(last.next(), state);
+    }
+
+    /// One turn of the loop. False once the node is dead.
+    pub fn turn(&mut self, ledger: &mut Ledger) -> bool {
+        self.server.turn(&mut self.driver, &mut self.scratch);
+        let shard = &self.server.shard;
+        ledger.durable = ledger.durable.max(shard.tracker.durable());
+        if !shard.has_gathered() {
+            let state = Digest::of_keyspace(&shard.engine.keyspace);
+            ledger.states.insert(shard.appended().sequence, state);
+        }
+        self.replies.extend(self.client.received());
+        self.server.stopping.is_none()
+    }
+}
+
+/// Loads every published snapshot alone and compares it with the state it was taken of.
+pub fn check_snapshots(disk: &SimDisk, ledger: &mut Ledger) -> Result<usize, String> {
+    let store = store(disk)?;
+    let mut whole = 0;
+    for candidate in store.list().map_err(text)? {
+        let snapshot = match candidate {
+            Candidate::Whole(snapshot) => snapshot,
+            Candidate::Damaged { name, why } => panic!("{name} was published damaged: {why}"),
+        };
+        let sequence = snapshot.place.position.sequence;
+        assert!(sequence <= ledger.durable, "{} knows more than the log", snapshot.name);
+        let part = store.open_part(&snapshot, 0).map_err(text)?;
+        let mut keyspace = Keyspace::new(Settings::default(), 5);
+        let loaded = Loader::new(part, UnixMillis(0)).load(&mut keyspace, u64::MAX);
+        assert!(loaded.expect("a published snapshot can be loaded"));
+        let state = Digest::of_keyspace(&keyspace);
+        assert_eq!(state, ledger.states[&sequence], "{}", snapshot.name);
+        whole += 1;
+    }
+    ledger.snapshots_seen += whole as u64;
+    Ok(whole)
+}
+
+/// The oldest record that the log still has; the first of all if there is no log yet.
+pub fn first_record(disk: &SimDisk) -> Sequence {
+    let found = txlog::file::inspect(Arc::new(disk.clone()), Path::new(LOG));
+    found.map_or(Sequence(1), |found| found.first.sequence)
+}
