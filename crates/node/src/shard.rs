@@ -29,6 +29,8 @@ pub struct Shard {
     /// Bytes of log since the last snapshot: what schedules the next one.
     pub bytes_since_snapshot: u64,
     events: Vec<LogEvent>,
+    /// Replies wait for nothing: see [`Self::break_tracker`].
+    is_tracker_broken: bool,
 }
 
 /// What the log told.
@@ -63,7 +65,20 @@ impl Shard {
             bytes_appended: 0,
             bytes_since_snapshot: 0,
             events: Vec::new(),
+            is_tracker_broken: false,
         }
+    }
+
+    /// Lets every reply leave at once, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn break_tracker(&mut self) {
+        self.is_tracker_broken = true;
+    }
+
+    /// Gives every record the same counter, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn break_counters(&mut self) {
+        self.stamper.reuses_counters = true;
     }
 
     /// The record that holds what executes now.
@@ -107,7 +122,10 @@ impl Shard {
             if self.unit.whole {
                 self.tracker.wrote_all(gathering);
             }
-            return gathering;
+            return if self.is_tracker_broken { Sequence::ZERO } else { gathering };
+        }
+        if self.is_tracker_broken {
+            return Sequence::ZERO;
         }
         if self.unit.whole {
             return self.tracker.newest();

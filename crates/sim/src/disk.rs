@@ -47,7 +47,7 @@ pub struct Faults {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct NodeId(u64);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Node {
     live: Vec<u8>,
     durable: Vec<u8>,
@@ -62,6 +62,7 @@ enum NameChange {
     Remove(PathBuf),
 }
 
+#[derive(Clone)]
 struct State {
     nodes: BTreeMap<NodeId, Node>,
     names: BTreeMap<PathBuf, NodeId>,
@@ -76,7 +77,21 @@ struct State {
     /// Counts restarts: handles of an earlier life work no more.
     life: u64,
     created: u64,
+    /// What a watcher has not taken yet; `None`: nobody watches.
+    watched: Option<Watched>,
 }
+
+/// What happened to a disk under [`SimDisk::watch`].
+#[derive(Clone, Default)]
+pub struct Watched {
+    /// The disk as a power cut in place of each sync would have left it, oldest first.
+    pub images: Vec<SimDisk>,
+    /// Stretches of files that became durable, each with some bytes of its surroundings.
+    pub synced: Vec<Vec<u8>>,
+}
+
+/// Bytes around a stretch that became durable, so that nothing is cut at a sector's edge.
+const SURROUNDINGS_BYTES: usize = 64;
 
 /// A held lock, and the life of the process that holds it.
 struct LockGuard(u64);
@@ -95,8 +110,19 @@ impl SimDisk {
             is_off: false,
             life: 0,
             created: 0,
+            watched: None,
         };
         Self { state: Arc::new(Mutex::new(state)), hook: Arc::default() }
+    }
+
+    /// From now on keeps what [`Self::take_watched`] gives out.
+    pub fn watch(&self) {
+        self.state().watched.get_or_insert_default();
+    }
+
+    /// What happened since the last call.
+    pub fn take_watched(&self) -> Watched {
+        self.state().watched.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Runs `work` right before the operation that is the `at`th from now (counted from 1), as
@@ -206,6 +232,10 @@ impl State {
     /// Counts a sync and says what becomes of it.
     fn begin_sync(&mut self) -> io::Result<()> {
         self.syncs += 1;
+        if self.watched.is_some() && !self.is_off {
+            let image = self.image();
+            self.watched.get_or_insert_default().images.push(image);
+        }
         if self.faults.cut_at_sync == Some(self.syncs) {
             self.cut();
             return Err(io::Error::other("the power went off"));
@@ -214,6 +244,18 @@ impl State {
             return Err(io::Error::other("simulated I/O error"));
         }
         Ok(())
+    }
+
+    /// The disk as a power cut now would leave it, with the power on again.
+    fn image(&mut self) -> SimDisk {
+        let watched = self.watched.take();
+        let mut state = self.clone();
+        self.watched = watched;
+        state.cut();
+        state.is_off = false;
+        state.life += 1;
+        state.faults = Faults::default();
+        SimDisk { state: Arc::new(Mutex::new(state)), hook: Arc::default() }
     }
 
     fn cut(&mut self) {
@@ -271,6 +313,23 @@ impl State {
 impl Node {
     fn touch(&mut self, from: usize, to: usize) {
         self.dirty.extend(from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES));
+    }
+
+    /// The stretches that a sync makes durable.
+    fn unsynced(&self) -> Vec<Vec<u8>> {
+        let mut stretches: Vec<std::ops::Range<usize>> = Vec::new();
+        for sector in &self.dirty {
+            let range = self.range(*sector);
+            match stretches.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => stretches.push(range),
+            }
+        }
+        let around = stretches.into_iter().map(|range| {
+            let end = (range.end + SURROUNDINGS_BYTES).min(self.live.len());
+            self.live[range.start.saturating_sub(SURROUNDINGS_BYTES)..end].to_vec()
+        });
+        around.collect()
     }
 
     fn sync(&mut self) {
@@ -500,7 +559,12 @@ impl DiskFile for SimFile {
             return Err(error);
         }
         if !lies {
-            state.node_mut(self.id).sync();
+            let node = state.node_mut(self.id);
+            let stretches = node.unsynced();
+            node.sync();
+            if let Some(watched) = &mut state.watched {
+                watched.synced.extend(stretches);
+            }
         }
         Ok(())
     }

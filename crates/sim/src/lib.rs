@@ -3,6 +3,8 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`reply`] | replies as clients read them |
+//! | [`room`] | one machine with a server and its clients, and what must hold |
 //! | [`timeline`] | what happens when, and the trace of what did |
 //! | [`clock`] | a machine's clocks, which can be wrong |
 //! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
@@ -19,4 +21,6 @@ pub mod driver;
 pub mod hostile_log;
 pub mod network;
 pub mod random;
+pub mod reply;
+pub mod room;
 pub mod timeline;

@@ -221,13 +221,16 @@ pub struct Stamper {
     counter: u64,
     /// The newest clock stamped: the shard's clock never goes back.
     clock: UnixMillis,
+    /// Breaks the rule of counters on purpose, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub reuses_counters: bool,
 }
 
 impl Stamper {
     /// A writer whose records continue `chain`, of which it must have read everything. `clock` is
     /// the newest clock it read.
     pub fn new(writer: WriterId, chain: Chain, clock: UnixMillis) -> Self {
-        Self { writer, chain, counter: 0, clock }
+        Self { writer, chain, counter: 0, clock, reuses_counters: false }
     }
 
     /// Where the chain stands after everything stamped.
@@ -275,7 +278,7 @@ impl Stamper {
         clock: UnixMillis,
         durable: Sequence,
     ) -> Bytes {
-        self.counter += 1;
+        self.counter += u64::from(!self.reuses_counters);
         self.clock = self.clock.max(clock);
         let header = Header {
             kind,
