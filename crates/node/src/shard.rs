@@ -116,6 +116,8 @@ impl Shard {
     pub fn settle_unit(&mut self) -> Sequence {
         let gathering = self.gathering();
         if self.unit.changes > 0 {
+            let dirty = &self.engine.keyspace.statistics.dirty;
+            dirty.set(dirty.get() + self.unit.changes);
             for &hash in &self.unit.written {
                 self.tracker.wrote(hash, gathering);
             }

@@ -238,11 +238,9 @@ fn bitfield(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let Some(last_byte) = last_byte_written(&steps) else {
         return get_all(&mut tx.view(), key, &steps, reply);
     };
-    // The string has room for every field before the first step, also if all of them fail.
-    let grows = tx.string(key)?.is_none_or(|value| value.len() as u64 <= last_byte);
-    if grows {
-        tx.change(key, Effect::SetRange { offset: last_byte, bytes: &[0] })?;
-    }
+    let is_short =
+        |tx: &mut Tx<'_>| Ok(tx.string(key)?.is_none_or(|value| value.len() as u64 <= last_byte));
+    let grows = is_short(tx)?;
     let mut is_changed = false;
     reply.array(steps.len());
     for Step { field, action } in steps {
@@ -266,6 +264,10 @@ fn bitfield(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             let bytes = window.set(field, new);
             tx.change(key, Effect::SetRange { offset: field.offset / 8, bytes })?;
         }
+    }
+    // Every field that was named has room in the end, also if nothing was stored in it.
+    if is_short(tx)? {
+        tx.change(key, Effect::SetRange { offset: last_byte, bytes: &[0] })?;
     }
     if is_changed {
         tx.notify(Class::String, "setbit", key);
