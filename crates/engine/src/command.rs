@@ -8,6 +8,7 @@ pub mod args;
 pub mod bitmap;
 pub mod expire_option;
 pub mod flags;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod key;
@@ -32,6 +33,7 @@ use resp::Reply;
 /// Every family of the engine.
 pub const FAMILIES: &[&[Command<DataFn>]] = &[
     bitmap::COMMANDS,
+    geo::COMMANDS,
     hash::COMMANDS,
     hyperloglog::COMMANDS,
     key::COMMANDS,

@@ -20,6 +20,7 @@
 //! | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |
 //! | [`rdb`] | values and files in Redis's snapshot format |
 //! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
+//! | [`geohash`] | places on Earth as scores |
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -31,6 +32,7 @@ pub mod effect;
 pub mod eviction;
 pub mod execute;
 pub mod expiries;
+pub mod geohash;
 pub mod glob;
 pub mod interest;
 pub mod keyspace;

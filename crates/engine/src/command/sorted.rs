@@ -12,7 +12,7 @@
 //! | `chance` | ZRANDMEMBER |
 //! | `copied` | members taken out of a sorted set, so that it may change |
 
-mod add;
+pub(super) mod add;
 mod bounds;
 mod chance;
 mod combine;

@@ -29,14 +29,14 @@ pub const ZINCRBY: Command<DataFn> = write("ZINCRBY key increment member", zincr
     .denyoom()
     .fast();
 
-/// What ZADD says before the scores.
+/// What ZADD says before the scores, and GEOADD in part.
 #[derive(Clone, Copy, Default)]
-struct Options {
-    new_only: bool,
-    present_only: bool,
+pub struct Options {
+    pub new_only: bool,
+    pub present_only: bool,
     greater: bool,
     less: bool,
-    counts_changed: bool,
+    pub counts_changed: bool,
     increments: bool,
 }
 
@@ -87,6 +87,42 @@ impl Options {
         self.new_only || self.present_only || self.greater || self.less || self.increments
     }
 
+    /// Gives members their scores and replies.
+    pub fn change<'m>(
+        self,
+        tx: &mut Tx<'_>,
+        key: &[u8],
+        pairs: impl Iterator<Item = Result<(f64, &'m [u8]), Refusal>>,
+        reply: &mut Reply,
+    ) -> Outcome {
+        let (mut added, mut updated, mut outcome) = (0, 0, None);
+        for pair in pairs {
+            let (score, member) = pair?;
+            outcome = if self.looks() {
+                let current = find(tx, key)?.and_then(|sorted| sorted.score(member));
+                self.decide(current, score)?
+            } else {
+                Some(score)
+            };
+            let Some(score) = outcome else { continue };
+            match tx.change(key, Effect::SortedAdd { member, score })? {
+                Applied::Added => added += 1,
+                Applied::Changed => updated += 1,
+                Applied::Nothing => {}
+            }
+        }
+        if added + updated > 0 {
+            let event = if self.increments { "zincr" } else { "zadd" };
+            tx.notify(Class::SortedSet, event, key);
+        }
+        match outcome {
+            Some(score) if self.increments => reply.double(score),
+            None if self.increments => reply.null(),
+            _ => reply.integer(if self.counts_changed { added + updated } else { added }),
+        }
+        Ok(())
+    }
+
     /// The score that a member is to take; `None` if it is to stay as it is.
     fn decide(self, current: Option<f64>, score: f64) -> Result<Option<f64>, Refusal> {
         let Some(current) = current else {
@@ -128,33 +164,9 @@ fn add(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, mut options: Options)
             score(args, at)?;
         }
     }
-    let (mut added, mut updated, mut outcome) = (0, 0, None);
-    let key = args.at(1);
-    for at in (first..args.len()).step_by(2) {
-        let (score, member) = (score(args, at)?, args.at(at + 1));
-        outcome = if options.looks() {
-            let current = find(tx, key)?.and_then(|sorted| sorted.score(member));
-            options.decide(current, score)?
-        } else {
-            Some(score)
-        };
-        let Some(score) = outcome else { continue };
-        match tx.change(key, Effect::SortedAdd { member, score })? {
-            Applied::Added => added += 1,
-            Applied::Changed => updated += 1,
-            Applied::Nothing => {}
-        }
-    }
-    if added + updated > 0 {
-        let event = if options.increments { "zincr" } else { "zadd" };
-        tx.notify(Class::SortedSet, event, key);
-    }
-    match outcome {
-        Some(score) if options.increments => reply.double(score),
-        None if options.increments => reply.null(),
-        _ => reply.integer(if options.counts_changed { added + updated } else { added }),
-    }
-    Ok(())
+    let pairs = (first..args.len()).step_by(2);
+    let pairs = pairs.map(|at| Ok((score(args, at)?, args.at(at + 1))));
+    options.change(tx, args.at(1), pairs, reply)
 }
 
 fn score(args: Args<'_>, at: usize) -> Result<f64, Refusal> {
