@@ -125,13 +125,17 @@ pub struct Follower {
     at: Sequence,
     /// Parts of the split unit under way.
     parts: Option<BytesMut>,
+    /// Breaks the void rule on purpose (every record counts), so that a test can prove that it
+    /// would notice.
+    #[doc(hidden)]
+    pub counts_void_records: bool,
 }
 
 impl Follower {
     /// Starts behind `at`, where the chain stood at `chain`. Never inside a split unit: snapshots
     /// are not taken there.
     pub fn new(at: Sequence, chain: Chain) -> Self {
-        Self { chain, at, parts: None }
+        Self { chain, at, parts: None, counts_void_records: false }
     }
 
     /// The last record consumed.
@@ -163,6 +167,9 @@ impl Follower {
         self.at = sequence;
         let header = record.header;
         if !self.chain.admits(&header) {
+            if self.counts_void_records {
+                return Ok(Consumed::Record(record));
+            }
             return Ok(Consumed::Void);
         }
         if header.reader_version_min > READER_VERSION {

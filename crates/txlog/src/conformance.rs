@@ -40,6 +40,10 @@ pub trait Bench {
     fn lose_next(&mut self, loss: Loss) -> bool;
     /// Whether a deposed writer's records are accepted if their numbers fit.
     fn accepts_by_number(&self) -> bool;
+    /// What reads the log from its origin. A test may break it, to see the suite notice.
+    fn follower(&self) -> Follower {
+        Follower::new(Sequence::ZERO, Chain::start(self.origin().incarnation))
+    }
 }
 
 /// Runs the whole suite.
@@ -143,7 +147,7 @@ struct Reading {
 
 fn read(bench: &mut dyn Bench, log: &mut dyn TransactionLog) -> Reading {
     let origin = bench.origin();
-    let mut follower = Follower::new(Sequence::ZERO, Chain::start(origin.incarnation));
+    let mut follower = bench.follower();
     let mut reading = Reading {
         tail: origin,
         records: Vec::new(),

@@ -147,8 +147,15 @@ impl Witness {
             return self.fail("bytes on a connection that nobody wrote to".to_owned());
         };
         stream.unparsed.extend_from_slice(bytes);
-        if let Some(token) = self.tokens.not_durable(&stream.unparsed) {
-            self.fail(format!("a reply with {token} left before that was durable"));
+        // An error may repeat the request's own words.
+        let mut lines = stream.unparsed.split(|byte| *byte == b'\n');
+        let revealed = lines.find_map(|line| match line.first() {
+            Some(b'-') => None,
+            _ => self.tokens.not_durable(line),
+        });
+        if let Some(token) = revealed {
+            let bytes = String::from_utf8_lossy(&stream.unparsed).into_owned();
+            self.fail(format!("a reply left before {token} was durable: {bytes}"));
         }
         loop {
             match reply::parse(&stream.unparsed) {

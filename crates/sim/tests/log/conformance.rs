@@ -5,7 +5,7 @@ use base::{Incarnation, Position, Sequence};
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
-use txlog::TransactionLog;
+use txlog::{Follower, TransactionLog};
 use txlog::conformance::{Bench, Loss, run};
 use txlog::log::{AppendError, Gate, Limits, LogEvent, Ticket};
 use txlog::memory::{MemoryFaults, MemoryHandle, MemoryLog};
@@ -243,6 +243,43 @@ impl Bench for Forgetful {
 #[should_panic(expected = "assertion")]
 fn a_log_that_forgets_is_caught() {
     run(&mut Forgetful(MemoryBench::new()));
+}
+
+/// Readers to whom every record counts, whoever was deposed when it came.
+struct Trusting(MemoryBench);
+
+impl Bench for Trusting {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+    fn open(&mut self) -> Box<dyn TransactionLog> {
+        self.0.open()
+    }
+    fn origin(&self) -> Position {
+        self.0.origin()
+    }
+    fn wait(&mut self) {}
+    fn crash(&mut self) {}
+    fn recreate(&mut self) {
+        self.0.recreate();
+    }
+    fn lose_next(&mut self, loss: Loss) -> bool {
+        self.0.lose_next(loss)
+    }
+    fn accepts_by_number(&self) -> bool {
+        true
+    }
+    fn follower(&self) -> Follower {
+        let mut follower = self.0.follower();
+        follower.counts_void_records = true;
+        follower
+    }
+}
+
+#[test]
+#[should_panic(expected = "never")]
+fn readers_without_the_void_rule_are_caught() {
+    run(&mut Trusting(MemoryBench::new()));
 }
 
 #[test]
