@@ -135,12 +135,15 @@ pub struct EffectEncoder {
     database: Option<DatabaseId>,
     /// Where the last key stands in `bytes`.
     key: Option<(usize, usize)>,
+    /// Where the current unit's effects begin, in `bytes`.
+    unit_start: usize,
 }
 
 impl EffectEncoder {
     /// An encoder whose buffers begin with `reserved` zero bytes.
     pub fn new(reserved: usize) -> Self {
-        Self { bytes: BytesMut::zeroed(reserved), reserved, database: None, key: None }
+        let bytes = BytesMut::zeroed(reserved);
+        Self { bytes, reserved, database: None, key: None, unit_start: reserved }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -157,6 +160,19 @@ impl EffectEncoder {
         &self.bytes[self.reserved..]
     }
 
+    /// Begins a unit: its first effect names its database and key, so that the unit can be cut off
+    /// from those before it.
+    pub fn begin_unit(&mut self) {
+        self.database = None;
+        self.key = None;
+        self.unit_start = self.bytes.len();
+    }
+
+    /// Encoded length of the units before the current one, in bytes.
+    pub fn len_before_unit(&self) -> usize {
+        self.unit_start - self.reserved
+    }
+
     /// Takes the buffer, reserved bytes first, and starts the next one.
     pub fn take(&mut self) -> BytesMut {
         let capacity = self.bytes.len().min(1 << 20);
@@ -164,6 +180,7 @@ impl EffectEncoder {
         self.key = None;
         let mut next = BytesMut::with_capacity(capacity.max(self.reserved));
         next.resize(self.reserved, 0);
+        self.unit_start = self.reserved;
         std::mem::replace(&mut self.bytes, next)
     }
 

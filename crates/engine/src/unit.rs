@@ -57,8 +57,9 @@ impl Unit {
         }
     }
 
-    /// Forgets everything but the effects gathered for the record.
+    /// Begins the next unit: forgets everything but the effects gathered for the record.
     pub fn clear(&mut self) {
+        self.effects.begin_unit();
         self.observed.clear();
         self.written.clear();
         self.whole = false;
@@ -141,5 +142,28 @@ impl Context {
     /// For work that no client asked for.
     pub const fn background(now: UnixMillis, database: DatabaseId) -> Self {
         Self { now, database, may_block: false, retry: false, touch: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::{Effect, EffectDecoder};
+
+    #[test]
+    fn a_unit_can_be_cut_off_from_those_before_it() {
+        let mut unit = Unit::new(0);
+        let effect = Effect::Append { bytes: b"x" };
+        for _ in 0..2 {
+            unit.clear();
+            unit.effects.push(DatabaseId(3), b"key", &effect);
+        }
+        let cut = unit.effects.len_before_unit();
+        for payload in [&unit.effects.payload()[..cut], &unit.effects.payload()[cut..]] {
+            let mut decoder = EffectDecoder::new(payload);
+            let first = Some((DatabaseId(3), &b"key"[..], effect));
+            assert_eq!(decoder.next_effect(), Ok(first));
+            assert_eq!(decoder.next_effect(), Ok(None));
+        }
     }
 }

@@ -163,7 +163,7 @@ impl Server {
 
     /// The record that the unit's reply waits for; dirties the watchers of what it changed.
     pub(crate) fn settle_unit(&mut self) -> Sequence {
-        let observed = self.shard.settle_unit();
+        let observed = self.shard.settle_unit(self.now);
         if !self.monitors.is_empty() {
             self.hold_monitors();
         }

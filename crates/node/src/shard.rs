@@ -5,6 +5,7 @@
 
 use crate::tracker::Tracker;
 use base::{Position, Sequence, UnixMillis};
+use bytes::BytesMut;
 use engine::execute::Engine;
 use engine::unit::Unit;
 use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
@@ -113,9 +114,13 @@ impl Shard {
 
     /// The record that a reply must wait for, given what its unit observed, and notes what the
     /// unit wrote.
-    pub fn settle_unit(&mut self) -> Sequence {
-        let gathering = self.gathering();
+    pub fn settle_unit(&mut self, now: UnixMillis) -> Sequence {
         if self.unit.changes > 0 {
+            let gathering = if self.unit.effects.len() > self.payload_bytes_max() {
+                self.append_large_unit(now)
+            } else {
+                self.gathering()
+            };
             let dirty = &self.engine.keyspace.statistics.dirty;
             dirty.set(dirty.get() + self.unit.changes);
             for &hash in &self.unit.written {
@@ -136,17 +141,57 @@ impl Shard {
         observed.max().unwrap_or(Sequence::ZERO)
     }
 
+    /// The largest payload of one record.
+    fn payload_bytes_max(&self) -> usize {
+        self.log.limits().record_bytes_max - record::HEADER_BYTES
+    }
+
+    /// Appends what has gathered because it has outgrown one record: first the units before the
+    /// last one, whose replies wait for one record and no more; then the last one, in parts if it
+    /// must be. Its reply waits for its last part: the record returned.
+    fn append_large_unit(&mut self, now: UnixMillis) -> Sequence {
+        let before = self.unit.effects.len_before_unit();
+        let payload = self.unit.effects.take().split_off(record::HEADER_BYTES);
+        if before > 0 {
+            self.append_copy(Part::Whole, &payload[..before], now);
+        }
+        let parts = payload[before..].chunks(self.payload_bytes_max());
+        let last = parts.len() - 1;
+        for (index, bytes) in parts.enumerate() {
+            let part = match index {
+                _ if last == 0 => Part::Whole,
+                0 => Part::First,
+                _ if index == last => Part::Last,
+                _ => Part::Middle,
+            };
+            self.append_copy(part, bytes, now);
+        }
+        self.appended.sequence
+    }
+
+    fn append_copy(&mut self, part: Part, payload: &[u8], now: UnixMillis) {
+        let mut buffer = BytesMut::with_capacity(record::HEADER_BYTES + payload.len());
+        buffer.resize(record::HEADER_BYTES, 0);
+        buffer.extend_from_slice(payload);
+        self.append(part, buffer, now);
+    }
+
     /// Appends what has gathered, if anything has and the log takes it now.
     pub fn commit(&mut self, now: UnixMillis) {
         if !self.has_gathered() || self.log.gate() == Gate::Wait {
             return;
         }
         let buffer = self.unit.effects.take();
+        self.append(Part::Whole, buffer, now);
+    }
+
+    /// Appends a record whose buffer begins with room for its header.
+    fn append(&mut self, part: Part, buffer: BytesMut, now: UnixMillis) {
         self.bytes_appended += buffer.len() as u64;
         self.bytes_since_snapshot += buffer.len() as u64;
         self.records_appended += 1;
         let durable = self.tracker.durable();
-        let record = self.stamper.stamp(Kind::Data, Part::Whole, buffer, now, durable);
+        let record = self.stamper.stamp(Kind::Data, part, buffer, now, durable);
         self.log.append(self.appended, record);
         self.appended.sequence = self.appended.sequence.next();
     }
