@@ -162,7 +162,7 @@ impl Loading {
                 tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
                 let part = self.store.open_part(&snapshot, 0)?;
                 self.total_bytes = part.length();
-                let loader = Loader::new(part, self.clock.unix_millis());
+                let loader = Loader::of_own_file(part, self.clock.unix_millis());
                 Ok(Stage::Snapshot(snapshot, loader))
             }
             Some(Candidate::Whole(snapshot)) => {

@@ -23,6 +23,8 @@ pub struct Loader<R> {
     source: Source<R>,
     database: DatabaseId,
     has_header: bool,
+    /// The file is one of our own: no key stands in it twice.
+    is_own: bool,
     is_done: bool,
     key: Vec<u8>,
     batch: Vec<(KeyHash, Entry)>,
@@ -35,10 +37,23 @@ pub struct Loader<R> {
 
 impl<R: Read> Loader<R> {
     pub fn new(stream: R, now: UnixMillis) -> Self {
+        Self::of_source(Source::new(stream), false, now)
+    }
+
+    /// Loads a snapshot that this program wrote, from a stream that checks its own bytes: neither
+    /// is the checksum computed a second time, nor is every key looked for before it is inserted.
+    /// Together that is about a quarter of the time. Until the stream has reached its end nothing
+    /// that was loaded may be relied on.
+    pub fn of_own_file(stream: R, now: UnixMillis) -> Self {
+        Self::of_source(Source::without_checksum(stream), true, now)
+    }
+
+    fn of_source(source: Source<R>, is_own: bool, now: UnixMillis) -> Self {
         Self {
-            source: Source::new(stream),
+            source,
             database: DatabaseId(0),
             has_header: false,
+            is_own,
             is_done: false,
             key: Vec::new(),
             batch: Vec::with_capacity(BATCH_ENTRIES),
@@ -172,7 +187,9 @@ impl<R: Read> Loader<R> {
             if let Some(at) = entry.expire_at() {
                 database.expiries.insert(at, hash);
             }
-            if database.table.insert(hash, entry).is_some() {
+            if self.is_own {
+                database.table.insert_new(hash, entry);
+            } else if database.table.insert(hash, entry).is_some() {
                 return Err(self.source.damaged("a key that stands in the file twice"));
             }
         }
@@ -183,7 +200,7 @@ impl<R: Read> Loader<R> {
         let computed = self.source.checksum();
         let stored = u64::from_le_bytes(self.source.array()?);
         // 0: whoever wrote the file had checksums switched off.
-        if stored != 0 && stored != computed {
+        if stored != 0 && computed.is_some_and(|computed| stored != computed) {
             return Err(self.source.damaged("a wrong checksum"));
         }
         if !self.source.is_at_end()? {

@@ -16,6 +16,8 @@ pub struct Source<R> {
     /// Everything used before `digested` is in the checksum.
     digested: usize,
     crc: Crc64,
+    /// Whether the checksum is kept at all.
+    is_digesting: bool,
     /// Where in the stream the buffer begins.
     base: u64,
     /// The last compressed string.
@@ -31,9 +33,15 @@ impl<R: Read> Source<R> {
             filled: 0,
             digested: 0,
             crc: Crc64::default(),
+            is_digesting: true,
             base: 0,
             inflated: Vec::new(),
         }
+    }
+
+    /// A stream whose bytes somebody else checks: no checksum is kept.
+    pub fn without_checksum(stream: R) -> Self {
+        Self { is_digesting: false, ..Self::new(stream) }
     }
 
     /// Bytes used so far.
@@ -41,10 +49,10 @@ impl<R: Read> Source<R> {
         self.base + self.used as u64
     }
 
-    /// The checksum of the bytes used so far.
-    pub fn checksum(&mut self) -> u64 {
+    /// The checksum of the bytes used so far, if one is kept.
+    pub fn checksum(&mut self) -> Option<u64> {
         self.digest();
-        self.crc.value()
+        self.is_digesting.then(|| self.crc.value())
     }
 
     pub(super) fn damaged(&self, what: impl Into<String>) -> RdbError {
@@ -93,7 +101,9 @@ impl<R: Read> Source<R> {
     }
 
     fn digest(&mut self) {
-        self.crc.update(&self.buffer[self.digested..self.used]);
+        if self.is_digesting {
+            self.crc.update(&self.buffer[self.digested..self.used]);
+        }
         self.digested = self.used;
     }
 

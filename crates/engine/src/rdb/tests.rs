@@ -102,7 +102,10 @@ fn what_is_written_is_read_back() {
     let bytes = save(&bench.engine.keyspace);
     let loaded = load(&bytes).unwrap();
     assert_eq!(holdings(&loaded), holdings(&bench.engine.keyspace));
-    assert!(loaded.used_bytes() > 0);
+    let mut own = Keyspace::new(Settings::default(), 98);
+    assert!(Loader::of_own_file(&bytes[..], NOW).load(&mut own, u64::MAX).unwrap());
+    assert_eq!(holdings(&own), holdings(&bench.engine.keyspace));
+    assert!(own.used_bytes() > 0 && loaded.used_bytes() > 0);
     let due = loaded.databases().flat_map(|(_, database)| database.expiries().iter());
     assert_eq!(due.map(|(at, _)| at).collect::<Vec<_>>(), [1_800_000_000_000]);
 }
