@@ -114,7 +114,8 @@ impl Manifest {
         }
         manifest.place()?;
         for part in &manifest.parts {
-            let is_plain = part.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+            let is_plain =
+                part.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
             if !is_plain || part.name.starts_with('.') || part.crc().is_none() {
                 return Err(format!("its part {:?} is malformed", part.name));
             }

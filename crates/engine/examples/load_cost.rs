@@ -32,7 +32,8 @@ fn main() {
     for _ in 0..3 {
         let mut loaded = Keyspace::new(Settings::default(), 2);
         let began = clock();
-        Loader::of_own_file(&file[..], UnixMillis(0)).load(&mut loaded, u64::MAX).expect("it was written");
+        let mut loader = Loader::of_own_file(&file[..], UnixMillis(0));
+        loader.load(&mut loaded, u64::MAX).expect("it was just written");
         let took = began.elapsed();
         println!(
             "{keys} keys, {} bytes: walked in {walked:?}, crc64 in {summed:?}, loaded in {took:?}",

@@ -81,7 +81,7 @@ pub struct Loading {
 
 enum Stage {
     Choose,
-    Snapshot(Snapshot, Loader<PartReader>),
+    Snapshot(Box<(Snapshot, Loader<PartReader>)>),
     Log(Replay, Box<Replayer>),
     Done(Box<Replayer>),
 }
@@ -136,7 +136,7 @@ impl Loading {
             let stage = std::mem::replace(&mut self.stage, Stage::Choose);
             self.stage = match stage {
                 Stage::Choose => self.choose()?,
-                Stage::Snapshot(snapshot, loader) => self.load(snapshot, loader)?,
+                Stage::Snapshot(loading) => self.load(loading)?,
                 Stage::Log(replay, replayer) => self.replay(replay, replayer)?,
                 done @ Stage::Done(_) => {
                     self.stage = done;
@@ -163,7 +163,7 @@ impl Loading {
                 let part = self.store.open_part(&snapshot, 0)?;
                 self.total_bytes = part.length();
                 let loader = Loader::of_own_file(part, self.clock.unix_millis());
-                Ok(Stage::Snapshot(snapshot, loader))
+                Ok(Stage::Snapshot(Box::new((snapshot, loader))))
             }
             Some(Candidate::Whole(snapshot)) => {
                 let parts = snapshot.manifest.parts.len();
@@ -180,17 +180,17 @@ impl Loading {
 
     fn load(
         &mut self,
-        snapshot: Snapshot,
-        mut loader: Loader<PartReader>,
+        mut loading: Box<(Snapshot, Loader<PartReader>)>,
     ) -> Result<Stage, Failure> {
+        let (snapshot, loader) = &mut *loading;
         let outcome = loader.load(&mut self.engine.keyspace, STEP_KEYS);
         self.used_bytes = loader.offset();
         let keys = snapshot.manifest.keys;
         let why = match outcome {
-            Ok(false) => return Ok(Stage::Snapshot(snapshot, loader)),
+            Ok(false) => return Ok(Stage::Snapshot(loading)),
             Ok(true) if loader.keys_loaded == keys => {
                 self.keys_loaded = keys;
-                return self.begin_log_behind(&snapshot);
+                return self.begin_log_behind(snapshot);
             }
             Ok(true) => format!("it holds {} keys instead of {keys}", loader.keys_loaded),
             Err(error @ RdbError::Unsupported { .. }) => {

@@ -269,13 +269,8 @@ impl State {
         }
         self.names = self.durable_names.clone();
         // A name that came back brings the directory that held it with it.
-        let held: Vec<PathBuf> = self
-            .names
-            .keys()
-            .flat_map(|path| path.ancestors().skip(1))
-            .map(Path::to_owned)
-            .collect();
-        self.directories.extend(held);
+        let held = self.names.keys().flat_map(|path| path.ancestors().skip(1));
+        self.directories.extend(held.map(Path::to_owned));
         for node in self.nodes.values_mut() {
             node.settle(&mut self.random);
         }
