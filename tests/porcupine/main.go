@@ -1,7 +1,7 @@
 // Linearizability under crashes: clients write and read few hot keys, the server is killed and
 // restarted, and Porcupine looks for one order of all operations that explains every reply.
 //
-//	go run ./porcupine -server-command "../target/checked/kiln server" -rounds 4
+//	porcupine/run -server-command "../target/checked/kiln server" -rounds 4
 package main
 
 import (

@@ -50,9 +50,9 @@ impl Flags {
         self.0 & other.0 != 0
     }
 
-    /// The words of COMMAND INFO, in Redis's order.
+    /// The words of COMMAND INFO, in Redis's order. It has none for `MAY_REPLICATE`.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        const WORDS: [(Flags, &str); 20] = [
+        const WORDS: [(Flags, &str); 19] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -67,7 +67,6 @@ impl Flags {
             (Flags::ASKING, "asking"),
             (Flags::FAST, "fast"),
             (Flags::NO_AUTH, "no_auth"),
-            (Flags::MAY_REPLICATE, "may_replicate"),
             (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
             (Flags::NO_ASYNC_LOADING, "no_async_loading"),
             (Flags::NO_MULTI, "no_multi"),

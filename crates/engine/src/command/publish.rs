@@ -24,7 +24,7 @@ const fn publishing(
     usage: &'static str,
     function: fn(&mut View<'_>, Args<'_>, &mut Reply) -> Outcome,
 ) -> Command<DataFn> {
-    let flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE);
+    let flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::MAY_REPLICATE);
     Command::new(usage, DataFn::Read(function), flags).group(Group::PubSub).fast()
 }
 
