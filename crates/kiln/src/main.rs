@@ -3,6 +3,7 @@
 
 mod allocator;
 mod configuration;
+mod inspect;
 mod serve;
 
 use std::process::ExitCode;
@@ -12,13 +13,19 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-const USAGE: &str = "usage: kiln server [path/to/redis.conf] [--directive value …]\n";
+const USAGE: &str = "\
+usage: kiln server [path/to/redis.conf] [--directive value …]
+       kiln log inspect path/to/transaction-log
+       kiln --version
+";
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    match arguments.next().as_deref() {
-        Some("server") => serve::serve(&arguments.collect::<Vec<_>>()),
-        Some("--version" | "-v") => {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["server", ..] => serve::serve(&arguments[1..]),
+        ["log", "inspect", directory] => inspect::inspect(directory),
+        ["--version" | "-v"] => {
             println!("kiln {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }

@@ -5,18 +5,23 @@ use archive::SnapshotStore;
 use base::Driver;
 use base::driver::Waker;
 use node::config::Config;
-use node::config::settings::{engine_settings, node_settings};
+use node::config::settings::{NodeSettings, engine_settings, node_settings};
 use node::loading::{Loading, Sources};
+use node::metrics::Metrics;
 use node::snapshot::Snapshots;
 use node::{Options, Server, Shard, Stop};
 use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use txlog::file::{FileOptions, Queues};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::ThreadDiskQueue;
+use world::garbage::GarbageCollector;
+use world::metrics_http::MetricsServer;
 use world::net::NetDriver;
+use world::systemd;
 
 /// Runs the server; the process's exit code.
 pub fn serve(arguments: &[String]) -> ExitCode {
@@ -51,11 +56,16 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
         machine: Arc::new(allocator::machine()),
         entropy,
     };
-    let store = SnapshotStore::open(Arc::new(RealDisk), &settings.snapshot_store)?;
+    let place = &settings.snapshot_store;
+    let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
+        format!("cannot make the directory of snapshots {}: {error}", place.display())
+    })?;
     let loading = loading(&config, store.clone(), driver.waker(), entropy)?;
     let port = options.port;
     let shard = Shard::without_data(engine_settings(&config), entropy);
-    let mut server = Server::new(shard, options, Box::new(drop));
+    let garbage = GarbageCollector::start()?;
+    let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
+    let _metrics = serve_metrics(&settings, Arc::clone(&server.metrics))?;
     let stopped = server.load(&mut driver, loading, std::thread::yield_now)?;
     let stop = match stopped {
         Some(stop) => stop,
@@ -63,9 +73,11 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
             let queue = ThreadDiskQueue::start("snapshot", driver.waker())?;
             server.keep_snapshots(Snapshots::new(store, Box::new(queue)));
             tracing::info!(port, "ready to accept connections");
+            tell_manager(systemd::notify_ready());
             server.run(&mut driver)
         }
     };
+    tell_manager(systemd::notify_stopping());
     if let Some(path) = &settings.pidfile {
         world::process::remove_pid(path);
     }
@@ -92,4 +104,35 @@ fn loading(
         settings: engine_settings(config),
         entropy,
     })
+}
+
+/// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.
+fn serve_metrics(
+    settings: &NodeSettings,
+    metrics: Arc<Metrics>,
+) -> Result<Option<MetricsServer>, Box<dyn Error>> {
+    if settings.metrics_port == 0 {
+        return Ok(None);
+    }
+    let first = settings.bind.first().map_or("", |host| host.trim_start_matches('-'));
+    let host: IpAddr = match first {
+        "*" => Ipv4Addr::UNSPECIFIED.into(),
+        "::*" => Ipv6Addr::UNSPECIFIED.into(),
+        "localhost" | "" => Ipv4Addr::LOCALHOST.into(),
+        address => address
+            .parse()
+            .map_err(|_| format!("metrics need an address, not a name, in bind: {address}"))?,
+    };
+    let address = SocketAddr::from((host, settings.metrics_port));
+    let server = MetricsServer::start(address, Arc::new(move || metrics.render()))
+        .map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
+    tracing::info!(%address, "metrics are served at /metrics");
+    Ok(Some(server))
+}
+
+/// A service manager that cannot be told is no reason to stop.
+fn tell_manager(told: std::io::Result<bool>) {
+    if let Err(error) = told {
+        tracing::warn!("cannot tell the service manager: {error}");
+    }
 }

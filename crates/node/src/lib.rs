@@ -16,6 +16,7 @@
 //! | [`output`] | withholds replies until then |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
+//! | [`metrics`] | figures for whoever watches |
 //! | [`config`] | what the operator asked for |
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ pub mod histogram;
 pub mod latency;
 pub mod limits;
 pub mod loading;
+pub mod metrics;
 mod observe;
 pub mod output;
 pub mod pause;

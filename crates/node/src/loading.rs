@@ -92,7 +92,7 @@ impl Loading {
     /// # Errors
     /// The log is damaged, lost, or written by another process; the disk fails.
     pub fn open(sources: Sources<'_>) -> Result<Self, Failure> {
-        let Sources { disk, clock, queues, log, mut log_options, store, settings, entropy } =
+        let Sources { disk, clock, queues, log: path, mut log_options, store, settings, entropy } =
             sources;
         let candidates = store.list()?;
         let newest = candidates.iter().filter_map(|candidate| match candidate {
@@ -100,9 +100,10 @@ impl Loading {
             Candidate::Damaged { .. } => None,
         });
         log_options.known = newest.max_by_key(|position| position.sequence);
-        let (log, found) = FileLog::open(disk, Arc::clone(&clock), queues, log, log_options)?;
+        let (log, found) = FileLog::open(disk, Arc::clone(&clock), queues, path, log_options)?;
         if !found.is_writer {
-            return Err("another process writes this transaction log".into());
+            let path = path.display();
+            return Err(format!("another process writes the transaction log {path}").into());
         }
         // Only now: the log's lock says that no other process writes snapshots here.
         store.remove_unpublished()?;

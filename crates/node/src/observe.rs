@@ -128,6 +128,7 @@ impl Server {
         let (inputs, outputs): (Vec<usize>, Vec<usize>) = sizes.unzip();
         self.statistics.input_bytes_max = inputs.into_iter().max().unwrap_or(0);
         self.statistics.output_bytes_max = outputs.into_iter().max().unwrap_or(0);
+        self.publish_metrics();
     }
 }
 

@@ -22,6 +22,9 @@ pub enum Function {
 /// One command with everything derived from its declaration.
 pub struct Registered {
     pub id: CommandId,
+    /// What clients call it (`rename-command`); empty: nobody may. A subcommand is found through
+    /// its container.
+    pub called: Vec<u8>,
     pub declared: Declared,
     pub row: Command<Function>,
     /// The declaration's flags and those that follow from it.
@@ -86,6 +89,52 @@ impl Registry {
         STANDARD.get_or_init(|| Self::new(engine::command::FAMILIES, crate::command::FAMILIES))
     }
 
+    /// The registry of a server whose configuration renames commands. Made at the start, once, and
+    /// kept for as long as the process lives.
+    ///
+    /// # Panics
+    /// If [`Self::rename`] refuses a name: the configuration was checked by it when it was read.
+    pub fn with_names(renamed: &[(Vec<u8>, Vec<u8>)]) -> &'static Self {
+        if renamed.is_empty() {
+            return Self::standard();
+        }
+        Box::leak(Box::new(Self::renamed(renamed).expect("checked as it was read")))
+    }
+
+    /// All families, with other names for some commands, applied in order.
+    ///
+    /// # Errors
+    /// As [`Self::rename`].
+    pub fn renamed(renamed: &[(Vec<u8>, Vec<u8>)]) -> Result<Self, &'static str> {
+        let mut registry = Self::new(engine::command::FAMILIES, crate::command::FAMILIES);
+        for (from, to) in renamed {
+            registry.rename(from, to)?;
+        }
+        Ok(registry)
+    }
+
+    /// Lets clients find a command under another name, or, if that is empty, not at all. COMMAND
+    /// and the statistics go on showing its own name, as Redis does.
+    ///
+    /// # Errors
+    /// Redis's line for a command that is not there, or a name that is taken.
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), &'static str> {
+        let id = self.find_plain(from).ok_or("No such command in rename-command")?.id;
+        let holder = if to.is_empty() { None } else { self.find_plain(to) };
+        if holder.is_some_and(|holder| holder.id != id) {
+            return Err("Target command name already exists");
+        }
+        self.commands[id.0 as usize].called = to.to_owned();
+        self.buckets.fill(0);
+        for id in 0..self.commands.len() as u16 {
+            let command = self.command(CommandId(id));
+            if command.parent.is_none() && !command.called.is_empty() {
+                self.index(CommandId(id));
+            }
+        }
+        Ok(())
+    }
+
     /// The command of a request, a container's subcommand included.
     pub fn find(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Registered> {
         let command = self.find_plain(name)?;
@@ -126,7 +175,7 @@ impl Registry {
         loop {
             let id = self.buckets[bucket].checked_sub(1)?;
             let command = &self.commands[id as usize];
-            if command.declared.name.as_bytes().eq_ignore_ascii_case(name) {
+            if command.called.eq_ignore_ascii_case(name) {
                 return Some(command);
             }
             bucket = (bucket + 1) & (BUCKETS - 1);
@@ -173,12 +222,22 @@ impl Registry {
         let flags = row.flags.union(declared.movable());
         let first_key = declared.range().0;
         let subcommands = Vec::new();
-        self.commands.push(Registered { id, declared, row, flags, parent, subcommands, first_key });
+        let called = declared.name.clone().into_bytes();
+        self.commands.push(Registered {
+            id,
+            called,
+            declared,
+            row,
+            flags,
+            parent,
+            subcommands,
+            first_key,
+        });
         id
     }
 
     fn index(&mut self, id: CommandId) {
-        let mut bucket = hash(self.command(id).name().as_bytes()) as usize & (BUCKETS - 1);
+        let mut bucket = hash(&self.command(id).called) as usize & (BUCKETS - 1);
         while self.buckets[bucket] != 0 {
             bucket = (bucket + 1) & (BUCKETS - 1);
         }
@@ -210,4 +269,46 @@ fn version(text: &str) -> Vec<u32> {
 fn hash(name: &[u8]) -> u32 {
     name.iter()
         .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte | 0x20)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(pairs: &[(&str, &str)]) -> Result<Registry, &'static str> {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let pairs: Vec<_> = pairs.iter().map(|(from, to)| (bytes(from), bytes(to))).collect();
+        Registry::renamed(&pairs)
+    }
+
+    #[test]
+    fn a_renamed_command_is_found_under_its_new_name_only() {
+        let registry = renamed(&[("GET", "fetch"), ("set", "GET"), ("config", "c")]).expect("free");
+        let name = |words: (&str, Option<&str>)| {
+            let subcommand = words.1.map(str::as_bytes);
+            registry.find(words.0.as_bytes(), subcommand).map(|found| found.name().to_owned())
+        };
+        assert_eq!(name(("FETCH", None)).as_deref(), Some("get"));
+        assert_eq!(name(("get", None)).as_deref(), Some("set"));
+        assert_eq!(name(("set", None)), None);
+        assert_eq!(name(("C", Some("GET"))).as_deref(), Some("config|get"));
+        assert_eq!(name(("config", Some("get"))), None);
+        assert_eq!(name(("append", None)).as_deref(), Some("append"));
+    }
+
+    #[test]
+    fn a_command_without_a_name_is_not_found() {
+        let registry = renamed(&[("FLUSHALL", "")]).expect("known");
+        assert!(registry.find(b"flushall", None).is_none());
+        assert!(registry.find(b"", None).is_none());
+    }
+
+    #[test]
+    fn unknown_commands_and_taken_names_are_refused() {
+        let unknown = Some("No such command in rename-command");
+        assert_eq!(renamed(&[("nosuch", "x")]).err(), unknown);
+        assert_eq!(renamed(&[("config|get", "x")]).err(), unknown);
+        assert_eq!(renamed(&[("get", "a"), ("get", "b")]).err(), unknown);
+        assert_eq!(renamed(&[("get", "set")]).err(), Some("Target command name already exists"));
+    }
 }

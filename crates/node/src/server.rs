@@ -7,6 +7,7 @@
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::latency::Latency;
+use crate::metrics::Metrics;
 use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::registry::Registry;
@@ -108,6 +109,8 @@ pub struct Server {
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
     pub statistics: Statistics,
+    /// What another thread may read of all this.
+    pub metrics: Arc<Metrics>,
     pub(crate) lone: LoneClient,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
@@ -143,7 +146,7 @@ impl Server {
         options: Options,
         garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
     ) -> Self {
-        let registry = Registry::standard();
+        let registry = Registry::with_names(&options.config.renamed_commands);
         let started = options.clock.unix_millis();
         Self {
             shard,
@@ -173,6 +176,7 @@ impl Server {
             now: UnixMillis(0),
             monotonic: MonotonicNanos(0),
             statistics: Statistics::new(registry.len()),
+            metrics: Arc::default(),
             lone: LoneClient::default(),
             held_bytes: 0,
             is_active_expiry_on: true,

@@ -35,9 +35,10 @@ const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     open(usage, function).group(Group::Server).since("2.8.13").cost("O(N)")
 }
 
-/// The commands that are no subcommands.
+/// The commands that are no subcommands, and that clients can call.
 fn top_level(server: &Server) -> Vec<&'static Registered> {
-    server.registry.iter().filter(|command| command.parent.is_none()).collect()
+    let is_callable = |command: &&Registered| !command.called.is_empty();
+    server.registry.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
 }
 
 /// A command by `name` or `container|subcommand`.

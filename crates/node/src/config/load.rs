@@ -10,6 +10,7 @@ use super::table::{DIRECTIVES, RETIRED, find, row};
 use super::text::split_words;
 use super::value::{Refusal, Value};
 use super::{Config, describe, path_of, resolve};
+use crate::registry::Registry;
 use base::Disk;
 use engine::glob;
 use std::fmt;
@@ -143,8 +144,9 @@ impl Loader<'_> {
         match words {
             [_] if RETIRED.iter().any(|retired| is(retired)) => Ok(()),
             [command, renamed] if is("rename-command") => {
-                self.config.renamed_commands.push((command.clone(), renamed.clone()));
-                Ok(())
+                let names = &mut self.config.renamed_commands;
+                names.push((command.clone(), renamed.clone()));
+                Registry::renamed(names).map(drop).map_err(Into::into)
             }
             [_, ..] if is("user") => {
                 Err("only the default user is supported: set its password with requirepass".into())
