@@ -35,7 +35,10 @@ pub struct Snapshot {
 pub enum Candidate {
     /// Its manifest is whole and its parts are there; their bytes are checked as they are read.
     Whole(Snapshot),
-    Damaged { name: String, why: String },
+    Damaged {
+        name: String,
+        why: String,
+    },
 }
 
 impl Candidate {

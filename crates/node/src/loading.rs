@@ -179,10 +179,7 @@ impl Loading {
         }
     }
 
-    fn load(
-        &mut self,
-        mut loading: Box<(Snapshot, Loader<PartReader>)>,
-    ) -> Result<Stage, Failure> {
+    fn load(&mut self, mut loading: Box<(Snapshot, Loader<PartReader>)>) -> Result<Stage, Failure> {
         let (snapshot, loader) = &mut *loading;
         let outcome = loader.load(&mut self.engine.keyspace, STEP_KEYS);
         self.used_bytes = loader.offset();

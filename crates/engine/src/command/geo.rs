@@ -97,9 +97,8 @@ fn place(args: Args<'_>, at: usize) -> Result<Place, Refusal> {
 fn unit(args: Args<'_>, at: usize) -> Result<f64, Refusal> {
     let units = [("M", 1.0), ("KM", 1000.0), ("FT", 0.3048), ("MI", 1609.34)];
     let unit = units.into_iter().find(|(word, _)| args.is(at, word));
-    unit.map(|(_, metres)| metres).ok_or(Refusal::of(
-        "ERR unsupported unit provided. please use M, KM, FT, MI",
-    ))
+    unit.map(|(_, metres)| metres)
+        .ok_or(Refusal::of("ERR unsupported unit provided. please use M, KM, FT, MI"))
 }
 
 fn geopos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

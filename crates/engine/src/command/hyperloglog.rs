@@ -49,9 +49,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
 
 fn refusal(error: HllError) -> Refusal {
     match error {
-        HllError::NotHll => {
-            Refusal::of("WRONGTYPE Key is not a valid HyperLogLog string value.")
-        }
+        HllError::NotHll => Refusal::of("WRONGTYPE Key is not a valid HyperLogLog string value."),
         HllError::Corrupt => Refusal::of("INVALIDOBJ Corrupted HLL object detected"),
     }
 }

@@ -134,7 +134,8 @@ impl User {
                     }
                     requests.push(word("MULTI"));
                     requests.append(&mut make(self.random.within(1..5)));
-                    requests.push(word(*self.random.choose(&["EXEC", "EXEC", "EXEC", "DISCARD"])));
+                    let ends: [&str; 4] = ["EXEC", "EXEC", "EXEC", "DISCARD"];
+                    requests.push(word(self.random.choose::<&str>(&ends)));
                 } else if self.random.chance(1) {
                     let swap = ["SWAPDB", "1", "2"].map(|word| word.as_bytes().to_vec());
                     requests.push(swap.to_vec());

@@ -5,10 +5,10 @@ use base::{Incarnation, Position, Sequence};
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
-use txlog::{Follower, TransactionLog};
 use txlog::conformance::{Bench, Loss, run};
 use txlog::log::{AppendError, Gate, Limits, LogEvent, Ticket};
 use txlog::memory::{MemoryFaults, MemoryHandle, MemoryLog};
+use txlog::{Follower, TransactionLog};
 
 struct FileBench {
     disk: SimDisk,

@@ -70,7 +70,7 @@ fn campaign(seed: u64) -> Ledger {
         }
         disk.cut_power();
         disk.restart();
-        check_snapshots(&disk, &mut ledger).unwrap();
+        check_snapshots(&disk, &mut ledger).expect("every published snapshot is whole");
         ledger.trimmed = ledger.trimmed.max(first_record(&disk));
     }
     ledger

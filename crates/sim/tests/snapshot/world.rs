@@ -109,8 +109,7 @@ impl Life {
             machine: Arc::new(UnknownMachine),
             entropy: seed,
         };
-        let mut server =
-            Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
+        let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
         server.load(&mut driver, loading, || timeline.pass(50_000)).map_err(text)?;
         server.keep_snapshots(Snapshots::new(store(disk)?, queue("snapshots", driver.waker())));
         let client = network.connect(NODE);

@@ -20,10 +20,7 @@ fn places_are_added_and_told() {
         ("GEODIST s Palermo Catania km", "$8 166.2742"),
         ("GEODIST s Palermo none", "$-1"),
         ("GEOHASH s Palermo none", "*2 $11 sqc8b49rny0 $-1"),
-        (
-            "GEOPOS s Palermo none",
-            "*2 *2 $20 13.36138933897018433 $20 38.11555639549629859 *-1",
-        ),
+        ("GEOPOS s Palermo none", "*2 *2 $20 13.36138933897018433 $20 38.11555639549629859 *-1"),
         ("GEOADD s 181 1 x", "-ERR invalid longitude,latitude pair 181.000000,1.000000"),
         ("GEOADD s 1 1", "-ERR syntax error"),
         ("GEODIST s a b parsec", "-ERR unsupported unit provided. please use M, KM, FT, MI"),
@@ -36,8 +33,11 @@ fn places_are_added_and_told() {
 fn searches_answer_or_store() {
     let mut bench = sicily();
     bench.check_all(&[
-        ("GEORADIUS s 15 37 200 km WITHDIST", "*2 *2 $7 Palermo $8 190.4424 *2 $7 Catania $7 \
-                                               56.4413"),
+        (
+            "GEORADIUS s 15 37 200 km WITHDIST",
+            "*2 *2 $7 Palermo $8 190.4424 *2 $7 Catania $7 \
+                                               56.4413",
+        ),
         ("GEORADIUS_RO s 15 37 200 km ASC", "*2 $7 Catania $7 Palermo"),
         ("GEORADIUSBYMEMBER s Palermo 1 m WITHHASH", "*1 *2 $7 Palermo :3479099956230698"),
         ("GEOSEARCH s FROMLONLAT 15 37 BYBOX 400 400 km DESC COUNT 1", "*1 $7 Palermo"),

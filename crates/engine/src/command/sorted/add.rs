@@ -10,16 +10,14 @@ use crate::refusal::Refusal;
 use crate::tx::Tx;
 use resp::Reply;
 
-pub const ZADD: Command<DataFn> = write(
-    "ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
-    zadd,
-)
-.doc("Adds members to a sorted set, or changes their scores. The key is created if absent.")
-.group(Group::SortedSet)
-.since("1.2.0")
-.cost("O(log(N)) for each item added, where N is the number of elements in the sorted set.")
-.denyoom()
-.fast();
+pub const ZADD: Command<DataFn> =
+    write("ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", zadd)
+        .doc("Adds members to a sorted set, or changes their scores. The key is created if absent.")
+        .group(Group::SortedSet)
+        .since("1.2.0")
+        .cost("O(log(N)) for each item added, where N is the number of elements in the sorted set.")
+        .denyoom()
+        .fast();
 
 pub const ZINCRBY: Command<DataFn> = write("ZINCRBY key increment member", zincrby)
     .doc("Adds to the score of a member of a sorted set, which is created if absent.")
@@ -64,9 +62,7 @@ impl Options {
 
     fn check(self, pairs: usize) -> Outcome {
         if self.new_only && self.present_only {
-            return Err(Refusal::of(
-                "ERR XX and NX options at the same time are not compatible",
-            ));
+            return Err(Refusal::of("ERR XX and NX options at the same time are not compatible"));
         }
         let chosen = [self.new_only, self.greater, self.less].iter().filter(|set| **set).count();
         if chosen > 1 {
@@ -75,9 +71,7 @@ impl Options {
             ));
         }
         if self.increments && pairs > 1 {
-            return Err(Refusal::of(
-                "ERR INCR option supports a single increment-element pair",
-            ));
+            return Err(Refusal::of("ERR INCR option supports a single increment-element pair"));
         }
         Ok(())
     }

@@ -9,12 +9,11 @@ use crate::view::View;
 use resp::Reply;
 use std::collections::BTreeSet;
 
-pub const ZRANDMEMBER: Command<DataFn> =
-    read("ZRANDMEMBER key [count [WITHSCORES]]", zrandmember)
-        .doc("Returns members of a sorted set chosen at random.")
-        .group(Group::SortedSet)
-        .since("6.2.0")
-        .cost("O(N) where N is the number of elements returned");
+pub const ZRANDMEMBER: Command<DataFn> = read("ZRANDMEMBER key [count [WITHSCORES]]", zrandmember)
+    .doc("Returns members of a sorted set chosen at random.")
+    .group(Group::SortedSet)
+    .since("6.2.0")
+    .cost("O(N) where N is the number of elements returned");
 
 fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let Some(count) = args.get(2) else {

@@ -123,9 +123,9 @@ fn pop_from(
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
     let mut leaving = Copied::default();
     match end {
-        End::Min => sorted
-            .ascending(0..count)
-            .for_each(|(member, score)| leaving.push_text(member, score)),
+        End::Min => {
+            sorted.ascending(0..count).for_each(|(member, score)| leaving.push_text(member, score))
+        }
         End::Max => sorted
             .descending(len - count..len)
             .for_each(|(member, score)| leaving.push_text(member, score)),

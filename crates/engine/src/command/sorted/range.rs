@@ -20,16 +20,14 @@ pub const ZRANGE: Command<DataFn> = read(
 .since("1.2.0")
 .cost(COST);
 
-pub const ZRANGESTORE: Command<DataFn> = write(
-    "ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
-    zrangestore,
-)
-.doc("Stores the members of a sorted set within a range in another key.")
-.group(Group::SortedSet)
-.since("6.2.0")
-.cost(COST)
-.keys(&[KeySpec::Range { first: 1, last: 2, step: 1 }])
-.denyoom();
+pub const ZRANGESTORE: Command<DataFn> =
+    write("ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", zrangestore)
+        .doc("Stores the members of a sorted set within a range in another key.")
+        .group(Group::SortedSet)
+        .since("6.2.0")
+        .cost(COST)
+        .keys(&[KeySpec::Range { first: 1, last: 2, step: 1 }])
+        .denyoom();
 
 pub const ZREVRANGE: Command<DataFn> =
     read("ZREVRANGE key start stop [WITHSCORES]", |view, args, reply| {
@@ -41,17 +39,15 @@ pub const ZREVRANGE: Command<DataFn> =
     .since("1.2.0")
     .cost(COST);
 
-pub const ZRANGEBYSCORE: Command<DataFn> = read(
-    "ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]",
-    |view, args, reply| {
+pub const ZRANGEBYSCORE: Command<DataFn> =
+    read("ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]", |view, args, reply| {
         let kind = Kind { by: Some(Axis::Score), reverse: Some(false) };
         range(view, args, reply, kind)
-    },
-)
-.doc("Returns the members of a sorted set whose scores lie within a range.")
-.group(Group::SortedSet)
-.since("1.0.5")
-.cost(COST);
+    })
+    .doc("Returns the members of a sorted set whose scores lie within a range.")
+    .group(Group::SortedSet)
+    .since("1.0.5")
+    .cost(COST);
 
 pub const ZREVRANGEBYSCORE: Command<DataFn> = read(
     "ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]",
@@ -184,12 +180,7 @@ impl<'a> Request<'a> {
 
 impl<'a> Ends<'a> {
     /// A reversed range of scores or members names its greater end first.
-    fn parse(
-        by: Axis,
-        reverse: bool,
-        first: &'a [u8],
-        second: &'a [u8],
-    ) -> Result<Self, Refusal> {
+    fn parse(by: Axis, reverse: bool, first: &'a [u8], second: &'a [u8]) -> Result<Self, Refusal> {
         let (min, max) = if reverse { (second, first) } else { (first, second) };
         Ok(match by {
             Axis::Rank => Self::Ranks(bounds::ranks(first, second)?),

@@ -55,23 +55,23 @@ fn refusals_change_nothing() {
         ("EXISTS z", ":0"),
         ("ZADD z 1 a 2", "-ERR syntax error"),
         ("ZADD z NX XX 1 a", "-ERR XX and NX options at the same time are not compatible"),
-        (
-            "ZADD z NX GT 1 a",
-            "-ERR GT, LT, and/or NX options at the same time are not compatible",
-        ),
-        (
-            "ZADD z INCR 1 a 2 b",
-            "-ERR INCR option supports a single increment-element pair",
-        ),
+        ("ZADD z NX GT 1 a", "-ERR GT, LT, and/or NX options at the same time are not compatible"),
+        ("ZADD z INCR 1 a 2 b", "-ERR INCR option supports a single increment-element pair"),
         ("ZADD z inf a", ":1"),
         ("ZINCRBY z -inf a", "-ERR resulting score is not a number (NaN)"),
         ("ZSCORE z a", "$3 inf"),
         ("ZCOUNT z x 1", "-ERR min or max is not a float"),
         ("ZLEXCOUNT z a [b", "-ERR min or max not valid string range item"),
-        ("ZRANGE z 0 1 LIMIT 0 1", "-ERR syntax error, LIMIT is only supported in combination \
-                                    with either BYSCORE or BYLEX"),
-        ("ZRANGE z [a [b BYLEX WITHSCORES", "-ERR syntax error, WITHSCORES not supported in \
-                                             combination with BYLEX"),
+        (
+            "ZRANGE z 0 1 LIMIT 0 1",
+            "-ERR syntax error, LIMIT is only supported in combination \
+                                    with either BYSCORE or BYLEX",
+        ),
+        (
+            "ZRANGE z [a [b BYLEX WITHSCORES",
+            "-ERR syntax error, WITHSCORES not supported in \
+                                             combination with BYLEX",
+        ),
         ("ZUNION 0 z", "-ERR at least 1 input key is needed for 'zunion' command"),
         ("ZINTER 1 z WEIGHTS x", "-ERR weight value is not a float"),
         ("ZINTERCARD 1 z LIMIT -1", "-ERR LIMIT can't be negative"),
