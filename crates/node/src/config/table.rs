@@ -17,7 +17,7 @@ const ULONG_MAX: i128 = u64::MAX as i128;
 const MIB: i128 = 1 << 20;
 
 const LOGGED: &str = "every acknowledged write is durable in the transaction log";
-const NEVER_FORKS: &str = "snapshots never fork and their files have a format of their own";
+const NEVER_FORKS: &str = "snapshots never fork, and the snapshot store names its own files";
 const LOG_REPLICATES: &str = "replicas follow the transaction log";
 const ONE_SHARD: &str = "one shard owns all slots";
 const NO_TLS: &str = "connections are not encrypted yet";
@@ -144,7 +144,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("lfu-log-factor", "10", 0, INT_MAX),
     integer("lfu-decay-time", "1", 0, INT_MAX),
     special("notify-keyspace-events", Kind::Events, ""),
-    integer("active-expire-effort", "1", 1, 10).shown("keys expire by a timing wheel, not by sampling"),
+    integer("active-expire-effort", "1", 1, 10).shown("keys are expired in the order of their times, not by sampling"),
     toggle("activerehashing", "yes").shown("the table grows by small splits"),
     toggle("lazyfree-lazy-eviction", "no").shown(FREED_ASIDE),
     toggle("lazyfree-lazy-expire", "no").shown(FREED_ASIDE),

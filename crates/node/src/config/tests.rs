@@ -436,3 +436,31 @@ fn a_rewritten_file_says_what_the_server_does() {
         assert!(is_place || before == after, "{:?}", String::from_utf8_lossy(&before.0));
     }
 }
+
+/// The part of `docs/compatibility.md` that follows from the table: reasons, and what each is for.
+fn unused_directives() -> String {
+    let mut by_reason: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for directive in DIRECTIVES {
+        let (what, reason) = match directive.meaning {
+            directive::Meaning::Used => continue,
+            directive::Meaning::Shown(reason) => ("shown, changes nothing", reason),
+            directive::Meaning::DefaultOnly(reason) => ("only the default", reason),
+        };
+        match by_reason.iter_mut().find(|(w, r, _)| (*w, *r) == (what, reason)) {
+            Some((_, _, names)) => names.push(directive.name),
+            None => by_reason.push((what, reason, vec![directive.name])),
+        }
+    }
+    let mut text = String::new();
+    for (what, reason, names) in by_reason {
+        text += &format!("| `{}` | {what} | {reason} |\n", names.join("`, `"));
+    }
+    text
+}
+
+#[test]
+fn directives_that_change_nothing_are_named_in_the_page_of_differences() {
+    let page = include_str!("../../../../docs/compatibility.md");
+    let expected = unused_directives();
+    assert!(page.contains(&expected), "docs/compatibility.md must contain:\n{expected}");
+}
