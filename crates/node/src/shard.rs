@@ -134,7 +134,7 @@ impl Shard {
         if self.is_tracker_broken {
             return Sequence::ZERO;
         }
-        if self.unit.whole {
+        if self.unit.whole || self.tracker.is_clean() {
             return self.tracker.newest();
         }
         let observed = self.unit.observed.iter().map(|hash| self.tracker.observed(*hash));

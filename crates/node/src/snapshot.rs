@@ -39,10 +39,10 @@ const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// about to change.
 const BACKLOG_BYTES_LIMIT: usize = 64 << 20;
 
-/// A snapshot is due when the log has grown by this since the last one, or by half of the data
-/// set, whichever is more: a restart then replays no more than that. 64 MiB replay in well under
-/// a second.
-const LOG_GROWTH_BYTES_MIN: u64 = 64 << 20;
+/// The log grows by at least this much between two snapshots, and by as much as the data occupies.
+/// So a restart replays no more log than it loads snapshot, and snapshots write no more than the
+/// log does. 256 MiB replay in well under a second.
+const LOG_GROWTH_BYTES_MIN: u64 = 256 << 20;
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
@@ -192,7 +192,7 @@ impl Server {
             return;
         }
         let is_early = snapshots.not_before > self.monotonic;
-        if !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 / 2 {
+        if !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 {
             tracing::info!(log_bytes = grown, "the log has grown, a snapshot is due");
             // It cannot be refused: none is under way.
             let _ = self.request_snapshot(false);

@@ -14,9 +14,10 @@
 
 use base::Sequence;
 
-/// Slots of the array: 512 KiB. With 1,000 keys dirty at a time, about 1 read in 65 of clean keys
-/// meets a dirty slot, and the tag spares all but 1 in 4 million of those.
-const SLOTS: usize = 1 << 16;
+/// Slots of the array: 128 KiB, so that it stays in a core's second-level cache beside everything
+/// else. With 1,600 keys dirty at a time (100 clients, 16 requests each) 1 read in 10 of clean keys
+/// meets a dirty slot, and the tag spares all but 1 in 65,000 of those.
+const SLOTS: usize = 1 << 14;
 
 const TAG_BITS: u32 = 16;
 
@@ -56,6 +57,11 @@ impl Tracker {
     /// The record of the newest write.
     pub fn newest(&self) -> Sequence {
         self.newest
+    }
+
+    /// Whether every write is durable: then no reply waits, and no slot need be looked at.
+    pub fn is_clean(&self) -> bool {
+        self.newest <= self.durable
     }
 
     /// Notes that the key with this hash changed in `sequence`.
