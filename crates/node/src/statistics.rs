@@ -85,8 +85,9 @@ pub struct Statistics {
     samples: u64,
 }
 
-/// Buffers of clients are looked at once in so many samples: every half second.
-const TRIM_SAMPLES: u64 = 5;
+/// Samples (of 100 ms) between two trims of the clients' input buffers. Two: a buffer that one large
+/// request made grow is given back within half a second of the next small ones.
+const TRIM_SAMPLES: u64 = 2;
 
 impl Statistics {
     /// Counters for this many commands.
