@@ -14,6 +14,7 @@
 //! | [`shard`] | gathers effects into records and appends them |
 //! | [`tracker`] | knows what a reply must wait for |
 //! | [`output`] | withholds replies until then |
+//! | `flush` | sends them, holds back who does not read |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
 //! | [`metrics`] | figures for whoever watches |
@@ -24,6 +25,7 @@ mod blocked;
 pub mod command;
 pub mod config;
 mod dispatch;
+mod flush;
 pub mod gate;
 pub mod histogram;
 pub mod latency;

@@ -13,6 +13,24 @@ use base::ConnectionId;
 const NORMAL: usize = 0;
 const SUBSCRIBER: usize = 2;
 
+/// Output of one client that may be pending before none of its requests is executed any more: a
+/// client that asks and never reads costs this much memory, and one reply. In bytes. What others
+/// publish to it counts, but is not delayed: that is what the output limits are for.
+///
+/// Redis knows no such bound. Clients rely on that: many write a whole pipeline before they read
+/// the first reply, and would wait for the server for ever as it waits for them. Hence the bound
+/// is generous, and while it is reached the requests are still received, up to
+/// `CHOKED_INPUT_BYTES_MAX`: a client must have written that much beyond 64 MiB of replies, without
+/// reading any, to be stuck. Both are guesses.
+pub(crate) const PENDING_BYTES_MAX: usize = 64 << 20;
+
+/// Input that may lie unexecuted while the output is beyond `PENDING_BYTES_MAX`. In bytes.
+const CHOKED_INPUT_BYTES_MAX: usize = 64 << 20;
+
+/// Input of one connection that may lie unexecuted otherwise, beyond one request in the making. In
+/// bytes.
+const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
+
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
@@ -45,9 +63,19 @@ impl Server {
         self.monotonic.since(since) > limit.soft_seconds * SECOND
     }
 
+    /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
+    /// because of us is no reason to disconnect.
+    pub(crate) fn unexecuted_bytes_max(&self, session: &Session) -> usize {
+        if !session.is_choked {
+            return UNEXECUTED_BYTES_MAX;
+        }
+        let half_limit = (self.settings.client_query_buffer_limit / 2) as usize;
+        CHOKED_INPUT_BYTES_MAX.min(half_limit).max(UNEXECUTED_BYTES_MAX)
+    }
+
     /// Whether a session's input exceeds its limit.
     pub(crate) fn exceeds_input_limit(&self, session: &Session) -> bool {
-        session.input.bytes.len() as u64 > self.settings.client_query_buffer_limit
+        session.input.waiting_bytes() as u64 > self.settings.client_query_buffer_limit
     }
 
     /// The periodic look at every session: soft limits without traffic, and idle clients.

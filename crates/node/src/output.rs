@@ -11,10 +11,18 @@ use base::Sequence;
 use resp::Reply;
 use std::collections::VecDeque;
 
-/// Reply bytes of one connection, encoded at execution.
+/// Reply bytes of one connection, encoded at execution. They lie in buffers that are never moved:
+/// whatever waits, a byte is written once and sent once.
 pub struct Output {
-    /// What commands write to. Its first byte has the stream offset `start`.
+    /// What commands write to: the newest bytes.
     pub reply: Reply,
+    /// Full buffers, older than `reply`, the oldest first. Empty but for clients that are slower
+    /// than their requests.
+    full: VecDeque<Vec<u8>>,
+    full_bytes: usize,
+    /// Bytes of the oldest buffer that were sent.
+    taken: usize,
+    /// Stream offset of the first byte that was not sent.
     start: u64,
     /// Stream offset up to which the kernel may take bytes.
     releasable: u64,
@@ -24,13 +32,28 @@ pub struct Output {
 
 impl Output {
     pub fn new(reply: Reply) -> Self {
-        Self { reply, start: 0, releasable: 0, held: VecDeque::new() }
+        Self {
+            reply,
+            full: VecDeque::new(),
+            full_bytes: 0,
+            taken: 0,
+            start: 0,
+            releasable: 0,
+            held: VecDeque::new(),
+        }
     }
 
     /// Everything written since the last call waits for `observed`, unless that is durable.
-    /// Returns the record to wait for if the output waits at all.
+    /// Returns the record to wait for if the output waits at all. What was written can no longer be
+    /// truncated.
     pub fn hold(&mut self, observed: Sequence, durable: Sequence) -> Option<Sequence> {
-        let end = self.start + self.reply.len() as u64;
+        let end = self.start + self.pending_bytes() as u64;
+        if self.reply.len() >= FULL_BYTES_MIN {
+            let mut full = self.reply.take();
+            full.shrink_to_fit();
+            self.full_bytes += full.len();
+            self.full.push_back(full);
+        }
         if observed <= durable && self.held.is_empty() {
             self.releasable = end;
             return None;
@@ -64,15 +87,29 @@ impl Output {
         self.held.front().map(|(sequence, _)| *sequence)
     }
 
-    /// Bytes that may be sent now.
+    /// Bytes that may be sent now, up to the end of a buffer: more may follow once they are sent.
     pub fn sendable(&self) -> &[u8] {
-        &self.reply.bytes()[..(self.releasable - self.start) as usize]
+        let oldest = self.full.front().map_or(self.reply.bytes(), Vec::as_slice);
+        let end = (self.taken as u64 + self.releasable - self.start).min(oldest.len() as u64);
+        &oldest[self.taken..end as usize]
     }
 
-    /// The kernel took `count` bytes.
+    /// The kernel took `count` bytes of what was sendable.
     pub fn sent(&mut self, count: usize) {
         self.start += count as u64;
-        self.reply.drop_front(count, KEPT_BYTES_MAX);
+        self.taken += count;
+        match self.full.front().map(Vec::len) {
+            Some(len) if len == self.taken => {
+                self.full.pop_front();
+                self.full_bytes -= len;
+                self.taken = 0;
+            }
+            None if self.reply.len() == self.taken => {
+                self.reply.clear(KEPT_BYTES_MAX);
+                self.taken = 0;
+            }
+            _ => {}
+        }
     }
 
     /// Bytes that wait for the log.
@@ -82,15 +119,73 @@ impl Output {
 
     /// Bytes not yet taken by the kernel, held ones included.
     pub fn pending_bytes(&self) -> usize {
-        self.reply.len()
+        self.full_bytes + self.reply.len() - self.taken
     }
 
     /// Memory that the output occupies.
     pub fn allocated_bytes(&self) -> usize {
-        self.reply.capacity()
+        self.full.iter().map(Vec::capacity).sum::<usize>() + self.reply.capacity()
     }
 }
 
 /// Capacity that an empty output keeps for its next replies, in bytes. As Redis's own reply
 /// buffer.
 const KEPT_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes after which a buffer counts as full, so that the next reply begins another. Large beside
+/// the cost of a system call, small beside what a client may leave unread.
+const FULL_BYTES_MIN: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DURABLE: Sequence = Sequence(7);
+
+    /// Sends at most `count` bytes as the loop would, appending them to `received`.
+    fn send(output: &mut Output, count: usize, received: &mut Vec<u8>) -> usize {
+        let count = output.sendable().len().min(count);
+        received.extend_from_slice(&output.sendable()[..count]);
+        output.sent(count);
+        count
+    }
+
+    #[test]
+    fn what_a_slow_client_takes_is_what_was_written() {
+        let mut output = Output::new(Reply::default());
+        let (mut written, mut received) = (Vec::new(), Vec::new());
+        for round in 0..40_u32 {
+            let bytes: Vec<u8> = (0..300_007).map(|at: u32| (at * 31 + round) as u8).collect();
+            output.reply.raw(&bytes);
+            written.extend_from_slice(&bytes);
+            assert_eq!(output.hold(DURABLE, DURABLE), None);
+            send(&mut output, 70_001, &mut received);
+            assert_eq!(output.pending_bytes(), written.len() - received.len());
+        }
+        assert!(output.full.len() > 5, "the backlog spans buffers");
+        while send(&mut output, 1_000_003, &mut received) > 0 {}
+        assert!(written == received);
+        assert_eq!(output.pending_bytes(), 0);
+        assert!(output.allocated_bytes() <= KEPT_BYTES_MAX, "an empty output keeps little");
+    }
+
+    #[test]
+    fn bytes_that_wait_for_the_log_are_not_sendable_across_buffers() {
+        let mut output = Output::new(Reply::default());
+        let mut received = Vec::new();
+        output.reply.raw(&[1; FULL_BYTES_MIN]);
+        assert_eq!(output.hold(DURABLE, DURABLE), None);
+        output.reply.raw(&[2; FULL_BYTES_MIN + 5]);
+        assert_eq!(output.hold(Sequence(8), DURABLE), Some(Sequence(8)));
+        output.reply.raw(&[3; 10]);
+        assert_eq!(output.hold(DURABLE, DURABLE), Some(Sequence(8)));
+        assert_eq!(output.held_bytes(), FULL_BYTES_MIN + 15);
+        while send(&mut output, usize::MAX, &mut received) > 0 {}
+        assert_eq!(received.len(), FULL_BYTES_MIN);
+        assert!(output.release(Sequence(8)));
+        while send(&mut output, usize::MAX, &mut received) > 0 {}
+        assert_eq!(received.len(), 2 * FULL_BYTES_MIN + 15);
+        assert_eq!(received.last(), Some(&3));
+        assert_eq!((output.held_bytes(), output.pending_bytes()), (0, 0));
+    }
+}

@@ -12,7 +12,7 @@ use crate::registry::CommandId;
 use crate::server::{Server, Stop};
 use crate::session::{Blocked, Session};
 use crate::shard::Progress;
-use base::driver::{Received, Sent};
+use base::driver::Received;
 use base::{ConnectionId, Driver, Event};
 use engine::command::Args;
 use resp::{ArgumentRanges, Decoded};
@@ -30,6 +30,10 @@ const TURN_REQUESTS_MAX: usize = 4096;
 /// published in a turn stays far below the limit at which subscribers are disconnected (32 MiB by
 /// default), and they are sent something before more is published. A guess.
 const TURN_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of replies written in one turn, about: the last reply may overshoot. Small requests can
+/// ask for much. About 1 ms of copying; a guess.
+const TURN_REPLY_BYTES_MAX: usize = 4 << 20;
 
 /// Replies withheld per process before requests are no longer executed. The last reply may
 /// overshoot. 64 MiB is about 0.5 s of replies at 128 MiB/s. A guess.
@@ -67,6 +71,24 @@ impl LoneClient {
 
     fn is_alone(&self) -> bool {
         self.turns >= LONE_TURNS_MIN
+    }
+}
+
+/// What the rest of a turn may still execute.
+struct Share {
+    requests: usize,
+    reply_bytes: usize,
+}
+
+impl Share {
+    /// A request was executed, with a reply of so many bytes.
+    fn take(&mut self, reply_bytes: usize) {
+        self.requests = self.requests.saturating_sub(1);
+        self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.requests == 0 || self.reply_bytes == 0
     }
 }
 
@@ -119,7 +141,7 @@ impl Server {
 
     /// Whether everything executed is durable and sent as far as clients take it.
     fn is_drained(&self) -> bool {
-        !self.shard.has_gathered() && !self.shard.is_in_flight()
+        !self.shard.has_gathered() && !self.shard.is_in_flight() && self.flushing.is_empty()
     }
 
     /// One turn of the loop.
@@ -157,7 +179,7 @@ impl Server {
         if asleep > 0 {
             return Some(asleep);
         }
-        if self.is_snapshot_ready() || self.persistence.is_loading {
+        if self.is_snapshot_ready() || self.persistence.is_loading || !self.flushing.is_empty() {
             return Some(0);
         }
         if self.pause.is_just_over() || !self.ready.is_empty() && !self.is_stalled() {
@@ -203,9 +225,11 @@ impl Server {
     }
 
     fn receive(&mut self, driver: &mut dyn Driver, connection: ConnectionId) {
+        let Some(session) = self.sessions.get(&connection) else { return };
+        let unexecuted_max = self.unexecuted_bytes_max(session);
         let Some(session) = self.sessions.get_mut(&connection) else { return };
         loop {
-            let room = session.input.room();
+            let room = session.input.room(unexecuted_max);
             if room == 0 {
                 session.is_paused = true;
                 driver.set_reading(connection, false);
@@ -263,52 +287,50 @@ impl Server {
 
     /// Executes what clients sent, up to the turn's limit; the rest stays queued.
     fn execute_ready(&mut self, scratch: &mut Scratch) {
-        let mut left = TURN_REQUESTS_MAX;
+        let mut share = Share { requests: TURN_REQUESTS_MAX, reply_bytes: TURN_REPLY_BYTES_MAX };
         let mut bytes_left = TURN_BYTES_MAX;
         for _ in 0..self.ready.len() {
-            if left == 0 || bytes_left == 0 || self.is_stalled() || self.stopping.is_some() {
+            let is_over = share.is_used_up() || bytes_left == 0;
+            if is_over || self.is_stalled() || self.stopping.is_some() {
                 break;
             }
             let Some(connection) = self.ready.pop_front() else { break };
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
             session.is_queued = false;
-            let received = session.input.bytes.len();
-            let done = self.execute_session(&mut session, left, scratch);
-            left -= done.min(left);
-            bytes_left = bytes_left.saturating_sub(received - session.input.bytes.len());
+            let received = session.input.waiting_bytes();
+            self.execute_session(&mut session, &mut share, scratch);
+            bytes_left = bytes_left.saturating_sub(received - session.input.waiting_bytes());
             self.sessions.insert(connection, session);
             self.lone.saw(connection);
         }
     }
 
-    /// Executes up to `requests_max` requests of one session; how many.
-    fn execute_session(
-        &mut self,
-        session: &mut Session,
-        requests_max: usize,
-        scratch: &mut Scratch,
-    ) -> usize {
-        let mut done = 0;
+    /// Executes requests of one session, as many as its share of the turn allows, and takes them
+    /// off it.
+    fn execute_session(&mut self, session: &mut Session, share: &mut Share, scratch: &mut Scratch) {
         let mut goes_on = true;
         let mut bytes = std::mem::take(&mut session.input.bytes);
-        session.input.executing = (bytes.len(), bytes.capacity() - bytes.len());
+        let waiting = bytes.len() - session.input.consumed;
+        session.input.executing = (waiting, bytes.capacity() - bytes.len());
         session.input.peak = session.input.peak.max(bytes.len());
-        while goes_on && done < requests_max && session.blocked.is_none() && !session.is_closing {
-            let limit = BATCH_REQUESTS_MAX.min(requests_max - done);
+        while goes_on && !share.is_used_up() && session.blocked.is_none() && !session.is_closing {
+            if self.chokes(session) {
+                break;
+            }
+            let limit = BATCH_REQUESTS_MAX.min(share.requests);
             goes_on = self.parse(session, &bytes, limit, scratch);
             self.prefetch(session, scratch);
             self.lap = self.options.clock.monotonic();
-            let (executed, dispatched) = self.execute_batch(session, &bytes, scratch);
-            done += executed;
+            let dispatched = self.execute_batch(session, &bytes, share, scratch);
             if dispatched != Dispatched::Done {
-                session.input.rewind();
+                session.rewind();
                 if dispatched == Dispatched::Later {
                     self.enqueue(session);
                 }
                 break;
             }
         }
-        if done == requests_max && session.blocked.is_none() {
+        if share.is_used_up() && session.blocked.is_none() {
             self.enqueue(session);
         }
         // Nothing was received into the taken buffer meanwhile: receiving is another step.
@@ -322,7 +344,6 @@ impl Server {
                 self.close_session(session);
             }
         }
-        done
     }
 
     /// Parses up to `limit` requests into the batch; whether more may follow.
@@ -406,22 +427,28 @@ impl Server {
         }
     }
 
-    /// Executes the batch in order; how many requests, and how it ended.
+    /// Executes the batch in order, as far as the share of the turn allows; how it ended.
     fn execute_batch(
         &mut self,
         session: &mut Session,
         bytes: &[u8],
+        share: &mut Share,
         scratch: &Scratch,
-    ) -> (usize, Dispatched) {
-        for (done, parsed) in scratch.parsed.iter().enumerate() {
+    ) -> Dispatched {
+        for parsed in &scratch.parsed {
+            if share.is_used_up() {
+                return Dispatched::Later;
+            }
             let args = scratch.args(parsed, bytes);
+            let pending = session.output.pending_bytes();
             let dispatched = self.dispatch(session, parsed.command, args);
             if dispatched == Dispatched::Later {
-                return (done, dispatched);
+                return dispatched;
             }
+            share.take(session.output.pending_bytes().saturating_sub(pending));
             session.input.consumed = parsed.input.end;
             if dispatched == Dispatched::Stop {
-                return (done + 1, dispatched);
+                return dispatched;
             }
             if self.shard.is_record_full() {
                 self.shard.commit(self.now);
@@ -433,9 +460,9 @@ impl Server {
             self.statistics.error("ERR");
             self.finish_reply(session, written, base::Sequence::ZERO);
             session.is_closing = true;
-            return (scratch.parsed.len(), Dispatched::Stop);
+            return Dispatched::Stop;
         }
-        (scratch.parsed.len(), Dispatched::Done)
+        Dispatched::Done
     }
 
     /// Deletes keys whose time has come.
@@ -472,41 +499,6 @@ impl Server {
             let took = driver.clock().monotonic().since(self.monotonic);
             if took > INLINE_SYNC_NANOS_MAX {
                 self.lone = LoneClient::default();
-            }
-        }
-    }
-
-    /// Sends what may leave.
-    fn flush(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.flushing) {
-            let Some(session) = self.sessions.get_mut(&connection) else { continue };
-            session.is_flushing = false;
-            if session.is_clogged || session.is_cut {
-                continue;
-            }
-            let sendable = session.output.sendable();
-            let offered = sendable.len();
-            if offered > 0 {
-                self.statistics.writes += 1;
-                match driver.send(connection, sendable) {
-                    Sent::Bytes(count) => {
-                        self.statistics.output_bytes += count as u64;
-                        session.output.sent(count);
-                        session.last_interaction = self.now;
-                        session.is_clogged = count < offered;
-                    }
-                    Sent::Closed => {
-                        self.close(connection);
-                        continue;
-                    }
-                }
-            }
-            let is_silent = session.output.pending_bytes() == 0;
-            if session.is_closing && is_silent {
-                self.close(connection);
-            } else if session.is_paused && session.input.room() > 0 {
-                session.is_paused = false;
-                driver.set_reading(connection, true);
             }
         }
     }

@@ -329,7 +329,8 @@ impl Server {
         }
     }
 
-    fn flush_later(&mut self, session: &mut Session) {
+    /// Puts a session in the list of those with bytes that may be sent, or to be read from again.
+    pub(crate) fn flush_later(&mut self, session: &mut Session) {
         if !session.is_flushing {
             session.is_flushing = true;
             self.flushing.push(session.connection);

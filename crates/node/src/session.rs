@@ -127,6 +127,8 @@ pub struct Session {
     pub is_cut: bool,
     /// The kernel's buffer is full: nothing is offered until it drains.
     pub is_clogged: bool,
+    /// Too much output is unread: nothing is executed until some of it is.
+    pub is_choked: bool,
     /// Nothing is received until the input has room again.
     pub is_paused: bool,
     /// The peer closed its side: what it sent is still executed, then the connection closes.
@@ -149,9 +151,6 @@ pub struct Input {
     pub decoder: Decoder,
 }
 
-/// Input of one connection that may lie unexecuted, beyond one request in the making. In bytes.
-const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
-
 /// Bytes received at a time when nothing says that more are needed: what an active connection's
 /// buffer occupies. As Redis (PROTO_IOBUF_LEN).
 const RECEIVE_BYTES: usize = 16 << 10;
@@ -159,6 +158,9 @@ const RECEIVE_BYTES: usize = 16 << 10;
 /// Capacity beyond which an input that does not need it is trimmed. As Redis
 /// (PROTO_RESIZE_THRESHOLD).
 const KEPT_BYTES_MAX: usize = 32 << 10;
+
+/// Unexecuted bytes that are moved to the front of an input however few were executed.
+const MOVED_BYTES_MAX: usize = 64 << 10;
 
 impl Input {
     fn new() -> Self {
@@ -173,10 +175,14 @@ impl Input {
         }
     }
 
-    /// How many bytes may be received now; 0 while too much lies unexecuted.
-    pub fn room(&self) -> usize {
-        let waiting = self.bytes.len() - self.consumed;
-        if waiting >= UNEXECUTED_BYTES_MAX && self.wanted == 0 {
+    /// Bytes that were received and not executed. None while they are out for execution.
+    pub fn waiting_bytes(&self) -> usize {
+        self.bytes.len().saturating_sub(self.consumed)
+    }
+
+    /// How many bytes may be received now; 0 while `unexecuted_max` lie unexecuted.
+    pub fn room(&self, unexecuted_max: usize) -> usize {
+        if self.waiting_bytes() >= unexecuted_max && self.wanted == 0 {
             return 0;
         }
         self.wanted.clamp(RECEIVE_BYTES, RECEIVE_BYTES_MAX)
@@ -210,12 +216,12 @@ impl Input {
     }
 
     /// Drops executed bytes from `bytes`, the input's own buffer, which is out for execution.
+    /// Unless what follows them is so long that moving it costs more than executing did.
     pub fn compact(&mut self, bytes: &mut Vec<u8>) {
-        if self.consumed == bytes.len() {
-            bytes.clear();
-        } else if self.consumed > 0 {
-            bytes.drain(..self.consumed);
+        if bytes.len() - self.consumed > self.consumed.max(MOVED_BYTES_MAX) {
+            return;
         }
+        bytes.drain(..self.consumed);
         self.parsed -= self.consumed;
         self.consumed = 0;
     }
@@ -261,6 +267,7 @@ impl Session {
             waits_for: base::Sequence::ZERO,
             is_cut: false,
             is_clogged: false,
+            is_choked: false,
             is_paused: false,
             is_gone: false,
             protocol_error: None,
@@ -270,6 +277,15 @@ impl Session {
     /// Where commands write their reply.
     pub fn reply(&mut self) -> &mut Reply {
         &mut self.output.reply
+    }
+
+    /// Forgets what was parsed ahead of execution, an error included: it will be found again, after
+    /// the requests before it.
+    pub fn rewind(&mut self) {
+        self.input.rewind();
+        if self.protocol_error.take().is_some() {
+            self.input.decoder = Decoder::new(self.input.decoder.limits);
+        }
     }
 
     /// Memory that the session occupies: buffers, queued requests, subscriptions.

@@ -92,13 +92,8 @@ impl Reply {
         self.bytes.truncate(len);
     }
 
-    /// Drops the first `len` bytes, which were sent. An emptied buffer keeps at most `kept_bytes`
-    /// of its room.
-    pub fn drop_front(&mut self, len: usize, kept_bytes: usize) {
-        if len < self.bytes.len() {
-            self.bytes.drain(..len);
-            return;
-        }
+    /// Drops all bytes, which were sent. The buffer keeps at most `kept_bytes` of its room.
+    pub fn clear(&mut self, kept_bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(kept_bytes);
     }

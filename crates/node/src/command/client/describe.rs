@@ -80,7 +80,7 @@ pub(super) fn describe(server: &Server, session: &Session) -> String {
         session.channels.len(),
         session.patterns.len(),
         session.shard_channels.len(),
-        input.len() + executing,
+        session.input.waiting_bytes() + executing,
         input.capacity() - input.len() + room,
         transaction.map_or(0, Transaction::allocated_bytes),
         output.allocated_bytes(),
