@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`decode`] | requests out of an input buffer, a piece at a time, arguments not copied |
 //! | [`inline`] | the line form of a request, with its quoting rules |
+//! | [`hint`] | a look ahead, for prefetching |
 //! | [`error`] | what a client did wrong on the wire, in Redis's words |
 //! | [`encode`] | replies into an output buffer, for either protocol |
 //! | [`integer`] | Redis's strict decimal integers |
@@ -17,6 +18,7 @@ pub mod decode;
 pub mod encode;
 pub mod error;
 pub mod format_double;
+pub mod hint;
 pub mod inline;
 pub mod integer;
 
