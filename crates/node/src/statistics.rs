@@ -85,8 +85,8 @@ pub struct Statistics {
     samples: u64,
 }
 
-/// Samples (of 100 ms) between two trims of the clients' input buffers. Two: a buffer that one large
-/// request made grow is given back within half a second of the next small ones.
+/// Samples, 100 ms apart, between two trims of the clients' input buffers. Two: a buffer that one
+/// large request made grow is given back within half a second of the next small ones.
 const TRIM_SAMPLES: u64 = 2;
 
 impl Statistics {
