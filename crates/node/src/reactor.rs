@@ -363,6 +363,10 @@ impl Server {
         session.input.compact(&mut bytes);
         session.input.bytes = bytes;
         session.input.executing = (0, 0);
+        if session.is_paused {
+            // Executing may have made room, or shown that the request in the making is larger.
+            self.flush_later(session);
+        }
         if session.is_gone && !goes_on && !session.is_queued {
             // A request that was cut off by the hangup never comes to an end.
             session.is_closing = true;
