@@ -18,6 +18,7 @@
 //! | [`commit`] | batches, outcomes, space prepared ahead |
 //! | [`recover`] | opening, torn tails and damage, taking over |
 //! | [`tenure`] | commit, roll |
+//! | [`trim`] | forgetting the oldest segments |
 //! | [`replay`] | reading in order |
 //! | [`inspect`] | reading without touching |
 //! | [`tail`] | reading what is still growing |
@@ -34,6 +35,7 @@ mod scan;
 mod survey;
 mod tail;
 mod tenure;
+mod trim;
 
 pub use error::{LogError, LogErrorKind};
 pub use inspect::{Inspection, inspect};
@@ -131,13 +133,20 @@ impl FileLog {
             return Err(LogError::Lost("it was deleted and created anew".to_owned()));
         }
         let survey = Survey::take(&*disk, directory, incarnation)?;
-        let is_free = claim::lock_dead(&*disk, directory, incarnation, &survey.claims, u64::MAX)?;
-        let is_free = is_free.is_some();
+        // Held until the log is taken over: a process that opens at the same time then reads.
+        let dead = claim::lock_dead(&*disk, directory, incarnation, &survey.claims, u64::MAX)?;
+        let is_free = dead.is_some();
         let mut log =
             Self::assemble(disk, clock, queues, directory.to_owned(), options, incarnation);
         let mut is_torn = false;
         if is_free {
-            let taken = recover::take_over(&log.disk, directory, incarnation, &log.options)?;
+            let taken = recover::take_over(
+                &log.disk,
+                directory,
+                incarnation,
+                &log.options,
+                &survey.claims,
+            )?;
             is_torn = taken.is_torn;
             log.adopt(taken);
         } else {
@@ -433,15 +442,17 @@ impl TransactionLog for FileLog {
         }
         let through = through.sequence.min(self.durable);
         let kept = self.segments.iter().position(|s| s.end.is_none_or(|end| end.0 > through.0 + 1));
-        let gone: Vec<Segment> = self.segments.drain(..kept.unwrap_or(0)).collect();
-        if gone.is_empty() {
+        self.segments.drain(..kept.unwrap_or(0));
+        let Some(newest) = self.segments.last() else { return };
+        let (floor, claim) = (self.first_sequence(), newest.header.claim);
+        if kept.unwrap_or(0) == 0 {
             return;
         }
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
+        let incarnation = self.incarnation;
         self.background(move || {
-            // What could not be removed speaks for nothing any more and is removed at the next
-            // start; the order keeps it harmless.
-            let _ = remove_segments(&*disk, &directory, &gone);
+            // What could not be removed is still whole, and the next trim begins with it.
+            let _ = trim::remove_below(&*disk, &directory, incarnation, claim, floor);
             Background::Trimmed
         });
     }
@@ -484,17 +495,8 @@ fn claim_after(
         if survey.mark > after {
             return Ok(ClaimOutcome::Conflict(survey.mark));
         }
-        let taken = recover::take_over(disk, directory, incarnation, options)?;
+        let taken = recover::take_over(disk, directory, incarnation, options, &[])?;
         Ok(ClaimOutcome::Taken(Box::new(taken)))
     })();
     outcome.unwrap_or_else(ClaimOutcome::Failed)
-}
-
-/// Oldest first, so that a crash in between leaves no hole.
-fn remove_segments(disk: &dyn Disk, directory: &Path, gone: &[Segment]) -> Result<(), LogError> {
-    for segment in gone {
-        recover::remove(disk, &segment.path)?;
-        disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
-    }
-    Ok(())
 }

@@ -23,7 +23,10 @@ fn survive(
         let mut options = options.clone();
         options.entropy = random.draw();
         match Process::start(&disk, random.draw(), options, &mut ledger) {
-            Ok(mut process) => process.run(&mut random, TURNS, &mut ledger),
+            Ok(mut process) => {
+                process.trims = true;
+                process.run(&mut random, TURNS, &mut ledger);
+            }
             Err(error) if life == 2 => return Err(error),
             Err(_) if disk.is_off() || faults.fail_sync.is_some() => {}
             Err(error) => return Err(error),
@@ -52,6 +55,7 @@ fn syncs_of_one_life(seed: u64) -> u64 {
     let mut random = Random::from_seed(seed);
     let mut ledger = Ledger::default();
     let mut process = Process::start(&disk, 1, options(7), &mut ledger).unwrap();
+    process.trims = true;
     process.run(&mut random, TURNS, &mut ledger);
     assert!(process.failures.is_empty(), "{:?}", process.failures);
     assert!(ledger.kept() > 20, "the run wrote {} records", ledger.kept());

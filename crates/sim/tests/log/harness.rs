@@ -37,6 +37,8 @@ pub struct Ledger {
     submitted: BTreeMap<Sequence, Vec<Bytes>>,
     /// What was acknowledged, or found durable by a writer that opened the log.
     kept: BTreeMap<Sequence, Bytes>,
+    /// The last record that a process was ever told to forget.
+    trimmed: Sequence,
 }
 
 impl Ledger {
@@ -57,8 +59,11 @@ impl Ledger {
     }
 
     /// Compares a recovered log with the ledger; what was recovered is kept from now on.
-    pub fn check(&mut self, records: &[(Sequence, Bytes)]) -> Result<(), String> {
-        let mut expected = records.first().map_or(Sequence(1), |(first, _)| *first);
+    pub fn check(&mut self, first: Sequence, records: &[(Sequence, Bytes)]) -> Result<(), String> {
+        if first > self.trimmed.next() {
+            return Err(format!("the log begins with {first}, trimmed through {}", self.trimmed));
+        }
+        let mut expected = first;
         for (sequence, bytes) in records {
             if *sequence != expected {
                 return Err(format!("record {sequence} follows, {expected} was expected"));
@@ -90,6 +95,8 @@ pub struct Process {
     pub at: Position,
     pub durable: Sequence,
     pub failures: Vec<AppendError>,
+    /// Whether [`Self::run`] forgets old records now and then, as after a snapshot.
+    pub trims: bool,
 }
 
 pub fn try_open(
@@ -107,10 +114,19 @@ pub fn try_open(
     FileLog::open(Arc::new(disk.clone()), clock, queues, Path::new(DIRECTORY), options)
 }
 
+/// The oldest record that a log still has.
+pub fn first_of(log: &FileLog) -> Sequence {
+    match log.replay(Sequence(1)) {
+        Err(LogError::Trimmed { first }) => first,
+        _ => Sequence(1),
+    }
+}
+
 /// Everything that a log holds, and the follower that read it.
 pub fn read_all(log: &FileLog) -> Result<(Vec<(Sequence, Bytes)>, Follower), String> {
-    let mut replay = log.replay(Sequence(1)).map_err(|error| error.to_string())?;
-    let mut follower = Follower::new(Sequence::ZERO, log.first_chain());
+    let first = first_of(log);
+    let mut replay = log.replay(first).map_err(|error| error.to_string())?;
+    let mut follower = Follower::new(Sequence(first.0 - 1), log.first_chain());
     let mut records = Vec::new();
     while let Some((position, bytes)) = replay.next_record().map_err(|error| error.to_string())? {
         let consumed = follower.consume(position.sequence, &bytes);
@@ -134,13 +150,13 @@ impl Process {
         let (log, recovery) =
             try_open(disk, &timeline, seed, options).map_err(|error| error.to_string())?;
         let (records, follower) = read_all(&log)?;
-        ledger.check(&records)?;
+        ledger.check(first_of(&log), &records)?;
         if recovery.is_writer && recovery.chain != Some(follower.chain()) {
             return Err("the log's chain is not the reader's".to_owned());
         }
         let stamper = Stamper::new(WriterId(seed), follower.chain(), UnixMillis(0));
         let (at, durable) = (recovery.tail, recovery.tail.sequence);
-        Ok(Self { log, timeline, stamper, at, durable, failures: Vec::new() })
+        Ok(Self { log, timeline, stamper, at, durable, failures: Vec::new(), trims: false })
     }
 
     pub fn append(&mut self, bytes: Bytes, ledger: &mut Ledger) {
@@ -180,6 +196,11 @@ impl Process {
         }
     }
 
+    pub fn trim(&mut self, through: Sequence, ledger: &mut Ledger) {
+        ledger.trimmed = ledger.trimmed.max(through);
+        self.log.trim(self.at.at(through));
+    }
+
     /// Appends and polls in seeded turns until something fails or the turns are over.
     pub fn run(&mut self, random: &mut Random, turns: u32, ledger: &mut Ledger) {
         self.lead(ledger);
@@ -196,6 +217,9 @@ impl Process {
                 _ => self.timeline.pass(200_000),
             }
             self.poll(ledger);
+            if self.trims && random.chance(10) {
+                self.trim(Sequence(random.within(0..self.durable.0 + 1)), ledger);
+            }
         }
         self.log.drain();
         self.poll(ledger);

@@ -1,15 +1,25 @@
 //! Several processes on one directory: claims, seals, and deposed writers.
 
-use crate::harness::{Ledger, Process, options, read_all, try_open};
+use crate::harness::{DIRECTORY, Ledger, Process, options, read_all, try_open};
+use base::disk::Disk;
 use base::{Sequence, UnixMillis};
 use sim::disk::SimDisk;
 use sim::random::Random;
 use sim::timeline::Timeline;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use txlog::{AppendError, LogEvent, Stamper, TransactionLog, WriterId};
 
 /// Opens as a second process, reads everything, and leads. Returns what it found.
 fn challenge(disk: &SimDisk, seed: u64) -> Result<Vec<(Sequence, bytes::Bytes)>, String> {
+    lead_against(disk, seed).map(|(records, _)| records)
+}
+
+/// Like [`challenge`]; the second process lives on.
+fn lead_against(
+    disk: &SimDisk,
+    seed: u64,
+) -> Result<(Vec<(Sequence, bytes::Bytes)>, Process), String> {
     let timeline = Timeline::new();
     let (mut log, recovery) =
         try_open(disk, &timeline, seed, options(seed)).map_err(|error| error.to_string())?;
@@ -27,7 +37,12 @@ fn challenge(disk: &SimDisk, seed: u64) -> Result<Vec<(Sequence, bytes::Bytes)>,
         log.poll(&mut events);
         for event in events {
             match event {
-                LogEvent::Durable(_) => return Ok(records),
+                LogEvent::Durable(at) => {
+                    let (durable, failures) = (at.sequence, Vec::new());
+                    let process =
+                        Process { log, timeline, stamper, at, durable, failures, trims: true };
+                    return Ok((records, process));
+                }
                 LogEvent::Failed(of, AppendError::Conflict { tail }) if of == ticket => at = tail,
                 other => return Err(format!("{other:?}")),
             }
@@ -68,7 +83,7 @@ fn interrupted(seed: u64, at: u64) {
     let records = outcome.unwrap_or_else(|error| panic!("seed {seed}, operation {at}: {error}"));
     assert_eq!(process.failures.first(), Some(&AppendError::InDoubt));
     let place = format!("seed {seed}, operation {at}");
-    ledger.check(&records).unwrap_or_else(|error| panic!("{place}: {error}"));
+    ledger.check(Sequence(1), &records).unwrap_or_else(|error| panic!("{place}: {error}"));
     // The third process finds the same, and the challenger's Lead behind it.
     drop(process);
     disk.kill_process();
@@ -78,6 +93,73 @@ fn interrupted(seed: u64, at: u64) {
     let (all, _) = read_all(&log).unwrap_or_else(|error| panic!("{place}: {error}"));
     assert_eq!(all[..records.len()], records);
     assert_eq!(all.len(), records.len() + 1, "{place}");
+}
+
+#[test]
+fn trimming_what_sealed_a_deposed_writer_does_not_bring_its_segments_back() {
+    let mut superseded = 0;
+    for seed in 1..=4 {
+        for at in 1..=150 {
+            superseded += u32::from(trimmed_after_a_take_over(seed, at));
+        }
+    }
+    assert!(superseded > 0, "no segment of a deposed writer was superseded as a whole");
+}
+
+/// Whether the deposed writer left a segment that begins where the challenger's first one does.
+fn trimmed_after_a_take_over(seed: u64, at: u64) -> bool {
+    let disk = SimDisk::new(seed);
+    let mut random = Random::from_seed(seed);
+    let mut ledger = Ledger::default();
+    let mut old = Process::start(&disk, seed, options(7), &mut ledger).unwrap();
+    old.run(&mut random, 20, &mut ledger);
+    let found = Arc::new(Mutex::new(None));
+    let (slot, other) = (Arc::clone(&found), disk.clone());
+    let work = move || *slot.lock().unwrap() = Some(lead_against(&other, seed + 1000));
+    disk.interrupt(at, Box::new(work));
+    while old.failures.is_empty() {
+        old.append_data(&mut random, &mut ledger);
+        old.log.commit_inline();
+        old.log.drain();
+        old.poll(&mut ledger);
+    }
+    let (_, mut new) = found.lock().unwrap().take().unwrap().unwrap();
+    drop(old);
+    let firsts: Vec<String> = segments(&disk);
+    let is_superseded = firsts.windows(2).any(|pair| pair[0] == pair[1]);
+    new.run(&mut random, 60, &mut Ledger::default());
+    new.trim(Sequence(new.durable.0), &mut Ledger::default());
+    new.log.drain();
+    drop(new);
+    disk.cut_power();
+    disk.restart();
+    assert_eq!(segments(&disk).len(), 1, "seed {seed}, operation {at}");
+    let (log, _) = try_open(&disk, &Timeline::new(), 5, options(5)).unwrap();
+    read_all(&log).unwrap_or_else(|error| panic!("seed {seed}, operation {at}: {error}"));
+    is_superseded
+}
+
+/// The first sequence of each segment, as its name has it.
+fn segments(disk: &SimDisk) -> Vec<String> {
+    let entries = disk.list(Path::new(DIRECTORY)).unwrap().into_iter();
+    let names = entries.map(|entry| entry.name).filter(|name| name.ends_with(".segment"));
+    names.map(|name| name[..20].to_owned()).collect()
+}
+
+#[test]
+fn a_take_over_leaves_nothing_of_dead_writers() {
+    let disk = SimDisk::new(8);
+    let mut random = Random::from_seed(8);
+    let mut ledger = Ledger::default();
+    for life in 1..=5 {
+        let mut process = Process::start(&disk, life, options(life), &mut ledger).unwrap();
+        let names = disk.list(Path::new(DIRECTORY)).unwrap();
+        let ending = |end: &str| names.iter().filter(|entry| entry.name.ends_with(end)).count();
+        assert_eq!((ending(".claim"), ending(".tmp")), (1, 0), "{names:?}");
+        process.run(&mut random, 6, &mut ledger);
+        drop(process);
+        disk.kill_process();
+    }
 }
 
 #[test]

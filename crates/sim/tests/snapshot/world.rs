@@ -25,7 +25,8 @@ use sim::timeline::Timeline;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use txlog::file::{FileOptions, Queues};
+use txlog::Kind;
+use txlog::file::{FileOptions, Queues, inspect};
 
 const LOG: &str = "/data/log";
 pub const STORE: &str = "/data/snapshots";
@@ -72,6 +73,32 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
+impl Ledger {
+    /// Every record that the log says it has must be readable. Those of a life that ended while it
+    /// started are its `Lead`s, perhaps where a record was that did not become durable: they
+    /// leave the state as it was.
+    fn hold_against_the_log(&mut self, disk: &SimDisk) {
+        let Ok(mut found) = inspect(Arc::new(disk.clone()), Path::new(LOG)) else { return };
+        assert!(found.damage.is_none(), "{}", found.damage.unwrap());
+        let mut expected = found.first.sequence;
+        while let Some((position, bytes)) = found.replay.next_record().unwrap() {
+            assert_eq!(position.sequence, expected);
+            expected = expected.next();
+            let header = txlog::record::decode_header(&bytes, true).unwrap();
+            if header.kind != Kind::Data {
+                let state = self.state_behind(Sequence(position.sequence.0 - 1));
+                self.states.insert(position.sequence, state);
+            }
+        }
+        assert_eq!(expected, found.tail.sequence.next());
+    }
+
+    fn state_behind(&self, sequence: Sequence) -> Digest {
+        let last = self.states.range(..=sequence).next_back();
+        last.map_or(Digest::default(), |(_, state)| *state)
+    }
+}
+
 impl Life {
     /// Starts the node and holds what it loaded against the ledger.
     ///
@@ -87,6 +114,7 @@ impl Life {
         };
         let config = Config::new(Path::new("/data"));
         let settings = engine_settings(&config);
+        ledger.hold_against_the_log(disk);
         let loading = Loading::open(Sources {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(clock.clone()),
@@ -119,17 +147,13 @@ impl Life {
         Ok(life)
     }
 
-    /// No durable record may be missing, and the state must be the one behind one of those that
-    /// were durable or may have been: lives that end while they start leave nothing but their
-    /// `Lead`, perhaps where a record was that did not become durable.
+    /// No durable record may be missing, and the state must be the one behind the recovered tail.
     fn check_start(&self, ledger: &mut Ledger) {
         // The last record of all is the new life's own `Lead`.
         let last = Sequence(self.server.shard.appended().sequence.0 - 1);
         assert!(last >= ledger.durable, "record {} is lost", ledger.durable);
         let state = Digest::of_keyspace(&self.server.shard.engine.keyspace);
-        let mut expected = ledger.states.range(ledger.durable..=last).map(|(_, state)| *state);
-        let is_new = ledger.states.is_empty() && state == Digest::default();
-        assert!(is_new || expected.any(|it| it == state), "the state behind record {last}");
+        assert_eq!(state, ledger.state_behind(last), "the state behind record {last}");
         ledger.states.split_off(&last.next());
         ledger.states.insert(last, state);
         ledger.states.insert(last.next(), state);
@@ -174,6 +198,6 @@ pub fn check_snapshots(disk: &SimDisk, ledger: &mut Ledger) -> Result<usize, Str
 
 /// The oldest record that the log still has; the first of all if there is no log yet.
 pub fn first_record(disk: &SimDisk) -> Sequence {
-    let found = txlog::file::inspect(Arc::new(disk.clone()), Path::new(LOG));
+    let found = inspect(Arc::new(disk.clone()), Path::new(LOG));
     found.map_or(Sequence(1), |found| found.first.sequence)
 }

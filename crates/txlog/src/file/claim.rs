@@ -21,6 +21,7 @@ const ATTEMPTS_MAX: u32 = 16;
 /// A tenure's right to write.
 pub(crate) struct Claim {
     pub number: u64,
+    pub incarnation: Incarnation,
     path: PathBuf,
     /// The claim that would end this tenure.
     next_path: PathBuf,
@@ -86,7 +87,7 @@ impl Claim {
             return Ok(None);
         }
         let next_path = layout::claim_path(directory, number + 1, incarnation);
-        Ok(Some(Self { number, path, next_path, file, _lock: lock }))
+        Ok(Some(Self { number, incarnation, path, next_path, file, _lock: lock }))
     }
 
     /// Looks whether the tenure still counts.

@@ -227,11 +227,13 @@ pub(crate) struct TakenOver {
 }
 
 /// Claims the log and seals what was there. Works against a live writer too: see [`claim`].
+/// `locked` are the claims whose locks the caller holds: their writers are dead.
 pub(crate) fn take_over(
     disk: &Arc<dyn Disk>,
     directory: &Path,
     incarnation: Incarnation,
     options: &FileOptions,
+    locked: &[u64],
 ) -> Result<TakenOver, LogError> {
     let before = Survey::take(&**disk, directory, incarnation)?;
     let token = options.entropy.rotate_left(17) ^ before.mark.0;
@@ -254,7 +256,7 @@ pub(crate) fn take_over(
         return Err(LogError::Busy("another process claimed it meanwhile".to_owned()));
     }
     claim.publish(end.tail).map_err(LogError::io("write", directory))?;
-    tidy(&**disk, directory, incarnation, &survey, &claim, &end)?;
+    tidy(&**disk, directory, &survey, &claim, &end, locked)?;
     let segments = Survey::take(&**disk, directory, incarnation)?.segments;
     let tenure = Tenure {
         disk: Arc::clone(disk),
@@ -298,12 +300,15 @@ fn first_segment(
 fn tidy(
     disk: &dyn Disk,
     directory: &Path,
-    incarnation: Incarnation,
     survey: &Survey,
     claim: &Claim,
     end: &End,
+    locked: &[u64],
 ) -> Result<(), LogError> {
-    let locks = claim::lock_dead(disk, directory, incarnation, &survey.claims, claim.number)?;
+    let incarnation = claim.incarnation;
+    let mut unlocked = survey.claims.clone();
+    unlocked.retain(|number| !locked.contains(number));
+    let locks = claim::lock_dead(disk, directory, incarnation, &unlocked, claim.number)?;
     if locks.is_none() {
         return Ok(());
     }
