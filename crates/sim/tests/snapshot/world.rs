@@ -79,12 +79,12 @@ impl Ledger {
     /// leave the state as it was.
     fn hold_against_the_log(&mut self, disk: &SimDisk) {
         let Ok(mut found) = inspect(Arc::new(disk.clone()), Path::new(LOG)) else { return };
-        assert!(found.damage.is_none(), "{}", found.damage.unwrap());
+        assert!(found.damage.is_none(), "{:?}", found.damage.as_ref().map(text));
         let mut expected = found.first.sequence;
-        while let Some((position, bytes)) = found.replay.next_record().unwrap() {
+        while let Some((position, bytes)) = found.replay.next_record().expect("whole records") {
             assert_eq!(position.sequence, expected);
             expected = expected.next();
-            let header = txlog::record::decode_header(&bytes, true).unwrap();
+            let header = txlog::record::decode_header(&bytes, true).expect("a header");
             if header.kind != Kind::Data {
                 let state = self.state_behind(Sequence(position.sequence.0 - 1));
                 self.states.insert(position.sequence, state);
