@@ -10,7 +10,7 @@ use crate::time::Clock;
 use std::fmt;
 use std::sync::Arc;
 
-/// Names one accepted connection. Never reused within a process.
+/// Names one connection, accepted or asked for. Never reused within a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u64);
 
@@ -20,6 +20,10 @@ pub enum Event {
     /// A client connected. `is_local` tells protected mode that the peer is on the loopback
     /// interface or a Unix socket.
     Accepted { connection: ConnectionId, peer: String, local: String, is_local: bool },
+    /// A connection that [`Driver::connect`] was asked for stands.
+    Connected { connection: ConnectionId, peer: String, local: String },
+    /// A connection that [`Driver::connect`] was asked for cannot be had, and why. It is gone.
+    Unreachable { connection: ConnectionId, why: String },
     /// Bytes (or the end of the stream) wait to be received.
     Readable(ConnectionId),
     /// A connection whose `send` came back short takes bytes again.
@@ -74,6 +78,11 @@ pub trait Driver {
     /// Waits until something happens, `timeout_nanos` have passed (`None`: without limit) or the
     /// waker was called, and appends what happened. 0 polls.
     fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>);
+
+    /// Starts to connect to a host, by its address or its name, and returns at once. One
+    /// [`Event::Connected`] or [`Event::Unreachable`] follows, unless [`Self::close`] comes before.
+    /// How long that may take is for the caller to limit.
+    fn connect(&mut self, host: &str, port: u16) -> ConnectionId;
 
     /// Appends at most `bytes_max` received bytes to `into`.
     fn receive(

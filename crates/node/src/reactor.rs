@@ -218,6 +218,7 @@ impl Server {
                 }
             }
             Event::Broken(connection) => self.close(connection),
+            Event::Connected { .. } | Event::Unreachable { .. } => {}
             Event::Shutdown => {
                 self.stopping.get_or_insert(Stop::Clean);
             }

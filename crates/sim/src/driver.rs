@@ -6,10 +6,11 @@
 //! connections end, and the name is free to listen on again.
 
 use crate::clock::SimClock;
-use crate::network::{Link, Server, SimNetwork};
+use crate::network::{ClientState, Link, Server, SimClient, SimNetwork};
 use crate::random::Random;
 use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
 use base::time::{Clock, MonotonicNanos};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,6 +25,54 @@ pub struct SimDriver {
     clock: SimClock,
     random: Random,
     is_woken: Arc<AtomicBool>,
+    /// Connections that the node asked for.
+    dialed: BTreeMap<ConnectionId, Dialed>,
+}
+
+/// The node's end of a connection that it asked for: it is the client there.
+struct Dialed {
+    client: SimClient,
+    server: String,
+    /// Taken from the network, not yet received by the node.
+    arrived: Vec<u8>,
+    is_reading: bool,
+    /// The node was told that the connection stands, or that it broke.
+    is_connected: bool,
+    is_broken: bool,
+}
+
+impl Dialed {
+    /// What is new, and whether the connection is over before it began.
+    fn news(&mut self, id: ConnectionId) -> Vec<Event> {
+        let mut news = Vec::new();
+        self.arrived.extend(self.client.received());
+        let state = self.client.state();
+        if !self.is_connected && matches!(state, ClientState::Open | ClientState::Closed) {
+            self.is_connected = true;
+            let local = format!("127.0.0.1:{}", 10_000 + id.0);
+            news.push(Event::Connected { connection: id, peer: self.server.clone(), local });
+        }
+        if state == ClientState::Reset && self.is_connected {
+            if !std::mem::replace(&mut self.is_broken, true) {
+                news.push(Event::Broken(id));
+            }
+            return news;
+        }
+        let has_ended = state == ClientState::Closed;
+        if self.is_connected && self.is_reading && (has_ended || !self.arrived.is_empty()) {
+            news.push(Event::Readable(id));
+        }
+        news
+    }
+
+    /// Why the connection was never had, if it was not.
+    fn failure(&self) -> Option<&'static str> {
+        match self.client.state() {
+            ClientState::Refused => Some("connection refused"),
+            ClientState::Reset if !self.is_connected => Some("connection reset"),
+            _ => None,
+        }
+    }
 }
 
 impl SimDriver {
@@ -41,13 +90,14 @@ impl SimDriver {
             clock,
             random: Random::stream(seed, name),
             is_woken: Arc::default(),
+            dialed: BTreeMap::new(),
         }
     }
 
     /// What the node may know now. Whether there was anything.
     fn report(&mut self, events: &mut Vec<Event>) -> bool {
+        let mut found = self.report_dialed();
         let mut state = self.network.state();
-        let mut found = Vec::new();
         if let Some(server) = state.servers.get_mut(&self.name) {
             if std::mem::take(&mut server.is_asked_to_stop) {
                 found.push(Event::Shutdown);
@@ -84,6 +134,22 @@ impl SimDriver {
         let has_news = !found.is_empty();
         events.append(&mut found);
         has_news
+    }
+
+    /// What is new on connections that the node asked for.
+    fn report_dialed(&mut self) -> Vec<Event> {
+        let mut found = Vec::new();
+        self.dialed.retain(|id, dialed| {
+            let failure = dialed.failure();
+            match failure {
+                Some(why) => {
+                    found.push(Event::Unreachable { connection: *id, why: why.to_owned() });
+                }
+                None => found.append(&mut dialed.news(*id)),
+            }
+            failure.is_none()
+        });
+        found
     }
 
     fn record(&self, what: &str, connection: ConnectionId, bytes: &[u8]) {
@@ -140,12 +206,38 @@ impl Driver for SimDriver {
         self.is_woken.store(false, Ordering::Release);
     }
 
+    /// Connects to the node that listens under this name; ports mean nothing here.
+    fn connect(&mut self, host: &str, _port: u16) -> ConnectionId {
+        let client = self.network.connect(host);
+        let id = client.id();
+        let dialed = Dialed {
+            client,
+            server: host.to_owned(),
+            arrived: Vec::new(),
+            is_reading: true,
+            is_connected: false,
+            is_broken: false,
+        };
+        self.dialed.insert(id, dialed);
+        id
+    }
+
     fn receive(
         &mut self,
         connection: ConnectionId,
         into: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Received {
+        if let Some(dialed) = self.dialed.get_mut(&connection) {
+            dialed.arrived.extend(dialed.client.received());
+            let count = dialed.arrived.len().min(bytes_max);
+            into.extend(dialed.arrived.drain(..count));
+            return match dialed.client.state() {
+                _ if count > 0 => Received::Bytes(count),
+                ClientState::Closed | ClientState::Reset => Received::Closed,
+                _ => Received::WouldBlock,
+            };
+        }
         let mut state = self.network.state();
         let link = match state.links.get_mut(&connection) {
             Some(link) if !link.is_closed && !link.is_broken => link,
@@ -162,6 +254,13 @@ impl Driver for SimDriver {
     }
 
     fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
+        if let Some(dialed) = self.dialed.get(&connection) {
+            if dialed.client.state() != ClientState::Open {
+                return Sent::Closed;
+            }
+            dialed.client.send(bytes);
+            return Sent::Bytes(bytes.len());
+        }
         let mut state = self.network.state();
         let room = match state.links.get(&connection) {
             Some(link) if !link.is_closed && !link.is_broken => state.window_left(link),
@@ -182,6 +281,9 @@ impl Driver for SimDriver {
     }
 
     fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
+        if let Some(dialed) = self.dialed.get_mut(&connection) {
+            dialed.is_reading = reading;
+        }
         if let Some(link) = self.network.state().links.get_mut(&connection) {
             link.is_reading = reading;
         }
@@ -189,6 +291,9 @@ impl Driver for SimDriver {
 
     fn close(&mut self, connection: ConnectionId) {
         self.record("node closes", connection, &[]);
+        if self.dialed.remove(&connection).is_some() {
+            return;
+        }
         self.network.close_from_server(&mut self.network.state(), connection);
     }
 

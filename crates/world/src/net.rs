@@ -14,9 +14,11 @@
 //! | [`poller`] | epoll and the waker |
 //! | [`listener`] | listening sockets and their addresses |
 //! | [`connections`] | open connections by ids that are never reused |
+//! | [`dial`] | connections that the server asks for |
 //! | [`signals`] | SIGTERM and SIGINT as events |
 
 mod connections;
+mod dial;
 mod listener;
 mod poller;
 mod signals;
@@ -27,6 +29,7 @@ use crate::clock::RealClock;
 use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
 use base::time::Clock;
 use connections::{Connection, Connections, is_connection};
+use dial::Dials;
 use listener::{Accepted, Listener};
 use poller::{FIRST_LISTENER, Poller, SIGNALS, WAKER};
 use rustix::event::epoll::EventFlags;
@@ -96,6 +99,9 @@ pub struct NetDriver {
     /// rather than wait in a queue that keeps waking us.
     reserve: Option<OwnedFd>,
     connections: Connections,
+    dials: Dials,
+    /// As `tcp-keepalive` says, for connections that the server asks for.
+    keepalive_seconds: u32,
     /// Connections whose readiness may not be used up.
     listed: Vec<ConnectionId>,
     signals: Option<Signals>,
@@ -126,6 +132,8 @@ impl NetDriver {
             resting_until_nanos: None,
             reserve: spare_descriptor(),
             connections: Connections::default(),
+            dials: Dials::default(),
+            keepalive_seconds: options.keepalive_seconds,
             listed: Vec::new(),
             signals,
         };
@@ -181,6 +189,10 @@ impl NetDriver {
 
     /// What a report of the kernel about a connection means to the node.
     fn report_connection(&mut self, id: ConnectionId, flags: EventFlags, events: &mut Vec<Event>) {
+        let is_dialing = self.connections.find(id).is_some_and(|connection| connection.is_dialing);
+        if is_dialing && !self.end_dial(id, events) {
+            return;
+        }
         let Some(connection) = self.connections.find(id) else { return };
         if flags.contains(EventFlags::ERR) && !connection.is_broken {
             connection.is_broken = true;
@@ -267,7 +279,7 @@ impl Driver for NetDriver {
 
     fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
         let mut timeout_nanos = self.end_rest(timeout_nanos);
-        if self.report_listed(events) {
+        if self.report_listed(events) || self.dials.has_failed() {
             timeout_nanos = Some(0);
         }
         let reports = self.poller.wait(timeout_nanos);
@@ -285,6 +297,12 @@ impl Driver for NetDriver {
                 (listener, _) => self.accept((listener - FIRST_LISTENER) as usize, events),
             }
         }
+        self.take_answers();
+        self.report_failed_dials(events);
+    }
+
+    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
+        self.dial(host, port)
     }
 
     fn receive(
@@ -357,6 +375,7 @@ impl Driver for NetDriver {
     fn close(&mut self, connection: ConnectionId) {
         // Closing the descriptor, of which there is no copy, ends its registration.
         self.connections.remove(connection);
+        self.dials.forget(connection);
     }
 
     fn set_accepting(&mut self, accepting: bool) {

@@ -44,7 +44,7 @@ impl World {
                 }
                 Event::Writable(id) => self.echo(id),
                 Event::Broken(id) => self.close(id),
-                Event::Shutdown => {}
+                Event::Connected { .. } | Event::Unreachable { .. } | Event::Shutdown => {}
             }
         }
         self.events = events;
@@ -242,4 +242,80 @@ fn a_wait_ends_at_the_next_happening_its_timeout_or_a_wake() {
     world.network.ask_to_stop("a");
     world.driver.wait(None, &mut events);
     assert_eq!(events, [Event::Shutdown]);
+}
+
+/// Waits until a driver reports something that `wanted` accepts.
+fn wait_for(
+    drivers: &mut [&mut SimDriver],
+    at: usize,
+    mut wanted: impl FnMut(&Event) -> bool,
+) -> Event {
+    for _ in 0..10_000 {
+        for (index, driver) in drivers.iter_mut().enumerate() {
+            let mut events = Vec::new();
+            driver.wait(Some(1_000_000), &mut events);
+            if index == at
+                && let Some(event) = events.into_iter().find(&mut wanted)
+            {
+                return event;
+            }
+        }
+    }
+    panic!("the event did not come");
+}
+
+#[test]
+fn a_node_connects_to_another_and_sees_it_close() {
+    for seed in 0..20 {
+        let timeline = Timeline::new();
+        let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
+        let mut a = SimDriver::listen(&network, "a", SimClock::new(&timeline), seed);
+        let mut b = SimDriver::listen(&network, "b", SimClock::new(&timeline), seed);
+        let id = a.connect("b", 6379);
+        let is_connected = |event: &Event| matches!(event, Event::Connected { .. });
+        wait_for(&mut [&mut a, &mut b], 0, is_connected);
+        let mut taken = None;
+        for _ in 0..1_000 {
+            let mut events = Vec::new();
+            b.wait(Some(1_000_000), &mut events);
+            if let Some(Event::Accepted { connection, .. }) = events.first() {
+                taken = Some(*connection);
+                break;
+            }
+        }
+        let at_b = taken.expect("the connection is accepted");
+        assert_eq!(a.send(id, b"ping"), Sent::Bytes(4));
+        let mut heard = Vec::new();
+        while heard.len() < 4 {
+            wait_for(&mut [&mut a, &mut b], 1, |event| *event == Event::Readable(at_b));
+            assert!(matches!(b.receive(at_b, &mut heard, 2), Received::Bytes(_)));
+        }
+        assert_eq!(heard, b"ping");
+        let mut sent = 0;
+        while sent < 4 {
+            let Sent::Bytes(count) = b.send(at_b, &b"pong"[sent..]) else { panic!("closed") };
+            sent += count;
+        }
+        let mut heard = Vec::new();
+        while heard.len() < 4 {
+            wait_for(&mut [&mut a, &mut b], 0, |event| *event == Event::Readable(id));
+            assert!(matches!(a.receive(id, &mut heard, 3), Received::Bytes(_)));
+        }
+        assert_eq!(heard, b"pong");
+        b.close(at_b);
+        wait_for(&mut [&mut a, &mut b], 0, |event| *event == Event::Readable(id));
+        assert_eq!(a.receive(id, &mut heard, 3), Received::Closed);
+        a.close(id);
+        assert_eq!(a.send(id, b"x"), Sent::Closed);
+    }
+}
+
+#[test]
+fn nobody_who_listens_makes_a_host_unreachable() {
+    let timeline = Timeline::new();
+    let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
+    let mut a = SimDriver::listen(&network, "a", SimClock::new(&timeline), 1);
+    let id = a.connect("nobody", 6379);
+    let event = wait_for(&mut [&mut a], 0, |event| matches!(event, Event::Unreachable { .. }));
+    assert_eq!(event, Event::Unreachable { connection: id, why: "connection refused".to_owned() });
 }

@@ -242,6 +242,10 @@ impl Driver for WatchedDriver {
         self.witness.borrow_mut().look_at_disk();
     }
 
+    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
+        self.driver.connect(host, port)
+    }
+
     fn receive(&mut self, id: ConnectionId, into: &mut Vec<u8>, bytes_max: usize) -> Received {
         self.driver.receive(id, into, bytes_max)
     }

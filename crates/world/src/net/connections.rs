@@ -1,7 +1,7 @@
 //! The open connections: a slab whose keys are never used twice.
 //!
 //! ```text
-//! ConnectionId: | serial of the accepted connection: 40 bits | slot: 24 bits |
+//! ConnectionId: | serial of the connection: 40 bits | slot: 24 bits |
 //! ```
 //! The slot finds the connection without hashing, the serial tells a late mention of a closed
 //! connection from the one that has its slot now. Serial 0 names no connection: the poller's own
@@ -16,7 +16,7 @@ const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 /// Connections open at once. File descriptors run out long before.
 const CONNECTIONS_MAX: usize = 1 << SLOT_BITS;
 
-/// One accepted socket and what is known of its readiness.
+/// One socket and what is known of its readiness.
 #[derive(Debug)]
 pub struct Connection {
     pub socket: OwnedFd,
@@ -35,6 +35,8 @@ pub struct Connection {
     pub is_broken: bool,
     /// This connection stands in the list of those to look at again in the next wait.
     pub is_listed: bool,
+    /// The kernel is still connecting it.
+    pub is_dialing: bool,
 }
 
 impl Connection {
@@ -48,49 +50,72 @@ impl Connection {
             is_reading: true,
             is_broken: false,
             is_listed: false,
+            is_dialing: false,
         }
     }
 }
 
 #[derive(Default, Debug)]
 pub struct Connections {
-    slots: Vec<Option<(ConnectionId, Connection)>>,
+    /// A slot that is taken has an id; one that is only reserved has no connection yet.
+    slots: Vec<Option<(ConnectionId, Option<Connection>)>>,
     free: Vec<usize>,
-    accepted: u64,
+    serials: u64,
 }
 
 impl Connections {
     /// Takes a connection in; gives it back if [`CONNECTIONS_MAX`] are open.
     pub fn insert(&mut self, connection: Connection) -> Result<ConnectionId, Connection> {
+        let Some(id) = self.reserve() else { return Err(connection) };
+        self.put(id, connection);
+        Ok(id)
+    }
+
+    /// An id for a connection that is still to be had; `None` if [`CONNECTIONS_MAX`] are open.
+    pub fn reserve(&mut self) -> Option<ConnectionId> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < CONNECTIONS_MAX => {
                 self.slots.push(None);
                 self.slots.len() - 1
             }
-            None => return Err(connection),
+            None => return None,
         };
-        self.accepted += 1;
-        assert!(self.accepted < 1 << (64 - SLOT_BITS), "connection serials are used up");
-        let id = ConnectionId(self.accepted << SLOT_BITS | slot as u64);
-        self.slots[slot] = Some((id, connection));
-        Ok(id)
+        self.serials += 1;
+        assert!(self.serials < 1 << (64 - SLOT_BITS), "connection serials are used up");
+        let id = ConnectionId(self.serials << SLOT_BITS | slot as u64);
+        self.slots[slot] = Some((id, None));
+        Some(id)
+    }
+
+    /// The connection of an id that is held, in place of the one it had.
+    pub fn put(&mut self, id: ConnectionId, connection: Connection) {
+        if let Some(Some((holder, place))) = self.slots.get_mut((id.0 & SLOT_MASK) as usize)
+            && *holder == id
+        {
+            *place = Some(connection);
+        }
     }
 
     pub fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         match self.slots.get_mut((id.0 & SLOT_MASK) as usize) {
-            Some(Some((holder, connection))) if *holder == id => Some(connection),
+            Some(Some((holder, connection))) if *holder == id => connection.as_mut(),
             _ => None,
         }
     }
 
+    /// Gives an id up, with its connection if it has one.
     pub fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
-        self.find(id)?;
         let slot = (id.0 & SLOT_MASK) as usize;
+        match self.slots.get(slot) {
+            Some(Some((holder, _))) if *holder == id => {}
+            _ => return None,
+        }
         self.free.push(slot);
-        self.slots[slot].take().map(|(_, connection)| connection)
+        self.slots[slot].take().and_then(|(_, connection)| connection)
     }
 
+    /// Connections that are open or being had.
     pub fn count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -126,5 +151,19 @@ mod tests {
         }
         assert_eq!(connections.slots.len(), 1);
         assert_eq!(connections.count(), 0);
+    }
+
+    #[test]
+    fn a_reserved_id_is_held_until_it_is_removed() {
+        let mut connections = Connections::default();
+        let id = connections.reserve().expect("room");
+        assert!(connections.find(id).is_none());
+        assert_ne!(connections.insert(connection()).expect("room"), id);
+        connections.put(id, connection());
+        assert!(connections.find(id).is_some());
+        assert!(connections.remove(id).is_some());
+        connections.put(id, connection());
+        assert!(connections.find(id).is_none(), "an id that was given up takes nothing");
+        assert_eq!(connections.count(), 1);
     }
 }

@@ -187,7 +187,7 @@ fn open_unix(path: &Path, options: &NetOptions) -> Result<Listener, NetError> {
     Ok(listener)
 }
 
-fn new_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+pub(super) fn new_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
@@ -195,7 +195,7 @@ fn backlog(options: &NetOptions) -> i32 {
     i32::try_from(options.backlog).unwrap_or(i32::MAX)
 }
 
-fn set_keepalive(socket: &OwnedFd, seconds: u32) -> Result<(), Errno> {
+pub(super) fn set_keepalive(socket: &OwnedFd, seconds: u32) -> Result<(), Errno> {
     if seconds == 0 {
         return Ok(());
     }
@@ -234,6 +234,6 @@ fn is_unavailable(error: &io::Error) -> bool {
     lacking.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-fn socket_address(address: &SocketAddrAny) -> Option<SocketAddr> {
+pub(super) fn socket_address(address: &SocketAddrAny) -> Option<SocketAddr> {
     SocketAddr::try_from(address.clone()).ok()
 }

@@ -341,3 +341,70 @@ fn every_connection_of_a_storm_is_accepted_over_several_waits() {
     }
     panic!("{accepted} of 300 accepted: {per_wait:?}");
 }
+
+#[test]
+fn connections_that_are_asked_for_carry_bytes_both_ways() {
+    for host in ["127.0.0.1", "localhost"] {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+        let port = listener.local_addr().expect("is bound").port();
+        let mut driver = driver();
+        let id = driver.connect(host, port);
+        let (peer, local) = wait_for(&mut driver, |event| match event {
+            Event::Connected { connection, peer, local } if *connection == id => {
+                Some((peer.clone(), local.clone()))
+            }
+            Event::Unreachable { why, .. } => panic!("{host}: {why}"),
+            _ => None,
+        });
+        let (mut stream, from) = listener.accept().expect("somebody connects");
+        assert_eq!((peer, local), (format!("127.0.0.1:{port}"), from.to_string()));
+        assert_eq!(driver.send(id, b"hello"), Sent::Bytes(5));
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).expect("five bytes come");
+        assert_eq!(&heard, b"hello");
+        stream.write_all(b"back").expect("is taken");
+        wait_for(&mut driver, |event| (*event == Event::Readable(id)).then_some(()));
+        let mut bytes = Vec::new();
+        assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes(4));
+        drop(stream);
+        wait_for(&mut driver, |event| (*event == Event::Readable(id)).then_some(()));
+        assert_eq!(driver.receive(id, &mut bytes, 100), Received::Closed);
+        driver.close(id);
+        assert_eq!(driver.connections_count(), 0);
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_said_so_and_forgotten() {
+    let mut driver = driver();
+    let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+    let port = closed.local_addr().expect("is bound").port();
+    drop(closed);
+    for (host, wanted) in [("127.0.0.1", "refused"), ("no.such.name.invalid", "look the name up")] {
+        let id = driver.connect(host, port);
+        let why = wait_for(&mut driver, |event| match event {
+            Event::Unreachable { connection, why } if *connection == id => Some(why.clone()),
+            _ => None,
+        });
+        assert!(why.contains(wanted), "{why}");
+        assert_eq!(driver.send(id, b"x"), Sent::Closed);
+        assert_eq!(driver.connections_count(), 0);
+    }
+}
+
+#[test]
+fn a_connection_closed_while_it_is_had_is_not_heard_of_again() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+    let port = listener.local_addr().expect("is bound").port();
+    let mut driver = driver();
+    for host in ["127.0.0.1", "localhost", "no.such.name.invalid"] {
+        let id = driver.connect(host, port);
+        driver.close(id);
+    }
+    let mut events = Vec::new();
+    for _ in 0..20 {
+        driver.wait(Some(SECOND_NANOS / 50), &mut events);
+    }
+    assert_eq!(events, []);
+    assert_eq!(driver.connections_count(), 0);
+}
