@@ -1,10 +1,11 @@
+// What clients send, and what all of them saw, in one clock.
 package main
 
 import (
 	"fmt"
 	"math"
 	"math/rand"
-	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,116 +13,243 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// history is what all clients saw, in one clock.
+// history is the operations of each group, in one clock.
 type history struct {
 	sync.Mutex
-	began      time.Time
-	operations []porcupine.Operation
-	refused    []string
-	clients    int32
+	table    *table
+	families []string
+	began    time.Time
+	groups   map[int][]porcupine.Operation
+	answered map[string]int // replies that were no errors, by command
+	faults   []string
+	clients  int32
+	lost     int // operations without a reply
+	commands int
+}
+
+func newHistory(t *table, families []string) *history {
+	return &history{table: t, families: families, began: time.Now(),
+		groups: map[int][]porcupine.Operation{}, answered: map[string]int{}}
 }
 
 func (h *history) now() int64 { return time.Since(h.began).Nanoseconds() }
 
+func (h *history) fault(text string) {
+	h.Lock()
+	defer h.Unlock()
+	h.faults = append(h.faults, text)
+}
+
 // add keeps one operation. Without a reply it may still happen at any later time, so it never ends;
-// a read without a reply says nothing and is left out.
-func (h *history) add(client int, c Command, call int64, reply string, err error) {
+// reads without a reply say nothing and are left out.
+func (h *history) add(client int, op operation, call int64, a answer) {
 	ended := h.now()
-	output := Reply{Text: reply}
-	if text, is := err.(refusal); is {
-		h.Lock()
-		defer h.Unlock()
-		h.refused = append(h.refused, fmt.Sprintf("%v: %s", c, text))
-		return
-	}
-	if err != nil {
-		if reads[c.Name] {
+	if a.texts == nil {
+		if h.onlyReads(op) {
 			return
 		}
-		output, ended = Reply{Unknown: true}, math.MaxInt64
+		ended = math.MaxInt64
 	}
 	h.Lock()
 	defer h.Unlock()
-	h.operations = append(h.operations, porcupine.Operation{
-		ClientId: client, Input: c, Call: call, Output: output, Return: ended})
+	if a.texts == nil {
+		h.lost++
+	}
+	h.commands += len(op.requests)
+	h.groups[op.group] = append(h.groups[op.group], porcupine.Operation{
+		ClientId: client, Input: op, Call: call, Output: a, Return: ended})
 }
 
-var reads = map[string]bool{"GET": true, "EXISTS": true, "HGET": true, "HLEN": true,
-	"HGETALL": true, "LRANGE": true, "LLEN": true, "SISMEMBER": true, "SMEMBERS": true,
-	"SCARD": true, "ZSCORE": true, "ZRANGE": true}
-
-// commands of each family as they are drawn: `v` a unique value, `n` a number, `m` one of few members.
-var commands = map[string][]string{
-	"string": {"GET", "GET", "SET v", "SET v", "DEL", "EXISTS"},
-	"number": {"GET", "GETDEL", "GETSET n", "SETNX n", "INCRBY n", "INCRBY n", "DEL"},
-	"append": {"GET", "APPEND v", "APPEND v", "GETSET v", "GETDEL", "SET v"},
-	"hash": {"HGET m", "HGETALL", "HLEN", "HSET m n", "HSET m n", "HDEL m", "HINCRBY m n", "DEL",
-		"EXISTS"},
-	"list": {"LRANGE 0 -1", "LLEN", "LPUSH v", "RPUSH v", "LPOP", "RPOP", "DEL"},
-	"set":  {"SMEMBERS", "SISMEMBER m", "SCARD", "SADD m", "SADD m", "SREM m", "DEL"},
-	"zset": {"ZRANGE 0 -1 WITHSCORES", "ZSCORE m", "ZADD n m", "ZADD n m", "ZINCRBY n m", "ZREM m",
-		"ZPOPMIN", "DEL"},
-}
-
-var families = []string{"string", "number", "append", "hash", "list", "set", "zset"}
-
-var serial int64
-
-// draw makes one command on one of few keys of a family, so that clients meet on them.
-func draw(random *rand.Rand, chosen []string, keys, generation int) Command {
-	family := chosen[random.Intn(len(chosen))]
-	// Keys change with the generation: it bounds how long a history of one key grows.
-	key := fmt.Sprintf("%s:%d:%d", family, generation, random.Intn(keys))
-	choices := commands[family]
-	words := split(choices[random.Intn(len(choices))])
-	for i, word := range words[1:] {
-		switch word {
-		case "v":
-			words[i+1] = fmt.Sprintf("v%d.", atomic.AddInt64(&serial, 1))
-		case "n":
-			words[i+1] = strconv.Itoa(random.Intn(9) - 4)
-		case "m":
-			words[i+1] = fmt.Sprintf("m%d", random.Intn(3))
+func (h *history) onlyReads(op operation) bool {
+	for _, request := range op.requests {
+		if !h.table.isRead[request[0]] {
+			return false
 		}
 	}
-	return Command{Key: key, Name: words[0], Args: words[1:]}
+	return true
 }
 
-func split(line string) []string {
-	var words []string
-	word := ""
-	for _, letter := range line + " " {
-		if letter != ' ' {
-			word += string(letter)
-		} else if word != "" {
-			words, word = append(words, word), ""
+// count remembers which commands were answered otherwise than by an error.
+func (h *history) count(requests [][]string, replies []reply) {
+	h.Lock()
+	defer h.Unlock()
+	for i, r := range replies {
+		if !r.isError() {
+			h.answered[requests[i][0]]++
 		}
 	}
-	return words
 }
 
-// client sends commands until told to stop. After a broken connection it is another client, because
+// client is one connection after another, each with requests of its own drawing.
+type client struct {
+	*history
+	drawer
+	id   int
+	link *connection
+}
+
+// work sends operations until told to stop. After a broken connection it is another client, because
 // its last operation may still be going on.
-func (h *history) client(port int, chosen []string, keys int, generation *int32, stop *int32, seed int64) {
-	random := rand.New(rand.NewSource(seed))
+func (h *history) work(s *server, groups func() (int, int), stop *int32, seed int64) {
+	c := &client{history: h, drawer: drawer{Rand: rand.New(rand.NewSource(seed)),
+		began: h.began.Unix()}}
 	for atomic.LoadInt32(stop) == 0 {
-		id := int(atomic.AddInt32(&h.clients, 1))
-		link, err := dial(port)
+		kills := atomic.LoadInt32(&s.kills)
+		link, err := dial(s.port)
 		if err != nil {
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}
+		c.link, c.id = link, int(atomic.AddInt32(&h.clients, 1))
 		for err == nil && atomic.LoadInt32(stop) == 0 {
-			c := draw(random, chosen, keys, int(atomic.LoadInt32(generation)))
-			call := h.now()
-			var reply string
-			reply, err = link.call(append([]string{c.Name, c.Key}, c.Args...)...)
-			h.add(id, c, call, reply, err)
-			if _, is := err.(refusal); is {
-				err = nil
-				time.Sleep(time.Millisecond) // LOADING, or a command that the server lacks
-			}
+			first, count := groups()
+			c.group = first + c.Intn(count)
+			err = c.one()
 		}
 		link.Close()
+		if err != nil && !s.explains(kills) {
+			h.fault(fmt.Sprintf("client %d, with no kill since it came: %v", c.id, err))
+		}
 	}
+}
+
+// one sends one operation: mostly a request alone, sometimes a transaction, sometimes a watched one.
+func (c *client) one() error {
+	switch choice := c.Intn(20); {
+	case choice < 4:
+		return c.transaction(operation{c.group, transaction, c.several(2 + c.Intn(3))})
+	case choice < 6:
+		return c.watched(operation{c.group, watched, append([][]string{c.read()}, c.several(1+c.Intn(2))...)})
+	}
+	return c.alone(operation{c.group, alone, [][]string{c.command(c.row())}})
+}
+
+// row draws a command: mostly of the group's own family, often one on keys of any type.
+func (c *client) row() *row {
+	family := c.families[c.group%len(c.families)]
+	switch choice := c.Intn(20); {
+	case choice < 5 && c.table.rows["generic"] != nil:
+		family = "generic"
+	case choice < 7:
+		family = c.families[c.Intn(len(c.families))]
+	}
+	rows := c.table.rows[family]
+	return rows[c.Intn(len(rows))]
+}
+
+// several draws requests for a transaction. Random ones are judged by their reply alone, and so are
+// sent alone.
+func (c *client) several(count int) [][]string {
+	var requests [][]string
+	for len(requests) < count {
+		if request := c.command(c.row()); choosing[request[0]] == nil {
+			requests = append(requests, request)
+		}
+	}
+	return requests
+}
+
+func (c *client) read() []string {
+	for {
+		if r := c.row(); r.isRead && choosing[r.name] == nil {
+			return c.command(r)
+		}
+	}
+}
+
+func (c *client) alone(op operation) error {
+	call := c.now()
+	replies, err := c.link.call(op.requests...)
+	if err != nil {
+		c.add(c.id, op, call, answer{})
+		return err
+	}
+	if loading(replies) {
+		return nil
+	}
+	c.count(op.requests, replies)
+	text := replies[0].canonical(op.requests[0], c.drawer.began)
+	c.add(c.id, op, call, answer{[]string{text}, replies})
+	return nil
+}
+
+func (c *client) transaction(op operation) error {
+	call := c.now()
+	batch := append(append([][]string{{"MULTI"}}, op.requests...), []string{"EXEC"})
+	replies, err := c.link.call(batch...)
+	if err != nil {
+		c.add(c.id, op, call, answer{})
+		return err
+	}
+	exec := replies[len(replies)-1]
+	if loading(replies) {
+		return nil
+	}
+	c.count(op.requests, exec.elements)
+	c.add(c.id, op, call, answer{op.canonical(replies[1:], c.drawer.began), replies})
+	return nil
+}
+
+// watched reads, then executes a transaction only if nothing of the group has changed meanwhile. If
+// it was executed, the read belongs to its unit; otherwise nothing has happened.
+func (c *client) watched(op operation) error {
+	replies, err := c.link.call(append([]string{"WATCH"}, groupKeys(op.group)...), op.requests[0])
+	if err == nil && loading(replies) {
+		_, err = c.link.call([]string{"UNWATCH"}) // WATCH itself is answered while loading
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	read, call := replies[1], c.now()
+	batch := append(append([][]string{{"MULTI"}}, op.requests[1:]...), []string{"EXEC"})
+	if replies, err = c.link.call(batch...); err != nil {
+		c.add(c.id, op, call, answer{})
+		return err
+	}
+	exec := replies[len(replies)-1]
+	if exec.kind != '*' {
+		return nil
+	}
+	unit := reply{kind: '*', elements: append([]reply{read}, exec.elements...)}
+	c.count(op.requests, unit.elements)
+	c.add(c.id, op, call, answer{op.canonical([]reply{unit}, c.drawer.began), replies})
+	return nil
+}
+
+// loading says whether the server was still starting when it got any of the requests, and so has
+// done nothing.
+func loading(replies []reply) bool {
+	for _, r := range replies {
+		if r.isError() && strings.HasPrefix(r.text, "LOADING") {
+			return true
+		}
+	}
+	return false
+}
+
+// look reads all that a group holds, as one unit: what a crash left must be seen by someone.
+func (c *client) look(group int) error {
+	op := operation{group, transaction, nil}
+	for _, key := range groupKeys(group) {
+		op.requests = append(op.requests, []string{"GET", key}, []string{"LRANGE", key, "0", "-1"},
+			[]string{"SMEMBERS", key}, []string{"HGETALL", key},
+			[]string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"TTL", key})
+	}
+	return c.transaction(op)
+}
+
+// lookAll is a client that looks at some groups.
+func (h *history) lookAll(s *server, first, count int) error {
+	link, err := dial(s.port)
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	c := &client{history: h, drawer: drawer{began: h.began.Unix()}, link: link,
+		id: int(atomic.AddInt32(&h.clients, 1))}
+	for group := first; group < first+count && err == nil; group++ {
+		err = c.look(group)
+	}
+	return err
 }

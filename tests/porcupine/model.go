@@ -1,263 +1,244 @@
-// The rules that a key obeys, one function per command, over a state that is a plain value.
-//
-// Each key is judged alone, as Redis's commands on one key promise linearizability per key. A state
-// is a sorted list of parts, so that two states are equal exactly when their parts are.
+// The model of a group of keys for Porcupine: the oracle's steps, and what the choice of a random
+// command may be.
 package main
 
 import (
 	"fmt"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
 )
 
-// Command is what a client asked, its reply as text, and whether a reply came at all.
-type Command struct {
-	Key, Name string
-	Args      []string
+// kind says how an operation's requests were sent.
+type kind int
+
+const (
+	alone       kind = iota // one request
+	transaction             // MULTI, requests, EXEC
+	watched                 // WATCH, the first request, MULTI, the others, EXEC that was not nil
+)
+
+// operation is what a client asked of one group.
+type operation struct {
+	group    int
+	kind     kind
+	requests [][]string
 }
 
-// Reply is the server's answer as text; Unknown when the connection broke before it came.
-type Reply struct {
-	Text    string
-	Unknown bool
+// answer is one canonical text per reply; nil when the connection broke before all had come.
+type answer struct {
+	texts []string
+	raw   []reply
 }
 
-// state is the elements of a list, `field\x01value` of a hash, `member\x01score` of a sorted set.
-// A string is a list of one element. Absent keys are nil.
-type state []string
-
-const between = "\x01"
-
-// apply says what a command answers in a state and which state it leaves. It never changes `s`.
-func apply(s state, c Command) (string, state) {
-	switch c.Name {
-	case "GET", "SET", "APPEND", "INCRBY", "GETDEL", "SETNX", "GETSET":
-		return applyString(s, c)
-	case "HSET", "HGET", "HDEL", "HLEN", "HGETALL", "HINCRBY":
-		return applyHash(s, c)
-	case "LPUSH", "RPUSH", "LPOP", "RPOP", "LRANGE", "LLEN":
-		return applyList(s, c)
-	case "SADD", "SREM", "SISMEMBER", "SMEMBERS", "SCARD":
-		return applySet(s, c)
-	case "ZADD", "ZINCRBY", "ZREM", "ZSCORE", "ZRANGE", "ZPOPMIN":
-		return applySortedSet(s, c)
-	case "DEL":
-		return count(len(s) > 0), nil
-	case "EXISTS":
-		return count(len(s) > 0), s
-	}
-	panic("no rule for " + c.Name)
+// choosing names the commands whose reply is a choice, and what shows what there is to choose from.
+var choosing = map[string][]string{
+	"SPOP":        {"SMEMBERS"},
+	"SRANDMEMBER": {"SMEMBERS"},
+	"HRANDFIELD":  {"HGETALL"},
+	"ZRANDMEMBER": {"ZRANGE", "0", "-1", "WITHSCORES"},
 }
 
-func count(is bool) string {
-	if is {
-		return "1"
-	}
-	return "0"
-}
+func (op operation) chooses() bool { return choosing[op.requests[0][0]] != nil }
 
-const absent = "nil"
-
-func applyString(s state, c Command) (string, state) {
-	old := absent
-	if len(s) > 0 {
-		old = s[0]
-	}
-	switch c.Name {
-	case "GET":
-		return old, s
-	case "GETDEL":
-		return old, nil
-	case "GETSET":
-		return old, state{c.Args[0]}
-	case "SET":
-		return "OK", state{c.Args[0]}
-	case "SETNX":
-		if len(s) > 0 {
-			return "0", s
+// canonical brings replies to this operation into the form in which they are compared: those to the
+// queued requests (a refusal there is kept), then the elements of EXEC's.
+func (op operation) canonical(replies []reply, began int64) []string {
+	var texts []string
+	last := replies[len(replies)-1]
+	for i, r := range replies[:len(replies)-1] {
+		if r.isError() {
+			texts = append(texts, fmt.Sprintf("%d: %v", i, r))
 		}
-		return "1", state{c.Args[0]}
-	case "APPEND":
-		value := strings.Join(s, "") + c.Args[0]
-		return strconv.Itoa(len(value)), state{value}
 	}
-	number, _ := strconv.Atoi(strings.Join(s, ""))
-	by, _ := strconv.Atoi(c.Args[0])
-	value := strconv.Itoa(number + by)
-	return value, state{value}
+	if last.kind != '*' {
+		return append(texts, last.String())
+	}
+	for i, element := range last.elements {
+		texts = append(texts, element.canonical(op.requests[i], began))
+	}
+	return texts
 }
 
-// find looks for the part of a field or member; the place where it belongs if it is not there.
-func find(s state, name string) (int, string, bool) {
-	at := sort.Search(len(s), func(i int) bool { return s[i] >= name+between })
-	if at < len(s) && strings.HasPrefix(s[at], name+between) {
-		return at, s[at][len(name)+len(between):], true
+// next lists the states that may follow: none if the answer is wrong in this state.
+func (o *oracle) next(s *state, op operation, a answer) []interface{} {
+	if op.chooses() {
+		return o.choose(s, op.requests[0], a)
 	}
-	return at, "", false
-}
-
-func put(s state, name, value string) state {
-	at, _, there := find(s, name)
-	rest := s[at:]
-	if there {
-		rest = s[at+1:]
-	}
-	out := append(state{}, s[:at]...)
-	return append(append(out, name+between+value), rest...)
-}
-
-func without(s state, at int) state {
-	return append(append(state{}, s[:at]...), s[at+1:]...)
-}
-
-func applyHash(s state, c Command) (string, state) {
-	if c.Name == "HLEN" {
-		return strconv.Itoa(len(s)), s
-	}
-	if c.Name == "HGETALL" {
-		return listed(s), s
-	}
-	at, value, there := find(s, c.Args[0])
-	switch c.Name {
-	case "HSET":
-		return count(!there), put(s, c.Args[0], c.Args[1])
-	case "HINCRBY":
-		number, _ := strconv.Atoi(value)
-		by, _ := strconv.Atoi(c.Args[1])
-		sum := strconv.Itoa(number + by)
-		return sum, put(s, c.Args[0], sum)
-	case "HDEL":
-		if there {
-			s = without(s, at)
+	out := o.execute(s, op.requests)
+	if a.texts != nil {
+		expected := strings.Join(op.canonical(out.replies, o.began), "\n")
+		if op.kind == alone {
+			expected = aloneText(op, out.replies, o.began)
 		}
-		return count(there), s
-	}
-	if !there {
-		return absent, s
-	}
-	return value, s
-}
-
-func listed(s state) string {
-	return "[" + strings.ReplaceAll(strings.Join(s, " "), between, " ") + "]"
-}
-
-func applyList(s state, c Command) (string, state) {
-	switch c.Name {
-	case "LLEN":
-		return strconv.Itoa(len(s)), s
-	case "LRANGE":
-		return listed(s), s
-	case "RPUSH":
-		s = append(append(state{}, s...), c.Args...)
-		return strconv.Itoa(len(s)), s
-	case "LPUSH":
-		s = append(state{c.Args[0]}, s...)
-		return strconv.Itoa(len(s)), s
-	}
-	if len(s) == 0 {
-		return absent, s
-	}
-	at := 0
-	if c.Name == "RPOP" {
-		at = len(s) - 1
-	}
-	return s[at], without(s, at)
-}
-
-func applySet(s state, c Command) (string, state) {
-	switch c.Name {
-	case "SCARD":
-		return strconv.Itoa(len(s)), s
-	case "SMEMBERS":
-		return listed(s), s
-	}
-	at, _, there := find(s, c.Args[0])
-	switch {
-	case c.Name == "SADD" && !there:
-		return "1", put(s, c.Args[0], "")
-	case c.Name == "SREM" && there:
-		return "1", without(s, at)
-	case c.Name == "SISMEMBER":
-		return count(there), s
-	}
-	return "0", s
-}
-
-func applySortedSet(s state, c Command) (string, state) {
-	if c.Name == "ZRANGE" {
-		return listed(byScore(s)), s
-	}
-	if c.Name == "ZPOPMIN" {
-		if len(s) == 0 {
-			return "[]", s
+		if strings.Join(a.texts, "\n") != expected {
+			return nil
 		}
-		least := byScore(s)[0]
-		at, _, _ := find(s, strings.SplitN(least, between, 2)[0])
-		return listed(state{least}), without(s, at)
 	}
-	name := c.Args[len(c.Args)-1]
-	at, value, there := find(s, name)
-	switch c.Name {
-	case "ZADD":
-		return count(!there), put(s, name, c.Args[0])
-	case "ZINCRBY":
-		score, _ := strconv.Atoi(value)
-		by, _ := strconv.Atoi(c.Args[0])
-		sum := strconv.Itoa(score + by)
-		return sum, put(s, name, sum)
-	case "ZREM":
-		if there {
-			s = without(s, at)
+	return []interface{}{out.after}
+}
+
+// aloneText is what a request answers outside of MULTI, told from its answer inside: a refusal to
+// queue it is the refusal that it would have met.
+func aloneText(op operation, replies []reply, began int64) string {
+	if replies[0].isError() {
+		return replies[0].String()
+	}
+	exec := replies[1]
+	if len(exec.elements) != 1 {
+		return exec.String()
+	}
+	inside := exec.elements[0]
+	if name := op.requests[0][0]; inside.kind == 'n' && (name == "BLMOVE" || name == "BRPOPLPUSH") {
+		inside.kind = 'N' // who waited in vain is told so by another nil than who may not wait
+	}
+	return inside.canonical(op.requests[0], began)
+}
+
+// choose judges a random command: what it names must be there, as many as were asked for.
+func (o *oracle) choose(s *state, request []string, a answer) []interface{} {
+	look := append([]string{choosing[request[0]][0], request[1]}, choosing[request[0]][1:]...)
+	seen := o.execute(s, [][]string{look}).replies[1].elements[0]
+	if seen.isError() {
+		if a.texts != nil && a.raw[0].String() != seen.String() {
+			return nil
 		}
-		return count(there), s
+		return []interface{}{s}
 	}
-	if !there {
-		return absent, s
+	there := newChoices(request, seen)
+	if a.texts != nil {
+		chosen, fine := there.chosen(a.raw[0])
+		if !fine {
+			return nil
+		}
+		return []interface{}{o.without(s, request, chosen)}
 	}
-	return value, s
+	if request[0] != "SPOP" {
+		return []interface{}{s}
+	}
+	var all []interface{}
+	for _, chosen := range subsets(there.names, smaller(there.count, len(there.names))) {
+		all = append(all, o.without(s, request, chosen))
+	}
+	return all
 }
 
-func byScore(s state) state {
-	out := append(state{}, s...)
-	score := func(part string) int {
-		number, _ := strconv.Atoi(part[strings.Index(part, between)+1:])
-		return number
+// without is the state after SPOP has chosen.
+func (o *oracle) without(s *state, request, chosen []string) *state {
+	if request[0] != "SPOP" || len(chosen) == 0 {
+		return s
 	}
-	sort.SliceStable(out, func(i, j int) bool { return score(out[i]) < score(out[j]) })
-	return out
+	return o.execute(s, [][]string{append([]string{"SREM", request[1]}, chosen...)}).after
 }
 
-// keyModel is one key for Porcupine. A command without a reply may have had any.
-func keyModel() porcupine.Model {
-	return porcupine.Model{
-		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-			byKey := map[string][]porcupine.Operation{}
-			for _, operation := range history {
-				key := operation.Input.(Command).Key
-				byKey[key] = append(byKey[key], operation)
-			}
-			var parts [][]porcupine.Operation
-			for _, part := range byKey {
-				parts = append(parts, part)
-			}
-			return parts
+// choices is what a random command may choose from.
+type choices struct {
+	names      []string
+	values     map[string]string
+	count      int
+	isList     bool // the reply is an array
+	withValues bool
+}
+
+func newChoices(request []string, seen reply) choices {
+	c := choices{values: map[string]string{}, count: 1, isList: len(request) > 2,
+		withValues: len(request) > 3}
+	if c.isList {
+		fmt.Sscan(request[2], &c.count)
+	}
+	step := 1
+	if request[0] == "HRANDFIELD" || request[0] == "ZRANDMEMBER" {
+		step = 2
+	}
+	for i := 0; i+step <= len(seen.elements); i += step {
+		name := seen.elements[i].text
+		c.names = append(c.names, name)
+		c.values[name] = seen.elements[i+step-1].text
+	}
+	sort.Strings(c.names)
+	return c
+}
+
+// chosen lists the names in a reply, and whether the reply is one that may be given.
+func (c choices) chosen(r reply) ([]string, bool) {
+	if !c.isList {
+		if len(c.names) == 0 {
+			return nil, r.kind == 'n'
+		}
+		_, is := c.values[r.text]
+		return []string{r.text}, is && r.kind == '$'
+	}
+	wanted := smaller(c.count, len(c.names))
+	if c.count < 0 {
+		wanted = smaller(-c.count, -c.count*len(c.names))
+	}
+	step := 1
+	if c.withValues {
+		step = 2
+	}
+	if r.kind != '*' || len(r.elements) != wanted*step {
+		return nil, false
+	}
+	var names []string
+	distinct := map[string]bool{}
+	for i := 0; i < len(r.elements); i += step {
+		name := r.elements[i].text
+		value, is := c.values[name]
+		if !is || (c.withValues && r.elements[i+1].text != value) || (c.count > 0 && distinct[name]) {
+			return nil, false
+		}
+		distinct[name] = true
+		names = append(names, name)
+	}
+	return names, true
+}
+
+// subsets lists every choice of `count` names.
+func subsets(names []string, count int) [][]string {
+	if count == 0 {
+		return [][]string{nil}
+	}
+	var all [][]string
+	for i, name := range names {
+		for _, rest := range subsets(names[i+1:], count-1) {
+			all = append(all, append([]string{name}, rest...))
+		}
+	}
+	return all
+}
+
+// model is one group for Porcupine.
+func (o *oracle) model() porcupine.Model {
+	nondeterministic := porcupine.NondeterministicModel{
+		Init: func() []interface{} { return []interface{}{o.empty} },
+		Step: func(before, input, output interface{}) []interface{} {
+			return o.next(before.(*state), input.(operation), output.(answer))
 		},
-		Init: func() interface{} { return state(nil) },
-		Step: func(before, input, output interface{}) (bool, interface{}) {
-			expected, after := apply(before.(state), input.(Command))
-			reply := output.(Reply)
-			return reply.Unknown || reply.Text == expected, after
-		},
-		Equal: func(one, other interface{}) bool {
-			return strings.Join(one.(state), "\x00") == strings.Join(other.(state), "\x00") &&
-				len(one.(state)) == len(other.(state))
-		},
+		Equal: func(one, other interface{}) bool { return one == other },
 		DescribeOperation: func(input, output interface{}) string {
-			return fmt.Sprintf("%v → %v", input, output)
+			return describe(input.(operation), output.(answer))
 		},
 	}
+	return nondeterministic.ToModel()
+}
+
+func describe(op operation, a answer) string {
+	var lines []string
+	for _, request := range op.requests {
+		lines = append(lines, strings.Join(request, " "))
+	}
+	text := strings.Join(lines, "; ")
+	text = []string{"", "MULTI ", "WATCH "}[op.kind] + text + " → "
+	if a.texts == nil {
+		return text + "?"
+	}
+	return text + strings.Join(a.texts, "; ")
+}
+
+func smaller(one, other int) int {
+	if one < other {
+		return one
+	}
+	return other
 }
