@@ -6,6 +6,7 @@ every acknowledged one. Anything else is a lost write, a half write, or one that
 """
 
 import copy
+import threading
 
 import operations
 from harness.resp import Client, Disconnected, Refusal
@@ -13,6 +14,26 @@ from harness.resp import Client, Disconnected, Refusal
 
 class Lost(Exception):
     """The keys are not what any allowed prefix makes."""
+
+
+class Listener(threading.Thread):
+    """A subscriber of one connection's messages, until the server goes: what it was told of each key."""
+
+    def __init__(self, port, channel):
+        super().__init__()
+        self.client = Client(port)
+        self.client.call("SUBSCRIBE", channel)
+        self.heard = {}
+
+    def run(self):
+        try:
+            with self.client:
+                while True:
+                    _, _, message = self.client.read()
+                    key, value = message.split(b" ")
+                    self.heard[key] = value
+        except Disconnected:
+            pass
 
 
 class Ledger:
@@ -28,10 +49,16 @@ class Ledger:
         self.sent = []
         self.acknowledged_count = 0
         self.refusals = []
+        self.listens = "pubsub" in families
+        self.heard = {}
 
     def load(self, port, stop):
         """Writes, `depth` requests at a time, until the server goes or `stop` is set."""
+        listener = None
         try:
+            if self.listens:
+                listener = Listener(port, operations.channel(self.connection))
+                listener.start()
             with Client(port) as client:
                 while not stop.is_set():
                     self._batch(client)
@@ -39,6 +66,9 @@ class Ledger:
             pass
         except Exception as error:  # a mistake of the ledger's must not look like a crash
             self.refusals.append(f"the ledger failed: {error!r}")
+        if listener is not None:
+            listener.join()
+            self.heard = listener.heard
 
     def _batch(self, client):
         ahead = self.acknowledged
@@ -59,6 +89,7 @@ class Ledger:
     def check(self, client):
         """Compares the server's keys with every allowed prefix, and goes on from the one it holds."""
         found = self._read(client)
+        self._check_heard(found)
         state = self.acknowledged
         if found == state:
             survived = 0
@@ -73,6 +104,14 @@ class Ledger:
         self.acknowledged = found
         self.sent = []
         return survived
+
+    def _check_heard(self, found):
+        """A message tells of a write: that one is there, or a later one of the same key."""
+        for key, value in self.heard.items():
+            if _serial(found.get(key, b"0.-1")) < _serial(value):
+                raise Lost(f"connection {self.connection}: a subscriber was told {key.decode()} = "
+                           f"{value.decode()}, found {found.get(key)}")
+        self.heard = {}
 
     def _keys(self):
         return [b"c%d:%s:%d" % (self.connection, letter, number)
@@ -102,6 +141,10 @@ class Ledger:
         return (f"connection {self.connection}: {len(differing)} keys match no prefix of "
                 f"{len(self.sent)} unacknowledged operations; {key.decode()}: "
                 f"expected {_brief(self.acknowledged.get(key))}, found {_brief(found.get(key))}")
+
+
+def _serial(value):
+    return int(value.split(b".")[1])
 
 
 def _brief(value):

@@ -9,6 +9,7 @@ import dataclasses
 import random
 from typing import Callable
 
+import hyperloglog
 from harness.resp import encode
 
 # Keys per family and connection: few enough that keys are overwritten, emptied and made again.
@@ -203,6 +204,114 @@ def sorted_set_pop(w, model):
     return _one(apply, "ZPOPMIN", key)
 
 
+def bit_set(w, model):
+    key, offset, bit = w.key(b"b"), w.random.randrange(4000), w.random.randrange(2)
+
+    def apply(m, _):
+        at = offset // 8
+        value = bytearray(m.get(key, b"").ljust(at + 1, b"\0"))
+        mask = 0x80 >> offset % 8
+        value[at] = value[at] | mask if bit else value[at] & ~mask
+        m[key] = bytes(value)
+    return _one(apply, "SETBIT", key, offset, bit)
+
+
+def bit_field(w, model):
+    """Two bytes of a serial number, so that what was written last shows."""
+    key, at = w.key(b"b"), w.random.randrange(200)
+    w.serial += 1
+    number = (w.serial % (1 << 16)).to_bytes(2, "big")
+
+    def apply(m, _):
+        value = m.get(key, b"").ljust(2 * at + 2, b"\0")
+        m[key] = value[:2 * at] + number + value[2 * at + 2:]
+    return _one(apply, "BITFIELD", key, "SET", "u16", f"#{at}", int.from_bytes(number, "big"))
+
+
+def bit_combine(w, model):
+    target, one, other = w.key(b"b"), w.key(b"b"), w.key(b"b")
+
+    def apply(m, _):
+        values = [m.get(key, b"") for key in (one, other)]
+        length = max(map(len, values))
+        value = bytes(a ^ b for a, b in zip(*[value.ljust(length, b"\0") for value in values]))
+        m.pop(target, None)
+        if value:
+            m[target] = value
+    return _one(apply, "BITOP", "XOR", target, one, other)
+
+
+def geo_add(w, model):
+    key, member = w.key(b"g"), b"m%d" % w.random.randrange(ELEMENTS)
+    longitude, latitude = w.random.uniform(-180, 180), w.random.uniform(-85, 85)
+    score = float(_geohash(longitude, latitude))
+    return _one(lambda m, _: m.setdefault(key, {}).update({member: score}),
+                "GEOADD", key, repr(longitude), repr(latitude), member)
+
+
+def _geohash(longitude, latitude):
+    """The 52 bits under which Redis's documentation of GEOADD says that a place is stored."""
+    columns = int((longitude + 180) / 360 * (1 << 26))
+    rows = int((latitude + 85.05112878) / (2 * 85.05112878) * (1 << 26))
+    return sum((columns >> bit & 1) << 2 * bit + 1 | (rows >> bit & 1) << 2 * bit
+               for bit in range(26))
+
+
+# A circle of this radius around any place holds the earth.
+EARTH_KM = 20_040
+
+
+def geo_store(w, model):
+    source, target = w.key(b"g"), w.key(b"g")
+
+    def apply(m, _):
+        places = dict(m.get(source, {}))
+        m.pop(target, None)
+        if places:
+            m[target] = places
+    return _one(apply, "GEOSEARCHSTORE", target, source, "FROMLONLAT", 0, 0,
+                "BYRADIUS", EARTH_KM, "KM")
+
+
+def geo_remove(w, model):
+    key, member = w.key(b"g"), b"m%d" % w.random.randrange(ELEMENTS)
+
+    def apply(m, _):
+        if key in m:
+            m[key].pop(member, None)
+            _drop_if_empty(m, key)
+    return _one(apply, "ZREM", key, member)
+
+
+def hll_add(w, model):
+    key, elements = w.key(b"p"), [w.unique() for _ in range(w.random.randint(1, 3))]
+    if len(model.get(key, ())) > ELEMENTS:
+        return _one(lambda m, _: m.pop(key, None), "DEL", key)
+    return _one(lambda m, _: hyperloglog.add(m.setdefault(key, {}), elements),
+                "PFADD", key, *elements)
+
+
+def hll_merge(w, model):
+    target, source = w.key(b"p"), w.key(b"p")
+
+    def apply(m, _):
+        hyperloglog.merge(m.setdefault(target, {}), m.get(source, {}))
+    return _one(apply, "PFMERGE", target, source)
+
+
+def published(w, model):
+    """A write and a message about it: whoever hears the message may rely on the write."""
+    key, value = w.key(b"m"), b"%d.%d" % (w.connection, w.serial)
+    w.serial += 1
+    request = (encode("MULTI") + encode("SET", key, value)
+               + encode("PUBLISH", channel(w.connection), key + b" " + value) + encode("EXEC"))
+    return Operation(request, lambda m, _: m.update({key: value}), replies=4)
+
+
+def channel(connection):
+    return b"channel%d" % connection
+
+
 def transaction(w, model):
     """Three writes that must be there together or not at all."""
     parts = [maker(w, model) for maker in w.random.choices(
@@ -224,6 +333,10 @@ FAMILIES = {
     "list": [list_push, list_pop, list_trim, list_move],
     "set": [set_add, set_remove],
     "zset": [sorted_set_add, sorted_set_increment, sorted_set_pop],
+    "bitmap": [bit_set, bit_field, bit_combine],
+    "geo": [geo_add, geo_store, geo_remove],
+    "hyperloglog": [hll_add, hll_merge],
+    "pubsub": [published],
     "multi": [transaction],
 }
 
@@ -233,11 +346,16 @@ READS = {
     b"a": (("GET",), lambda reply: reply),
     b"n": (("GET",), lambda reply: reply),
     b"t": (("GET",), lambda reply: reply),
+    b"b": (("GET",), lambda reply: reply),
+    b"m": (("GET",), lambda reply: reply),
+    b"p": (("GET",), lambda reply: None if reply is None else hyperloglog.registers(reply)),
     b"h": (("HGETALL",), lambda reply: dict(zip(reply[::2], reply[1::2])) or None),
     b"l": (("LRANGE", 0, -1), lambda reply: reply or None),
     b"u": (("SMEMBERS",), lambda reply: set(reply) or None),
-    b"z": (("ZRANGE", 0, -1, "WITHSCORES"),
-           lambda reply: dict(zip(reply[::2], map(float, reply[1::2]))) or None),
+    **dict.fromkeys((b"z", b"g"), (
+        ("ZRANGE", 0, -1, "WITHSCORES"),
+        lambda reply: dict(zip(reply[::2], map(float, reply[1::2]))) or None)),
 }
 FAMILY_LETTERS = {"string": b"s", "number": b"an", "expiry": b"t", "hash": b"h", "list": b"l",
-                  "set": b"u", "zset": b"z", "multi": b"slhnz"}
+                  "set": b"u", "zset": b"z", "bitmap": b"b", "geo": b"g", "hyperloglog": b"p",
+                  "pubsub": b"m", "multi": b"slhnz"}
