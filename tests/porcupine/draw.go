@@ -153,8 +153,12 @@ func (w *words) operand(name string) string {
 	return w.value(name)
 }
 
-// signedCount: most commands refuse a negative one, and some 0.
+// signedCount: most commands refuse a negative one, and some 0. Which of several places at the same
+// distance a small one keeps is anybody's guess.
 func (w *words) signedCount() string {
+	if strings.HasPrefix(w.name, "GEO") {
+		return "1000"
+	}
 	if strings.Contains(w.name, "RAND") || w.name == "LREM" {
 		return w.number(-2, 3)
 	}

@@ -121,7 +121,28 @@ func (c *client) one() error {
 	case choice < 6:
 		return c.watched(operation{c.group, watched, append([][]string{c.read()}, c.several(1+c.Intn(2))...)})
 	}
-	return c.alone(operation{c.group, alone, [][]string{c.command(c.row())}})
+	requests := prepared(c.command(c.row()))
+	if len(requests) > 1 {
+		return c.transaction(operation{c.group, transaction, requests})
+	}
+	return c.alone(operation{c.group, alone, requests})
+}
+
+// prepared puts a request behind the one that gives it a meaning. Ranges of members have none where
+// scores differ, says the documentation of ZRANGEBYLEX: all are made 0.
+func prepared(request []string) [][]string {
+	isByMember := strings.Contains(request[0], "LEX")
+	for _, word := range request {
+		isByMember = isByMember || word == "BYLEX"
+	}
+	if !isByMember {
+		return [][]string{request}
+	}
+	source := request[1]
+	if request[0] == "ZRANGESTORE" {
+		source = request[2]
+	}
+	return [][]string{{"ZUNIONSTORE", source, "1", source, "WEIGHTS", "0"}, request}
 }
 
 // row draws a command: mostly of the group's own family, often one on keys of any type.
@@ -143,7 +164,7 @@ func (c *client) several(count int) [][]string {
 	var requests [][]string
 	for len(requests) < count {
 		if request := c.command(c.row()); choosing[request[0]] == nil {
-			requests = append(requests, request)
+			requests = append(requests, prepared(request)...)
 		}
 	}
 	return requests
@@ -151,8 +172,9 @@ func (c *client) several(count int) [][]string {
 
 func (c *client) read() []string {
 	for {
-		if r := c.row(); r.isRead && choosing[r.name] == nil {
-			return c.command(r)
+		r := c.row()
+		if request := c.command(r); r.isRead && choosing[r.name] == nil && len(prepared(request)) == 1 {
+			return request
 		}
 	}
 }

@@ -98,7 +98,9 @@ func (c *connection) read() (reply, error) {
 
 // unordered says of which commands a reply is a set of elements (1) or of pairs (2).
 var unordered = map[string]int{"SMEMBERS": 1, "SUNION": 1, "SINTER": 1, "SDIFF": 1, "KEYS": 1,
-	"HKEYS": 1, "HVALS": 1, "HGETALL": 2, "SSCAN": 1, "HSCAN": 2, "ZSCAN": 2}
+	"HKEYS": 1, "HVALS": 1, "HGETALL": 2, "SSCAN": 1, "HSCAN": 2, "ZSCAN": 2,
+	"GEOSEARCH": 1, "GEORADIUS": 1, "GEORADIUS_RO": 1, "GEORADIUSBYMEMBER": 1,
+	"GEORADIUSBYMEMBER_RO": 1}
 
 // timeUnits says of which commands a reply is a time, and in which unit.
 var timeUnits = map[string]float64{"TTL": 1, "EXPIRETIME": 1, "PTTL": 1000, "PEXPIRETIME": 1000}
