@@ -41,20 +41,22 @@ impl Watchers {
         self.by_key.is_empty()
     }
 
-    /// Watches a key; watching it twice is watching it once. `is_expired`: it is there, but past
-    /// its time.
+    /// Watches a key; whether this client did not watch it already, for watching it twice is
+    /// watching it once. `is_expired`: it is there, but past its time.
     pub fn watch(
         &mut self,
         watcher: WatcherId,
         database: DatabaseId,
         key: &[u8],
         is_expired: bool,
-    ) {
+    ) -> bool {
         let keys = self.by_key.entry(database).or_default();
         let watches = keys.entry(key.to_vec()).or_default();
-        if !watches.iter().any(|watch| watch.watcher == watcher) {
+        let is_new = !watches.iter().any(|watch| watch.watcher == watcher);
+        if is_new {
             watches.push(Watch { watcher, was_expired: is_expired });
         }
+        is_new
     }
 
     pub fn unwatch(&mut self, watcher: WatcherId, database: DatabaseId, key: &[u8]) {

@@ -103,14 +103,13 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     }
     let database = session.database;
     for key in args.from(1) {
-        if session.watched.iter().any(|(d, k)| *d == database && k == key) {
-            continue;
-        }
         let watcher = WatcherId(session.connection.0);
         let keyspace = &mut server.shard.engine.keyspace;
         let is_expired = keyspace.is_expired(database, key, server.now);
-        keyspace.watchers.watch(watcher, database, key, is_expired);
-        session.watched.push((database, key.to_vec()));
+        // Asked of the key's watchers, which are few, rather than of the client's keys.
+        if keyspace.watchers.watch(watcher, database, key, is_expired) {
+            session.watched.push((database, key.to_vec()));
+        }
     }
     session.reply().ok();
     Ok(())
