@@ -1,38 +1,8 @@
 //! The checksum of RDB files: CRC-64 with the Jones polynomial, reflected, initial value 0.
 //!
-//! Eight bytes a step through eight tables (slicing-by-8): about 2 GB/s, where one table gives
-//! 0.4. The tables are made at compile time.
+//! It passes over every byte of a snapshot, written or loaded, on a core that may serve clients.
 
-/// The polynomial 0xad93d23594c935a9 with its bits in reverse.
-const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
-
-static TABLES: [[u64; 256]; 8] = tables();
-
-const fn tables() -> [[u64; 256]; 8] {
-    let mut tables = [[0; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u64;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
-            bit += 1;
-        }
-        tables[0][byte] = crc;
-        byte += 1;
-    }
-    let mut slice = 1;
-    while slice < 8 {
-        let mut byte = 0;
-        while byte < 256 {
-            let before = tables[slice - 1][byte];
-            tables[slice][byte] = tables[0][(before & 0xff) as usize] ^ before >> 8;
-            byte += 1;
-        }
-        slice += 1;
-    }
-    tables
-}
+use crc_fast::{CrcAlgorithm, Digest};
 
 /// A checksum in the making.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -40,23 +10,9 @@ pub struct Crc64(u64);
 
 impl Crc64 {
     pub fn update(&mut self, bytes: &[u8]) {
-        let mut crc = self.0;
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            let mixed = (crc ^ u64::from_le_bytes(*word)).to_le_bytes();
-            crc = TABLES[7][mixed[0] as usize]
-                ^ TABLES[6][mixed[1] as usize]
-                ^ TABLES[5][mixed[2] as usize]
-                ^ TABLES[4][mixed[3] as usize]
-                ^ TABLES[3][mixed[4] as usize]
-                ^ TABLES[2][mixed[5] as usize]
-                ^ TABLES[1][mixed[6] as usize]
-                ^ TABLES[0][mixed[7] as usize];
-        }
-        for byte in rest {
-            crc = TABLES[0][(crc as u8 ^ byte) as usize] ^ crc >> 8;
-        }
-        self.0 = crc;
+        let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc64Redis, self.0);
+        digest.update(bytes);
+        self.0 = digest.get_state();
     }
 
     pub fn value(self) -> u64 {
