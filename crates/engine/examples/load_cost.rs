@@ -22,7 +22,7 @@ fn main() {
     let began = clock();
     keyspace.walk_snapshot(u64::MAX, usize::MAX / 2);
     let walked = began.elapsed();
-    let mut file = keyspace.take_snapshot_bytes();
+    let mut file = keyspace.take_snapshot_bytes(Vec::new());
     drop(keyspace);
     let began = clock();
     let mut crc = Crc64::default();

@@ -114,9 +114,12 @@ impl Keyspace {
         true
     }
 
-    /// Takes the bytes written since the last call.
-    pub fn take_snapshot_bytes(&mut self) -> Vec<u8> {
-        self.snapshot.as_mut().map_or(Vec::new(), |it| std::mem::take(&mut it.writing.bytes))
+    /// Takes the bytes written since the last call. What is written next goes into `next`, which is
+    /// empty, and may bring its allocation along.
+    pub fn take_snapshot_bytes(&mut self, next: Vec<u8>) -> Vec<u8> {
+        assert!(next.is_empty(), "bytes of another snapshot would get into this one");
+        let writing = self.snapshot.as_mut().map(|snapshot| &mut snapshot.writing);
+        writing.map_or(Vec::new(), |writing| std::mem::replace(&mut writing.bytes, next))
     }
 
     /// Bytes that wait to be taken.
@@ -235,9 +238,9 @@ mod tests {
                     for _ in 0..dice(20) {
                         change(keyspace, &mut dice);
                     }
-                    bytes.extend(keyspace.take_snapshot_bytes());
+                    bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
                 }
-                bytes.extend(keyspace.take_snapshot_bytes());
+                bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
                 assert_eq!(keyspace.snapshot_keys(), expected.len() as u64);
                 keyspace.end_snapshot();
                 let loaded = load(&bytes);
@@ -251,6 +254,6 @@ mod tests {
         let mut keyspace = Keyspace::new(Settings::default(), 1);
         keyspace.begin_snapshot(NOW);
         assert!(keyspace.walk_snapshot(1, 1));
-        assert!(load(&keyspace.take_snapshot_bytes()).is_empty());
+        assert!(load(&keyspace.take_snapshot_bytes(Vec::new())).is_empty());
     }
 }

@@ -29,8 +29,12 @@ const STEP_BYTES: usize = 64 << 10;
 /// Steps of one turn, whatever the clock says: simulated clocks stand still within a turn.
 const STEPS_MAX: u32 = 64;
 
-/// Bytes that go to the disk at once.
-const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes that go to the disk at once: they are checksummed and written while the processor's cache
+/// still holds them.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// The allocation of a chunk: a step may overshoot, and a growing buffer would be copied.
+const CHUNK_CAPACITY: usize = CHUNK_BYTES + STEP_BYTES + (16 << 10);
 
 /// Bytes waiting for the disk above which the walk stops.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
@@ -71,6 +75,8 @@ struct Running {
     is_walked: bool,
     /// Written, not yet handed to the disk.
     chunks: Vec<Vec<u8>>,
+    /// Buffers whose bytes are on the disk.
+    emptied: Vec<Vec<u8>>,
     /// Bytes in `chunks` and with the disk.
     backlog_bytes: usize,
     /// At home, unless a job is under way.
@@ -81,6 +87,20 @@ struct Running {
     dirty: u64,
 }
 
+impl Running {
+    /// The disk has written chunks: their buffers take further ones.
+    fn take_back(&mut self, part: Box<PartInMaking>, chunks: Vec<Vec<u8>>) {
+        self.part = Some(part);
+        for mut chunk in chunks {
+            self.backlog_bytes -= chunk.len();
+            if !self.is_walked && chunk.capacity() <= 2 * CHUNK_CAPACITY {
+                chunk.clear();
+                self.emptied.push(chunk);
+            }
+        }
+    }
+}
+
 /// The file in the making, and its checksum as Redis wants it.
 struct PartInMaking {
     writer: SnapshotWriter,
@@ -89,8 +109,8 @@ struct PartInMaking {
 
 /// What the disk's jobs return.
 enum Outcome {
-    /// Written so many bytes.
-    Written(Box<PartInMaking>, usize),
+    /// The bytes of these chunks are written.
+    Written(Box<PartInMaking>, Vec<Vec<u8>>),
     /// Published; the log is not needed through this position, if that is known.
     Published {
         name: String,
@@ -229,6 +249,7 @@ impl Server {
             keys: 0,
             is_walked: false,
             chunks: Vec::new(),
+            emptied: Vec::new(),
             backlog_bytes: 0,
             part: None,
             is_publishing: false,
@@ -238,7 +259,7 @@ impl Server {
         let store = snapshots.store.clone();
         submit(&mut *snapshots.queue, move || {
             let writer = store.begin(position)?;
-            Ok(Outcome::Written(Box::new(PartInMaking { writer, crc: Crc64::default() }), 0))
+            Ok(Outcome::Written(Box::new(PartInMaking { writer, crc: Crc64::default() }), Vec::new()))
         });
     }
 
@@ -261,7 +282,8 @@ impl Server {
             self.persistence.keys_saved = running.keys;
         }
         if keyspace.snapshot_bytes() >= CHUNK_BYTES || running.is_walked {
-            let chunk = keyspace.take_snapshot_bytes();
+            let next = running.emptied.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_CAPACITY));
+            let chunk = keyspace.take_snapshot_bytes(next);
             if !chunk.is_empty() {
                 running.backlog_bytes += chunk.len();
                 running.chunks.push(chunk);
@@ -286,13 +308,11 @@ impl Server {
             let chunks = std::mem::take(&mut running.chunks);
             let Some(mut part) = running.part.take() else { return };
             submit(&mut *snapshots.queue, move || {
-                let mut written = 0;
-                for chunk in chunks {
-                    part.crc.update(&chunk);
-                    part.writer.append(&chunk)?;
-                    written += chunk.len();
+                for chunk in &chunks {
+                    part.crc.update(chunk);
+                    part.writer.append(chunk)?;
                 }
-                Ok(Outcome::Written(part, written))
+                Ok(Outcome::Written(part, chunks))
             });
             return;
         }
@@ -322,11 +342,10 @@ impl Server {
         snapshots.queue.poll(&mut done);
         for (_, outcome) in done.drain(..) {
             match outcome.downcast::<Outcome>().map(|outcome| *outcome) {
-                Ok(Outcome::Written(part, written)) => {
+                Ok(Outcome::Written(part, chunks)) => {
                     let running = self.snapshots.as_mut().and_then(|it| it.running.as_mut());
                     if let Some(running) = running {
-                        running.part = Some(part);
-                        running.backlog_bytes -= written;
+                        running.take_back(part, chunks);
                     }
                 }
                 Ok(Outcome::Published { name, bytes, trim }) => {
