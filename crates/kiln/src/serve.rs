@@ -17,7 +17,7 @@ use std::sync::Arc;
 use txlog::file::{FileOptions, Queues};
 use world::clock::RealClock;
 use world::disk::RealDisk;
-use world::disk_queue::ThreadDiskQueue;
+use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::garbage::GarbageCollector;
 use world::metrics_http::MetricsServer;
 use world::net::NetDriver;
@@ -70,7 +70,7 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     let stop = match stopped {
         Some(stop) => stop,
         None => {
-            let queue = ThreadDiskQueue::start("snapshot", driver.waker())?;
+            let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
             server.keep_snapshots(Snapshots::new(store, Box::new(queue)));
             tracing::info!(port, "ready to accept connections");
             tell_manager(systemd::notify_ready());
@@ -91,8 +91,8 @@ fn loading(
     entropy: u64,
 ) -> Result<Loading, Box<dyn Error>> {
     let queues = Queues {
-        commits: Box::new(ThreadDiskQueue::start("log", waker.clone())?),
-        background: Box::new(ThreadDiskQueue::start("log-background", waker)?),
+        commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
+        background: Box::new(ThreadDiskQueue::start("log-background", Urgency::Prompt, waker)?),
     };
     Loading::open(Sources {
         disk: Arc::new(RealDisk),

@@ -6,6 +6,19 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
+/// The niceness of a patient thread: a tenth of a busy core's time against the loop, and preempted
+/// at once when the loop wakes up.
+const PATIENT_NICE: i32 = 10;
+
+/// Who goes first when the processor is busy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Urgency {
+    /// Replies wait for the jobs.
+    Prompt,
+    /// Nobody waits: the loop goes first.
+    Patient,
+}
+
 /// A thread with a queue. Dropping it lets the jobs end first.
 pub struct ThreadDiskQueue {
     jobs: Option<Sender<(DiskTicket, DiskJob)>>,
@@ -22,10 +35,16 @@ impl ThreadDiskQueue {
     ///
     /// # Errors
     /// The system has no thread to give.
-    pub fn start(name: &str, waker: Waker) -> io::Result<Self> {
+    pub fn start(name: &str, urgency: Urgency, waker: Waker) -> io::Result<Self> {
         let (jobs, todo) = channel::<(DiskTicket, DiskJob)>();
         let (ended, done) = channel();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            if urgency == Urgency::Patient
+                && let Err(error) = rustix::process::setpriority_process(None, PATIENT_NICE)
+            {
+                // Then it competes with the loop, as it would without the attempt.
+                tracing::warn!("a background thread keeps its priority: {error}");
+            }
             while let Ok((ticket, job)) = todo.recv() {
                 // The receiver is gone only when the queue is being dropped.
                 let _ = ended.send((ticket, job()));
@@ -92,7 +111,7 @@ mod tests {
         let waker = Waker(Arc::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
         }));
-        let mut queue = ThreadDiskQueue::start("disk-test", waker).unwrap();
+        let mut queue = ThreadDiskQueue::start("disk-test", Urgency::Patient, waker).unwrap();
         let tickets: Vec<_> =
             (0..10_u32).map(|n| queue.submit(Box::new(move || Box::new(n)))).collect();
         queue.drain();

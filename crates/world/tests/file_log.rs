@@ -13,7 +13,7 @@ use txlog::{
     Stamper, TransactionLog, empty_record,
 };
 use world::disk::RealDisk;
-use world::disk_queue::ThreadDiskQueue;
+use world::disk_queue::{ThreadDiskQueue, Urgency};
 
 struct TestClock(Instant);
 
@@ -33,11 +33,11 @@ fn directory(name: &str) -> PathBuf {
 }
 
 fn queues() -> Queues {
-    let waker = || Waker(Arc::new(|| {}));
-    Queues {
-        commits: Box::new(ThreadDiskQueue::start("commits", waker()).unwrap()),
-        background: Box::new(ThreadDiskQueue::start("background", waker()).unwrap()),
-    }
+    let queue = |name| {
+        let waker = Waker(Arc::new(|| {}));
+        ThreadDiskQueue::start(name, Urgency::Prompt, waker).expect("a thread to run jobs")
+    };
+    Queues { commits: Box::new(queue("commits")), background: Box::new(queue("background")) }
 }
 
 fn options() -> FileOptions {
