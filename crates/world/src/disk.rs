@@ -4,7 +4,8 @@
 //! one. A quota that is reached counts as a full disk.
 
 use base::disk::{Disk, DiskEntry, DiskFile};
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Access, FallocateFlags, FlockOperation};
+use rustix::io::Errno;
 use std::any::Any;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -32,8 +33,15 @@ impl Disk for RealDisk {
         open(OpenOptions::new().read(true).write(true), path)
     }
 
+    /// By access(2), not stat(2): a look at a file's times makes the kernel give its next write a
+    /// fresh one, and that dirties the inode. A log that looks at its claim at each commit and then
+    /// writes its mark there paid one more disk write for it (docs/measurements/log-write.md).
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        fs::exists(path)
+        match rustix::fs::access(path, Access::EXISTS) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<DiskEntry>> {
@@ -115,7 +123,7 @@ impl DiskFile for RealFile {
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         // Reserving first fails early and leaves one extent; file systems without it only write.
         match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+            Ok(()) | Err(Errno::OPNOTSUPP) => {}
             Err(error) => return Err(full(error.into())),
         }
         // Zeroes are written, not only reserved: a write into a reserved but unwritten extent
