@@ -18,8 +18,16 @@ pub struct PartReader {
 
 impl PartReader {
     pub(crate) fn open(disk: &dyn Disk, path: &Path, part: &Part) -> io::Result<Self> {
-        let file = disk.open_read(path)?;
-        Ok(Self { file, offset: 0, length: part.bytes, crc: 0, expected: part.crc() })
+        Ok(Self::new(disk.open_read(path)?, part))
+    }
+
+    /// Reads what the device holds, not what the page cache remembers of it.
+    pub(crate) fn verify(disk: &dyn Disk, path: &Path, part: &Part) -> io::Result<Self> {
+        Ok(Self::new(disk.open_direct(path)?, part))
+    }
+
+    fn new(file: Arc<dyn DiskFile>, part: &Part) -> Self {
+        Self { file, offset: 0, length: part.bytes, crc: 0, expected: part.crc() }
     }
 
     /// Bytes of the whole part.

@@ -4,6 +4,7 @@ use crate::manifest::{Manifest, Part, Place};
 use crate::reader::PartReader;
 use crate::store::{MANIFEST, Snapshot, SnapshotStore};
 use base::DiskFile;
+use base::disk::DIRECT_BLOCK_BYTES;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use std::sync::Arc;
 const PART: &str = "part-0000.rdb";
 const MANIFEST_UNFINISHED: &str = "manifest.json.new";
 
-/// Bytes written between two syncs. Small enough that no sync makes the log's wait long, large
-/// enough that their number does not matter. A guess.
-const SYNC_BYTES: u64 = 16 << 20;
+/// Bytes written at once, past the page cache.
+const BLOCK_BYTES: usize = 256 << 10;
+const _: () = assert!(BLOCK_BYTES.is_multiple_of(DIRECT_BLOCK_BYTES));
 
 /// Bytes read back at once.
-const VERIFY_BYTES: usize = 1 << 20;
+const VERIFY_BYTES: usize = BLOCK_BYTES;
 
 /// What the manifest says beside the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,8 +34,10 @@ pub struct SnapshotWriter {
     parent: PathBuf,
     name: String,
     file: Arc<dyn DiskFile>,
-    length: u64,
-    synced: u64,
+    /// Bytes in the file.
+    written: u64,
+    /// What is to be written next, less than a block.
+    block: Vec<u8>,
     crc: u32,
 }
 
@@ -42,28 +45,39 @@ impl SnapshotWriter {
     pub(crate) fn begin(store: &SnapshotStore, parent: &Path, name: String) -> io::Result<Self> {
         let directory = parent.join(&name);
         store.disk.create_directory(&directory)?;
-        let file = store.disk.create_new(&directory.join(PART))?;
+        let file = store.disk.create_direct(&directory.join(PART))?;
         let (store, parent) = (store.clone(), parent.to_owned());
-        Ok(Self { store, parent, name, file, length: 0, synced: 0, crc: 0 })
+        let block = Vec::with_capacity(BLOCK_BYTES);
+        Ok(Self { store, parent, name, file, written: 0, block, crc: 0 })
     }
 
     /// Bytes appended so far.
     pub fn length(&self) -> u64 {
-        self.length
+        self.written + self.block.len() as u64
     }
 
     /// Appends bytes to the part.
     ///
     /// # Errors
     /// The disk's; the snapshot must then be abandoned.
-    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_at(self.length, bytes)?;
+    pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc = crc32c::crc32c_append(self.crc, bytes);
-        self.length += bytes.len() as u64;
-        if self.length - self.synced >= SYNC_BYTES {
-            self.file.sync_data()?;
-            self.synced = self.length;
+        while !bytes.is_empty() {
+            let room = BLOCK_BYTES - self.block.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.block.extend_from_slice(now);
+            bytes = later;
+            if self.block.len() == BLOCK_BYTES {
+                self.write_block()?;
+            }
         }
+        Ok(())
+    }
+
+    fn write_block(&mut self) -> io::Result<()> {
+        self.file.write_at(self.written, &self.block)?;
+        self.written += self.block.len() as u64;
+        self.block.clear();
         Ok(())
     }
 
@@ -71,11 +85,12 @@ impl SnapshotWriter {
     ///
     /// # Errors
     /// The disk's, or `InvalidData` if what was read back differs. It is then not published.
-    pub fn publish(self, facts: &Facts) -> io::Result<Snapshot> {
+    pub fn publish(mut self, facts: &Facts) -> io::Result<Snapshot> {
+        self.write_block()?;
         self.file.sync_data()?;
         let directory = self.parent.join(&self.name);
-        let part = Part::new(PART, self.length, self.crc);
-        let mut reader = PartReader::open(&*self.store.disk, &directory.join(PART), &part)?;
+        let part = Part::new(PART, self.written, self.crc);
+        let mut reader = PartReader::verify(&*self.store.disk, &directory.join(PART), &part)?;
         let mut buffer = vec![0; VERIFY_BYTES];
         while reader.read(&mut buffer)? > 0 {}
         let manifest = Manifest::new(facts.place, facts.keys, vec![part]);

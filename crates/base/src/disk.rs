@@ -9,6 +9,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The unit of offsets and lengths past the page cache: a multiple of every usual device's sector.
+pub const DIRECT_BLOCK_BYTES: usize = 4096;
+
 /// One directory entry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DiskEntry {
@@ -31,6 +34,20 @@ pub trait Disk: Send + Sync {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens an existing file for reading and writing.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// As [`Self::create_new`], for a long file that is written once, from its beginning to its end:
+    /// past the page cache where the file system can, so that neither memory nor the log's syncs
+    /// suffer from it. Only writes of whole multiples of [`DIRECT_BLOCK_BYTES`], at such an offset,
+    /// take that way; any other is right, but slow.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken.
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.create_new(path)
+    }
+    /// As [`Self::open_read`], past the page cache: what is read is what the device holds.
+    fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.open_read(path)
+    }
     /// Whether a name exists. One cheap look-up: a log writer asks before it counts each commit.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// The entries of a directory, sorted by name.

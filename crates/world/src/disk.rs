@@ -3,6 +3,7 @@
 //! Failures keep their kind: callers tell a full disk (`StorageFull`, which passes) from a failing
 //! one. A quota that is reached counts as a full disk.
 
+use crate::direct;
 use base::disk::{Disk, DiskEntry, DiskFile};
 use rustix::fs::{Access, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -23,6 +24,14 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         open(OpenOptions::new().read(true).write(true).create_new(true), path)
+    }
+
+    fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        direct::open(OpenOptions::new().read(true).write(true).create_new(true), path)
+    }
+
+    fn open_direct(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        direct::open(OpenOptions::new().read(true), path)
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -92,7 +101,18 @@ impl Disk for RealDisk {
     }
 }
 
-struct RealFile(File);
+pub(crate) struct RealFile(pub(crate) File);
+
+impl RealFile {
+    /// Reserves space: fails early on a full disk, and leaves one extent. File systems that cannot
+    /// do it only write.
+    pub(crate) fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(full(error.into())),
+        }
+    }
+}
 
 impl DiskFile for RealFile {
     fn length(&self) -> io::Result<u64> {
@@ -121,11 +141,7 @@ impl DiskFile for RealFile {
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        // Reserving first fails early and leaves one extent; file systems without it only write.
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
-            Ok(()) | Err(Errno::OPNOTSUPP) => {}
-            Err(error) => return Err(full(error.into())),
-        }
+        self.reserve(offset, length)?;
         // Zeroes are written, not only reserved: a write into a reserved but unwritten extent
         // changes metadata, and its fdatasync then waits for the file system's journal.
         let zeroes = vec![0; ZEROES_BYTES];
@@ -149,7 +165,7 @@ fn open(options: &OpenOptions, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
 }
 
 /// Takes a reached quota for a full disk.
-fn full(error: io::Error) -> io::Error {
+pub(crate) fn full(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::QuotaExceeded {
         return io::Error::new(ErrorKind::StorageFull, error);
     }

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`clock`] | the machine's clocks |
+//! | `direct` | long files past the page cache |
 //! | [`disk`] | the machine's file system |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
@@ -13,6 +14,7 @@
 //! | [`systemd`] | readiness, told to the service manager |
 
 pub mod clock;
+mod direct;
 pub mod disk;
 pub mod disk_queue;
 pub mod garbage;

@@ -30,10 +30,10 @@ pub(crate) struct Spare {
 impl Spare {
     /// Creates and fills it. On failure nothing is left behind, as far as the disk lets.
     pub(crate) fn prepare(disk: &dyn Disk, path: PathBuf, capacity: u64) -> Result<Self, LogError> {
-        let file = disk.create_new(&path).map_err(LogError::io("create", &path))?;
+        let file = disk.create_direct(&path).map_err(LogError::io("create", &path))?;
         let filled = file.allocate(0, capacity).and_then(|()| file.sync_data());
-        match filled {
-            Ok(()) => Ok(Self { file, path, capacity }),
+        match filled.and_then(|()| disk.open_write(&path)) {
+            Ok(file) => Ok(Self { file, path, capacity }),
             Err(error) => {
                 // The failure told to the caller is the one that matters.
                 let _ = disk.remove(&path);
@@ -169,6 +169,11 @@ impl Tenure {
             sequence = sequence.next();
             put_frame(&mut self.buffer, sequence, self.active.header.salt, record);
         }
+        // To the end of a page: a page that is written whole need not be read first. What stands
+        // behind the last frame are zeroes anyway.
+        let end = (self.active.offset + self.buffer.len() as u64).next_multiple_of(PAGE_BYTES as u64);
+        let end = end.min(self.active.capacity);
+        self.buffer.resize((end - self.active.offset) as usize, 0);
         self.active.file.write_at(self.active.offset, &self.buffer)
     }
 
