@@ -259,7 +259,10 @@ impl Server {
         let store = snapshots.store.clone();
         submit(&mut *snapshots.queue, move || {
             let writer = store.begin(position)?;
-            Ok(Outcome::Written(Box::new(PartInMaking { writer, crc: Crc64::default() }), Vec::new()))
+            Ok(Outcome::Written(
+                Box::new(PartInMaking { writer, crc: Crc64::default() }),
+                Vec::new(),
+            ))
         });
     }
 

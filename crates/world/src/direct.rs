@@ -165,10 +165,18 @@ mod tests {
     use crate::disk::RealDisk;
     use base::Disk;
     use std::fs;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     fn directory(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("kiln-direct-{}-{name}", std::process::id()))
+    }
+
+    /// The whole file, read through the page cache.
+    fn cached(path: &Path) -> Vec<u8> {
+        let file = RealDisk.open_read(path).unwrap();
+        let mut bytes = vec![0; file.length().unwrap() as usize];
+        assert_eq!(file.read_at(0, &mut bytes).unwrap(), bytes.len());
+        bytes
     }
 
     #[test]
@@ -187,7 +195,7 @@ mod tests {
         }
         file.sync_data().unwrap();
         assert_eq!(file.length().unwrap(), bytes.len() as u64);
-        assert!(fs::read(&path).unwrap() == bytes);
+        assert!(cached(&path) == bytes);
         let file = RealDisk.open_direct(&path).unwrap();
         for (offset, length) in [(0, bytes.len() + 10), (4096, 10), (5, 100), (8192, 262_145)] {
             let mut into = vec![7; length];
@@ -209,7 +217,7 @@ mod tests {
         file.allocate(0, 1 << 20).unwrap();
         file.write_at(0, &[9; 10]).unwrap();
         file.sync_data().unwrap();
-        let bytes = fs::read(&path).unwrap();
+        let bytes = cached(&path);
         assert_eq!(bytes.len(), 1 << 20);
         assert!(bytes[..10] == [9; 10] && bytes[10..].iter().all(|byte| *byte == 0));
         fs::remove_dir_all(directory).unwrap();

@@ -3,7 +3,7 @@
 //! Failures keep their kind: callers tell a full disk (`StorageFull`, which passes) from a failing
 //! one. A quota that is reached counts as a full disk.
 
-use crate::direct;
+use crate::{direct, reclaim};
 use base::disk::{Disk, DiskEntry, DiskFile};
 use rustix::fs::{Access, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -83,7 +83,7 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        reclaim::remove(path)
     }
 
     fn remove_directory(&self, directory: &Path) -> io::Result<()> {

@@ -39,11 +39,8 @@ impl ThreadDiskQueue {
         let (jobs, todo) = channel::<(DiskTicket, DiskJob)>();
         let (ended, done) = channel();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            if urgency == Urgency::Patient
-                && let Err(error) = rustix::process::setpriority_process(None, PATIENT_NICE)
-            {
-                // Then it competes with the loop, as it would without the attempt.
-                tracing::warn!("a background thread keeps its priority: {error}");
+            if urgency == Urgency::Patient {
+                give_way();
             }
             while let Ok((ticket, job)) = todo.recv() {
                 // The receiver is gone only when the queue is being dropped.
@@ -95,6 +92,14 @@ impl Drop for ThreadDiskQueue {
             // A panic of a job was reported by the thread itself.
             let _ = thread.join();
         }
+    }
+}
+
+/// Lets the loop go before the calling thread.
+pub(crate) fn give_way() {
+    if let Err(error) = rustix::process::setpriority_process(None, PATIENT_NICE) {
+        // Then it competes with the loop, as it would without the attempt.
+        tracing::warn!("a background thread keeps its priority: {error}");
     }
 }
 

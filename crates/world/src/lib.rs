@@ -11,6 +11,7 @@
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
 //! | [`process`] | files about the process: its log, its id |
+//! | `reclaim` | a thread that gives the space of removed files back |
 //! | [`systemd`] | readiness, told to the service manager |
 
 pub mod clock;
@@ -22,4 +23,5 @@ pub mod machine;
 pub mod metrics_http;
 pub mod net;
 pub mod process;
+mod reclaim;
 pub mod systemd;

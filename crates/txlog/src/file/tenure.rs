@@ -171,7 +171,8 @@ impl Tenure {
         }
         // To the end of a page: a page that is written whole need not be read first. What stands
         // behind the last frame are zeroes anyway.
-        let end = (self.active.offset + self.buffer.len() as u64).next_multiple_of(PAGE_BYTES as u64);
+        let end =
+            (self.active.offset + self.buffer.len() as u64).next_multiple_of(PAGE_BYTES as u64);
         let end = end.min(self.active.capacity);
         self.buffer.resize((end - self.active.offset) as usize, 0);
         self.active.file.write_at(self.active.offset, &self.buffer)
