@@ -34,10 +34,10 @@ pub trait Disk: Send + Sync {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens an existing file for reading and writing.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// As [`Self::create_new`], for a long file that is written once, from its beginning to its end:
-    /// past the page cache where the file system can, so that neither memory nor the log's syncs
-    /// suffer from it. Only writes of whole multiples of [`DIRECT_BLOCK_BYTES`], at such an offset,
-    /// take that way; any other is right, but slow.
+    /// As [`Self::create_new`], for a long file that is written once, from its beginning to its
+    /// end: past the page cache where the file system can, so that neither memory nor the log's
+    /// syncs suffer from it. Only writes of whole multiples of [`DIRECT_BLOCK_BYTES`], at such an
+    /// offset, take that way; any other is right, but slow.
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken.
