@@ -5,7 +5,7 @@ use crate::effect::DeleteReason;
 use crate::keyspace::Keyspace;
 use crate::random::Random;
 use crate::tx::Tx;
-use crate::unit::{Context, Unit};
+use crate::unit::{Context, Overdue, Unit};
 use crate::view::View;
 use base::{DatabaseId, UnixMillis};
 use resp::Reply;
@@ -50,7 +50,7 @@ impl Engine {
                 run(&mut tx, args, reply)
             }
         };
-        if self.keeps_expired {
+        if self.keeps_expired || context.overdue != Overdue::Deleted {
             unit.expired.clear();
         } else if !unit.expired.is_empty() {
             self.delete_expired(context, unit);

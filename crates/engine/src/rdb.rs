@@ -18,11 +18,13 @@
 //! | [`value`] | one value of each type |
 //! | [`write`](mod@write) | entries and the frame of a file |
 //! | [`load`] | a whole file into a keyspace |
+//! | [`import`] | a foreign file into effects, as its bytes arrive |
 //!
 //! Source: the format as Redis 7.0.15 writes it (rdb.c), and
 //! <https://rdb.fnordig.de/file_format.html>.
 
 pub mod crc64;
+pub mod import;
 pub mod length;
 pub mod load;
 pub mod lzf;
@@ -34,6 +36,7 @@ pub mod value;
 pub mod write;
 
 pub use crc64::Crc64;
+pub use import::Importer;
 pub use load::Loader;
 pub use source::Source;
 
@@ -59,6 +62,9 @@ pub mod kind {
 
 /// Bytes that stand where a type could, and say something else.
 pub mod opcode {
+    pub const FUNCTION: u8 = 245;
+    pub const FUNCTION_PREVIEW: u8 = 246;
+    pub const MODULE_AUX: u8 = 247;
     pub const IDLE: u8 = 248;
     pub const FREQUENCY: u8 = 249;
     pub const AUX: u8 = 250;

@@ -31,10 +31,10 @@ pub struct Bench {
 /// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Held {
-    type_name: &'static str,
-    encoding: &'static str,
-    expire_at: Option<i64>,
-    contents: Vec<Vec<u8>>,
+    pub(crate) type_name: &'static str,
+    pub(crate) encoding: &'static str,
+    pub(crate) expire_at: Option<i64>,
+    pub(crate) contents: Vec<Vec<u8>>,
 }
 
 impl Default for Bench {

@@ -10,7 +10,7 @@ use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Context, TimeoutReply, Unit, Wait};
+use crate::unit::{Context, Overdue, TimeoutReply, Unit, Wait};
 use crate::value::{StringValue, Value};
 use crate::view::View;
 use base::{DatabaseId, UnixMillis};
@@ -41,6 +41,12 @@ impl<'a> Tx<'a> {
     /// The instant at which this unit executes.
     pub fn now(&self) -> UnixMillis {
         self.context.now
+    }
+
+    /// Whether an expiry at this instant has come. What a master says is never overdue: it will
+    /// say itself when the key goes.
+    pub fn is_overdue(&self, at: i64) -> bool {
+        self.context.overdue != Overdue::Kept && at <= self.context.now.0
     }
 
     /// The selected database's number.
@@ -87,7 +93,10 @@ impl<'a> Tx<'a> {
         let hash = self.keyspace.hash(key);
         self.unit.observe(hash);
         self.expire_if_due(database, hash, key);
-        self.keyspace.database(database).find(hash, key)
+        let entry = self.keyspace.database(database).find(hash, key)?;
+        let is_hidden = self.context.overdue == Overdue::Hidden
+            && entry.expire_at().is_some_and(|at| at <= self.context.now.0);
+        (!is_hidden).then_some(entry)
     }
 
     /// As [`Self::find`], counted as a client's read: a hit or a miss, and the access word.
@@ -214,7 +223,8 @@ impl<'a> Tx<'a> {
 
     /// Deletes a key whose time has come: an effect like any other, with its event.
     pub(crate) fn expire_if_due(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
-        if self.keyspace.database(database).has_no_expiries() {
+        let deletes = self.context.overdue == Overdue::Deleted;
+        if !deletes || self.keyspace.database(database).has_no_expiries() {
             return;
         }
         let due = self

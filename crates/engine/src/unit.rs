@@ -136,12 +136,31 @@ pub struct Context {
     pub retry: bool,
     /// Reads update the access word (false for CLIENT NO-TOUCH and introspection).
     pub touch: bool,
+    pub overdue: Overdue,
+}
+
+/// What is made of keys whose time has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overdue {
+    /// Whoever meets one deletes it, by an effect.
+    Deleted,
+    /// They are invisible, and stay: the server follows a master, which will say that they went.
+    Hidden,
+    /// They count as there: this is what the master says, and its clock decides.
+    Kept,
 }
 
 impl Context {
     /// For work that no client asked for.
     pub const fn background(now: UnixMillis, database: DatabaseId) -> Self {
-        Self { now, database, may_block: false, retry: false, touch: false }
+        Self {
+            now,
+            database,
+            may_block: false,
+            retry: false,
+            touch: false,
+            overdue: Overdue::Deleted,
+        }
     }
 }
 

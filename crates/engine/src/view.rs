@@ -9,7 +9,7 @@ use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Context, Unit};
+use crate::unit::{Context, Overdue, Unit};
 use crate::value::{StringValue, Value};
 use base::{DatabaseId, UnixMillis};
 
@@ -94,7 +94,8 @@ impl<'a> View<'a> {
         let hash = self.keyspace.hash(key);
         self.unit.observe(hash);
         let entry = self.keyspace.database(database).find(hash, key)?;
-        if entry.expire_at().is_some_and(|at| at <= self.context.now.0) {
+        let is_due = entry.expire_at().is_some_and(|at| at <= self.context.now.0);
+        if is_due && self.context.overdue != Overdue::Kept {
             self.unit.expired.push((database, key.to_vec()));
             return None;
         }

@@ -89,7 +89,7 @@ impl Server {
         self.shard.unit.clear();
         self.shard.unit.ready = ready;
         self.shard.unit.woken_by = Some(key.to_vec());
-        let mut context = session.context(self.now);
+        let mut context = self.context(&session);
         context.database = wait.database;
         context.retry = true;
         let written = session.output.reply.len();

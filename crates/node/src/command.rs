@@ -12,6 +12,7 @@ mod key_specs;
 pub mod latency;
 pub mod memory;
 pub mod pubsub;
+pub mod replicaof;
 pub mod scripting;
 pub mod server;
 pub mod slowlog;
@@ -55,6 +56,7 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     latency::COMMANDS,
     memory::COMMANDS,
     pubsub::COMMANDS,
+    replicaof::COMMANDS,
     scripting::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,

@@ -37,6 +37,9 @@ use value::{Refusal, Value};
 const HZ_MIN: i128 = 1;
 const HZ_MAX: i128 = 500;
 
+/// The row of the master's address.
+const MASTER: usize = row("replicaof");
+
 /// The value of every directive.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -76,6 +79,19 @@ impl Config {
     /// The present `dir`, absolute.
     pub fn directory(&self) -> PathBuf {
         path_of(self.text(const { row("dir") }))
+    }
+
+    /// `replicaof`: host and port.
+    pub fn master(&self) -> Option<(String, u16)> {
+        let text = String::from_utf8_lossy(self.text(MASTER));
+        let (host, port) = text.rsplit_once(' ')?;
+        Some((host.to_owned(), port.parse().ok()?))
+    }
+
+    /// What REPLICAOF asked for, for CONFIG GET and CONFIG REWRITE to show.
+    pub(crate) fn set_master(&mut self, master: Option<(&str, u16)>) {
+        let text = master.map_or_else(String::new, |(host, port)| format!("{host} {port}"));
+        self.values[MASTER] = Value::Text(text.into_bytes());
     }
 
     /// A toggle's value. The row must be one, as for the other accessors.

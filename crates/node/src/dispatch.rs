@@ -76,7 +76,7 @@ impl Server {
             return Dispatched::Done;
         }
         self.shard.unit.clear();
-        let context = session.context(self.now);
+        let context = self.context(session);
         self.call(session, id, args, context);
         self.finish_unit(session, written, || OwnedRequest::new(id, args))
     }
@@ -134,6 +134,9 @@ impl Server {
     /// Replaces whatever the command wrote by its refusal.
     pub(crate) fn refuse(&mut self, session: &mut Session, written: usize, refusal: &Refusal) {
         self.statistics.error(refusal.code());
+        if session.is_link {
+            self.link_refused(&refusal.0);
+        }
         let reply = session.reply();
         reply.truncate(written);
         reply.error(refusal.0.as_bytes());

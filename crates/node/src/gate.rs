@@ -42,10 +42,23 @@ impl Server {
         if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
+        if session.is_link {
+            // The master has executed it already; only the log may have to be waited for.
+            return self.judge_log(command.may_write() || command.name() == "exec");
+        }
         if command.flags.contains(Flags::PROTECTED)
             && !self.settings.enable_debug_command.permits(session.is_local)
         {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
+        }
+        if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
+            return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
+        }
+        if let refused @ Verdict::Refuse(_) = self.judge_memory(session, command) {
+            return refused;
+        }
+        if let refused @ Verdict::Refuse(_) = self.judge_write_on_replica(session, command) {
+            return refused;
         }
         if session.is_subscriber()
             && session.output.reply.protocol() == Protocol::Resp2
@@ -53,49 +66,46 @@ impl Server {
         {
             return Verdict::Refuse(refusal);
         }
-        if self.persistence.is_loading && !command.flags.contains(Flags::LOADING) {
+        if let refused @ Verdict::Refuse(_) = self.judge_staleness(session, command) {
+            return refused;
+        }
+        let waits = |command: &Registered| !command.flags.contains(Flags::LOADING);
+        if (self.persistence.is_loading || self.link.is_loading())
+            && (waits(command) || self.is_any_queued(session, command, waits))
+        {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
-        if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
-            return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
-        }
-        self.judge_write(session, command)
+        let writes = Registered::may_write;
+        self.judge_log(writes(command) || self.is_any_queued(session, command, writes))
     }
 
-    fn judge_write(&mut self, session: &Session, command: &Registered) -> Verdict {
-        let is_exec = command.name() == "exec" && session.transaction.is_some();
-        let is_any_queued = |holds: fn(&Registered) -> bool| {
-            is_exec
-                && session.transaction.as_ref().is_some_and(|transaction| {
-                    transaction
-                        .queued
-                        .iter()
-                        .any(|request| holds(self.registry.command(request.command)))
-                })
-        };
-        let needs_room: fn(&Registered) -> bool = |row| row.flags.contains(Flags::DENYOOM);
-        let denyoom = needs_room(command) || is_any_queued(needs_room);
-        let writes = command.may_write() || is_any_queued(Registered::may_write);
+    /// Evicts keys if memory is short, and refuses what needs more of it.
+    fn judge_memory(&mut self, session: &Session, command: &Registered) -> Verdict {
+        let needs_room = |command: &Registered| command.flags.contains(Flags::DENYOOM);
+        let denyoom = needs_room(command) || self.is_any_queued(session, command, needs_room);
         if !self.make_room() && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));
         }
-        if writes {
-            if self.is_snapshot_behind() {
-                return Verdict::Later;
-            }
-            match self.shard.gate() {
-                Gate::Open => {}
-                Gate::Wait => return Verdict::Later,
-                Gate::Refuse(why) => {
-                    return Verdict::Refuse(Refusal::new(format!(
-                        "MISCONF Errors writing to the transaction log: {why}"
-                    )));
-                }
-            }
-        }
         Verdict::Run
+    }
+
+    /// Whether the log takes a write now.
+    fn judge_log(&self, writes: bool) -> Verdict {
+        if !writes {
+            return Verdict::Run;
+        }
+        if self.is_snapshot_behind() {
+            return Verdict::Later;
+        }
+        match self.shard.gate() {
+            Gate::Open => Verdict::Run,
+            Gate::Wait => Verdict::Later,
+            Gate::Refuse(why) => Verdict::Refuse(Refusal::new(format!(
+                "MISCONF Errors writing to the transaction log: {why}"
+            ))),
+        }
     }
 }
 

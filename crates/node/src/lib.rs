@@ -17,6 +17,7 @@
 //! | `flush` | sends them, holds back who does not read |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
+//! | [`link`] | follows a Redis server, to take over its data |
 //! | [`metrics`] | figures for whoever watches |
 //! | [`config`] | what the operator asked for |
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ pub mod gate;
 pub mod histogram;
 pub mod latency;
 pub mod limits;
+pub mod link;
 pub mod loading;
 pub mod metrics;
 mod observe;

@@ -75,7 +75,8 @@ impl Server {
 
     /// Whether a session's input exceeds its limit.
     pub(crate) fn exceeds_input_limit(&self, session: &Session) -> bool {
-        session.input.waiting_bytes() as u64 > self.settings.client_query_buffer_limit
+        !session.is_link
+            && session.input.waiting_bytes() as u64 > self.settings.client_query_buffer_limit
     }
 
     /// The periodic look at every session: soft limits without traffic, and idle clients.
@@ -94,7 +95,10 @@ impl Server {
     /// Subscribers, monitors and blocked clients are silent by nature.
     fn is_idle_for_too_long(&self, session: &Session) -> bool {
         let seconds_max = i64::from(self.settings.timeout);
-        let is_exempt = session.is_subscriber() || session.is_monitor || session.blocked.is_some();
+        let is_exempt = session.is_link
+            || session.is_subscriber()
+            || session.is_monitor
+            || session.blocked.is_some();
         let idle_millis = self.now.0 - session.last_interaction.0;
         seconds_max > 0 && !is_exempt && idle_millis / 1000 > seconds_max
     }

@@ -108,6 +108,7 @@ impl Server {
             }
             self.sessions.insert(connection, session);
         }
+        self.resume_link();
     }
 }
 

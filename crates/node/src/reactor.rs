@@ -166,6 +166,7 @@ impl Server {
         self.time_out();
         self.expire();
         self.tick();
+        self.advance_link(driver);
         self.advance_snapshot();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
@@ -188,7 +189,8 @@ impl Server {
         let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);
         let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
         let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
-        Some(until.unwrap_or(TICK_NANOS).min(TICK_NANOS))
+        let link = self.link.wait_nanos(self.monotonic).filter(|_| !self.is_stalled());
+        Some(until.into_iter().chain(link).fold(TICK_NANOS, u64::min))
     }
 
     /// Whether too much is withheld to execute more.
@@ -207,8 +209,15 @@ impl Server {
                     driver.close(connection);
                 }
             }
-            Event::Readable(connection) => self.receive(driver, connection),
+            Event::Readable(connection) => {
+                if !self.link_readable(driver, connection) {
+                    self.receive(driver, connection);
+                }
+            }
             Event::Writable(connection) => {
+                if self.link_writable(driver, connection) {
+                    return;
+                }
                 if let Some(session) = self.sessions.get_mut(&connection) {
                     session.is_clogged = false;
                     if !session.is_flushing {
@@ -217,8 +226,13 @@ impl Server {
                     }
                 }
             }
-            Event::Broken(connection) => self.close(connection),
-            Event::Connected { .. } | Event::Unreachable { .. } => {}
+            Event::Broken(connection) => {
+                if !self.link_broken(connection) {
+                    self.close(connection);
+                }
+            }
+            Event::Connected { connection, .. } => self.link_connected(driver, connection),
+            Event::Unreachable { connection, why } => self.link_unreachable(connection, &why),
             Event::Shutdown => {
                 self.stopping.get_or_insert(Stop::Clean);
             }
@@ -229,6 +243,7 @@ impl Server {
         let Some(session) = self.sessions.get(&connection) else { return };
         let unexecuted_max = self.unexecuted_bytes_max(session);
         let Some(session) = self.sessions.get_mut(&connection) else { return };
+        let mut received = 0;
         loop {
             let room = session.input.room(unexecuted_max);
             if room == 0 {
@@ -240,6 +255,7 @@ impl Server {
             match driver.receive(connection, &mut session.input.bytes, room) {
                 Received::Bytes(count) => {
                     self.statistics.input_bytes += count as u64;
+                    received += count;
                     if count < room {
                         break;
                     }
@@ -252,6 +268,9 @@ impl Server {
             }
         }
         session.last_interaction = self.now;
+        if session.is_link {
+            self.link_received(received);
+        }
         if self.sessions.get(&connection).is_some_and(|session| self.exceeds_input_limit(session)) {
             self.close(connection);
             return;
@@ -301,6 +320,11 @@ impl Server {
             let Some(connection) = self.ready.pop_front() else { break };
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
             session.is_queued = false;
+            if session.is_link && self.pause.paused().is_some() {
+                // The data set stands still; the end of the pause goes on.
+                self.sessions.insert(connection, session);
+                continue;
+            }
             let received = session.input.waiting_bytes();
             self.execute_session(&mut session, &mut share, scratch);
             bytes_left = bytes_left.saturating_sub(received - session.input.waiting_bytes());
@@ -472,12 +496,19 @@ impl Server {
             }
             let args = scratch.args(parsed, bytes);
             let pending = session.output.pending_bytes();
-            let dispatched = self.dispatch(session, parsed.command, args);
+            let dispatched = if session.is_link {
+                self.dispatch_link(session, parsed.command, args)
+            } else {
+                self.dispatch(session, parsed.command, args)
+            };
             if dispatched == Dispatched::Later {
                 return dispatched;
             }
             share.take(session.output.pending_bytes().saturating_sub(pending));
             session.input.consumed = parsed.input.end;
+            if session.is_link && dispatched == Dispatched::Done {
+                self.link_applied(session, bytes.len() - session.input.consumed);
+            }
             if dispatched == Dispatched::Stop {
                 return dispatched;
             }
@@ -500,8 +531,9 @@ impl Server {
     fn expire(&mut self) {
         let is_paused = self.pause.paused().is_some();
         let is_open = matches!(self.shard.gate(), txlog::Gate::Open);
-        self.shard.engine.keeps_expired = is_paused || !is_open;
-        if !self.is_active_expiry_on || is_paused || !is_open {
+        let is_replica = self.is_replica();
+        self.shard.engine.keeps_expired = is_paused || is_replica || !is_open;
+        if !self.is_active_expiry_on || is_paused || is_replica || !is_open {
             return;
         }
         if !self.shard.engine.has_due(self.now) {

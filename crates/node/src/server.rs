@@ -7,6 +7,7 @@
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::latency::Latency;
+use crate::link::{Link, Master};
 use crate::metrics::Metrics;
 use crate::pause::Pause;
 use crate::reactor::LoneClient;
@@ -75,6 +76,8 @@ pub struct Server {
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub persistence: Persistence,
+    /// The link to a master, if this server follows one.
+    pub link: Link,
     /// Sessions that run MONITOR.
     pub(crate) monitors: BTreeSet<ConnectionId>,
     /// CLIENT PAUSE.
@@ -148,6 +151,7 @@ impl Server {
     ) -> Self {
         let registry = Registry::with_names(&options.config.renamed_commands);
         let started = options.clock.unix_millis();
+        let master = options.config.master().map(|(host, port)| Master { host, port });
         Self {
             shard,
             registry,
@@ -157,6 +161,7 @@ impl Server {
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             persistence: Persistence::new(started),
+            link: Link::new(master),
             monitors: BTreeSet::new(),
             pause: Pause::default(),
             asleep_until: MonotonicNanos(0),
@@ -223,7 +228,7 @@ impl Server {
 
     /// Whether `maxmemory` is reached.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.shard.engine.keyspace.is_over_limit()
+        !self.ignores_memory_limit() && self.shard.engine.keyspace.is_over_limit()
     }
 
     /// Evicts keys while `maxmemory` is exceeded, a bounded number of them; whether memory is
@@ -276,6 +281,9 @@ impl Server {
     /// Forgets a connection and all it asked for. The driver closes it apart.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
         let Some(mut session) = self.sessions.remove(&connection) else { return };
+        if session.is_link {
+            self.link_forgotten(connection);
+        }
         self.by_id.remove(&session.id);
         self.held_bytes -= session.output.held_bytes();
         self.monitors.remove(&connection);

@@ -4,7 +4,7 @@ use crate::output::Output;
 use crate::registry::CommandId;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, UnixMillis};
 use engine::command::Args;
-use engine::unit::{Context, Wait};
+use engine::unit::{Context, Overdue, Wait};
 use resp::{Decoder, ProtocolError, Reply};
 use std::collections::BTreeSet;
 
@@ -109,6 +109,8 @@ pub struct Session {
     pub no_evict: bool,
     pub no_touch: bool,
     pub is_monitor: bool,
+    /// What it says is the stream of the master.
+    pub is_link: bool,
     pub channels: BTreeSet<Vec<u8>>,
     pub patterns: BTreeSet<Vec<u8>>,
     pub shard_channels: BTreeSet<Vec<u8>>,
@@ -255,6 +257,7 @@ impl Session {
             no_evict: false,
             no_touch: false,
             is_monitor: false,
+            is_link: false,
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
             shard_channels: BTreeSet::new(),
@@ -316,6 +319,7 @@ impl Session {
             may_block: self.transaction.is_none(),
             retry: false,
             touch: !self.no_touch,
+            overdue: Overdue::Deleted,
         }
     }
 }

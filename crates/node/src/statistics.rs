@@ -65,6 +65,8 @@ pub struct Statistics {
     pub errors: BTreeMap<String, u64>,
     /// Turns of the loop in which something was executed.
     pub turns: u64,
+    /// Bytes received from the master.
+    pub link_input_bytes: u64,
     /// Time spent on deleting keys whose time had come, in nanoseconds.
     pub expire_nanos: u64,
     /// Clients disconnected because they did not read their replies.

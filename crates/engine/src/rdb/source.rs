@@ -18,6 +18,8 @@ pub struct Source<R> {
     crc: Crc64,
     /// Whether the checksum is kept at all.
     is_digesting: bool,
+    /// Where reading can go back to, if it can: see [`Source::keep`].
+    kept: Option<usize>,
     /// Where in the stream the buffer begins.
     base: u64,
     /// The last compressed string.
@@ -34,6 +36,7 @@ impl<R: Read> Source<R> {
             digested: 0,
             crc: Crc64::default(),
             is_digesting: true,
+            kept: None,
             base: 0,
             inflated: Vec::new(),
         }
@@ -44,6 +47,31 @@ impl<R: Read> Source<R> {
         Self { is_digesting: false, ..Self::new(stream) }
     }
 
+    /// Marks this place: from now on [`Self::rewind`] comes back to it. For a stream that says
+    /// `WouldBlock` in the middle of something, which is then read again from its beginning.
+    pub fn keep(&mut self) {
+        self.kept = Some(self.used);
+    }
+
+    /// Goes back to the place marked last.
+    pub fn rewind(&mut self) {
+        self.used = self.kept.unwrap_or(self.used);
+    }
+
+    /// The stream, and what was read from it and not used.
+    pub fn into_rest(mut self) -> (R, Vec<u8>) {
+        self.buffer.truncate(self.filled);
+        (self.stream, self.buffer.split_off(self.used))
+    }
+
+    pub fn stream(&self) -> &R {
+        &self.stream
+    }
+
+    pub fn stream_mut(&mut self) -> &mut R {
+        &mut self.stream
+    }
+
     /// Bytes used so far.
     pub fn offset(&self) -> u64 {
         self.base + self.used as u64
@@ -51,7 +79,7 @@ impl<R: Read> Source<R> {
 
     /// The checksum of the bytes used so far, if one is kept.
     pub fn checksum(&mut self) -> Option<u64> {
-        self.digest();
+        self.digest(self.used);
         self.is_digesting.then(|| self.crc.value())
     }
 
@@ -100,26 +128,30 @@ impl<R: Read> Source<R> {
         }
     }
 
-    fn digest(&mut self) {
+    /// Takes everything before `end` into the checksum.
+    fn digest(&mut self, end: usize) {
         if self.is_digesting {
-            self.crc.update(&self.buffer[self.digested..self.used]);
+            self.crc.update(&self.buffer[self.digested..end]);
         }
-        self.digested = self.used;
+        self.digested = end;
     }
 
     #[cold]
     fn fill(&mut self, count: usize) -> Result<(), RdbError> {
-        self.digest();
-        self.buffer.copy_within(self.used..self.filled, 0);
-        self.base += self.used as u64;
-        self.filled -= self.used;
-        self.used = 0;
+        let from = self.kept.unwrap_or(self.used);
+        self.digest(from);
+        self.buffer.copy_within(from..self.filled, 0);
+        self.base += from as u64;
+        self.filled -= from;
+        self.used -= from;
+        self.kept = self.kept.map(|_| 0);
         self.digested = 0;
-        if self.buffer.len() > 2 * READ_BYTES && count <= READ_BYTES && self.filled <= READ_BYTES {
+        let needed = self.used + count;
+        if self.buffer.len() > 2 * READ_BYTES && needed <= READ_BYTES && self.filled <= READ_BYTES {
             self.buffer.truncate(READ_BYTES);
             self.buffer.shrink_to_fit();
         }
-        while self.filled < count {
+        while self.filled < needed {
             if self.filled == self.buffer.len() {
                 let grown = self.buffer.len() * 2;
                 self.buffer.resize(grown, 0);

@@ -10,7 +10,7 @@ use base::{DatabaseId, UnixMillis};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
-fn save(keyspace: &Keyspace) -> Vec<u8> {
+pub(super) fn save(keyspace: &Keyspace) -> Vec<u8> {
     let mut out = Vec::new();
     put_header(&mut out, &[("redis-ver", "7.0.15"), ("redis-bits", "64")]);
     for (id, database) in keyspace.databases().filter(|(_, database)| !database.is_empty()) {

@@ -12,8 +12,8 @@ use structures::quicklist::NodeRef;
 use structures::{Intset, Listpack, MemberBuffer, Quicklist, Scored};
 
 /// Containers of a list's nodes.
-const NODE_PLAIN: u64 = 1;
-const NODE_PACKED: u64 = 2;
+pub(super) const NODE_PLAIN: u64 = 1;
+pub(super) const NODE_PACKED: u64 = 2;
 
 /// The type byte of a value.
 pub fn kind_of(value: ValueRef<'_, Value>) -> u8 {

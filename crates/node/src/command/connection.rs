@@ -178,7 +178,9 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     reply.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");
     reply.integer(id);
-    for (key, value) in [("mode", "standalone"), ("role", "master")] {
+    let role = if server.is_replica() { "replica" } else { "master" };
+    let reply = session.reply();
+    for (key, value) in [("mode", "standalone"), ("role", role)] {
         reply.bulk(key.as_bytes());
         reply.bulk(value.as_bytes());
     }

@@ -1,6 +1,6 @@
-//! Commands about the server as a whole: TIME, ROLE, LASTSAVE, SHUTDOWN, MONITOR and their kin.
+//! Commands about the server as a whole: TIME, LASTSAVE, SHUTDOWN, MONITOR and their kin.
 
-use super::{SessionFn, admin, open, plain, session};
+use super::{SessionFn, admin, open, plain};
 use crate::server::{Server, Stop};
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -12,12 +12,6 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Returns the server time.")
         .group(Group::Server)
         .since("2.6.0")
-        .cost("O(1)")
-        .fast(),
-    session("ROLE", role)
-        .doc("Returns the replication role.")
-        .group(Group::Server)
-        .since("2.8.12")
         .cost("O(1)")
         .fast(),
     open("LASTSAVE", last_save)
@@ -49,17 +43,6 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     admin("MONITOR", monitor)
         .doc("Listens for all requests received by the server in real-time.")
         .cost("O(1)"),
-    admin("REPLICAOF host port", replica_of)
-        .doc("Configures a server as replica of another, or promotes it to a master.")
-        .since("5.0.0")
-        .cost("O(1)")
-        .without(Flags::LOADING)
-        .with(Flags::NO_ASYNC_LOADING),
-    admin("SLAVEOF host port", replica_of)
-        .doc("Sets a server as a replica of another, or promotes it to being a master.")
-        .cost("O(1)")
-        .without(Flags::LOADING)
-        .with(Flags::NO_ASYNC_LOADING),
     plain("WAIT numreplicas timeout", wait)
         .doc(
             "Blocks until the asynchronous replication of all preceding write commands sent by \
@@ -83,15 +66,6 @@ fn time(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     reply.array(2);
     reply.bulk((micros / 1_000_000).to_string());
     reply.bulk((micros % 1_000_000).to_string());
-    Ok(())
-}
-
-fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let reply = session.reply();
-    reply.array(3);
-    reply.bulk("master");
-    reply.integer(server.shard.bytes_appended as i64);
-    reply.array(0);
     Ok(())
 }
 
@@ -164,20 +138,6 @@ fn monitor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     server.monitors.insert(session.connection);
     session.reply().ok();
     Ok(())
-}
-
-fn replica_of(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    if args.is(1, "NO") && args.is(2, "ONE") {
-        session.reply().ok();
-        return Ok(());
-    }
-    match canonical_integer(args.at(2)) {
-        Some(0..=65535) => Err(Refusal::of(
-            "ERR replication from another server is not supported: replicas follow the \
-             transaction log",
-        )),
-        _ => Err(Refusal::of("ERR Invalid master port")),
-    }
 }
 
 /// There are no replicas that acknowledge, so the answer is 0 and comes at once where Redis would

@@ -72,7 +72,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     session.reply().array(transaction.queued.len());
     session.is_in_exec = true;
     for request in &transaction.queued {
-        let mut context = session.context(server.now);
+        let mut context = server.context(session);
         context.may_block = false;
         let written = session.output.reply.len();
         let id = request.command;

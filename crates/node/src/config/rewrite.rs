@@ -135,7 +135,8 @@ fn lines(directive: &Directive, value: &Value) -> Vec<(Vec<u8>, bool)> {
     };
     match (value, directive.kind) {
         (Value::Text(text), Kind::Text) if text.is_empty() && directive.empty_is_unset => vec![],
-        (Value::Text(_), Kind::Primary) => vec![],
+        (Value::Text(text), Kind::Primary) if text.is_empty() => vec![],
+        (Value::Text(text), Kind::Primary) => plain(text, true),
         (Value::Text(text), Kind::Directory) => quoted(text, true),
         (Value::Text(text), _) => quoted(text, is_changed),
         (Value::Location(None), _) => vec![],

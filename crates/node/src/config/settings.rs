@@ -75,6 +75,20 @@ pub struct NodeSettings {
     pub maxmemory_policy: &'static str,
     /// In bytes, as INFO shows it.
     pub repl_backlog_size: u64,
+    /// Who this server is to its master; the password may be empty.
+    pub masteruser: Vec<u8>,
+    pub masterauth: Vec<u8>,
+    pub replica_serve_stale_data: bool,
+    pub replica_read_only: bool,
+    pub replica_ignore_maxmemory: bool,
+    /// As INFO shows them.
+    pub replica_announced: bool,
+    pub replica_priority: u32,
+    /// What the master is told of this server; empty and 0: what it sees, and `port`.
+    pub replica_announce_ip: Vec<u8>,
+    pub replica_announce_port: u16,
+    /// In seconds.
+    pub repl_timeout: u32,
     /// Absolute.
     pub dir: PathBuf,
     /// Absolute: the folder of the file log.
@@ -133,6 +147,16 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         ),
         maxmemory_policy: config.word(const { row("maxmemory-policy") }),
         repl_backlog_size: config.number(const { row("repl-backlog-size") }),
+        masteruser: config.text(const { row("masteruser") }).to_vec(),
+        masterauth: config.text(const { row("masterauth") }).to_vec(),
+        replica_serve_stale_data: config.is_on(const { row("replica-serve-stale-data") }),
+        replica_read_only: config.is_on(const { row("replica-read-only") }),
+        replica_ignore_maxmemory: config.is_on(const { row("replica-ignore-maxmemory") }),
+        replica_announced: config.is_on(const { row("replica-announced") }),
+        replica_priority: config.number(const { row("replica-priority") }),
+        replica_announce_ip: config.text(const { row("replica-announce-ip") }).to_vec(),
+        replica_announce_port: config.number(const { row("replica-announce-port") }),
+        repl_timeout: config.number(const { row("repl-timeout") }),
         dir: config.directory(),
         transaction_log: config.location(const { row("transaction-log") }),
         snapshot_store: config.location(const { row("snapshot-store") }),

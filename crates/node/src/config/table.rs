@@ -19,6 +19,7 @@ const MIB: i128 = 1 << 20;
 const LOGGED: &str = "every acknowledged write is durable in the transaction log";
 const NEVER_FORKS: &str = "snapshots never fork, and the snapshot store names its own files";
 const LOG_REPLICATES: &str = "replicas follow the transaction log";
+const LOADS_AS_IT_COMES: &str = "a master's data set is loaded as its bytes arrive";
 const ONE_SHARD: &str = "one shard owns all slots";
 const NO_TLS: &str = "connections are not encrypted yet";
 const NO_DEFRAG: &str = "the allocator is not defragmented";
@@ -58,7 +59,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("timeout", "0", 0, INT_MAX),
     text("unixsocket", "").immutable().or_unset(),
     octal("unixsocketperm", "0", 0o777).immutable(),
-    text("bind-source-addr", "").or_unset().shown("the server opens no connections"),
+    text("bind-source-addr", "").or_unset().shown("the system chooses where the link to a master comes from"),
     integer("socket-mark-id", "0", 0, UINT_MAX).immutable().shown("sockets are not marked"),
     integer("metrics-port", "0", 0, 65535).own(),
 
@@ -188,24 +189,24 @@ pub const DIRECTIVES: &[Directive] = &[
 
     // Replication.
     special("replicaof", Kind::Primary, "no one").alias("slaveof").immutable(),
-    text("masteruser", "").or_unset().sensitive().shown(LOG_REPLICATES),
-    text("masterauth", "").or_unset().sensitive().shown(LOG_REPLICATES),
-    toggle("replica-serve-stale-data", "yes").alias("slave-serve-stale-data").shown(LOG_REPLICATES),
-    toggle("replica-read-only", "yes").alias("slave-read-only").shown(LOG_REPLICATES),
-    toggle("replica-lazy-flush", "no").alias("slave-lazy-flush").shown(LOG_REPLICATES),
-    toggle("replica-ignore-maxmemory", "yes").alias("slave-ignore-maxmemory").shown(LOG_REPLICATES),
+    text("masteruser", "").or_unset().sensitive(),
+    text("masterauth", "").or_unset().sensitive(),
+    toggle("replica-serve-stale-data", "yes").alias("slave-serve-stale-data"),
+    toggle("replica-read-only", "yes").alias("slave-read-only"),
+    toggle("replica-lazy-flush", "no").alias("slave-lazy-flush").shown(FREED_ASIDE),
+    toggle("replica-ignore-maxmemory", "yes").alias("slave-ignore-maxmemory"),
     toggle("replica-ignore-disk-write-errors", "no").shown(LOG_REPLICATES),
-    toggle("replica-announced", "yes").shown(LOG_REPLICATES),
-    text("replica-announce-ip", "").alias("slave-announce-ip").or_unset().shown(LOG_REPLICATES),
-    integer("replica-announce-port", "0", 0, 65535).alias("slave-announce-port").shown(LOG_REPLICATES),
-    integer("replica-priority", "100", 0, INT_MAX).alias("slave-priority").shown(LOG_REPLICATES),
+    toggle("replica-announced", "yes"),
+    text("replica-announce-ip", "").alias("slave-announce-ip").or_unset(),
+    integer("replica-announce-port", "0", 0, 65535).alias("slave-announce-port"),
+    integer("replica-priority", "100", 0, INT_MAX).alias("slave-priority"),
     toggle("repl-disable-tcp-nodelay", "no").shown(LOG_REPLICATES),
     toggle("repl-diskless-sync", "yes").shown(LOG_REPLICATES),
     integer("repl-diskless-sync-delay", "5", 0, INT_MAX).shown(LOG_REPLICATES),
     integer("repl-diskless-sync-max-replicas", "0", 0, INT_MAX).shown(LOG_REPLICATES),
-    choice("repl-diskless-load", "disabled", &["disabled", "on-empty-db", "swapdb"]).refused_while_loading().shown(LOG_REPLICATES),
+    choice("repl-diskless-load", "disabled", &["disabled", "on-empty-db", "swapdb"]).refused_while_loading().shown(LOADS_AS_IT_COMES),
     integer("repl-ping-replica-period", "10", 1, INT_MAX).alias("repl-ping-slave-period").shown(LOG_REPLICATES),
-    integer("repl-timeout", "60", 1, INT_MAX).shown(LOG_REPLICATES),
+    integer("repl-timeout", "60", 1, INT_MAX),
     size("repl-backlog-size", "1mb", 1, LONG_MAX).shown(LOG_REPLICATES),
     integer("repl-backlog-ttl", "3600", 0, LONG_MAX).shown(LOG_REPLICATES),
     integer("min-replicas-to-write", "0", 0, INT_MAX).alias("min-slaves-to-write").shown(LOG_REPLICATES),

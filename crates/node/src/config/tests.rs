@@ -250,7 +250,7 @@ fn a_mistake_stops_the_start_and_names_its_line() {
     check("port \"1", 1, "Unbalanced quotes in configuration line");
     check("save 1", 1, "Invalid save parameters");
     check("dir /missing/x", 1, "No such file or directory");
-    check("replicaof 10.0.0.1 6379", 1, "not built yet");
+    check("replicaof 10.0.0.1 x", 1, "Invalid master port");
     check("cluster-enabled yes", 1, "only 'no' is supported: one shard owns all slots");
     check("user alice on", 1, "set its password with requirepass");
     check("loadmodule x.so", 1, "modules are not supported");

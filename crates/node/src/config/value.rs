@@ -259,10 +259,11 @@ fn parse_primary(words: &[Vec<u8>]) -> Result<Value, Refusal> {
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {
         return Ok(Value::Text(Vec::new()));
     }
+    if !host.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'"') {
+        return Err("Invalid master host".into());
+    }
     match parse_lenient_integer(port) {
-        Some(0..=65535) => Err("only 'no one' is supported: replication from another server is \
-                                not built yet"
-            .into()),
+        Some(0..=65535) => Ok(Value::Text([host, &b" "[..], port].concat())),
         _ => Err("Invalid master port".into()),
     }
 }

@@ -151,7 +151,7 @@ fn set_expiry(
         reply.integer(0);
         return Ok(());
     }
-    if at <= tx.now().0 {
+    if tx.is_overdue(at) {
         tx.delete(key);
         tx.notify(Class::Generic, "del", key);
     } else {

@@ -266,7 +266,7 @@ fn getex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     };
     reply_string(tx.string(key)?, reply);
     if let Some(expire_at) = expire_at {
-        if expire_at <= tx.now().0 {
+        if tx.is_overdue(expire_at) {
             tx.delete(key);
             tx.notify(Class::Generic, "del", key);
         } else {

@@ -32,11 +32,16 @@ impl Kind {
 }
 
 pub(super) fn kind_of(session: &Session) -> Kind {
-    if session.is_subscriber() { Kind::Subscriber } else { Kind::Normal }
+    match () {
+        () if session.is_link => Kind::Primary,
+        () if session.is_subscriber() => Kind::Subscriber,
+        () => Kind::Normal,
+    }
 }
 
 fn flags(session: &Session) -> String {
     let candidates = [
+        ('M', session.is_link),
         ('O', session.is_monitor),
         ('P', session.is_subscriber()),
         ('x', session.transaction.is_some()),

@@ -157,7 +157,7 @@ fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
 pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     let state = &server.persistence;
     let status = |is_ok| if is_ok { "ok" } else { "err" };
-    text.line("loading", u8::from(state.is_loading));
+    text.line("loading", u8::from(state.is_loading || server.link.is_loading()));
     text.line("async_loading", 0);
     for field in ["current_cow_peak", "current_cow_size", "current_cow_size_age"] {
         text.line(field, 0);

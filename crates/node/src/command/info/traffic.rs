@@ -2,6 +2,7 @@
 
 use super::Text;
 use super::process::hex_id;
+use crate::command::replicaof::describe_link;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use engine::subscribers::Sort;
@@ -32,7 +33,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("instantaneous_ops_per_sec", counts.operations_rate.per_second().round() as u64);
     text.line("total_net_input_bytes", counts.input_bytes);
     text.line("total_net_output_bytes", counts.output_bytes);
-    text.line("total_net_repl_input_bytes", 0);
+    text.line("total_net_repl_input_bytes", counts.link_input_bytes);
     text.line("total_net_repl_output_bytes", 0);
     text.line("instantaneous_input_kbps", kilobytes(counts.input_rate.per_second()));
     text.line("instantaneous_output_kbps", kilobytes(counts.output_rate.per_second()));
@@ -90,7 +91,8 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
 }
 
 pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
-    text.line("role", "master");
+    text.line("role", if server.is_replica() { "slave" } else { "master" });
+    describe_link(server, text);
     text.line("connected_slaves", 0);
     text.line("master_failover_state", "no-failover");
     text.line("master_replid", hex_id(server.replication_seed));

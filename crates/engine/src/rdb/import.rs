@@ -1,0 +1,398 @@
+//! A foreign file into effects, as its bytes arrive: what a link to a master loads.
+//!
+//! Unlike [`super::load`], which builds the tables of a server that is starting, this changes a
+//! keyspace that is in use, through [`Tx`]: what it loads goes to the log like any write. It reads
+//! one string, one element or one pair at a time. So a collection of any size passes in bounded
+//! slices, and where the bytes end in the middle of something, only that is read again.
+
+use super::value::{NODE_PACKED, NODE_PLAIN};
+use super::{RdbError, Source, VERSION, kind, opcode};
+use crate::apply::Applied;
+use crate::effect::{Effect, End};
+use crate::tx::Tx;
+use base::DatabaseId;
+use std::io::{self, Read};
+use structures::{Intset, Listpack};
+
+/// Since this version a file ends with a checksum.
+const CHECKSUM_SINCE: u32 = 5;
+
+/// Bytes that have arrived and were not read.
+#[derive(Default)]
+struct Feed {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Read for Feed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.bytes[self.used..];
+        if rest.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.used += count;
+        if self.used == self.bytes.len() {
+            self.bytes.clear();
+            self.used = 0;
+        }
+        Ok(count)
+    }
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Something was read, and perhaps applied.
+    Done,
+    /// The bytes that arrived so far end in the middle of something.
+    Starved,
+    /// The file has ended and was whole.
+    Finished,
+}
+
+/// What is read next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Header,
+    /// The next entry, or what stands between entries.
+    Entry,
+    /// The rest of a collection.
+    Elements {
+        kind: u8,
+        left: u64,
+    },
+    Checksum,
+    Finished,
+}
+
+/// Applies a name and what belongs to it.
+type ApplyPair = fn(&mut Importer, &[u8], &[u8], &mut Tx<'_>) -> Result<(), RdbError>;
+
+/// Imports one file.
+pub struct Importer {
+    source: Source<Feed>,
+    stage: Stage,
+    version: u32,
+    database: DatabaseId,
+    expire_at: Option<i64>,
+    /// The key of the entry being read.
+    key: Vec<u8>,
+    /// Elements of the entry that were applied.
+    applied: u64,
+    pub keys: u64,
+    /// The database that the stream behind the file begins in, where the file tells.
+    pub stream_database: DatabaseId,
+}
+
+impl Default for Importer {
+    fn default() -> Self {
+        Self {
+            source: Source::new(Feed::default()),
+            stage: Stage::Header,
+            version: 0,
+            database: DatabaseId(0),
+            expire_at: None,
+            key: Vec::new(),
+            applied: 0,
+            keys: 0,
+            stream_database: DatabaseId(0),
+        }
+    }
+}
+
+impl Importer {
+    /// Takes bytes that have arrived.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.source.stream_mut().bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes that have arrived and were not taken from the feed yet.
+    pub fn waiting(&self) -> usize {
+        let feed = self.source.stream();
+        feed.bytes.len() - feed.used
+    }
+
+    /// Bytes of the file used so far.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+
+    /// What arrived behind the end of the file.
+    pub fn into_rest(self) -> Vec<u8> {
+        let (feed, mut rest) = self.source.into_rest();
+        rest.extend_from_slice(&feed.bytes[feed.used..]);
+        rest
+    }
+
+    /// Reads and applies one thing: a few bytes to one string, or one packed node. Nothing of what
+    /// the file holds may be in the keyspace before.
+    ///
+    /// # Errors
+    /// [`RdbError`]; the keyspace then holds a part of the file.
+    pub fn step(&mut self, tx: &mut Tx<'_>) -> Result<Step, RdbError> {
+        if self.stage == Stage::Finished {
+            return Ok(Step::Finished);
+        }
+        self.source.keep();
+        match self.read(tx) {
+            Ok(stage) => {
+                self.stage = stage;
+                Ok(if stage == Stage::Finished { Step::Finished } else { Step::Done })
+            }
+            Err(RdbError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.source.rewind();
+                Ok(Step::Starved)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&mut self, tx: &mut Tx<'_>) -> Result<Stage, RdbError> {
+        match self.stage {
+            Stage::Header => self.header(),
+            Stage::Entry => self.entry(tx),
+            Stage::Elements { left: 0, .. } => Ok(self.end_entry()),
+            Stage::Elements { kind, left } => {
+                self.element(kind, tx)?;
+                Ok(Stage::Elements { kind, left: left - 1 })
+            }
+            Stage::Checksum => self.checksum(),
+            Stage::Finished => Ok(Stage::Finished),
+        }
+    }
+
+    fn header(&mut self) -> Result<Stage, RdbError> {
+        let head: [u8; 9] = self.source.array()?;
+        let digits = std::str::from_utf8(&head[5..]).ok();
+        let version = digits.and_then(|digits| digits.parse::<u32>().ok());
+        self.version = match version {
+            Some(version @ 1..) if head.starts_with(b"REDIS") => version,
+            _ => return Err(self.source.damaged("no RDB header")),
+        };
+        if self.version > VERSION {
+            return Err(self.source.unsupported(format!("RDB version {}", self.version)));
+        }
+        Ok(Stage::Entry)
+    }
+
+    fn entry(&mut self, tx: &mut Tx<'_>) -> Result<Stage, RdbError> {
+        match self.source.byte()? {
+            opcode::EXPIRE_MILLIS => {
+                self.expire_at = Some(i64::from_le_bytes(self.source.array()?));
+            }
+            opcode::EXPIRE_SECONDS => {
+                let seconds = i32::from_le_bytes(self.source.array()?);
+                self.expire_at = Some(i64::from(seconds) * 1000);
+            }
+            // How recently a key was used is not carried over: here it was used now.
+            opcode::IDLE => drop(self.source.length()?),
+            opcode::FREQUENCY => drop(self.source.byte()?),
+            opcode::AUX => self.auxiliary()?,
+            opcode::RESIZE_DATABASE => {
+                self.source.length()?;
+                self.source.length()?;
+            }
+            opcode::SELECT_DATABASE => {
+                let number = self.source.length()?;
+                self.database = self.database_of(number, tx)?;
+            }
+            opcode::EOF if self.version < CHECKSUM_SINCE => return Ok(Stage::Finished),
+            opcode::EOF => return Ok(Stage::Checksum),
+            opcode::FUNCTION | opcode::FUNCTION_PREVIEW => {
+                return Err(self.source.unsupported("a library of functions"));
+            }
+            opcode::MODULE_AUX => return Err(self.source.unsupported("data of a module")),
+            kind => return self.begin_entry(kind, tx),
+        }
+        Ok(Stage::Entry)
+    }
+
+    fn database_of(&self, number: u64, tx: &Tx<'_>) -> Result<DatabaseId, RdbError> {
+        let count = tx.settings().databases;
+        match u32::try_from(number) {
+            Ok(number) if number < count => Ok(DatabaseId(number)),
+            _ => {
+                let what = format!("database {number} (there are {count})");
+                Err(self.source.unsupported(what))
+            }
+        }
+    }
+
+    fn auxiliary(&mut self) -> Result<(), RdbError> {
+        let name = self.source.owned()?;
+        let value = self.source.owned()?;
+        if name == b"repl-stream-db" {
+            let number = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+            self.stream_database = DatabaseId(number.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    fn begin_entry(&mut self, kind: u8, tx: &mut Tx<'_>) -> Result<Stage, RdbError> {
+        if !is_known(kind) {
+            return Err(self.source.unsupported(format!("a value of type {kind}")));
+        }
+        let mut key = std::mem::take(&mut self.key);
+        let read = self.source.text_into(&mut key);
+        self.key = key;
+        read?;
+        self.applied = 0;
+        let stage = match kind {
+            kind::STRING => {
+                let value = self.source.owned()?;
+                let effect = Effect::SetString { value: &value, expire_at: self.expire_at };
+                self.check_is_new(tx)?;
+                self.apply(effect, tx)?;
+                return Ok(self.end_entry());
+            }
+            kind::LIST_QUICKLIST_2 | kind::SET | kind::HASH | kind::ZSET_2 => {
+                Stage::Elements { kind, left: self.source.length()? }
+            }
+            // One packed value is all its elements.
+            _ => Stage::Elements { kind, left: 1 },
+        };
+        self.check_is_new(tx)?;
+        Ok(stage)
+    }
+
+    fn check_is_new(&self, tx: &Tx<'_>) -> Result<(), RdbError> {
+        if tx.keyspace().exists(self.database, &self.key) {
+            return Err(self.source.damaged("a key that stands in the file twice"));
+        }
+        Ok(())
+    }
+
+    fn end_entry(&mut self) -> Stage {
+        self.expire_at = None;
+        // Old releases could write an empty collection, which is no key.
+        self.keys += u64::from(self.applied > 0);
+        Stage::Entry
+    }
+
+    /// Reads the next element, pair or node whole, then applies it.
+    fn element(&mut self, kind: u8, tx: &mut Tx<'_>) -> Result<(), RdbError> {
+        match kind {
+            kind::LIST_QUICKLIST_2 => {
+                let container = self.source.length()?;
+                let bytes = self.source.owned()?;
+                match container {
+                    NODE_PLAIN => self.push(&bytes, tx),
+                    NODE_PACKED => {
+                        let pack = self.listpack(bytes)?;
+                        pack.iter().try_for_each(|item| self.push(&item.to_vec(), tx))
+                    }
+                    _ => Err(self.source.damaged("a list's node of unknown form")),
+                }
+            }
+            kind::SET => {
+                let member = self.source.owned()?;
+                self.apply(Effect::SetAdd { member: &member }, tx)
+            }
+            kind::SET_INTSET => {
+                let bytes = self.source.owned()?;
+                let integers = Intset::from_bytes(bytes)
+                    .map_err(|error| self.source.damaged(error.to_string()))?;
+                integers.iter().try_for_each(|integer| {
+                    let mut digits = itoa::Buffer::new();
+                    let member = digits.format(integer).as_bytes();
+                    self.apply(Effect::SetAdd { member }, tx)
+                })
+            }
+            kind::HASH => {
+                let field = self.source.owned()?;
+                let value = self.source.owned()?;
+                self.apply(Effect::HashSet { field: &field, value: &value }, tx)
+            }
+            kind::ZSET_2 => {
+                let member = self.source.owned()?;
+                let score = f64::from_le_bytes(self.source.array()?);
+                self.score(&member, score, tx)
+            }
+            kind::HASH_LISTPACK => self.pairs(tx, |importer, field, value, tx| {
+                importer.apply(Effect::HashSet { field, value }, tx)
+            }),
+            kind::ZSET_LISTPACK => self.pairs(tx, |importer, member, score, tx| {
+                let parsed = std::str::from_utf8(score).ok().and_then(|text| text.parse().ok());
+                let what = "a score that is no number";
+                let score = parsed.ok_or_else(|| importer.source.damaged(what))?;
+                importer.score(member, score, tx)
+            }),
+            _ => Err(self.source.unsupported(format!("a value of type {kind}"))),
+        }
+    }
+
+    fn push(&mut self, value: &[u8], tx: &mut Tx<'_>) -> Result<(), RdbError> {
+        self.apply(Effect::ListPush { end: End::Tail, value }, tx)
+    }
+
+    fn score(&mut self, member: &[u8], score: f64, tx: &mut Tx<'_>) -> Result<(), RdbError> {
+        if score.is_nan() {
+            return Err(self.source.damaged("a score that is not a number"));
+        }
+        self.apply(Effect::SortedAdd { member, score }, tx)
+    }
+
+    /// Applies each pair of a listpack.
+    fn pairs(&mut self, tx: &mut Tx<'_>, apply: ApplyPair) -> Result<(), RdbError> {
+        let bytes = self.source.owned()?;
+        let pack = self.listpack(bytes)?;
+        let mut items = pack.iter();
+        while let Some(name) = items.next() {
+            let Some(value) = items.next() else {
+                return Err(self.source.damaged("a listpack of pairs with an odd element"));
+            };
+            apply(self, &name.to_vec(), &value.to_vec(), tx)?;
+        }
+        Ok(())
+    }
+
+    fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {
+        Listpack::from_bytes(bytes).map_err(|error| self.source.damaged(error.to_string()))
+    }
+
+    /// Applies an effect that adds something to the present key. The first one makes the key, and
+    /// gives it its expiry.
+    fn apply(&mut self, effect: Effect<'_>, tx: &mut Tx<'_>) -> Result<(), RdbError> {
+        let applied = tx.change_in(self.database, &self.key, effect);
+        if applied != Ok(Applied::Added) {
+            return Err(self.source.damaged("an element that stands in its collection twice"));
+        }
+        self.applied += 1;
+        let is_string = matches!(effect, Effect::SetString { .. });
+        if self.applied == 1 && !is_string && self.expire_at.is_some() {
+            let expiry = Effect::Expire { at: self.expire_at };
+            let applied = tx.change_in(self.database, &self.key, expiry);
+            debug_assert!(applied.is_ok(), "every type expires");
+        }
+        Ok(())
+    }
+
+    fn checksum(&mut self) -> Result<Stage, RdbError> {
+        let computed = self.source.checksum();
+        let stored = u64::from_le_bytes(self.source.array()?);
+        // 0: whoever wrote the file had checksums switched off.
+        if stored != 0 && computed.is_some_and(|computed| stored != computed) {
+            return Err(self.source.damaged("a wrong checksum"));
+        }
+        Ok(Stage::Finished)
+    }
+}
+
+fn is_known(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::STRING
+            | kind::SET
+            | kind::HASH
+            | kind::ZSET_2
+            | kind::SET_INTSET
+            | kind::HASH_LISTPACK
+            | kind::ZSET_LISTPACK
+            | kind::LIST_QUICKLIST_2
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! REPLICAOF, ROLE, and what INFO says of the link to a master (Redis documentation, REPLICAOF,
+//! ROLE, INFO).
+
+use super::info::Text;
+use super::{SessionFn, admin, session};
+use crate::link::Master;
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    session("ROLE", role)
+        .doc("Returns the replication role.")
+        .group(Group::Server)
+        .since("2.8.12")
+        .cost("O(1)")
+        .fast(),
+    admin("REPLICAOF host port", replica_of)
+        .doc("Configures a server as replica of another, or promotes it to a master.")
+        .since("5.0.0")
+        .cost("O(1)")
+        .without(Flags::LOADING)
+        .with(Flags::NO_ASYNC_LOADING),
+    admin("SLAVEOF host port", replica_of)
+        .doc("Sets a server as a replica of another, or promotes it to being a master.")
+        .cost("O(1)")
+        .without(Flags::LOADING)
+        .with(Flags::NO_ASYNC_LOADING),
+];
+
+/// Longest name of a host, in bytes (RFC 1035).
+const HOST_BYTES_MAX: usize = 255;
+
+fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if session.is_link {
+        return Err(Refusal::of("ERR Command is not valid when client is a replica."));
+    }
+    if args.is(1, "NO") && args.is(2, "ONE") {
+        if server.is_replica() {
+            server.lead_again();
+            tracing::info!(client = session.id, "follows no master any more");
+        }
+        session.reply().ok();
+        return Ok(());
+    }
+    let port = canonical_integer(args.at(2)).and_then(|port| u16::try_from(port).ok());
+    let port = port.ok_or(Refusal::of("ERR Invalid master port"))?;
+    let host = checked_host(args.at(1))?;
+    let is_same = |master: &Master| master.host.eq_ignore_ascii_case(&host) && master.port == port;
+    if server.link.master().is_some_and(is_same) {
+        session.reply().simple("OK Already connected to specified master");
+        return Ok(());
+    }
+    tracing::info!(client = session.id, host, port, "follows a master");
+    server.follow(Master { host, port });
+    session.reply().ok();
+    Ok(())
+}
+
+/// The name is shown in lines of INFO and of the configuration file.
+fn checked_host(host: &[u8]) -> Result<String, Refusal> {
+    let is_plain = !host.is_empty()
+        && host.len() <= HOST_BYTES_MAX
+        && host.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'"');
+    match String::from_utf8(host.to_vec()) {
+        Ok(host) if is_plain => Ok(host),
+        _ => Err(Refusal::of("ERR Invalid master host")),
+    }
+}
+
+fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let Some(master) = server.link.master() else {
+        let reply = session.reply();
+        reply.array(3);
+        reply.bulk("master");
+        reply.integer(server.shard.bytes_appended as i64);
+        reply.array(0);
+        return Ok(());
+    };
+    let reply = session.reply();
+    reply.array(5);
+    reply.bulk("slave");
+    reply.bulk(&master.host);
+    reply.integer(i64::from(master.port));
+    reply.bulk(server.link.state());
+    let offset = server.link.offset().filter(|_| server.link.is_up());
+    reply.integer(offset.map_or(-1, |offset| offset as i64));
+    Ok(())
+}
+
+/// The lines of INFO replication that a replica has behind its role.
+pub(crate) fn describe_link(server: &Server, text: &mut Text) {
+    let link = &server.link;
+    let Some(master) = link.master() else { return };
+    let seconds = |nanos: u64| nanos / 1_000_000_000;
+    let silence = seconds(link.silence_nanos(server.monotonic));
+    text.line("master_host", &master.host);
+    text.line("master_port", master.port);
+    text.line("master_link_status", if link.is_up() { "up" } else { "down" });
+    text.line("master_last_io_seconds_ago", if link.is_up() { silence as i64 } else { -1 });
+    text.line("master_sync_in_progress", u8::from(link.transfer().is_some()));
+    text.line("slave_read_repl_offset", link.offset_received().unwrap_or(1));
+    text.line("slave_repl_offset", link.offset().unwrap_or(1));
+    if let Some(transfer) = link.transfer() {
+        let total = transfer.total_bytes.unwrap_or(0);
+        let read = transfer.received_bytes;
+        let percent = read as f64 * 100.0 / total.max(1) as f64;
+        text.line("master_sync_total_bytes", total);
+        text.line("master_sync_read_bytes", read);
+        text.line("master_sync_left_bytes", total as i64 - read as i64);
+        text.line("master_sync_perc", format!("{:.2}", if total > 0 { percent } else { 0.0 }));
+        text.line("master_sync_last_io_seconds_ago", silence);
+    }
+    if !link.is_up() {
+        let since = link.down_since().map_or(-1, |at| (server.now.0 - at.0).max(0) / 1000);
+        text.line("master_link_down_since_seconds", since);
+    }
+    text.line("slave_priority", server.settings.replica_priority);
+    text.line("slave_read_only", u8::from(server.settings.replica_read_only));
+    text.line("replica_announced", u8::from(server.settings.replica_announced));
+    if let Some(error) = link.error() {
+        text.line("kiln_link_error", error.replace(['\r', '\n'], " "));
+    }
+}

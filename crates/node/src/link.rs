@@ -1,0 +1,411 @@
+//! The link to a master: how data moves from a Redis or Valkey server into this one while clients
+//! go on using the other.
+//!
+//! ```text
+//! REPLICAOF ─▶ waiting ─▶ dialing ─▶ handshake ─▶ transfer ─▶ streaming ─▶ NO ONE: a primary
+//!                 ▲                      │ +CONTINUE ──────────▲   │
+//!                 └── any failure: again, a little later ──────────┘
+//! ```
+//! Everything taken becomes durable like a client's write: the transfer is a FLUSHALL and then the
+//! effects of each key, the stream is executed like any client's requests. What is acknowledged to
+//! the master is durable here. The position in the stream is kept in memory only: a process that
+//! starts anew asks for everything.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`handshake`] | what is said before the data comes |
+//! | [`transfer`] | the data set, as its bytes arrive |
+//! | `stream` | the requests behind it, and what is acknowledged |
+//! | `role` | what changes for clients while there is a master |
+
+pub mod handshake;
+mod role;
+mod stream;
+pub mod transfer;
+
+use crate::server::Server;
+use base::driver::{Received, Sent};
+use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos, UnixMillis};
+use handshake::{Asks, Handshake, Next};
+use transfer::Transfer;
+
+/// Time until the first new attempt, in nanoseconds; it doubles with each failure in a row.
+const RETRY_NANOS: u64 = 1_000_000_000;
+
+/// Longest time between two attempts when the master cannot be reached, in nanoseconds. Short: it
+/// costs one connection.
+const RETRY_NANOS_MAX: u64 = 8_000_000_000;
+
+/// The same when the master's data could not be taken, in nanoseconds: each attempt costs the
+/// master a full synchronization.
+const DISTRUST_NANOS_MAX: u64 = 60_000_000_000;
+
+/// Bytes received at a time before the stream begins.
+const RECEIVE_BYTES: usize = 256 << 10;
+
+/// Time between two signs of life to the master, in nanoseconds. As Redis.
+const ACKNOWLEDGE_NANOS: u64 = 1_000_000_000;
+
+/// A server that this one follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Master {
+    pub host: String,
+    pub port: u16,
+}
+
+/// A place in a master's stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The replication id: names one history.
+    pub id: String,
+    /// Bytes of the stream that were applied, as the master counts them.
+    pub offset: u64,
+}
+
+/// How far the link is.
+#[derive(Default)]
+enum Phase {
+    /// There is no connection; the next attempt comes at `retry_at`.
+    #[default]
+    Waiting,
+    Dialing,
+    Handshake(Handshake),
+    Transfer(Box<Transfer>),
+    /// The connection has a session.
+    Streaming,
+}
+
+/// The link to the master, if there is one.
+#[derive(Default)]
+pub struct Link {
+    master: Option<Master>,
+    phase: Phase,
+    connection: Option<ConnectionId>,
+    /// Connections given up, to be closed.
+    dropped: Vec<ConnectionId>,
+    /// Where the stream stands; `None`: only all the data helps.
+    place: Option<Place>,
+    /// Offset of the last byte received.
+    received: u64,
+    /// What arrived before the stream began, and what is still to be sent.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    retry_at: MonotonicNanos,
+    failures: u32,
+    /// Failures for reasons that lie in the master's data.
+    distrust: u32,
+    /// When something was last heard, and last said.
+    heard: MonotonicNanos,
+    said: MonotonicNanos,
+    /// When the link went down; `None`: it is up, or never was.
+    down_since: Option<UnixMillis>,
+    /// Why the last attempt failed.
+    error: Option<String>,
+    /// Why the request of the stream that is being executed was refused.
+    refusal: Option<String>,
+    /// A request was refused: what is here is not what the master has.
+    is_diverged: bool,
+    /// The database that the stream has selected.
+    database: DatabaseId,
+}
+
+/// Whose fault a failure is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    /// The connection's: the next one may go on where this one ended.
+    Connection,
+    /// The data's: what is here cannot be continued.
+    Data,
+}
+
+impl Link {
+    pub fn new(master: Option<Master>) -> Self {
+        Self { master, ..Self::default() }
+    }
+
+    pub fn master(&self) -> Option<&Master> {
+        self.master.as_ref()
+    }
+
+    /// Whether the stream flows.
+    pub fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Streaming)
+    }
+
+    /// The phase as ROLE names it.
+    pub fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Waiting => "connect",
+            Phase::Dialing => "connecting",
+            Phase::Handshake(_) => "handshake",
+            Phase::Transfer(_) => "sync",
+            Phase::Streaming => "connected",
+        }
+    }
+
+    /// How far the stream is applied, if it is known at all.
+    pub fn offset(&self) -> Option<u64> {
+        self.place.as_ref().map(|place| place.offset)
+    }
+
+    /// How far the stream was received.
+    pub fn offset_received(&self) -> Option<u64> {
+        if self.is_up() { Some(self.received) } else { self.offset() }
+    }
+
+    /// The transfer under way, if one is.
+    pub fn transfer(&self) -> Option<&Transfer> {
+        match &self.phase {
+            Phase::Transfer(transfer) => Some(transfer),
+            _ => None,
+        }
+    }
+
+    /// How long nothing was heard of the master.
+    pub fn silence_nanos(&self, now: MonotonicNanos) -> u64 {
+        now.since(self.heard)
+    }
+
+    pub fn down_since(&self) -> Option<UnixMillis> {
+        self.down_since
+    }
+
+    /// Why the last attempt failed.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Whether the data set is being replaced.
+    pub fn is_loading(&self) -> bool {
+        matches!(&self.phase, Phase::Transfer(transfer) if transfer.has_begun())
+    }
+
+    /// Whether the connection is the link's and has no session.
+    fn is_own(&self, connection: ConnectionId) -> bool {
+        self.connection == Some(connection) && !self.is_up()
+    }
+
+    /// How long until the link wants to do something by itself; `None`: as long as you like.
+    pub(crate) fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
+        self.master.as_ref()?;
+        match &self.phase {
+            Phase::Waiting => Some(self.retry_at.since(now)),
+            Phase::Transfer(transfer) if transfer.has_work() => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Ends whatever is under way.
+    fn hang_up(&mut self) {
+        self.phase = Phase::Waiting;
+        self.dropped.extend(self.connection.take());
+        self.input.clear();
+        self.output.clear();
+    }
+
+    /// When to try again after one more failure.
+    fn schedule_retry(&mut self, fault: Fault, now: MonotonicNanos) {
+        let (count, nanos_max) = match fault {
+            Fault::Connection => (&mut self.failures, RETRY_NANOS_MAX),
+            Fault::Data => (&mut self.distrust, DISTRUST_NANOS_MAX),
+        };
+        let nanos = RETRY_NANOS.saturating_mul(1 << (*count).min(16)).min(nanos_max);
+        *count += 1;
+        self.retry_at = MonotonicNanos(now.0 + nanos);
+    }
+}
+
+impl Server {
+    /// Takes a connection that stands.
+    pub(crate) fn link_connected(&mut self, driver: &mut dyn Driver, connection: ConnectionId) {
+        if !self.link.is_own(connection) {
+            driver.close(connection);
+            return;
+        }
+        let (handshake, first) = Handshake::begin();
+        self.link.phase = Phase::Handshake(handshake);
+        self.link.heard = self.monotonic;
+        self.link.output.extend_from_slice(&first);
+        self.flush_link(driver);
+    }
+
+    /// A connection could not be had.
+    pub(crate) fn link_unreachable(&mut self, connection: ConnectionId, why: &str) {
+        if self.link.is_own(connection) {
+            self.link.connection = None;
+            self.fail_link(&format!("cannot connect: {why}"), Fault::Connection);
+        }
+    }
+
+    /// Whether an event of a connection is the link's; then it is dealt with.
+    pub(crate) fn link_readable(
+        &mut self,
+        driver: &mut dyn Driver,
+        connection: ConnectionId,
+    ) -> bool {
+        if !self.link.is_own(connection) {
+            return false;
+        }
+        let received = driver.receive(connection, &mut self.link.input, RECEIVE_BYTES);
+        if let Received::Bytes(count) = received {
+            self.link.heard = self.monotonic;
+            self.statistics.link_input_bytes += count as u64;
+        }
+        self.take_link_input(driver);
+        if received == Received::Closed && self.link.is_own(connection) {
+            self.fail_link("the master closed the connection", Fault::Connection);
+        }
+        true
+    }
+
+    /// As [`Self::link_readable`], for a connection that broke.
+    pub(crate) fn link_broken(&mut self, connection: ConnectionId) -> bool {
+        let is_own = self.link.is_own(connection);
+        if is_own {
+            self.fail_link("the connection broke", Fault::Connection);
+        }
+        is_own
+    }
+
+    /// As [`Self::link_readable`], for a connection that takes bytes again.
+    pub(crate) fn link_writable(
+        &mut self,
+        driver: &mut dyn Driver,
+        connection: ConnectionId,
+    ) -> bool {
+        let is_own = self.link.is_own(connection);
+        if is_own {
+            self.flush_link(driver);
+        }
+        is_own
+    }
+
+    /// Does what is due on the link: one bounded piece a turn.
+    pub(crate) fn advance_link(&mut self, driver: &mut dyn Driver) {
+        for connection in std::mem::take(&mut self.link.dropped) {
+            driver.close(connection);
+        }
+        let Some(master) = self.link.master.clone() else { return };
+        if self.persistence.is_loading || self.stopping.is_some() {
+            return;
+        }
+        if let Phase::Waiting = self.link.phase {
+            if self.link.retry_at <= self.monotonic {
+                tracing::info!(host = master.host, port = master.port, "connecting to the master");
+                self.link.connection = Some(driver.connect(&master.host, master.port));
+                self.link.phase = Phase::Dialing;
+                self.link.heard = self.monotonic;
+            }
+            return;
+        }
+        if let Phase::Transfer(_) = self.link.phase {
+            self.import(driver);
+        }
+        self.say_alive(driver);
+        let silence = self.monotonic.since(self.link.heard);
+        if silence > u64::from(self.settings.repl_timeout) * 1_000_000_000 {
+            self.lose_link("the master is silent for longer than repl-timeout");
+        }
+    }
+
+    /// Tells the master, once a second, that this replica lives, and how far it is.
+    fn say_alive(&mut self, driver: &mut dyn Driver) {
+        if self.monotonic.since(self.link.said) < ACKNOWLEDGE_NANOS {
+            return;
+        }
+        match self.link.phase {
+            Phase::Streaming => self.acknowledge(),
+            Phase::Transfer(_) => {
+                self.link.said = self.monotonic;
+                self.link.output.push(b'\n');
+                self.flush_link(driver);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what arrived, as the phase wants it.
+    fn take_link_input(&mut self, driver: &mut dyn Driver) {
+        while let Phase::Handshake(handshake) = &mut self.link.phase {
+            let line = match handshake::take_line(&mut self.link.input) {
+                Ok(Some(line)) => line,
+                Ok(None) => return,
+                Err(why) => {
+                    self.fail_link(why, Fault::Connection);
+                    return;
+                }
+            };
+            let asks = Asks {
+                user: &self.settings.masteruser,
+                password: &self.settings.masterauth,
+                port: match self.settings.replica_announce_port {
+                    0 => self.options.port,
+                    port => port,
+                },
+                address: &self.settings.replica_announce_ip,
+                place: self.link.place.as_ref(),
+            };
+            match handshake.hear(&line, &asks) {
+                Ok(Next::Wait) => {}
+                Ok(Next::Say(bytes)) => {
+                    self.link.output.extend_from_slice(&bytes);
+                    self.flush_link(driver);
+                }
+                Ok(Next::Transfer(place)) => {
+                    tracing::info!(id = place.id, offset = place.offset, "full synchronization");
+                    self.link.place = None;
+                    self.link.phase = Phase::Transfer(Box::new(Transfer::new(place)));
+                }
+                Ok(Next::Continue(id)) => self.continue_stream(id),
+                Err(why) => {
+                    self.fail_link(&why, Fault::Connection);
+                    return;
+                }
+            }
+        }
+        self.feed_transfer(driver);
+    }
+
+    /// Sends what is to be said before the stream begins.
+    fn flush_link(&mut self, driver: &mut dyn Driver) {
+        let Some(connection) = self.link.connection else { return };
+        match driver.send(connection, &self.link.output) {
+            Sent::Bytes(count) => drop(self.link.output.drain(..count)),
+            Sent::Closed => self.fail_link("the connection broke", Fault::Connection),
+        }
+    }
+
+    /// Gives up a connection, whatever its phase; the next attempt goes on where this one ended.
+    fn lose_link(&mut self, why: &str) {
+        match (&self.link.phase, self.link.connection) {
+            // Its session goes first, and reports back through `link_forgotten`.
+            (Phase::Streaming, Some(connection)) => {
+                self.link.error = Some(why.to_owned());
+                self.close(connection);
+            }
+            _ => self.fail_link(why, Fault::Connection),
+        }
+    }
+
+    /// The attempt failed: drops what it brought and tries again later.
+    fn fail_link(&mut self, why: &str, fault: Fault) {
+        tracing::warn!("the link to the master is down: {why}");
+        self.abandon_transfer();
+        self.link.error = Some(why.to_owned());
+        self.link.down_since.get_or_insert(self.now);
+        if fault == Fault::Data {
+            self.link.place = None;
+        }
+        self.link.hang_up();
+        self.link.schedule_retry(fault, self.monotonic);
+    }
+
+    /// What a transfer brought before it failed is no data set: nobody shall read it.
+    fn abandon_transfer(&mut self) {
+        if self.link.is_loading() && !matches!(self.shard.gate(), txlog::Gate::Refuse(_)) {
+            self.shard.unit.clear();
+            self.flush_keyspace();
+            self.end_own_unit();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What changes for clients while this server follows a master: which requests it refuses, what it
+//! makes of keys past their time, how it becomes a replica and a primary again.
+
+use super::{Link, Master, Phase};
+use crate::gate::Verdict;
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::{Blocked, Session};
+use base::ConnectionId;
+use engine::command::Flags;
+use engine::refusal::Refusal;
+use engine::unit::{Context, Overdue};
+
+const READ_ONLY: Refusal = Refusal::of("READONLY You can't write against a read only replica.");
+const STALE: Refusal =
+    Refusal::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+const UNBLOCKED: &str =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+
+impl Server {
+    /// Whether this server follows a master.
+    pub fn is_replica(&self) -> bool {
+        self.link.master().is_some()
+    }
+
+    /// What stands still while a command of a session executes.
+    pub(crate) fn context(&self, session: &Session) -> Context {
+        let overdue = match (session.is_link, self.is_replica()) {
+            (true, _) => Overdue::Kept,
+            (false, true) if self.settings.replica_read_only => Overdue::Hidden,
+            _ => Overdue::Deleted,
+        };
+        Context { overdue, ..session.context(self.now) }
+    }
+
+    /// Whether memory is the master's business.
+    pub(crate) fn ignores_memory_limit(&self) -> bool {
+        self.is_replica() && self.settings.replica_ignore_maxmemory
+    }
+
+    /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
+    pub(crate) fn judge_write_on_replica(
+        &self,
+        session: &Session,
+        command: &Registered,
+    ) -> Verdict {
+        let refuses = self.is_replica() && self.settings.replica_read_only && !session.is_link;
+        let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
+        if refuses && (writes(command) || self.is_any_queued(session, command, writes)) {
+            return Verdict::Refuse(READ_ONLY);
+        }
+        Verdict::Run
+    }
+
+    /// Refuses what would show data that the master may have changed long ago.
+    pub(crate) fn judge_staleness(&self, session: &Session, command: &Registered) -> Verdict {
+        let is_stale = self.is_replica()
+            && !self.link.is_up()
+            && !self.settings.replica_serve_stale_data
+            && !session.is_link;
+        let tells = |command: &Registered| !command.flags.contains(Flags::STALE);
+        if is_stale && (tells(command) || self.is_any_queued(session, command, tells)) {
+            return Verdict::Refuse(STALE);
+        }
+        Verdict::Run
+    }
+
+    /// Whether a command is an EXEC and some command of its transaction is like that.
+    pub(crate) fn is_any_queued(
+        &self,
+        session: &Session,
+        command: &Registered,
+        is_so: impl Fn(&Registered) -> bool,
+    ) -> bool {
+        let mut queued = session.transaction.iter().flat_map(|transaction| &transaction.queued);
+        command.name() == "exec"
+            && queued.any(|request| is_so(self.registry.command(request.command)))
+    }
+
+    /// Follows a master from now on, within the unit of the command that asked for it.
+    pub(crate) fn follow(&mut self, master: Master) {
+        self.unblock_everybody();
+        self.drop_link();
+        self.config.set_master(Some((&master.host, master.port)));
+        // A primary's own writes are known to no master; a replica may go on with another one.
+        let place = self.link.place.take().filter(|_| self.is_replica());
+        self.link = Link {
+            place,
+            database: self.link.database,
+            dropped: std::mem::take(&mut self.link.dropped),
+            ..Link::new(Some(master))
+        };
+        self.link.down_since = Some(self.now);
+    }
+
+    /// Follows nobody any more, within the unit of the command that asked for it.
+    pub(crate) fn lead_again(&mut self) {
+        self.drop_link();
+        self.config.set_master(None);
+        self.link = Link { dropped: std::mem::take(&mut self.link.dropped), ..Link::default() };
+    }
+
+    /// Ends the connection to the master. What half a transfer brought goes with it.
+    fn drop_link(&mut self) {
+        if self.link.is_loading() && !matches!(self.shard.gate(), txlog::Gate::Refuse(_)) {
+            self.flush_keyspace();
+        }
+        if let (Phase::Streaming, Some(connection)) = (&self.link.phase, self.link.connection) {
+            self.link.connection = None;
+            self.close(connection);
+        }
+        self.link.hang_up();
+    }
+
+    /// Clients that wait for keys would wait for what they may no longer take.
+    fn unblock_everybody(&mut self) {
+        let waiting = self
+            .sessions()
+            .filter(|session| matches!(session.blocked, Some(Blocked::Keys { .. })))
+            .map(|session| session.connection);
+        for connection in waiting.collect::<Vec<ConnectionId>>() {
+            self.statistics.error("UNBLOCKED");
+            self.end_wait(connection, |session, _| {
+                session.reply().error(UNBLOCKED.as_bytes());
+                session.is_closing = true;
+            });
+        }
+    }
+}

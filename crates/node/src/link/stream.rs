@@ -1,0 +1,163 @@
+//! The stream of requests behind a master's data set. They are executed like a client's, by a
+//! session that nothing is refused to and nothing is answered.
+//!
+//! A request that cannot be executed all the same (a command that Kiln does not have) ends the
+//! link: what is here is no longer what the master has, and only all of its data would help.
+
+use super::transfer::acknowledgement;
+use super::{Fault, Phase, Place};
+use crate::dispatch::Dispatched;
+use crate::registry::CommandId;
+use crate::server::Server;
+use crate::session::{ReplyMode, Session};
+use base::{ConnectionId, DatabaseId};
+use engine::command::Args;
+use txlog::Gate;
+
+impl Server {
+    /// The data set is here: what follows it is executed.
+    pub(super) fn begin_stream(&mut self, place: Place, database: DatabaseId, rest: Vec<u8>) {
+        let Some(connection) = self.link.connection else { return };
+        let count = self.shard.engine.keyspace.settings.databases;
+        self.sessions_created += 1;
+        let mut session = Session::new(connection, self.sessions_created, self.now);
+        let master = self.link.master.as_ref();
+        session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host, m.port));
+        session.is_authenticated = true;
+        session.is_link = true;
+        session.reply_mode = ReplyMode::Off;
+        session.database = DatabaseId(database.0.min(count - 1));
+        self.link.received = place.offset + rest.len() as u64;
+        session.input.bytes = rest;
+        self.link.place = Some(place);
+        self.link.phase = Phase::Streaming;
+        self.link.failures = 0;
+        self.link.down_since = None;
+        self.link.error = None;
+        self.link.heard = self.monotonic;
+        self.by_id.insert(session.id, connection);
+        self.enqueue(&mut session);
+        // A slice may have ended with reading switched off.
+        session.is_paused = true;
+        self.flush_later(&mut session);
+        self.sessions.insert(connection, Box::new(session));
+        tracing::info!("the link to the master is up");
+        self.acknowledge();
+    }
+
+    /// The master goes on where the last connection ended.
+    pub(super) fn continue_stream(&mut self, id: Option<String>) {
+        let Some(mut place) = self.link.place.take() else { return };
+        if let Some(id) = id {
+            place.id = id;
+        }
+        tracing::info!(offset = place.offset, "partial synchronization");
+        let rest = std::mem::take(&mut self.link.input);
+        let database = self.link.database;
+        self.begin_stream(place, database, rest);
+    }
+
+    /// Bytes of the stream arrived.
+    pub(crate) fn link_received(&mut self, count: usize) {
+        self.link.received += count as u64;
+        self.link.heard = self.monotonic;
+        self.statistics.link_input_bytes += count as u64;
+    }
+
+    /// Executes one request of the stream.
+    pub(crate) fn dispatch_link(
+        &mut self,
+        session: &mut Session,
+        command: Option<CommandId>,
+        args: Args<'_>,
+    ) -> Dispatched {
+        if args.is(0, "REPLCONF") {
+            if args.len() > 1 && args.is(1, "GETACK") {
+                self.acknowledge_from(session);
+            }
+            return Dispatched::Done;
+        }
+        if let Gate::Refuse(why) = self.shard.gate() {
+            // Nothing is applied, so that the next connection can go on from here.
+            self.link.error = Some(format!("the transaction log takes no writes: {why}"));
+            self.close_session(session);
+            return Dispatched::Stop;
+        }
+        let dispatched = self.dispatch(session, command, args);
+        if dispatched == Dispatched::Later {
+            return dispatched;
+        }
+        if let Some(why) = self.link.refusal.take() {
+            let name: String = String::from_utf8_lossy(args.at(0)).chars().take(64).collect();
+            let why = format!("a command of the master's stream cannot be applied: {name}: {why}");
+            self.link.error = Some(why);
+            self.link.is_diverged = true;
+            self.close_session(session);
+            return Dispatched::Stop;
+        }
+        dispatched
+    }
+
+    /// A request of the stream was executed, and so many bytes behind it were not. A transaction
+    /// counts when it has ended: until then the stream can only go on before it.
+    pub(crate) fn link_applied(&mut self, session: &Session, waiting: usize) {
+        if session.transaction.is_none()
+            && let Some(place) = &mut self.link.place
+        {
+            place.offset = self.link.received - waiting as u64;
+            self.link.database = session.database;
+        }
+    }
+
+    /// Notes why a request of the stream failed.
+    pub(crate) fn link_refused(&mut self, why: &str) {
+        self.link.refusal.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Tells the master how far this replica is.
+    pub(super) fn acknowledge(&mut self) {
+        let Some(connection) = self.link.connection else { return };
+        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        self.acknowledge_from(&mut session);
+        self.sessions.insert(connection, session);
+    }
+
+    /// The line leaves when everything executed until now is durable.
+    fn acknowledge_from(&mut self, session: &mut Session) {
+        self.link.said = self.monotonic;
+        if session.is_paused || self.pause.paused().is_some() {
+            // Nothing is heard because nothing is read.
+            self.link.heard = self.monotonic;
+        }
+        let Some(place) = &self.link.place else { return };
+        let line = acknowledgement(place.offset);
+        session.reply().raw(&line);
+        let newest = self.shard.tracker.newest();
+        self.hold(session, newest);
+    }
+
+    /// Executes what waits, after a pause.
+    pub(crate) fn resume_link(&mut self) {
+        let Some(connection) = self.link.connection else { return };
+        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        if session.is_link && !session.input.is_empty() {
+            self.enqueue(&mut session);
+        }
+        self.sessions.insert(connection, session);
+    }
+
+    /// The session of the link is gone, and its connection is being closed.
+    pub(crate) fn link_forgotten(&mut self, connection: ConnectionId) {
+        if self.link.connection != Some(connection) || !self.link.is_up() {
+            return;
+        }
+        // The driver closes it already.
+        self.link.connection = None;
+        let fault = match std::mem::take(&mut self.link.is_diverged) {
+            true => Fault::Data,
+            false => Fault::Connection,
+        };
+        let why = self.link.error.take().unwrap_or_else(|| "the connection ended".to_owned());
+        self.fail_link(&why, fault);
+    }
+}

@@ -1,0 +1,285 @@
+//! The data set of a master, as its bytes arrive: framed, imported in slices, and counted whole
+//! only when its end was seen.
+//!
+//! ```text
+//! "\n"* "$" length "\r\n" file            or            "\n"* "$EOF:" mark "\r\n" file mark
+//! ```
+//! The file is not kept anywhere: what is read from it goes to the log at once, and what the log
+//! cannot take yet is not received.
+
+use super::handshake::{request, take_line, text};
+use super::{Fault, Phase, Place};
+use crate::server::Server;
+use base::{DatabaseId, Driver};
+use engine::effect::Effect;
+use engine::rdb::import::{Importer, Step};
+use engine::unit::{Context, Overdue};
+use txlog::Gate;
+
+/// Steps of one turn: elements of collections, or whole small keys. About a millisecond.
+const STEPS_MAX: usize = 2048;
+
+/// Bytes of effects that one turn leaves, about.
+const TURN_EFFECT_BYTES: usize = 256 << 10;
+
+/// Bytes that have arrived and wait to be imported, beyond which nothing is received.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+
+const MARK_BYTES: usize = 40;
+
+/// How the end of the file is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Frame {
+    /// Its line has not arrived.
+    Unknown,
+    /// This many bytes are still to arrive.
+    Length(u64),
+    /// These bytes stand behind it.
+    Mark(Vec<u8>),
+}
+
+/// A transfer under way.
+pub struct Transfer {
+    /// Where the stream behind the data set begins.
+    place: Place,
+    frame: Frame,
+    importer: Importer,
+    /// What arrived behind the file, once its end was seen.
+    rest: Option<Vec<u8>>,
+    stream_database: DatabaseId,
+    /// The old data set is gone.
+    is_flushed: bool,
+    /// The importer can go on with what has arrived.
+    is_fed: bool,
+    is_reading: bool,
+    /// Bytes of the file in all, where that is known, and received.
+    pub total_bytes: Option<u64>,
+    pub received_bytes: u64,
+    keys: u64,
+}
+
+impl Transfer {
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            frame: Frame::Unknown,
+            importer: Importer::default(),
+            rest: None,
+            stream_database: DatabaseId(0),
+            is_flushed: false,
+            is_fed: false,
+            is_reading: true,
+            total_bytes: None,
+            received_bytes: 0,
+            keys: 0,
+        }
+    }
+
+    /// Whether the data set is being replaced.
+    pub fn has_begun(&self) -> bool {
+        self.is_flushed
+    }
+
+    /// Whether something can be imported now, if the log takes it.
+    pub fn has_work(&self) -> bool {
+        self.is_fed
+    }
+
+    /// Takes bytes off what arrived.
+    ///
+    /// # Errors
+    /// It is no data set.
+    fn take(&mut self, input: &mut Vec<u8>) -> Result<(), String> {
+        while self.frame == Frame::Unknown {
+            let Some(line) = take_line(input)? else { return Ok(()) };
+            if line.is_empty() {
+                continue;
+            }
+            self.frame = frame_of(&line)?;
+            if let Frame::Length(length) = self.frame {
+                self.total_bytes = Some(length);
+            }
+        }
+        if let Some(rest) = &mut self.rest {
+            rest.append(input);
+            return Ok(());
+        }
+        let count = match &mut self.frame {
+            Frame::Length(left) => {
+                let count = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= count as u64;
+                count
+            }
+            _ => input.len(),
+        };
+        self.importer.feed(&input[..count]);
+        self.received_bytes += count as u64;
+        self.is_fed |= count > 0;
+        input.drain(..count);
+        Ok(())
+    }
+
+    /// The file has ended: what follows it, unless that is still to arrive.
+    ///
+    /// # Errors
+    /// The file is not as long as was announced.
+    fn end(&mut self, input: &mut Vec<u8>) -> Result<Option<Vec<u8>>, String> {
+        if self.rest.is_none() {
+            self.keys = self.importer.keys;
+            self.stream_database = self.importer.stream_database;
+            self.rest = Some(std::mem::take(&mut self.importer).into_rest());
+        }
+        let Some(rest) = &mut self.rest else { return Ok(None) };
+        rest.append(input);
+        match &self.frame {
+            Frame::Mark(mark) => {
+                let known = rest.len().min(mark.len());
+                if rest[..known] != mark[..known] {
+                    return Err("the data set does not end with its mark".to_owned());
+                }
+                if rest.len() < mark.len() {
+                    return Ok(None);
+                }
+                Ok(Some(rest.split_off(mark.len())))
+            }
+            Frame::Length(0) if self.received_bytes == self.total_bytes.unwrap_or(0) => {
+                Ok(Some(std::mem::take(rest)))
+            }
+            _ => Err("the data set is shorter than announced".to_owned()),
+        }
+    }
+}
+
+fn frame_of(line: &[u8]) -> Result<Frame, String> {
+    if let Some(mark) = line.strip_prefix(b"$EOF:")
+        && mark.len() == MARK_BYTES
+    {
+        return Ok(Frame::Mark(mark.to_vec()));
+    }
+    let length = line.strip_prefix(b"$").and_then(|digits| std::str::from_utf8(digits).ok());
+    match length.and_then(|digits| digits.parse().ok()) {
+        Some(length) => Ok(Frame::Length(length)),
+        None => Err(format!("the master sends no data set: {}", text(line))),
+    }
+}
+
+impl Server {
+    /// Takes what arrived into the transfer, and stops receiving while enough waits.
+    pub(super) fn feed_transfer(&mut self, driver: &mut dyn Driver) {
+        let Phase::Transfer(transfer) = &mut self.link.phase else { return };
+        if let Err(why) = transfer.take(&mut self.link.input) {
+            self.fail_link(&why, Fault::Connection);
+            return;
+        }
+        let is_full = transfer.importer.waiting() > WAITING_BYTES_MAX;
+        if is_full
+            && transfer.is_reading
+            && let Some(connection) = self.link.connection
+        {
+            transfer.is_reading = false;
+            driver.set_reading(connection, false);
+        }
+    }
+
+    /// Imports one slice, if the log takes it now.
+    pub(super) fn import(&mut self, driver: &mut dyn Driver) {
+        match self.shard.gate() {
+            Gate::Open if !self.is_snapshot_behind() => {}
+            Gate::Refuse(why) => {
+                self.fail_link(
+                    &format!("the transaction log takes no writes: {why}"),
+                    Fault::Connection,
+                );
+                return;
+            }
+            _ => {
+                // The silence is ours.
+                self.link.heard = self.monotonic;
+                return;
+            }
+        }
+        let Phase::Transfer(mut transfer) = std::mem::take(&mut self.link.phase) else { return };
+        if transfer.frame != Frame::Unknown && !transfer.is_flushed {
+            tracing::info!(bytes = transfer.total_bytes, "loading the master's data set");
+            transfer.is_flushed = true;
+            self.shard.unit.clear();
+            self.flush_keyspace();
+            self.end_own_unit();
+        }
+        let outcome = if transfer.rest.is_some() {
+            Ok(Step::Finished)
+        } else {
+            self.import_slice(&mut transfer)
+        };
+        let ended = match outcome {
+            Ok(Step::Finished) => transfer.end(&mut self.link.input),
+            Ok(_) => Ok(None),
+            Err(why) => Err(why),
+        };
+        if transfer.importer.waiting() <= WAITING_BYTES_MAX / 2
+            && !transfer.is_reading
+            && let Some(connection) = self.link.connection
+        {
+            transfer.is_reading = true;
+            self.link.heard = self.monotonic;
+            driver.set_reading(connection, true);
+        }
+        match ended {
+            Ok(Some(rest)) => {
+                tracing::info!(keys = transfer.keys, "the master's data set is loaded");
+                let (place, database) = (transfer.place.clone(), transfer.stream_database);
+                self.begin_stream(place, database, rest);
+            }
+            Ok(None) => self.link.phase = Phase::Transfer(transfer),
+            Err(why) => {
+                self.link.phase = Phase::Transfer(transfer);
+                let why = format!("cannot load the master's data set: {why}");
+                self.fail_link(&why, Fault::Data);
+            }
+        }
+    }
+
+    fn import_slice(&mut self, transfer: &mut Transfer) -> Result<Step, String> {
+        self.shard.unit.clear();
+        let before = self.shard.unit.effects.len();
+        let context =
+            Context { overdue: Overdue::Kept, ..Context::background(self.now, DatabaseId(0)) };
+        let mut outcome = Ok(Step::Done);
+        for _ in 0..STEPS_MAX {
+            let shard = &mut self.shard;
+            let mut tx = shard.engine.tx(context, &mut shard.unit);
+            outcome = transfer.importer.step(&mut tx);
+            let is_enough = self.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
+            if !matches!(outcome, Ok(Step::Done)) || is_enough {
+                break;
+            }
+        }
+        // What was imported before a failure counts as done: effects were recorded.
+        self.end_own_unit();
+        transfer.is_fed = matches!(outcome, Ok(Step::Done | Step::Finished));
+        outcome.map_err(|error| error.to_string())
+    }
+
+    /// All keys go, within the unit at hand.
+    pub(super) fn flush_keyspace(&mut self) {
+        let shard = &mut self.shard;
+        let context = Context::background(self.now, DatabaseId(0));
+        shard.engine.tx(context, &mut shard.unit).change_all(DatabaseId(0), Effect::FlushAll);
+    }
+
+    /// Ends a unit that no client asked for.
+    pub(super) fn end_own_unit(&mut self) {
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, None);
+        }
+        if self.shard.is_record_full() {
+            self.shard.commit(self.now);
+        }
+    }
+}
+
+/// How far a replica is, as its master wants to hear it.
+pub(super) fn acknowledgement(offset: u64) -> Vec<u8> {
+    request(&[b"REPLCONF", b"ACK", offset.to_string().as_bytes()])
+}
