@@ -4,9 +4,16 @@ use base::machine::AllocatorUsage;
 use tikv_jemalloc_ctl::{epoch, stats};
 use world::machine::RealMachine;
 
+/// Has freed pages given back while the server does something else, or nothing.
+pub fn start() {
+    if let Err(error) = world::allocator::give_back_in_background() {
+        tracing::warn!("freed memory goes back to the system only while commands run: {error}");
+    }
+}
+
 /// The machine as this binary knows it.
 pub fn machine() -> RealMachine {
-    RealMachine { allocator_usage: usage, allocator_purge: || {}, allocator_report: report }
+    RealMachine { allocator_usage: usage, allocator_purge: purge, allocator_report: report }
 }
 
 fn usage() -> AllocatorUsage {
@@ -19,6 +26,12 @@ fn usage() -> AllocatorUsage {
         allocated: bytes(stats::allocated::read()),
         active: bytes(stats::active::read()),
         resident: bytes(stats::resident::read()),
+    }
+}
+
+fn purge() {
+    if let Err(error) = world::allocator::give_back_now() {
+        tracing::warn!("MEMORY PURGE: {error}");
     }
 }
 

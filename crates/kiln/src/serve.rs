@@ -43,6 +43,7 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
     configuration::set_up_process(&settings)?;
+    allocator::start();
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }

@@ -2,6 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`allocator`] | pages that go back to the system |
 //! | [`clock`] | the machine's clocks |
 //! | `direct` | long files past the page cache |
 //! | [`disk`] | the machine's file system |
@@ -14,6 +15,7 @@
 //! | `reclaim` | a thread that gives the space of removed files back |
 //! | [`systemd`] | readiness, told to the service manager |
 
+pub mod allocator;
 pub mod clock;
 mod direct;
 pub mod disk;
