@@ -194,7 +194,10 @@ func (w *words) value(name string) string {
 	case "channel", "shardchannel":
 		return "nobody"
 	}
-	if w.Intn(3) == 0 {
+	if w.name == "SETBIT" {
+		return w.number(0, 2)
+	}
+	if w.Intn(3) == 0 || w.name == "BITFIELD" {
 		return w.number(-5, 10)
 	}
 	return fmt.Sprintf("v%d.", atomic.AddInt64(&serial, 1))

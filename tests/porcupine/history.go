@@ -34,6 +34,13 @@ func newHistory(t *table, families []string) *history {
 
 func (h *history) now() int64 { return time.Since(h.began).Nanoseconds() }
 
+// size is how many requests are in the history by now.
+func (h *history) size() int {
+	h.Lock()
+	defer h.Unlock()
+	return h.commands
+}
+
 func (h *history) fault(text string) {
 	h.Lock()
 	defer h.Unlock()
