@@ -68,10 +68,6 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Bytes of one split unit that a reader buffers before it gives up. 1 GiB: the largest value
-/// (512 MiB) and room for the rest of its unit.
-pub const UNIT_BYTES_MAX: usize = 1 << 30;
-
 /// What one record meant to a reader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Consumed {
@@ -98,8 +94,6 @@ pub enum FollowError {
     Unsupported,
     /// A split unit was continued, ended or interrupted against the rules by its own writer.
     SplitUnit,
-    /// A split unit is larger than [`UNIT_BYTES_MAX`].
-    UnitTooLarge,
 }
 
 impl fmt::Display for FollowError {
@@ -112,19 +106,24 @@ impl fmt::Display for FollowError {
             Self::Record(error) => error.fmt(f),
             Self::Unsupported => f.write_str("the payload is compressed or encrypted"),
             Self::SplitUnit => f.write_str("a split unit is out of order"),
-            Self::UnitTooLarge => write!(f, "a split unit exceeds {UNIT_BYTES_MAX} bytes"),
         }
     }
 }
 
 /// Follows a log record by record and hands out what counts.
+///
+/// A split unit has no limit here. Its size is known only after it has executed, and what has
+/// executed is appended: a reader with a limit would one day refuse what was acknowledged. Nothing
+/// is reserved at anybody's word: a byte is held for each byte of log that was read, checked and
+/// found to count. That is less than the writer held, who had the same bytes as effects, as records
+/// on their way to the disk, and as values.
 #[derive(Clone, Debug)]
 pub struct Follower {
     chain: Chain,
     /// The last record consumed, void ones included.
     at: Sequence,
-    /// Parts of the split unit under way.
-    parts: Option<BytesMut>,
+    /// Payloads of the split unit under way; empty between units.
+    parts: Vec<Bytes>,
     /// Breaks the void rule on purpose (every record counts), so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -135,7 +134,7 @@ impl Follower {
     /// Starts behind `at`, where the chain stood at `chain`. Never inside a split unit: snapshots
     /// are not taken there.
     pub fn new(at: Sequence, chain: Chain) -> Self {
-        Self { chain, at, parts: None, counts_void_records: false }
+        Self { chain, at, parts: Vec::new(), counts_void_records: false }
     }
 
     /// The last record consumed.
@@ -151,7 +150,7 @@ impl Follower {
     /// Whether the last records are parts of a unit that has not ended. A new leader's `Lead`
     /// abandons it.
     pub fn is_inside_unit(&self) -> bool {
-        self.parts.is_some()
+        !self.parts.is_empty()
     }
 
     /// Consumes the next record. After an error the follower must not be used further.
@@ -185,38 +184,45 @@ impl Follower {
     fn assemble(&mut self, record: Record) -> Result<Consumed, FollowError> {
         match (record.header.kind, record.header.part) {
             (Kind::Data, Part::First) => {
-                if self.parts.is_some() {
+                if self.is_inside_unit() {
                     return Err(FollowError::SplitUnit);
                 }
-                self.parts = Some(BytesMut::from(&record.payload[..]));
+                self.parts.push(record.payload);
                 Ok(Consumed::Buffered)
             }
             (Kind::Data, Part::Middle | Part::Last) => self.continue_unit(record),
             (Kind::Renew, _) => Ok(Consumed::Record(record)),
             (Kind::Lead, _) => {
-                self.parts = None;
+                self.parts.clear();
                 Ok(Consumed::Record(record))
             }
-            _ if self.parts.is_some() => Err(FollowError::SplitUnit),
+            _ if self.is_inside_unit() => Err(FollowError::SplitUnit),
             _ => Ok(Consumed::Record(record)),
         }
     }
 
     fn continue_unit(&mut self, mut record: Record) -> Result<Consumed, FollowError> {
-        let Some(parts) = &mut self.parts else {
+        if !self.is_inside_unit() {
             return Err(FollowError::SplitUnit);
-        };
-        if parts.len() + record.payload.len() > UNIT_BYTES_MAX {
-            return Err(FollowError::UnitTooLarge);
         }
-        parts.extend_from_slice(&record.payload);
+        self.parts.push(record.payload);
         if record.header.part == Part::Middle {
             return Ok(Consumed::Buffered);
         }
-        record.payload = self.parts.take().unwrap_or_default().freeze();
+        record.payload = join(std::mem::take(&mut self.parts));
         record.header.part = Part::Whole;
         Ok(Consumed::Record(record))
     }
+}
+
+/// The parts as one. Each is freed as soon as it is copied, so that a unit of many gigabytes is in
+/// memory once, not twice.
+fn join(parts: Vec<Bytes>) -> Bytes {
+    let mut unit = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
+    for part in parts {
+        unit.extend_from_slice(&part);
+    }
+    unit.freeze()
 }
 
 /// Stamps a leader's records, so that the rest of the node gives only payloads.

@@ -88,6 +88,41 @@ fn a_log_on_a_full_disk_opens_for_reads_and_takes_writes_when_space_is_back() {
     assert_eq!((process.durable, process.failures.len()), (process.at.sequence, 0));
 }
 
+#[test]
+fn a_start_without_any_space_says_so_and_harms_nothing() {
+    let (disk, _, mut ledger, process) = written(8, 8);
+    drop(process);
+    disk.kill_process();
+    for spared in [0, 100, 600, 4_000] {
+        let capacity_bytes = Some(disk.used_bytes() + spared);
+        disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
+        match try_open(&disk, &Timeline::new(), 2 + spared, options(2 + spared)) {
+            Err(error @ LogError::Io { .. }) => {
+                let text = error.to_string();
+                assert!(text.contains("/data/log") && text.contains("disk is full"), "{text}");
+            }
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("there is no space for a claim and a segment in {spared} bytes"),
+        }
+        disk.kill_process();
+    }
+    disk.set_faults(Faults::default());
+    // The start holds everything that was acknowledged against what it finds.
+    Process::start(&disk, 9, options(9), &mut ledger).unwrap();
+}
+
+#[test]
+fn a_log_that_is_known_and_not_there_is_lost_and_none_is_begun() {
+    let disk = SimDisk::new(1);
+    let mut options = options(1);
+    options.known = Some(Position { incarnation: Incarnation(1), sequence: Sequence(7) });
+    for _ in 0..2 {
+        let opened = try_open(&disk, &Timeline::new(), 1, options.clone());
+        assert!(matches!(opened, Err(LogError::Lost(_))));
+        assert!(disk.list(Path::new(DIRECTORY)).is_err(), "nothing is made in its place");
+    }
+}
+
 fn newest_segment(disk: &SimDisk) -> PathBuf {
     let entries = disk.list(Path::new(DIRECTORY)).unwrap();
     let name = entries.iter().rfind(|entry| entry.name.ends_with(".segment")).unwrap();

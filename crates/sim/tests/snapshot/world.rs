@@ -28,7 +28,7 @@ use std::sync::Arc;
 use txlog::Kind;
 use txlog::file::{FileOptions, Queues, inspect};
 
-const LOG: &str = "/data/log";
+pub const LOG: &str = "/data/log";
 pub const STORE: &str = "/data/snapshots";
 const NODE: &str = "node";
 

@@ -39,9 +39,7 @@ impl LogError {
 
     pub fn kind(&self) -> LogErrorKind {
         match self {
-            Self::Io { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
-                LogErrorKind::Retry
-            }
+            Self::Io { error, .. } if is_full(error) => LogErrorKind::Retry,
             Self::Busy(_) => LogErrorKind::Retry,
             Self::Io { .. } | Self::Damaged { .. } | Self::Lost(_) => LogErrorKind::Corrupt,
             Self::Trimmed { .. } => LogErrorKind::Restore,
@@ -49,11 +47,20 @@ impl LogError {
     }
 }
 
+/// Whether there is no space, or none left that this user may have: `world` says both so.
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::StorageFull
+}
+
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { what, path, error } => {
-                write!(f, "cannot {what} {}: {error}", path.display())
+                write!(f, "cannot {what} {}: {error}", path.display())?;
+                if is_full(error) {
+                    f.write_str(": the disk is full; make space there and start again")?;
+                }
+                Ok(())
             }
             Self::Damaged { file, offset, sequence, what } => {
                 write!(f, "{} is damaged at offset {offset}", file.display())?;

@@ -9,7 +9,7 @@ use super::survey::{Segment, Survey};
 use super::tenure::{Spare, Tenure, extend};
 use crate::chain::Chain;
 use base::disk::Disk;
-use base::{Incarnation, Sequence};
+use base::{Incarnation, Position, Sequence};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -22,13 +22,16 @@ pub(crate) fn incarnation(
     directory: &Path,
     options: &FileOptions,
 ) -> Result<(Incarnation, bool), LogError> {
+    let path = layout::incarnation_path(directory);
+    if let Some(known) = options.known {
+        return known_incarnation(disk, directory, &path, known);
+    }
     disk.create_directory(directory).map_err(LogError::io("create", directory))?;
     if let Some(parent) = directory.parent()
         && !parent.as_os_str().is_empty()
     {
         disk.sync_directory(parent).map_err(LogError::io("sync", parent))?;
     }
-    let path = layout::incarnation_path(directory);
     let damage = match read_incarnation(disk, &path)? {
         Some(Ok(incarnation)) => return Ok((incarnation, false)),
         Some(Err(what)) => Some(what),
@@ -48,6 +51,29 @@ pub(crate) fn incarnation(
         });
     }
     create_incarnation(disk, directory, &path, options)
+}
+
+/// The life of a log of which something is known: it must be there already. Nothing is made in its
+/// place, so that the next start finds what this one found, and a log that was only mislaid can be
+/// put back.
+fn known_incarnation(
+    disk: &dyn Disk,
+    directory: &Path,
+    path: &Path,
+    known: Position,
+) -> Result<(Incarnation, bool), LogError> {
+    match read_incarnation(disk, path)? {
+        Some(Ok(incarnation)) => Ok((incarnation, false)),
+        Some(Err(what)) => {
+            Err(LogError::Damaged { file: path.to_owned(), offset: 0, sequence: None, what })
+        }
+        None => {
+            let (directory, sequence) = (directory.display(), known.sequence);
+            let what =
+                format!("there is none in {directory}, but one through record {sequence} is known");
+            Err(LogError::Lost(what))
+        }
+    }
 }
 
 /// Two processes may begin the same log at once: the lock decides who writes, the other reads what

@@ -1,0 +1,35 @@
+//! A log that is gone while snapshots of it are there.
+
+use super::world::{LOG, Ledger, Life, store};
+use base::disk::Disk;
+use sim::disk::SimDisk;
+use std::path::Path;
+
+/// Turns that a snapshot is given to be published.
+const TURNS_MAX: u32 = 20_000;
+
+#[test]
+fn a_start_without_the_log_of_its_snapshots_is_refused_and_makes_none() {
+    let disk = SimDisk::new(1);
+    let mut ledger = Ledger::default();
+    let mut life = Life::start(&disk, 1, &mut ledger).expect("an empty directory is a start");
+    life.client.send(b"SET key value\r\nBGSAVE\r\n");
+    for _ in 0..TURNS_MAX {
+        assert!(life.turn(&mut ledger));
+        if !store(&disk).expect("the store is there").list().expect("it lists").is_empty() {
+            break;
+        }
+    }
+    drop(life);
+    disk.kill_process();
+    let log = Path::new(LOG);
+    for entry in disk.list(log).expect("the log is there") {
+        disk.remove(&log.join(entry.name)).expect("a file can be removed");
+    }
+    disk.remove_directory(log).expect("the directory is empty");
+    for seed in 2..4 {
+        let why = Life::start(&disk, seed, &mut Ledger::default()).err().expect("it is refused");
+        assert!(why.contains("the log is lost: there is none in /data/log"), "{why}");
+        assert!(disk.list(log).is_err(), "a start that is refused makes no log");
+    }
+}
