@@ -26,7 +26,8 @@ test: install
 	tests/all
 
 # The same with long campaigns: hours.
-test-long: install
+test-long:
+	tests/install --long
 	tests/all --long
 
 # Kiln beside Debian's redis-server; tables and plots into docs/measurements.

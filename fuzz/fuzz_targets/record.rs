@@ -1,4 +1,4 @@
 //! Arbitrary bytes as one record of the log.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| sim::hostile_log::decode_record(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| sim::hostile::log::decode_record(input));

@@ -10,7 +10,7 @@
 //! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
 //! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
-//! | [`hostile_log`] | log directories that an enemy wrote |
+//! | [`hostile`] | what an enemy or a bad disk may hand over: the fuzzer's targets |
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
 //! | [`random`] | numbers from a seed |
 
@@ -18,7 +18,7 @@ pub mod clock;
 pub mod disk;
 pub mod disk_queue;
 pub mod driver;
-pub mod hostile_log;
+pub mod hostile;
 pub mod network;
 pub mod random;
 pub mod reply;

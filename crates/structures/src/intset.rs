@@ -9,6 +9,9 @@
 //! Everything is little-endian. The first number that does not fit widens all of them; removing it
 //! does not narrow them again.
 
+#[cfg(any(test, feature = "twins"))]
+pub(crate) mod twin;
+
 use crate::size_class::size_class;
 
 const HEADER_BYTES: usize = 8;
@@ -220,6 +223,7 @@ fn width_of(value: i64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::twin::{check, step};
     use super::*;
     use crate::twin::Dice;
     use std::collections::BTreeSet;
@@ -248,17 +252,9 @@ mod tests {
             // Few wide numbers first, or every set would be of eight bytes after three steps.
             let mask = [0x3F, 0x7FFF, 0x7FFF_FFFF, i64::MAX][seed as usize % 4];
             for _ in 0..300 {
-                let value = (dice.integer() & mask) - mask / 2;
-                if dice.below(3) == 0 {
-                    assert_eq!(set.remove(value), twin.remove(&value));
-                } else {
-                    assert_eq!(set.insert(value), twin.insert(value));
-                }
-                assert!(set.len() == twin.len() && set.contains(value) == twin.contains(&value));
+                step(&mut dice, &mut set, &mut twin, mask);
             }
-            assert!(set.iter().eq(twin.iter().copied()));
-            assert!(set.iter().rev().eq(twin.iter().rev().copied()));
-            assert_eq!(Intset::from_bytes(set.bytes().to_vec()), Ok(set));
+            check(&set, &twin);
         }
     }
 

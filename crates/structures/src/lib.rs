@@ -25,8 +25,8 @@ pub mod quicklist;
 mod size_class;
 pub mod sorted_set;
 pub mod table;
-#[cfg(test)]
-mod twin;
+#[cfg(any(test, feature = "twins"))]
+pub mod twin;
 mod varint;
 
 pub use entry::{Entry, EntryMut, EntryRef, Payload, ValueRef};

@@ -21,6 +21,8 @@ pub mod encoding;
 mod iter;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "twins"))]
+pub(crate) mod twin;
 
 pub use check::ListpackError;
 pub use encoding::{Item, parse_integer};

@@ -23,6 +23,8 @@ mod node;
 mod spine;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "twins"))]
+pub(crate) mod twin;
 
 pub use iter::Iter;
 pub use node::{NodeLimits, NodeRef};

@@ -13,6 +13,8 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "twins"))]
+pub(crate) mod twin;
 
 use std::ops::Range;
 

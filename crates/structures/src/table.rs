@@ -45,6 +45,8 @@ mod segment;
 mod segments;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "twins"))]
+pub(crate) mod twin;
 mod walk;
 
 use std::marker::PhantomData;

@@ -4,7 +4,7 @@ use super::Applied;
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::Value;
-use crate::value::text::{EMBEDDED_BYTES_MAX, StringValue, canonical_integer};
+use crate::value::text::{EMBEDDED_BYTES_MAX, STRING_BYTES_MAX, StringValue, canonical_integer};
 use base::DatabaseId;
 use structures::entry::Payload;
 
@@ -20,6 +20,13 @@ pub(crate) fn payload_of(value: &[u8]) -> Payload<'_, Value> {
     } else {
         Payload::Boxed(Box::new(Value::Text(value.to_vec())))
     }
+}
+
+/// Where bytes end that begin at this offset of a string, if a string can be as long. No command
+/// lets it through, a damaged record might.
+fn end_of(offset: u64, bytes: &[u8]) -> Result<usize, Refusal> {
+    let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= STRING_BYTES_MAX);
+    end.and_then(|end| usize::try_from(end).ok()).ok_or(Refusal::TOO_LONG)
 }
 
 impl Keyspace {
@@ -89,6 +96,7 @@ impl Keyspace {
         bytes: &[u8],
     ) -> Result<Applied, Refusal> {
         let length = self.string_length(database, key)?;
+        end_of(length, bytes)?;
         self.edit_text(database, key, |text| {
             debug_assert_eq!(text.len() as u64, length);
             text.extend_from_slice(bytes);
@@ -103,9 +111,9 @@ impl Keyspace {
         bytes: &[u8],
     ) -> Result<Applied, Refusal> {
         self.string_length(database, key)?;
-        let offset = usize::try_from(offset).map_err(|_| Refusal::TOO_LONG)?;
+        let end = end_of(offset, bytes)?;
+        let offset = end - bytes.len();
         self.edit_text(database, key, |text| {
-            let end = offset + bytes.len();
             if text.len() < end {
                 text.resize(end, 0);
             }

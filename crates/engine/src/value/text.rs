@@ -5,6 +5,10 @@ use crate::refusal::Refusal;
 use crate::value::Value;
 use structures::entry::ValueRef;
 
+/// Longest string, in bytes, whatever `proto-max-bulk-len` says: effects and RDB files give lengths
+/// in 32 bits. What was longer could be made, and then neither logged nor read from a snapshot.
+pub const STRING_BYTES_MAX: u64 = u32::MAX as u64;
+
 /// A string as commands read it. Integers keep their number until somebody wants bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StringValue<'a> {

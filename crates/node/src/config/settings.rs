@@ -7,6 +7,7 @@ use super::Config;
 use super::table::row;
 use super::value::{BUFFER_CLASSES, BufferLimit, Value};
 use engine::settings::{EvictionPolicy, Settings};
+use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
 
 /// Who may use a guarded command.
@@ -196,7 +197,9 @@ pub fn engine_settings(config: &Config) -> Settings {
         zset_max_listpack_entries: config.number(const { row("zset-max-listpack-entries") }),
         zset_max_listpack_value: config.number(const { row("zset-max-listpack-value") }),
         hll_sparse_max_bytes: config.number(const { row("hll-sparse-max-bytes") }),
-        proto_max_bulk_len: config.number(const { row("proto-max-bulk-len") }),
+        proto_max_bulk_len: config
+            .number::<u64>(const { row("proto-max-bulk-len") })
+            .min(STRING_BYTES_MAX),
         notify_keyspace_events: match config.value(const { row("notify-keyspace-events") }) {
             Value::Events(classes) => *classes,
             _ => 0,

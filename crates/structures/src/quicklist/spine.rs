@@ -222,7 +222,7 @@ impl Spine {
     }
 
     /// The same, counted node by node: what the running count must equal.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "twins"))]
     pub(super) fn counted_bytes(&self) -> usize {
         let chunks = self.chunks.iter().map(Chunk::bytes).sum::<usize>();
         self.chunks.capacity() * size_of::<Chunk>() + chunks

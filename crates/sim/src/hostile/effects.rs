@@ -1,0 +1,108 @@
+//! A record's payload: whatever its bytes, it is refused or it means one thing.
+
+use super::{HASH_SEED, NOW, survives_a_snapshot};
+use base::DatabaseId;
+use engine::digest::Digest;
+use engine::effect::{DeleteReason, Effect, EffectDecoder, EffectEncoder, End};
+use engine::keyspace::Keyspace;
+use engine::settings::Settings;
+
+/// Longest stretch of zeroes that an input may ask for. A valid effect may ask for as much as a
+/// string holds; a fuzzer that does so at every turn finds nothing else.
+const ZEROES_BYTES_MAX: u64 = 1 << 16;
+
+/// Copies that an input may ask for, for the same reason.
+const COPIES_MAX: usize = 64;
+
+/// Applies bytes as a record's payload to a keyspace that holds a value of each type. Applied to
+/// another keyspace, one with another hash, they do the same; what they leave can be written to a
+/// snapshot and read back; and when its keys are gone, so is all memory that was counted.
+///
+/// # Panics
+/// If one of these does not hold: the finding.
+pub fn apply_payload(input: &[u8]) {
+    if !reads_back(input) {
+        return;
+    }
+    let mut keyspace = sample(HASH_SEED);
+    let applied = keyspace.apply_payload(input, NOW);
+    let mut other = sample(HASH_SEED + 1);
+    assert_eq!(applied, other.apply_payload(input, NOW), "the outcome follows from the bytes");
+    let digest = Digest::of_keyspace(&keyspace);
+    assert_eq!(digest, Digest::of_keyspace(&other), "the state follows from the bytes");
+    survives_a_snapshot(&keyspace);
+    other.reload(NOW).expect("what is in memory can be written and read");
+    assert_eq!(digest, Digest::of_keyspace(&other), "a reload changes nothing");
+    empty(keyspace);
+}
+
+/// Decodes all effects, and encodes them again to what decodes to the same. Whether the fuzzer may
+/// apply them.
+fn reads_back(input: &[u8]) -> bool {
+    let mut decoder = EffectDecoder::new(input);
+    let mut encoder = EffectEncoder::new(0);
+    let mut effects = Vec::new();
+    while let Ok(Some(read)) = decoder.next_effect() {
+        encoder.push(read.0, read.1, &read.2);
+        effects.push(read);
+    }
+    let mut again = EffectDecoder::new(encoder.payload());
+    for effect in &effects {
+        let read = again.next_effect().expect("what was encoded can be decoded");
+        // Compared as text: a score that is no number is not equal to itself.
+        assert_eq!(format!("{read:?}"), format!("{:?}", Some(effect)));
+    }
+    let copies = effects.iter().filter(|(.., effect)| matches!(effect, Effect::Copy { .. }));
+    copies.count() <= COPIES_MAX
+        && effects.iter().all(|(.., effect)| match effect {
+            // What no string can hold is refused before anything is reserved.
+            Effect::SetRange { offset, .. } => {
+                *offset <= ZEROES_BYTES_MAX || *offset > u64::from(u32::MAX)
+            }
+            _ => true,
+        })
+}
+
+/// A keyspace with a value of each type and encoding, under names that seeds use too.
+fn sample(hash_seed: u64) -> Keyspace {
+    let mut keyspace = Keyspace::new(Settings::default(), hash_seed);
+    let long = [b'x'; 100];
+    let effects: [(&[u8], Effect<'_>); 14] = [
+        (b"s", Effect::SetString { value: b"text", expire_at: None }),
+        (b"n", Effect::SetInteger { value: 7 }),
+        (b"r", Effect::Append { bytes: &long }),
+        (b"e", Effect::SetString { value: b"soon", expire_at: Some(NOW.0 + 1) }),
+        (b"l", Effect::ListPush { end: End::Tail, value: b"1" }),
+        (b"l", Effect::ListPush { end: End::Head, value: &long }),
+        (b"h", Effect::HashSet { field: b"f", value: b"v" }),
+        (b"H", Effect::HashSet { field: b"f", value: &long }),
+        (b"m", Effect::SetAdd { member: b"1" }),
+        (b"M", Effect::SetAdd { member: b"a" }),
+        (b"M", Effect::SetAdd { member: b"2" }),
+        (b"z", Effect::SortedAdd { member: b"a", score: 1.5 }),
+        (b"Z", Effect::SortedAdd { member: &long, score: -1.0 }),
+        (b"Z", Effect::SortedAdd { member: b"b", score: f64::INFINITY }),
+    ];
+    for (key, effect) in effects {
+        keyspace.apply(DatabaseId(0), key, &effect).expect("every key takes its own type");
+    }
+    keyspace
+}
+
+/// Deletes every key. Whatever was counted while they came and changed is counted back.
+fn empty(mut keyspace: Keyspace) {
+    let keys: Vec<_> = keyspace
+        .databases()
+        .flat_map(|(id, database)| database.table().iter().map(move |entry| (id, entry)))
+        .map(|(id, entry)| (id, entry.key().to_vec()))
+        .collect();
+    for (database, key) in keys {
+        let gone = Effect::Delete { reason: DeleteReason::Command };
+        keyspace.apply(database, &key, &gone).expect("any key can be deleted");
+    }
+    assert!(keyspace.is_empty());
+    for (_, database) in keyspace.databases() {
+        assert!(database.has_no_expiries(), "nothing waits for the time of a key that is gone");
+        assert_eq!(database.used_bytes(), database.table().allocated_bytes());
+    }
+}

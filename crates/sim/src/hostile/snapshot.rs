@@ -1,0 +1,113 @@
+//! What a snapshot holds: an RDB file of anybody's, a manifest, the directory with both.
+
+use super::{HASH_SEED, NOW, load_all, save, survives_a_snapshot};
+use crate::disk::SimDisk;
+use archive::manifest::Place;
+use archive::{Candidate, Facts, Manifest, SnapshotStore};
+use base::disk::Disk;
+use base::{DatabaseId, Epoch, Incarnation, Position, Sequence, UnixMillis};
+use engine::digest::Digest;
+use engine::effect::{Effect, End};
+use engine::keyspace::Keyspace;
+use engine::rdb::Loader;
+use engine::settings::Settings;
+use std::path::Path;
+use std::sync::Arc;
+
+const STORE: &str = "/snapshots";
+
+/// Reads bytes as the input's first byte says: as an RDB file, as a manifest, or as patches to a
+/// snapshot that was published.
+///
+/// # Panics
+/// If what is read is not what was written: the finding.
+pub fn load_snapshot(input: &[u8]) {
+    match input {
+        [b'm', bytes @ ..] => read_manifest(bytes),
+        [b'p', bytes @ ..] => load_patched(bytes),
+        [_, bytes @ ..] => load_file(bytes),
+        [] => {}
+    }
+}
+
+/// A foreign file is refused, or what it holds can be written and read back.
+fn load_file(bytes: &[u8]) {
+    if let Ok(keyspace) = load_all(Loader::new(bytes, NOW)) {
+        survives_a_snapshot(&keyspace);
+    }
+}
+
+/// A manifest that is read is written the same way.
+fn read_manifest(bytes: &[u8]) {
+    if let Ok(manifest) = Manifest::decode(bytes) {
+        manifest.place().expect("a manifest that was decoded has a place");
+        assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+    }
+}
+
+/// A published snapshot some of whose bytes have changed is refused, or it is what was published.
+///
+/// The input is a list of patches: one byte for the file, two bytes of offset, one byte of length,
+/// that many bytes. A patch of no bytes cuts the file there.
+fn load_patched(input: &[u8]) {
+    let disk = SimDisk::new(1);
+    let store = SnapshotStore::open(Arc::new(disk.clone()), Path::new(STORE))
+        .expect("a disk without faults makes directories");
+    let keyspace = sample();
+    publish(&store, &keyspace);
+    patch(&disk, input);
+    for candidate in store.list().expect("a disk without faults lists") {
+        let Candidate::Whole(snapshot) = candidate else { continue };
+        let Ok(part) = store.open_part(&snapshot, 0) else { continue };
+        let Ok(read) = load_all(Loader::of_own_file(part, NOW)) else { continue };
+        let (keys, digest) = (keyspace.len() as u64, Digest::of_keyspace(&keyspace));
+        assert_eq!(snapshot.manifest.keys, keys);
+        assert_eq!(Digest::of_keyspace(&read), digest, "what changed is refused");
+    }
+}
+
+fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
+    let position = Position { incarnation: Incarnation(7), sequence: Sequence(42) };
+    let place = Place {
+        position,
+        chain: 0x0123_4567_89ab_cdef,
+        epoch: Epoch(3),
+        clock: UnixMillis(NOW.0),
+        began: UnixMillis(NOW.0),
+    };
+    let mut writer = store.begin(position).expect("a disk without faults makes files");
+    writer.append(&save(keyspace)).expect("a disk without faults takes bytes");
+    let facts = Facts { place, keys: keyspace.len() as u64 };
+    writer.publish(&facts).expect("a disk without faults reads back what was written");
+}
+
+fn sample() -> Keyspace {
+    let mut keyspace = Keyspace::new(Settings::default(), HASH_SEED);
+    let effects: [(&[u8], Effect<'_>); 6] = [
+        (b"s", Effect::SetString { value: b"text", expire_at: Some(NOW.0 + 1) }),
+        (b"n", Effect::SetInteger { value: 7 }),
+        (b"l", Effect::ListPush { end: End::Tail, value: b"1" }),
+        (b"h", Effect::HashSet { field: b"f", value: b"v" }),
+        (b"m", Effect::SetAdd { member: b"a" }),
+        (b"z", Effect::SortedAdd { member: b"a", score: 1.5 }),
+    ];
+    for (key, effect) in effects {
+        keyspace.apply(DatabaseId(0), key, &effect).expect("every key takes its own type");
+    }
+    keyspace
+}
+
+fn patch(disk: &SimDisk, mut input: &[u8]) {
+    let directories = disk.list(Path::new(STORE)).expect("the store is there");
+    let directory = directories.first().expect("the store has a snapshot");
+    let directory = Path::new(STORE).join(&directory.name);
+    while let Some((&[file, low, high, length], rest)) = input.split_first_chunk() {
+        let (bytes, rest) = rest.split_at(usize::from(length).min(rest.len()));
+        input = rest;
+        let name = if file & 1 == 0 { "manifest.json" } else { "part-0000.rdb" };
+        let Ok(file) = disk.open_write(&directory.join(name)) else { continue };
+        let offset = u64::from(u16::from_le_bytes([low, high])) % 1024;
+        // A disk without faults fails nothing.
+        let _ = if length == 0 { file.set_length(offset) } else { file.write_at(offset, bytes) };
+    }
+}
