@@ -100,6 +100,8 @@ impl Loading {
             Candidate::Damaged { .. } => None,
         });
         log_options.known = newest.max_by_key(|position| position.sequence);
+        // A damaged snapshot says no more than that there was a log; that is enough.
+        log_options.must_exist = !candidates.is_empty();
         let (log, found) = FileLog::open(disk, Arc::clone(&clock), queues, path, log_options)?;
         if !found.is_writer {
             let path = path.display();

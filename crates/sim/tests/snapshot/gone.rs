@@ -1,6 +1,6 @@
 //! A log that is gone while snapshots of it are there.
 
-use super::world::{LOG, Ledger, Life, store};
+use super::world::{LOG, Ledger, Life, STORE, store};
 use base::disk::Disk;
 use sim::disk::SimDisk;
 use std::path::Path;
@@ -10,6 +10,15 @@ const TURNS_MAX: u32 = 20_000;
 
 #[test]
 fn a_start_without_the_log_of_its_snapshots_is_refused_and_makes_none() {
+    start_without_log(false);
+}
+
+#[test]
+fn a_start_without_the_log_of_damaged_snapshots_is_refused_and_makes_none() {
+    start_without_log(true);
+}
+
+fn start_without_log(is_damaged: bool) {
     let disk = SimDisk::new(1);
     let mut ledger = Ledger::default();
     let mut life = Life::start(&disk, 1, &mut ledger).expect("an empty directory is a start");
@@ -27,9 +36,17 @@ fn a_start_without_the_log_of_its_snapshots_is_refused_and_makes_none() {
         disk.remove(&log.join(entry.name)).expect("a file can be removed");
     }
     disk.remove_directory(log).expect("the directory is empty");
+    for candidate in store(&disk).expect("the store is there").list().expect("it lists") {
+        if is_damaged {
+            disk.damage(&Path::new(STORE).join(candidate.name()).join("manifest.json"), 20, 1);
+        }
+    }
     for seed in 2..4 {
         let why = Life::start(&disk, seed, &mut Ledger::default()).err().expect("it is refused");
-        assert!(why.contains("the log is lost: there is none in /data/log"), "{why}");
+        assert!(
+            why.contains("the log is lost: there is none in /data/log, and there has been one"),
+            "{why}"
+        );
         assert!(disk.list(log).is_err(), "a start that is refused makes no log");
     }
 }

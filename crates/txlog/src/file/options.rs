@@ -24,6 +24,8 @@ pub struct FileOptions {
     /// A position that was ever applied or snapshotted. A log that is another one, or ends before
     /// it, is lost.
     pub known: Option<Position>,
+    /// There has been a log here, whatever is known of it: if it is gone, none is begun.
+    pub must_exist: bool,
     /// Builds on purpose a log that loses acknowledged writes, so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -42,6 +44,7 @@ impl FileOptions {
             in_flight_bytes_max: 16 << 20,
             entropy,
             known: None,
+            must_exist: false,
             acknowledges_before_sync: false,
         }
     }

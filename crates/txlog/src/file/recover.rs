@@ -9,7 +9,7 @@ use super::survey::{Segment, Survey};
 use super::tenure::{Spare, Tenure, extend};
 use crate::chain::Chain;
 use base::disk::Disk;
-use base::{Incarnation, Position, Sequence};
+use base::{Incarnation, Sequence};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -23,8 +23,8 @@ pub(crate) fn incarnation(
     options: &FileOptions,
 ) -> Result<(Incarnation, bool), LogError> {
     let path = layout::incarnation_path(directory);
-    if let Some(known) = options.known {
-        return known_incarnation(disk, directory, &path, known);
+    if options.must_exist || options.known.is_some() {
+        return known_incarnation(disk, directory, &path);
     }
     disk.create_directory(directory).map_err(LogError::io("create", directory))?;
     if let Some(parent) = directory.parent()
@@ -53,14 +53,12 @@ pub(crate) fn incarnation(
     create_incarnation(disk, directory, &path, options)
 }
 
-/// The life of a log of which something is known: it must be there already. Nothing is made in its
-/// place, so that the next start finds what this one found, and a log that was only mislaid can be
-/// put back.
+/// The life of a log that must be there already. Nothing is made in its place, so that the next
+/// start finds what this one found, and a log that was only mislaid can be put back.
 fn known_incarnation(
     disk: &dyn Disk,
     directory: &Path,
     path: &Path,
-    known: Position,
 ) -> Result<(Incarnation, bool), LogError> {
     match read_incarnation(disk, path)? {
         Some(Ok(incarnation)) => Ok((incarnation, false)),
@@ -68,10 +66,8 @@ fn known_incarnation(
             Err(LogError::Damaged { file: path.to_owned(), offset: 0, sequence: None, what })
         }
         None => {
-            let (directory, sequence) = (directory.display(), known.sequence);
-            let what =
-                format!("there is none in {directory}, but one through record {sequence} is known");
-            Err(LogError::Lost(what))
+            let directory = directory.display();
+            Err(LogError::Lost(format!("there is none in {directory}, and there has been one")))
         }
     }
 }
