@@ -146,6 +146,7 @@ fn lines(directive: &Directive, value: &Value) -> Vec<(Vec<u8>, bool)> {
         }
         (Value::Events(_), _) => quoted(&show(directive, value), is_changed),
         (Value::Addresses(_), _) if !is_changed => vec![],
+        (Value::Addresses(addresses), _) if !addresses.is_empty() => plain(&words(addresses), true),
         (Value::SavePoints(points), _) if !points.is_empty() => points
             .iter()
             .map(|(seconds, changes)| (format!("save {seconds} {changes}").into_bytes(), true))
@@ -159,6 +160,23 @@ fn lines(directive: &Directive, value: &Value) -> Vec<(Vec<u8>, bool)> {
         }
         _ => plain(&show(directive, value), is_changed),
     }
+}
+
+/// Words between blanks, in quotes only where they would not be read as one word without.
+fn words(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut line = Vec::new();
+    for word in words {
+        if !line.is_empty() {
+            line.push(b' ');
+        }
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'".contains(byte);
+        if !word.is_empty() && word.iter().all(is_plain) {
+            line.extend_from_slice(word);
+        } else {
+            quote(word, &mut line);
+        }
+    }
+    line
 }
 
 /// One line a class, in which the replicas' class has its newer name.
