@@ -51,7 +51,7 @@ impl Dice {
     }
 
     pub(crate) fn of_input(input: &[u8]) -> Self {
-        Self::Input(input.to_vec().into_iter())
+        Self::Input(Vec::from(input).into_iter())
     }
 
     /// Whether the input is at its end. Seeded dice fall for ever.
@@ -110,7 +110,7 @@ impl Dice {
     }
 
     /// Up to 255 bytes as they stand in the input, behind their count.
-    pub(crate) fn bytes(&mut self) -> Vec<u8> {
+    pub(crate) fn foreign_bytes(&mut self) -> Vec<u8> {
         let count = self.below(256);
         (0..count).map(|_| self.roll_bytes(1) as u8).collect()
     }

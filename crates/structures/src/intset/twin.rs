@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub(crate) fn play(dice: &mut Dice) {
     let (mut set, mut twin) = (Intset::new(), BTreeSet::new());
     if dice.below(2) == 0 {
-        let Ok(foreign) = Intset::from_bytes(dice.bytes()) else { return };
+        let Ok(foreign) = Intset::from_bytes(dice.foreign_bytes()) else { return };
         twin = foreign.iter().collect();
         set = foreign;
     }

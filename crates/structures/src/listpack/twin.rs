@@ -7,7 +7,7 @@ use crate::twin::Dice;
 pub(crate) fn play(dice: &mut Dice) {
     let (mut pack, mut twin) = (Listpack::new(), Vec::new());
     if dice.below(2) == 0 {
-        let Ok(foreign) = Listpack::from_bytes(dice.bytes()) else { return };
+        let Ok(foreign) = Listpack::from_bytes(dice.foreign_bytes()) else { return };
         twin = foreign.iter().map(|item| item.to_vec()).collect();
         pack = foreign;
     }

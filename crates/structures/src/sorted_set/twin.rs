@@ -29,7 +29,7 @@ pub(super) fn step(
         0 => assert_eq!(set.remove(&member), twin.remove(&member)),
         1 => {
             let rank = dice.below(set.len() + 1);
-            let expected = ordered(&twin).get(rank).cloned();
+            let expected = ordered(twin).get(rank).cloned();
             let removed = set.remove_at(rank);
             assert_eq!(removed, expected);
             removed.map(|(member, _)| twin.remove(&member));
