@@ -24,6 +24,8 @@ pub enum Room {
     More,
     /// Nothing may go: the policy has no candidate.
     None,
+    /// Nothing may go now.
+    Later,
 }
 
 impl Engine {

@@ -81,12 +81,14 @@ pub fn format_classes(classes: u32) -> String {
     if classes & ALL == ALL {
         text.push('A');
     }
-    // Redis prints the classes that `A` covers first, then K, E, m and n.
-    let order = "g$lshzxetdKEmn";
+    // Redis prints what `A` covers first, then n, which it does not print beside `A` although `A`
+    // does not cover it, then K, E and m.
+    let order = "g$lshzxetdnKEm";
+    let beside_all = Class::Keyspace as u32 | Class::Keyevent as u32 | Class::KeyMiss as u32;
+    let shown = if classes & ALL == ALL { classes & beside_all } else { classes };
     for letter in order.bytes() {
         let Some((_, class)) = LETTERS.iter().find(|(l, _)| *l == letter) else { continue };
-        let bit = *class as u32;
-        if classes & bit != 0 && !(classes & ALL == ALL && ALL & bit != 0) {
+        if shown & *class as u32 != 0 {
             text.push(char::from(letter));
         }
     }
@@ -164,7 +166,14 @@ mod tests {
 
     #[test]
     fn classes_print_as_redis_prints_them() {
-        for (text, printed) in [("KEA", "AKE"), ("KE$lshzxegtd", "AKE"), ("Kg$", "g$K"), ("", "")] {
+        for (text, printed) in [
+            ("KEA", "AKE"),
+            ("KE$lshzxegtd", "AKE"),
+            ("Kg$", "g$K"),
+            ("", ""),
+            ("mnKE", "nKEm"),
+            ("AnmK", "AKm"),
+        ] {
             assert_eq!(format_classes(parse_classes(text).expect("valid")), printed, "{text}");
         }
         assert_eq!(parse_classes("Kq"), None);

@@ -10,7 +10,7 @@ use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Context, Overdue, TimeoutReply, Unit, Wait};
+use crate::unit::{Context, KeyHash, Overdue, TimeoutReply, Unit, Wait};
 use crate::value::{StringValue, Value};
 use crate::view::View;
 use base::{DatabaseId, UnixMillis};
@@ -21,6 +21,8 @@ pub struct Tx<'a> {
     pub(crate) unit: &'a mut Unit,
     pub(crate) random: &'a mut Random,
     pub(crate) context: Context,
+    /// The key that [`Self::replace`] made way for.
+    replaced: Option<KeyHash>,
 }
 
 impl<'a> Tx<'a> {
@@ -30,7 +32,7 @@ impl<'a> Tx<'a> {
         random: &'a mut Random,
         context: Context,
     ) -> Self {
-        Self { keyspace, unit, random, context }
+        Self { keyspace, unit, random, context, replaced: None }
     }
 
     /// The same unit, reading only.
@@ -181,6 +183,14 @@ impl<'a> Tx<'a> {
         self.change(key, effect).is_ok_and(|applied| applied != Applied::Nothing)
     }
 
+    /// Deletes a key that the same command puts anew; whether it was there. To those who listen for
+    /// events such a key is no new one.
+    pub fn replace(&mut self, key: &[u8]) -> bool {
+        let existed = self.delete(key);
+        self.replaced = existed.then(|| self.keyspace.hash(key));
+        existed
+    }
+
     /// Applies an effect on a whole database or on all of them.
     pub fn change_all(&mut self, database: DatabaseId, effect: Effect<'_>) {
         self.unit.whole = true;
@@ -267,7 +277,8 @@ impl<'a> Tx<'a> {
         effect: Effect<'_>,
     ) -> Result<Applied, Refusal> {
         let tells_new = self.keyspace.settings.notify_keyspace_events & Class::New as u32 != 0;
-        let existed = tells_new && self.keyspace.database(database).find(hash, key).is_some();
+        let is_there = || self.keyspace.database(database).find(hash, key).is_some();
+        let existed = tells_new && (self.replaced == Some(hash) || is_there());
         let applied = self.keyspace.apply(database, key, &effect)?;
         if applied == Applied::Nothing {
             return Ok(applied);

@@ -13,6 +13,7 @@ pub mod latency;
 pub mod memory;
 pub mod pubsub;
 pub mod replicaof;
+mod request_keys;
 pub mod scripting;
 pub mod server;
 pub mod slowlog;

@@ -5,6 +5,7 @@ use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Flags};
+use engine::eviction::Room;
 use engine::refusal::Refusal;
 use resp::Protocol;
 use txlog::Gate;
@@ -83,7 +84,7 @@ impl Server {
     fn judge_memory(&mut self, session: &Session, command: &Registered) -> Verdict {
         let needs_room = |command: &Registered| command.flags.contains(Flags::DENYOOM);
         let denyoom = needs_room(command) || self.is_any_queued(session, command, needs_room);
-        if !self.make_room() && denyoom {
+        if self.make_room() == Room::None && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));

@@ -15,6 +15,7 @@ use crate::shard::Progress;
 use base::driver::Received;
 use base::{ConnectionId, DatabaseId, Driver, Event};
 use engine::command::Args;
+use engine::eviction::Room;
 use resp::{ArgumentRanges, Decoded, hint};
 use std::ops::Range;
 
@@ -165,6 +166,7 @@ impl Server {
         }
         self.time_out();
         self.expire();
+        self.evict();
         self.tick();
         self.advance_link(driver);
         self.advance_snapshot();
@@ -183,7 +185,8 @@ impl Server {
         if self.is_snapshot_ready() || self.persistence.is_loading || !self.flushing.is_empty() {
             return Some(0);
         }
-        if self.pause.is_just_over() || !self.ready.is_empty() && !self.is_stalled() {
+        let has_more = self.has_more_to_evict || !self.ready.is_empty() && !self.is_stalled();
+        if self.pause.is_just_over() || has_more {
             return Some(0);
         }
         let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);
@@ -551,6 +554,11 @@ impl Server {
         let nanos = self.options.clock.monotonic().since(began);
         self.statistics.expire_nanos += nanos;
         self.note_latency("expire-cycle", nanos / 1_000_000);
+    }
+
+    /// Evicts what exceeds `maxmemory` although no command asks: CONFIG SET may have lowered it.
+    fn evict(&mut self) {
+        self.has_more_to_evict = self.make_room() == Room::More;
     }
 
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else

@@ -117,6 +117,8 @@ pub struct Server {
     pub(crate) lone: LoneClient,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
+    /// The last turn left keys over that must be evicted.
+    pub(crate) has_more_to_evict: bool,
     /// DEBUG SET-ACTIVE-EXPIRE: whether keys die at their time or when somebody looks.
     pub is_active_expiry_on: bool,
     /// Frees big values away from the loop.
@@ -184,6 +186,7 @@ impl Server {
             metrics: Arc::default(),
             lone: LoneClient::default(),
             held_bytes: 0,
+            has_more_to_evict: false,
             is_active_expiry_on: true,
             garbage,
             snapshots: None,
@@ -231,15 +234,15 @@ impl Server {
         !self.ignores_memory_limit() && self.shard.engine.keyspace.is_over_limit()
     }
 
-    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them; whether memory is
-    /// below the limit, or on its way there. Evicting is writing: nothing goes while the log takes
-    /// no writes.
-    pub(crate) fn make_room(&mut self) -> bool {
+    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
+    /// nothing goes while writes are paused or the log takes none, which the gate tells those who
+    /// want to write.
+    pub(crate) fn make_room(&mut self) -> Room {
         if !self.is_out_of_memory() {
-            return true;
+            return Room::Enough;
         }
-        if !matches!(self.shard.gate(), Gate::Open) {
-            return false;
+        if self.pause.paused().is_some() || !matches!(self.shard.gate(), Gate::Open) {
+            return Room::Later;
         }
         self.shard.unit.clear();
         let room = self.shard.engine.evict(self.now, EVICTED_KEYS_MAX, &mut self.shard.unit);
@@ -247,7 +250,7 @@ impl Server {
             let observed = self.settle_unit();
             self.spread(observed, None);
         }
-        room != Room::None
+        room
     }
 
     /// Takes in a new connection; `None` if it must be turned away, with the line to say.

@@ -107,7 +107,7 @@ pub(super) fn store(
     event: &str,
     reply: &mut Reply,
 ) -> Outcome {
-    let existed = tx.delete(destination);
+    let existed = tx.replace(destination);
     for (member, score) in members.iter() {
         tx.change(destination, Effect::SortedAdd { member, score })?;
     }

@@ -1,7 +1,8 @@
 //! COMMAND (Redis documentation, COMMAND): what the registry knows about every command.
 
 use super::facts::{CATEGORIES, TIPS};
-use super::key_specs::{Spec, specs_of};
+use super::key_specs::specs_of;
+use super::request_keys::{RequestKey, keys_of, may_have_keys};
 use super::{SessionFn, open};
 use crate::registry::{Function, Registered};
 use crate::server::Server;
@@ -240,26 +241,20 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// The keys of the request that begins with argument 2, each with what becomes of it.
-fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<(usize, Spec)>, Refusal> {
+/// The keys of the request that begins with argument 2; their indexes count from there.
+fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<RequestKey>, Refusal> {
     let found = server.registry.find(args.at(2), args.get(3));
     let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
-    let specs = specs_of(command);
-    if specs.is_empty() {
+    if !may_have_keys(command) {
         return Err(Refusal::of("ERR The command has no key arguments"));
     }
     let count = args.len() - 2;
     if !command.admits(count) {
         return Err(Refusal::of("ERR Invalid number of arguments specified for command"));
     }
-    const INVALID: Refusal = Refusal::of("ERR Invalid arguments specified for command");
-    let mut keys = Vec::new();
-    for spec in specs {
-        let indexes = spec.find_keys(count, |index| args.at(index + 2)).ok_or(INVALID)?;
-        keys.extend(indexes.into_iter().map(|index| (index + 2, spec.clone())));
-    }
+    let keys = keys_of(command, count, |index| args.at(index + 2));
     if keys.is_empty() && !command.flags.contains(Flags::NO_MANDATORY_KEYS) {
-        return Err(INVALID);
+        return Err(Refusal::of("ERR Invalid arguments specified for command"));
     }
     Ok(keys)
 }
@@ -267,8 +262,8 @@ fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<(usize, Spec)>, Refu
 fn keys(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let keys = find_keys(server, args)?;
     session.reply().array(keys.len());
-    for (index, _) in keys {
-        session.reply().bulk(args.at(index));
+    for key in keys {
+        session.reply().bulk(args.at(key.index + 2));
     }
     Ok(())
 }
@@ -277,11 +272,11 @@ fn keys_and_flags(server: &mut Server, session: &mut Session, args: Args<'_>) ->
     let keys = find_keys(server, args)?;
     let reply = session.reply();
     reply.array(keys.len());
-    for (index, spec) in keys {
+    for key in keys {
         reply.array(2);
-        reply.bulk(args.at(index));
-        reply.set(spec.flags().len());
-        for flag in spec.flags() {
+        reply.bulk(args.at(key.index + 2));
+        reply.set(key.flags.len());
+        for flag in &key.flags {
             reply.simple(flag);
         }
     }

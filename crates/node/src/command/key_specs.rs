@@ -5,6 +5,7 @@ use super::facts::KEY_SPECS;
 use crate::registry::Registered;
 use engine::command::{Flags, KeySpec};
 use resp::Reply;
+use resp::integer::parse_i64;
 
 /// Where a specification's search begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,7 +100,12 @@ impl Spec {
         &self.flags
     }
 
-    /// The indexes of the keys in a request of `count` arguments, `None` if it makes no sense.
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|own| own == flag)
+    }
+
+    /// The indexes of the keys in a request of `count` arguments; `None` if it makes no sense, or if
+    /// this specification cannot tell.
     pub fn find_keys<'a>(
         &self,
         count: usize,
@@ -110,17 +116,18 @@ impl Spec {
             Begin::Keyword(word, from) => {
                 let is_word = |at: &usize| argument(*at).eq_ignore_ascii_case(word.as_bytes());
                 let found = if *from >= 0 {
-                    (*from as usize..count).find(is_word)
+                    // A keyword without anything behind it is none.
+                    (*from as usize..count - 1).find(is_word)
                 } else {
                     let from = count as i64 + from;
-                    (1..=usize::try_from(from).ok()?).rev().find(is_word)
+                    (2..=usize::try_from(from).ok()?).rev().find(is_word)
                 };
                 match found {
                     Some(at) => at + 1,
                     None => return Some(Vec::new()),
                 }
             }
-            Begin::Unknown => return Some(Vec::new()),
+            Begin::Unknown => return None,
         };
         let (first, last, step) = match self.find {
             Find::Range { last, step, limit } => {
@@ -136,13 +143,12 @@ impl Spec {
             Find::Count { at, first: offset, step } => {
                 let at = first + at;
                 let keys = if at < count { argument(at) } else { return None };
-                let keys = std::str::from_utf8(keys).ok()?.parse::<u32>().ok()?;
-                let last = (first + offset) as i64 + (i64::from(keys) - 1) * step as i64;
-                (first + offset, last, step)
+                let keys = parse_i64(keys).filter(|keys| (0..=count as i64).contains(keys))?;
+                (first + offset, (first + offset) as i64 + keys - 1, step)
             }
-            Find::Unknown => return Some(Vec::new()),
+            Find::Unknown => return None,
         };
-        if last >= count as i64 {
+        if last >= count as i64 || last < first as i64 {
             return None;
         }
         Some((first as i64..=last).step_by(step.max(1)).map(|at| at as usize).collect())

@@ -108,7 +108,7 @@ fn sort(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         reply_rows(&rows, reply);
         return Ok(());
     };
-    let existed = tx.delete(destination);
+    let existed = tx.replace(destination);
     for value in &rows {
         let value = value.as_deref().unwrap_or_default();
         tx.change(destination, Effect::ListPush { end: End::Tail, value })?;

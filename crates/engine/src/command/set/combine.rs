@@ -242,7 +242,7 @@ fn store(
     let mut view = tx.view();
     let sets = sets(&mut view, args.from(2))?;
     gather(&view, &sets, &mut gathered);
-    let existed = tx.delete(destination);
+    let existed = tx.replace(destination);
     for member in gathered.iter() {
         tx.change(destination, Effect::SetAdd { member })?;
     }

@@ -1,6 +1,7 @@
 //! The registry against what Redis 7.0.15 says of its commands.
 
 use super::*;
+use crate::command::key_specs::Spec;
 use crate::registry::Registry;
 use std::collections::BTreeMap;
 
