@@ -7,11 +7,9 @@
 //! So two servers of either kind can be compared, and a replica or a snapshot with its primary,
 //! whatever their encodings. Not for secrets: SHA-1 is broken against those who aim.
 
-mod sha1;
-
 use crate::keyspace::{EntryRef, Keyspace};
+use crate::sha1::sha1;
 use crate::value::Value;
-use sha1::sha1;
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::member::MemberRef;

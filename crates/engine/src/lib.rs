@@ -21,6 +21,7 @@
 //! | [`rdb`] | values and files in Redis's snapshot format |
 //! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
 //! | [`geohash`] | places on Earth as scores |
+//! | [`sha1`] | the hash that names scripts and makes digests |
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -42,6 +43,7 @@ pub mod random;
 pub mod rdb;
 pub mod refusal;
 pub mod settings;
+pub mod sha1;
 pub mod snapshot;
 pub mod statistics;
 pub mod subscribers;

@@ -4,6 +4,7 @@
 //! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
 //! [`crate::reactor`] turns the loop.
 
+use crate::command::scripting::Scripts;
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::latency::Latency;
@@ -74,6 +75,7 @@ pub struct Server {
     pub settings: NodeSettings,
     pub identity: Identity,
     pub slowlog: Slowlog,
+    pub scripts: Scripts,
     pub latency: Latency,
     pub persistence: Persistence,
     /// The link to a master, if this server follows one.
@@ -161,6 +163,7 @@ impl Server {
             config: options.config.clone(),
             identity: options.machine.identity(),
             slowlog: Slowlog::default(),
+            scripts: Scripts::default(),
             latency: Latency::default(),
             persistence: Persistence::new(started),
             link: Link::new(master),

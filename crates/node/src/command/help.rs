@@ -19,6 +19,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     help_of("MEMORY HELP", Group::Server, "4.0.0"),
     help_of("OBJECT HELP", Group::Generic, "6.2.0").with(Flags::KEYSPACE),
     help_of("PUBSUB HELP", Group::PubSub, "6.2.0"),
+    help_of("SCRIPT HELP", Group::Scripting, "5.0.0"),
     help_of("SLOWLOG HELP", Group::Server, "6.2.0"),
 ];
 

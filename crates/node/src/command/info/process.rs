@@ -108,9 +108,9 @@ pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
         text.line(field, 0);
     }
     text.line("used_memory_lua_human", human(0));
+    text.line("used_memory_scripts_eval", server.scripts.bytes());
+    text.line("number_of_cached_scripts", server.scripts.len());
     for field in [
-        "used_memory_scripts_eval",
-        "number_of_cached_scripts",
         "number_of_functions",
         "number_of_libraries",
         "used_memory_vm_functions",
@@ -120,8 +120,8 @@ pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
     }
     text.line("used_memory_vm_total_human", human(0));
     text.line("used_memory_functions", 0);
-    text.line("used_memory_scripts", 0);
-    text.line("used_memory_scripts_human", human(0));
+    text.line("used_memory_scripts", server.scripts.bytes());
+    text.line("used_memory_scripts_human", human(server.scripts.bytes() as u64));
     let settings = &server.shard.engine.keyspace.settings;
     text.line("maxmemory", settings.maxmemory);
     text.line("maxmemory_human", human(settings.maxmemory));

@@ -1,4 +1,4 @@
-//! SHA-1 (RFC 3174), because Redis's digests are made of it.
+//! SHA-1 (RFC 3174), because Redis's digests are made of it, and because it names scripts.
 
 const START: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
 
