@@ -19,11 +19,13 @@
 //! | [`write`](mod@write) | entries and the frame of a file |
 //! | [`load`] | a whole file into a keyspace |
 //! | [`import`] | a foreign file into effects, as its bytes arrive |
+//! | [`dump`] | one value as DUMP hands it out and RESTORE takes it |
 //!
 //! Source: the format as Redis 7.0.15 writes it (rdb.c), and
 //! <https://rdb.fnordig.de/file_format.html>.
 
 pub mod crc64;
+pub mod dump;
 pub mod import;
 pub mod length;
 pub mod load;

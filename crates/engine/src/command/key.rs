@@ -8,8 +8,10 @@
 //! | [`database`] | moving between databases, exchanging and flushing them |
 //! | [`object`] | OBJECT |
 //! | [`sort`] | SORT |
+//! | [`dump`] | DUMP and RESTORE |
 
 mod database;
+mod dump;
 mod expire;
 mod object;
 pub mod scan;
@@ -41,7 +43,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of keys to check.")
         .with(Flags::KEYSPACE)
         .fast(),
-    read("TOUCH key [key ...]", exists)
+    read("TOUCH key [key ...]", touch)
         .doc(
             "Returns the number of existing keys out of those specified after updating the time \
              they were last accessed.",
@@ -88,6 +90,9 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     object::FREQ,
     object::IDLETIME,
     object::REFCOUNT,
+    dump::DUMP,
+    dump::RESTORE,
+    dump::RESTORE_ASKING,
 ];
 
 fn del(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -103,24 +108,19 @@ fn del(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn exists(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let mut count = 0;
-    for key in args.from(1) {
-        // Counted as a look-up, but not as a use.
-        let statistics = &view.keyspace().statistics;
-        match view.peek(key) {
-            Some(_) => {
-                statistics.hit();
-                count += 1;
-            }
-            None => statistics.miss(),
-        }
-    }
-    reply.integer(count);
+    let count = args.from(1).filter(|key| view.find_unused(key).is_some()).count();
+    reply.integer(count as i64);
+    Ok(())
+}
+
+fn touch(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let count = args.from(1).filter(|key| view.find(key).is_some()).count();
+    reply.integer(count as i64);
     Ok(())
 }
 
 fn type_of(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply.simple(view.peek(args.at(1)).map_or("none", value::type_name));
+    reply.simple(view.find_unused(args.at(1)).map_or("none", value::type_name));
     Ok(())
 }
 

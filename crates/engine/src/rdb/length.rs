@@ -8,6 +8,7 @@
 //! ```
 
 use super::{RdbError, Source, lzf};
+use resp::integer::parse_i64;
 use std::io::Read;
 
 const BITS_14: u8 = 0x40;
@@ -37,7 +38,17 @@ pub fn put_length(out: &mut Vec<u8>, length: u64) {
     }
 }
 
+/// Longest text of an integer of 32 bits, in bytes.
+const INTEGER_BYTES_MAX: usize = 11;
+
+/// A string; one that says an integer is written as that, as Redis does.
 pub fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.len() <= INTEGER_BYTES_MAX
+        && let Some(integer) = parse_i64(bytes)
+        && i32::try_from(integer).is_ok()
+    {
+        return put_integer(out, integer);
+    }
     put_length(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }

@@ -1,7 +1,7 @@
 //! A stream of bytes, read in large pieces and digested on the way.
 
 use super::{Crc64, RdbError};
-use std::io::Read;
+use std::io::{self, Read};
 
 /// Bytes that are asked for at once. Large enough for few calls, small enough for the cache.
 const READ_BYTES: usize = 256 << 10;
@@ -37,6 +37,21 @@ impl<R: Read> Source<R> {
             crc: Crc64::default(),
             is_digesting: true,
             kept: None,
+            base: 0,
+            inflated: Vec::new(),
+        }
+    }
+
+    /// A few bytes that are all there is, and that somebody else checked.
+    pub fn of_bytes(bytes: &[u8]) -> Source<io::Empty> {
+        Source {
+            stream: io::empty(),
+            buffer: bytes.to_vec(),
+            used: 0,
+            filled: bytes.len(),
+            digested: 0,
+            crc: Crc64::default(),
+            is_digesting: false,
             base: 0,
             inflated: Vec::new(),
         }

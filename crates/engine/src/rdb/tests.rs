@@ -1,5 +1,7 @@
 //! What is written is read back, and what is damaged is refused.
 
+mod recorded;
+
 use super::write::{checksum, put_database, put_end, put_entry, put_header, put_sizes};
 use super::{Crc64, Loader, RdbError};
 use crate::effect::Effect;

@@ -3,6 +3,7 @@
 use super::length::{Text, put_integer, put_length, put_string};
 use super::{RdbError, Source, kind};
 use crate::apply::payload_of;
+use crate::number::parse_f64;
 use crate::value::{Hash, Recipe, Set, Sorted, Value, list};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -103,7 +104,7 @@ impl<R: Read> Source<R> {
             kind::SET => Value::Set(self.set(recipe)?),
             kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs()?)),
             kind::HASH => Value::Hash(self.hash(recipe)?),
-            kind::ZSET_LISTPACK => Value::Sorted(Sorted::from_listpack(self.pairs()?, recipe)),
+            kind::ZSET_LISTPACK => Value::Sorted(self.small_sorted(recipe)?),
             kind::ZSET_2 => Value::Sorted(self.sorted(recipe)?),
             _ => return Err(self.unsupported(format!("a value of type {kind}"))),
         };
@@ -173,6 +174,18 @@ impl<R: Read> Source<R> {
             }
         }
         Ok(sorted)
+    }
+
+    fn small_sorted(&mut self, recipe: &Recipe<'_>) -> Result<Sorted, RdbError> {
+        let pack = self.pairs()?;
+        let is_score = |item: Item<'_>| match item {
+            Item::Integer(_) => true,
+            Item::Bytes(text) => parse_f64(text).is_some(),
+        };
+        if !pack.iter().skip(1).step_by(2).all(is_score) {
+            return Err(self.damaged("a score that is not a number"));
+        }
+        Ok(Sorted::from_listpack(pack, recipe))
     }
 
     /// A listpack of names and what belongs to them; no name stands in it twice.

@@ -28,7 +28,18 @@ pub enum Item<'a> {
     Integer(i64),
 }
 
-impl Item<'_> {
+impl<'a> Item<'a> {
+    /// The element's text; an integer's is written to `buffer` first.
+    pub fn bytes<'b>(self, buffer: &'b mut itoa::Buffer) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Integer(integer) => buffer.format(integer).as_bytes(),
+        }
+    }
+
     /// Appends the element's text to `out`.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         match self {

@@ -167,10 +167,9 @@ impl<'a> Members<'a> {
             Self::Set(set) => {
                 set.iter().try_for_each(|member| visit(member.bytes(&mut buffer), 1.0))
             }
-            Self::Sorted(sorted) => sorted.iter().try_for_each(|(member, score)| match member {
-                Text::Bytes(bytes) => visit(bytes, score),
-                Text::Integer(integer) => visit(buffer.format(integer).as_bytes(), score),
-            }),
+            Self::Sorted(sorted) => sorted
+                .iter()
+                .try_for_each(|(member, score)| visit(member.bytes(&mut buffer), score)),
         };
     }
 }
@@ -350,9 +349,9 @@ fn store_result(
 ) -> Outcome {
     let keys = keys(args, 2, name)?;
     // Keys past their time are deleted and hits are counted first; then all can be looked at.
-    args.range(keys.clone()).for_each(|key| {
-        tx.find_read(key);
-    });
+    for key in args.range(keys.clone()) {
+        Members::of(tx.find_read(key))?;
+    }
     let mut view = tx.view();
     let (inputs, options) = parse(args, keys, operation.takes(true), |key| view.peek(key))?;
     let result = operation.combine(inputs, options.aggregate);

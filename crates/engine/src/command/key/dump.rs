@@ -1,0 +1,264 @@
+//! DUMP and RESTORE: one value as bytes, and back (Redis documentation, DUMP and RESTORE).
+//!
+//! A restored value is logged as what it consists of, element by element: replicas need not read
+//! Redis's format, and it takes the encoding that the present settings give it.
+
+use crate::access;
+use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, read, write};
+use crate::effect::{Effect, End};
+use crate::notify::Class;
+use crate::rdb::dump::{DumpError, dump as payload_of, with_value};
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use crate::value::{Recipe, Value};
+use crate::view::View;
+use resp::Reply;
+use resp::integer::parse_i64;
+use structures::MemberBuffer;
+use structures::entry::Payload;
+
+pub const DUMP: Command<DataFn> = read("DUMP key", dump)
+    .doc("Returns a serialized representation of the value stored at a key.")
+    .since("2.6.0")
+    .cost(
+        "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of \
+         Redis objects composing the value and M their average size. For small string values the \
+         time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
+    )
+    .with(Flags::KEYSPACE);
+
+pub const RESTORE: Command<DataFn> = write(
+    "RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+    restore,
+)
+.doc("Creates a key from the serialized representation of a value.")
+.since("2.6.0")
+.cost(RESTORE_COST)
+.with(Flags::KEYSPACE.union(Flags::DANGEROUS))
+.denyoom();
+
+pub const RESTORE_ASKING: Command<DataFn> = write(
+    "RESTORE-ASKING key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] \
+     [FREQ frequency]",
+    restore,
+)
+.doc("An internal command for migrating keys in a cluster.")
+.since("3.0.0")
+.cost(RESTORE_COST)
+.group(Group::Server)
+.with(Flags::KEYSPACE.union(Flags::DANGEROUS).union(Flags::ASKING))
+.denyoom();
+
+const RESTORE_COST: &str = "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N \
+     is the number of Redis objects composing the value and M their average size. For small string \
+     values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for \
+     sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets \
+     is O(log(N)).";
+
+fn dump(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    match view.find(args.at(1)) {
+        Some(entry) => reply.bulk(payload_of(entry.value())),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Options {
+    replaces: bool,
+    /// The time to live is a point in time.
+    is_absolute: bool,
+    idle_seconds: Option<u64>,
+    frequency: Option<u8>,
+}
+
+impl Options {
+    fn parse(args: Args<'_>) -> Result<Self, Refusal> {
+        let mut options = Self::default();
+        let mut at = 4;
+        while at < args.len() {
+            let operand = args.get(at + 1);
+            if args.is(at, "REPLACE") {
+                options.replaces = true;
+            } else if args.is(at, "ABSTTL") {
+                options.is_absolute = true;
+            } else if let Some(operand) = operand
+                && args.is(at, "IDLETIME")
+                && options.frequency.is_none()
+            {
+                let seconds = parse_i64(operand).ok_or(Refusal::NOT_AN_INTEGER)?;
+                let refusal = Refusal::of("ERR Invalid IDLETIME value, must be >= 0");
+                options.idle_seconds = Some(u64::try_from(seconds).map_err(|_| refusal)?);
+                at += 1;
+            } else if let Some(operand) = operand
+                && args.is(at, "FREQ")
+                && options.idle_seconds.is_none()
+            {
+                let counter = parse_i64(operand).ok_or(Refusal::NOT_AN_INTEGER)?;
+                let refusal = Refusal::of("ERR Invalid FREQ value, must be >= 0 and <= 255");
+                options.frequency = Some(u8::try_from(counter).map_err(|_| refusal)?);
+                at += 1;
+            } else {
+                return Err(Refusal::SYNTAX);
+            }
+            at += 1;
+        }
+        Ok(options)
+    }
+
+    /// The access word that the options ask for, if it means something under the present policy.
+    fn access(&self, tx: &Tx<'_>) -> Option<u32> {
+        if tx.settings().maxmemory_policy.is_lfu() {
+            self.frequency.map(|counter| access::of_frequency(counter, tx.now()))
+        } else {
+            self.idle_seconds.map(|seconds| access::of_idle(seconds, tx.now()))
+        }
+    }
+}
+
+fn restore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let key = args.at(1);
+    let options = Options::parse(args)?;
+    if !options.replaces && tx.exists(key) {
+        return Err(Refusal::of("BUSYKEY Target key name already exists."));
+    }
+    let ttl = parse_i64(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
+    if ttl < 0 {
+        return Err(Refusal::of("ERR Invalid TTL value, must be >= 0"));
+    }
+    let since = if options.is_absolute { 0 } else { tx.now().0 };
+    let expire_at = (ttl > 0).then(|| ttl.saturating_add(since));
+    let settings = tx.settings().clone();
+    let recipe = Recipe { settings: &settings, hasher: tx.keyspace().hasher() };
+    with_value(args.at(3), &recipe, |value| {
+        let existed = tx.delete(key);
+        if expire_at.is_some_and(|at| at <= tx.now().0) {
+            if existed {
+                tx.notify(Class::Generic, "del", key);
+            }
+            return Ok(());
+        }
+        put(tx, key, &value)?;
+        if expire_at.is_some() {
+            tx.change(key, Effect::Expire { at: expire_at })?;
+        }
+        if let Some(word) = options.access(tx)
+            && let Some(entry) = tx.find(key)
+        {
+            entry.set_access(word);
+        }
+        tx.notify(Class::Generic, "restore", key);
+        Ok(())
+    })
+    .map_err(|error| match error {
+        DumpError::Footer => Refusal::of("ERR DUMP payload version or checksum are wrong"),
+        DumpError::Value(_) => Refusal::of("ERR Bad data format"),
+    })??;
+    reply.ok();
+    Ok(())
+}
+
+/// Builds a value at a key that is not there.
+fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Outcome {
+    let mut buffer = MemberBuffer::new();
+    let boxed = match value {
+        Payload::Integer(integer) => {
+            let value = buffer.format(*integer).as_bytes();
+            tx.change(key, Effect::SetString { value, expire_at: None })?;
+            return Ok(());
+        }
+        Payload::Bytes(value) => {
+            tx.change(key, Effect::SetString { value, expire_at: None })?;
+            return Ok(());
+        }
+        Payload::Boxed(boxed) => &**boxed,
+    };
+    match boxed {
+        Value::Text(value) => {
+            tx.change(key, Effect::SetString { value, expire_at: None })?;
+        }
+        Value::List(list) => {
+            for item in list.iter() {
+                let value = item.bytes(&mut buffer);
+                tx.change(key, Effect::ListPush { end: End::Tail, value })?;
+            }
+        }
+        Value::Set(set) => {
+            for member in set.iter() {
+                tx.change(key, Effect::SetAdd { member: member.bytes(&mut buffer) })?;
+            }
+        }
+        Value::Hash(hash) => {
+            let mut second = MemberBuffer::new();
+            for (field, value) in hash.iter() {
+                let (field, value) = (field.bytes(&mut buffer), value.bytes(&mut second));
+                tx.change(key, Effect::HashSet { field, value })?;
+            }
+        }
+        Value::Sorted(sorted) => {
+            for (member, score) in sorted.iter() {
+                let member = member.bytes(&mut buffer);
+                tx.change(key, Effect::SortedAdd { member, score })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::Settings;
+    use crate::testing::Bench;
+
+    /// What Redis 7.0 dumps for `SET a 10`.
+    const TEN: &[u8] = b"\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb";
+
+    fn restore(bench: &mut Bench, words: &[&[u8]]) -> String {
+        let words: Vec<&[u8]> =
+            [&b"RESTORE"[..]].into_iter().chain(words.iter().copied()).collect();
+        bench.run_words(&words)
+    }
+
+    #[test]
+    fn options_are_judged_as_redis_judges_them() {
+        let mut bench = Bench::new();
+        let refused: [(&[&[u8]], &str); 9] = [
+            (&[b"a", b"0", b"...", b"NOSUCH"], "-ERR syntax error"),
+            (&[b"a", b"0", b"...", b"IDLETIME"], "-ERR syntax error"),
+            (&[b"a", b"0", b"...", b"IDLETIME", b"1", b"FREQ", b"1"], "-ERR syntax error"),
+            (
+                &[b"a", b"0", b"...", b"IDLETIME", b"-1"],
+                "-ERR Invalid IDLETIME value, must be >= 0",
+            ),
+            (
+                &[b"a", b"0", b"...", b"FREQ", b"256"],
+                "-ERR Invalid FREQ value, must be >= 0 and <= 255",
+            ),
+            (&[b"there", b"x", b"..."], "-BUSYKEY Target key name already exists."),
+            (&[b"a", b"x", b"..."], "-ERR value is not an integer or out of range"),
+            (&[b"a", b"-1", b"..."], "-ERR Invalid TTL value, must be >= 0"),
+            (&[b"a", b"0", b"..."], "-ERR DUMP payload version or checksum are wrong"),
+        ];
+        bench.run("SET there 1");
+        for (words, expected) in refused {
+            assert_eq!(restore(&mut bench, words), expected, "{words:?}");
+        }
+        bench.check("EXISTS a", ":0");
+    }
+
+    #[test]
+    fn a_restored_key_is_told_of_expires_and_replaces() {
+        let settings = Settings { notify_keyspace_events: u32::MAX, ..Settings::default() };
+        let mut bench = Bench::with_settings(settings);
+        bench.run("RPUSH a 1 2");
+        assert_eq!(restore(&mut bench, &[b"a", b"5000", TEN, b"REPLACE"]), "+OK");
+        assert_eq!(bench.events(), ["new a", "restore a"]);
+        bench.check("GET a", "$2 10");
+        bench.check("PTTL a", ":5000");
+        assert_eq!(restore(&mut bench, &[b"a", b"1", TEN, b"REPLACE", b"ABSTTL"]), "+OK");
+        assert_eq!(bench.events(), ["del a"]);
+        bench.check("EXISTS a", ":0");
+        assert_eq!(restore(&mut bench, &[b"a", b"0", TEN, b"IDLETIME", b"1000"]), "+OK");
+        bench.check("OBJECT IDLETIME a", ":1000");
+    }
+}

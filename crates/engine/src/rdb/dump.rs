@@ -1,0 +1,57 @@
+//! One value as DUMP hands it out and RESTORE takes it.
+//!
+//! ```text
+//! type (1) value | version of the format (u16) | crc64 of all before (u64)        (LE)
+//! ```
+//! Source: cluster.c of Redis 7.0.15, as its DUMP writes it.
+
+use super::value::{kind_of, put_value};
+use super::{Crc64, RdbError, Source, VERSION};
+use crate::value::{Recipe, Value};
+use structures::entry::{Payload, ValueRef};
+
+const VERSION_BYTES: usize = 2;
+const CHECKSUM_BYTES: usize = 8;
+
+/// Why a payload is not taken.
+#[derive(Debug)]
+pub enum DumpError {
+    /// It is too short, of a later version, or its checksum is another.
+    Footer,
+    /// What stands in it is no value.
+    Value(RdbError),
+}
+
+/// A value with its footer.
+pub fn dump(value: ValueRef<'_, Value>) -> Vec<u8> {
+    let mut out = vec![kind_of(value)];
+    put_value(&mut out, value);
+    out.extend_from_slice(&(VERSION as u16).to_le_bytes());
+    let mut crc = Crc64::default();
+    crc.update(&out);
+    out.extend_from_slice(&crc.value().to_le_bytes());
+    out
+}
+
+/// The value in a payload, handed to `take` while it lives. Bytes between it and the footer are
+/// passed over, as Redis does.
+///
+/// # Errors
+/// [`DumpError`], whatever the bytes are; then `take` was not called.
+pub fn with_value<T>(
+    payload: &[u8],
+    recipe: &Recipe<'_>,
+    take: impl FnOnce(Payload<'_, Value>) -> T,
+) -> Result<T, DumpError> {
+    let (rest, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>().ok_or(DumpError::Footer)?;
+    let (value, version) = rest.split_last_chunk::<VERSION_BYTES>().ok_or(DumpError::Footer)?;
+    let mut crc = Crc64::default();
+    crc.update(rest);
+    let is_known = u32::from(u16::from_le_bytes(*version)) <= VERSION;
+    if !is_known || crc.value() != u64::from_le_bytes(*checksum) {
+        return Err(DumpError::Footer);
+    }
+    let mut source = Source::<std::io::Empty>::of_bytes(value);
+    let kind = source.byte().map_err(DumpError::Value)?;
+    source.value(kind, recipe).map(take).map_err(DumpError::Value)
+}
