@@ -329,7 +329,7 @@ impl<'a> EffectDecoder<'a> {
     ///
     /// # Errors
     /// [`EffectError`] if the bytes are not effects: damage, or a newer version's opcode.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a name for the triple would tell less than it does")]
     pub fn next_effect(
         &mut self,
     ) -> Result<Option<(DatabaseId, &'a [u8], Effect<'a>)>, EffectError> {

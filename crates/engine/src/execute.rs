@@ -100,9 +100,35 @@ impl Engine {
     }
 
     fn delete_expired(&mut self, context: Context, unit: &mut Unit) {
-        for (database, key) in std::mem::take(&mut unit.expired) {
+        let mut inserted = 0;
+        for (database, key, told_before) in std::mem::take(&mut unit.expired) {
             let hash = self.keyspace.hash(&key);
+            let messages = unit.messages.len();
             self.tx(context, unit).expire_if_due(database, hash, &key);
+            // Its event belongs where the read met the key.
+            let added = unit.messages.len() - messages;
+            unit.messages[told_before + inserted..].rotate_right(added);
+            inserted += added;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::Settings;
+    use crate::testing::Bench;
+
+    #[test]
+    fn an_expired_key_is_told_of_before_it_is_missed() {
+        let settings = Settings { notify_keyspace_events: u32::MAX, ..Settings::default() };
+        let mut bench = Bench::with_settings(settings);
+        bench.run("MSET a 1 b 2");
+        for key in ["a", "b"] {
+            bench.run(&format!("PEXPIRE {key} 10"));
+        }
+        bench.context.now.0 += 20;
+        bench.check("EXISTS a none b", ":0");
+        let expected = ["expired a", "keymiss a", "keymiss none", "expired b", "keymiss b"];
+        assert_eq!(bench.events(), expected);
     }
 }

@@ -30,8 +30,9 @@ pub struct Unit {
     pub woken_by: Option<Vec<u8>>,
     /// Set if the command found nothing and its client is to wait.
     pub wait: Option<Wait>,
-    /// Keys that a read found past their time; the executor deletes them after it.
-    pub expired: Vec<(DatabaseId, Vec<u8>)>,
+    /// Keys that a read found past their time, and how many messages there were then; the executor
+    /// deletes them after it.
+    pub expired: Vec<(DatabaseId, Vec<u8>, usize)>,
     /// Connections whose watched keys changed.
     pub dirtied: Vec<WatcherId>,
     /// Big values on their way to a background thread.

@@ -68,23 +68,27 @@ impl<'a> View<'a> {
     /// The entry of a key in the selected database, as a read by a client: counts a hit or a miss
     /// and updates its access word.
     pub fn find(&mut self, key: &[u8]) -> Option<EntryRef<'a>> {
+        let entry = self.find_unused(key)?;
+        if self.context.touch {
+            self.keyspace.touch(entry, self.context.now);
+        }
+        Some(entry)
+    }
+
+    /// As [`Self::find`], by a command that does not use the value (TTL, TYPE, EXISTS): the access
+    /// word stays.
+    pub fn find_unused(&mut self, key: &[u8]) -> Option<EntryRef<'a>> {
         let found = self.peek(key);
-        match found {
-            Some(entry) => {
-                self.keyspace.statistics.hit();
-                if self.context.touch {
-                    self.keyspace.touch(entry, self.context.now);
-                }
-            }
-            None => {
-                self.keyspace.statistics.miss();
-                self.notify(Class::KeyMiss, "keymiss", key);
-            }
+        if found.is_some() {
+            self.keyspace.statistics.hit();
+        } else {
+            self.keyspace.statistics.miss();
+            self.notify(Class::KeyMiss, "keymiss", key);
         }
         found
     }
 
-    /// The entry of a key, without counting or touching it (TTL, OBJECT, SORT's patterns).
+    /// The entry of a key, without counting or touching it.
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'a>> {
         self.peek_in(self.context.database, key)
     }
@@ -96,7 +100,7 @@ impl<'a> View<'a> {
         let entry = self.keyspace.database(database).find(hash, key)?;
         let is_due = entry.expire_at().is_some_and(|at| at <= self.context.now.0);
         if is_due && self.context.overdue != Overdue::Kept {
-            self.unit.expired.push((database, key.to_vec()));
+            self.unit.expired.push((database, key.to_vec(), self.unit.messages.len()));
             return None;
         }
         Some(entry)

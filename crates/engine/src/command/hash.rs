@@ -13,7 +13,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use super::key::scan::{ScanOptions, parse_cursor};
+use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read as reads, write};
 use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
@@ -113,11 +113,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .doc("Iterates over the fields and values of a hash.")
         .group(Group::Hash)
         .since("2.8.0")
-        .cost(
-            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
-             for the cursor to return back to 0. N is the number of elements inside the \
-             collection.",
-        ),
+        .cost(SCAN_COST),
     chance::HRANDFIELD,
 ];
 

@@ -11,7 +11,7 @@ mod combine;
 #[cfg(test)]
 mod tests;
 
-use super::key::scan::{ScanOptions, parse_cursor};
+use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read, write};
 use crate::effect::Effect;
 use crate::keyspace::Applied;
@@ -65,11 +65,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .doc("Iterates over the members of a set.")
         .group(Group::Set)
         .since("2.8.0")
-        .cost(
-            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
-             for the cursor to return back to 0. N is the number of elements inside the \
-             collection.",
-        ),
+        .cost(SCAN_COST),
     chance::SPOP,
     chance::SRANDMEMBER,
     combine::SINTER,

@@ -65,7 +65,8 @@ fn copy(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if to_database == tx.database_id() && from == to {
         return Err(Refusal::of("ERR source and destination objects are the same"));
     }
-    let blocked = !tx.exists(from) || tx.find_in(to_database, to).is_some() && !replaces;
+    let blocked =
+        tx.find_read(from).is_none() || tx.find_in(to_database, to).is_some() && !replaces;
     if !blocked {
         tx.change(from, Effect::Copy { to_database, to })?;
         tx.notify_in(to_database, Class::Generic, "copy_to", to);

@@ -165,7 +165,7 @@ fn set_expiry(
 /// Writes -2 for no key, -1 for no expiry, else what `show` makes of the time.
 fn reply_time(view: &mut View<'_>, key: &[u8], reply: &mut Reply, show: impl Fn(i64, i64) -> i64) {
     let now = view.now().0;
-    reply.integer(match view.peek(key).map(|entry| entry.expire_at()) {
+    reply.integer(match view.find_unused(key).map(|entry| entry.expire_at()) {
         None => -2,
         Some(None) => -1,
         Some(Some(at)) => show(at, now),
@@ -183,7 +183,7 @@ fn pttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn expiretime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_time(view, args.at(1), reply, |at, _| (at + 500) / 1000);
+    reply_time(view, args.at(1), reply, |at, _| at.wrapping_add(500) / 1000);
     Ok(())
 }
 

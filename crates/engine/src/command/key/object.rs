@@ -40,9 +40,11 @@ fn with_entry(
     answer: impl FnOnce(&View<'_>, EntryRef<'_>, &mut Reply) -> Outcome,
 ) -> Outcome {
     let Some(entry) = view.peek(key) else {
+        view.keyspace().statistics.miss();
         reply.null();
         return Ok(());
     };
+    view.keyspace().statistics.hit();
     answer(view, entry, reply)
 }
 

@@ -10,15 +10,15 @@ use crate::view::View;
 use resp::Reply;
 use resp::integer::{parse_i64, parse_u64};
 
+/// The complexity of every scan.
+pub const SCAN_COST: &str = "O(1) for every call. O(N) for a complete iteration, including enough command calls for the \
+     cursor to return back to 0. N is the number of elements inside the collection.";
+
 pub const SCAN: Command<DataFn> =
     read("SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]", scan)
         .doc("Iterates over the key names in the database.")
         .since("2.8.0")
-        .cost(
-            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
-             for the cursor to return back to 0. N is the number of elements inside the \
-             collection.",
-        )
+        .cost(SCAN_COST)
         .with(Flags::KEYSPACE);
 
 pub const KEYS: Command<DataFn> = read("KEYS pattern", keys)
@@ -138,7 +138,7 @@ fn is_alive(view: &mut View<'_>, entry: EntryRef<'_>) -> bool {
     let is_due = entry.expire_at().is_some_and(|at| at <= view.now().0);
     if is_due {
         let database = view.database_id();
-        view.unit.expired.push((database, entry.key().to_vec()));
+        view.unit.expired.push((database, entry.key().to_vec(), view.unit.messages.len()));
     }
     !is_due
 }

@@ -1,7 +1,7 @@
 //! What is asked of one member, or of how many there are.
 
 use super::{bounds, reply_member, view_sorted};
-use crate::command::key::scan::{ScanOptions, parse_cursor};
+use crate::command::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read};
 use crate::number::{format_double, push_score};
 use crate::value::sorted::{Sorted, Text};
@@ -61,10 +61,7 @@ pub const ZSCAN: Command<DataFn> = read("ZSCAN key cursor [MATCH pattern] [COUNT
     .doc("Iterates over the members and scores of a sorted set.")
     .group(Group::SortedSet)
     .since("2.8.0")
-    .cost(
-        "O(1) for every call. O(N) for a complete iteration, including enough command calls for \
-         the cursor to return back to 0. N is the number of elements inside the collection.",
-    );
+    .cost(SCAN_COST);
 
 fn zcard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;

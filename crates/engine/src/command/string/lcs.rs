@@ -43,8 +43,9 @@ fn lcs(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             value.map_err(|_| Refusal::of("ERR The specified keys must contain string values"))?;
         Ok(value.map_or_else(Vec::new, |value| value.to_vec()))
     };
-    let a = text(view.string(args.at(1)))?;
-    let b = text(view.string(args.at(2)))?;
+    // Both are looked up before either can be refused.
+    let (a, b) = (view.string(args.at(1)), view.string(args.at(2)));
+    let (a, b) = (text(a)?, text(b)?);
     let options = options(args)?;
     let bytes = ((a.len() + 1) as u64).saturating_mul((b.len() + 1) as u64).saturating_mul(4);
     if bytes > view.settings().proto_max_bulk_len {

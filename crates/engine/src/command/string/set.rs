@@ -151,6 +151,7 @@ fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     };
     let written = reply.len();
     if options.returns_old {
+        tx.find_read(key);
         reply_string(tx.string(key)?, reply);
     }
     let happens = match options.condition {
@@ -216,6 +217,7 @@ fn set_expiring(
 }
 
 fn getset(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    tx.find_read(args.at(1));
     reply_string(tx.string(args.at(1))?, reply);
     put(tx, args.at(1), args.at(2), None)?;
     tx.notify(Class::String, "set", args.at(1));
