@@ -30,6 +30,7 @@ UNITS = [
     *_plain("type/hash", "expire", "keyspace", "scan", "multi", "pubsub", "sort", "bitops"),
     *_plain("bitfield", "protocol", "info-command", "slowlog", "latency-monitor", "lazyfree"),
     *_plain("pause", "quit", "violations"),
+    Unit("unit/dump", tags="-slow", debug=True),
     Unit("unit/geo", tags="", debug=True, seconds_max=600),
     Unit("unit/hyperloglog", tags="", debug=True, seconds_max=600),
     Unit("unit/networking", tags="", debug=True),

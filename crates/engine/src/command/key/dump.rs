@@ -132,7 +132,7 @@ fn restore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let recipe = Recipe { settings: &settings, hasher: tx.keyspace().hasher() };
     with_value(args.at(3), &recipe, |value| {
         let existed = tx.delete(key);
-        if expire_at.is_some_and(|at| at <= tx.now().0) {
+        if expire_at.is_some_and(|at| tx.is_overdue(at)) {
             if existed {
                 tx.notify(Class::Generic, "del", key);
             }

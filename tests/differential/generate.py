@@ -1,0 +1,145 @@
+"""Random requests, valid and not, from what the stock server says of its commands' arguments.
+
+COMMAND DOCS describes each command's arguments as a tree; a walk through it gives a request that is
+mostly valid. One in some is then damaged: a word changed, added, taken away or said twice.
+"""
+
+import random
+
+GROUPS = {"generic", "string", "list", "set", "sorted-set", "hash", "hyperloglog", "geo", "bitmap"}
+
+# What speaks to other servers, waits for them, or tells of the process and not of the data.
+LEFT_OUT = {"migrate", "wait", "object|help", "restore", "dump", "object|freq", "object|refcount",
+            "randomkey"}
+
+KEYS = [f"k{number}" for number in range(6)]
+MEMBERS = ["a", "b", "c", "1", "2", "-7", "30000", "hello", "", "x" * 70, "Palermo", "\xff\x00z"]
+INTEGERS = ["0", "1", "2", "3", "-1", "-2", "10", "100", "7", "5000"]
+ODD_INTEGERS = ["9223372036854775807", "-9223372036854775808", "9223372036854775808", "x", "", "1.0",
+                "+1", " 1", "01", "4294967296"]
+DOUBLES = ["0", "1", "-1.5", "3.25", "10", "inf", "-inf", "1e3", "0.1"]
+ODD_DOUBLES = ["nan", "x", "", "1e400", "0x10", " 1", "1 "]
+PATTERNS = ["*", "k*", "k[1-3]", "w_*", "nosort", "#", "k0->a", "*->a", "a*", "?"]
+TIMEOUTS = ["0.01", "0.02", "-1", "x", "nan", "1e400"]
+WHEN_SECONDS = ["1000", "99999", "-1", "x", "9223372036854775807", "0"]
+WHEN = {"unix-time-seconds": ["99999999999", "1", "-1", "x", "9223372036854775807"],
+        "unix-time-milliseconds": ["99999999999000", "1", "-1", "x", "9223372036854775807"],
+        "seconds": WHEN_SECONDS, "milliseconds": [*WHEN_SECONDS, "5000000"]}
+BOUNDS = ["-inf", "+inf", "(1", "1", "3", "-", "+", "[a", "(b", "[hello", "0", "-1", "(x", "x"]
+# Offsets and counts that would ask for gigabytes stay away.
+NAMED = {
+    "offset": ["0", "1", "7", "100", "-1", "#1", "x", "4294967296", "9223372036854775807"],
+    "encoding": ["u8", "i16", "u1", "i64", "u63", "u64", "i65", "x8", "u0"],
+    "encoding_offset": ["u8", "i16"],
+    "numkeys": ["1", "2", "3", "0", "-1", "x"],
+    "destination-db": ["0", "1", "2", "99", "-1", "x"], "db": ["0", "1", "2", "99", "-1", "x"],
+    "min": BOUNDS, "max": BOUNDS, "start": [*BOUNDS, *INTEGERS], "stop": [*BOUNDS, *INTEGERS],
+    "longitude": ["1", "13.361389", "-180", "181", "x"], "latitude": ["1", "38.1", "86", "-85", "x"],
+    "unit": ["m", "km", "ft", "mi", "x"], "radius": ["0", "100", "20000", "-1", "x", "5e6"],
+    "cursor": ["0", "0", "0", "7", "x", "-1"], "bit": ["0", "1", "2"], "timeout": TIMEOUTS,
+    "type": ["string", "list", "set", "zset", "hash", "stream", "x"],
+}
+DRAWN = {"srandmember", "hrandfield", "zrandmember", "spop"}
+
+
+class Generator:
+    """Draws requests from a seed."""
+
+    def __init__(self, seed, trees):
+        self.random = random.Random(seed)
+        self.trees = trees
+        self.names = sorted(trees)
+
+    def request(self):
+        name = self.random.choice(self.names)
+        self.name = name
+        words = name.split("|")
+        for argument in self.trees[name]:
+            words += self.argument(argument)
+        if self.random.random() < 0.12:
+            words = self.damage(words)
+        return [word.encode("latin-1") for word in words]
+
+    def argument(self, argument):
+        flags = argument["flags"]
+        if "optional" in flags and self.random.random() < 0.6:
+            return []
+        times = self.random.choice([1, 1, 2, 3]) if "multiple" in flags else 1
+        words = []
+        for turn in range(times):
+            token = argument.get("token")
+            if token is not None and (turn == 0 or "multiple_token" in flags):
+                words.append(self.random.choice([token, token, token.lower()]))
+            words += self.value(argument)
+        return words
+
+    def value(self, argument):
+        kind = argument["type"]
+        if kind == "pure-token":
+            return []
+        if kind == "oneof":
+            return self.argument({**self.random.choice(argument["arguments"])})
+        if kind == "block":
+            return [word for inner in argument["arguments"] for word in self.argument(inner)]
+        return [self.word(kind, argument["name"])]
+
+    def word(self, kind, name):
+        draw = self.random.choice
+        odd = self.random.random() < 0.05
+        if kind == "key":
+            return draw(KEYS)
+        if name in WHEN:
+            return draw(WHEN[name])
+        if name in NAMED:
+            return draw(NAMED[name])
+        if kind == "integer" and self.name in DRAWN:
+            return draw(INTEGERS[:-3])
+        if kind in ("integer", "unix-time"):
+            return draw(ODD_INTEGERS if odd else INTEGERS)
+        if kind == "double":
+            return draw(ODD_DOUBLES if odd else DOUBLES)
+        if kind == "pattern":
+            return draw(PATTERNS)
+        return draw(MEMBERS)
+
+    def damage(self, words):
+        at = self.random.randrange(1, len(words) + 1)
+        any_word = self.random.choice([*MEMBERS, *PATTERNS, "GET", "COUNT", "LIMIT", "STORE", "NX",
+                                       "XX", "CH", "WITHSCORES", "KEEPTTL", "0", "-1", *KEYS])
+        harmless = words[0] not in DRAWN and "blocking" not in words[0]
+        return self.random.choice([
+            words[:at] + [any_word] + words[at:],
+            words[:at],
+            words[: at - 1] + words[at:] if at > 1 and harmless else words,
+            words + words[-1:],
+        ])
+
+
+def trees(client):
+    """The arguments of every command that is compared, by name."""
+    found = {}
+    for name, docs in _map(client.call("COMMAND", "DOCS")).items():
+        docs = _map(docs)
+        if docs["group"][1].decode() not in GROUPS:
+            continue
+        inner = {name: docs}
+        if "subcommands" in docs:
+            inner = {key: _map(value) for key, value in _map(docs["subcommands"]).items()}
+        for command, described in inner.items():
+            if command not in LEFT_OUT:
+                listed = described.get("arguments", (b"*", []))[1]
+                found[command] = [_argument(argument) for argument in listed]
+    return found
+
+
+def _argument(reply):
+    fields = _map(reply)
+    argument = {key: value[1].decode() for key, value in fields.items() if key not in ("flags", "arguments")}
+    argument["flags"] = {flag.decode() for _, flag in fields.get("flags", (b"*", []))[1]}
+    argument["arguments"] = [_argument(inner) for inner in fields.get("arguments", (b"*", []))[1]]
+    return argument
+
+
+def _map(reply):
+    items = reply[1]
+    return {items[at][1].decode(): items[at + 1] for at in range(0, len(items), 2)}

@@ -1,0 +1,91 @@
+"""Two servers that are sent the same requests: a stock redis-server, and the one under test."""
+
+from harness.server import Server
+
+import alike
+from wire import TypedClient, shown
+
+# Every class of keyspace events, those included that `A` leaves out.
+EVENTS = "KEAnm"
+
+ARGUMENTS = ["--notify-keyspace-events", EVENTS, "--enable-debug-command", "yes"]
+
+
+class Difference(Exception):
+    """The servers did not do the same."""
+
+
+class Side:
+    """One server, a client that asks it, one that listens to its keyspace events, and one that rings
+    when there are no more of them."""
+
+    def __init__(self, command, arguments, folder):
+        self.server = Server(command, [*ARGUMENTS, *arguments], folder=folder)
+        try:
+            self.server.start()
+            self.client = TypedClient(self.server.port)
+            self.listener = TypedClient(self.server.port)
+            self.listener.call("PSUBSCRIBE", "*")
+            self.bell = TypedClient(self.server.port)
+            # Keys past their time go when they are asked for, and not whenever a clock ticks.
+            self.client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        except BaseException:
+            self.server.close()
+            raise
+        self.asked = 0
+
+    def ask(self, request):
+        """The reply, and the events that came before it ended."""
+        reply = self.client.call(*request)
+        self.asked += 1
+        mark = f"mark{self.asked}"
+        self.bell.call("PUBLISH", mark, "")
+        events = []
+        while True:
+            _, [_, _, (_, channel), (_, payload)] = self.listener.read()
+            if channel == mark.encode():
+                return reply, events
+            # The event and its key, as both kinds of channel tell it.
+            events.append((channel.decode("latin-1"), payload.decode("latin-1")))
+
+    def close(self):
+        self.server.close()
+
+
+class Pair:
+    """`ask` asks both and raises `Difference` where they disagree."""
+
+    def __init__(self, stock, command, folder, arguments=()):
+        self.stock = Side(stock, arguments, folder)
+        try:
+            self.tested = Side(command, arguments, folder)
+        except BaseException:
+            self.stock.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stock.close()
+        self.tested.close()
+
+    def both(self, *request):
+        """Asks both without comparing."""
+        return self.stock.ask(request), self.tested.ask(request)
+
+    def ask(self, *request):
+        (expected, expected_events), (got, got_events) = self.both(*request)
+        if not alike.replies(request, expected, got):
+            raise Difference(f"{line(request)}\n  stock  {shown(expected)}\n  tested {shown(got)}")
+        if not alike.events(request, expected_events, got_events):
+            raise Difference(f"{line(request)}: events\n  stock  {expected_events}\n"
+                             f"  tested {got_events}")
+        return expected
+
+
+def line(request):
+    """A request as one line."""
+    words = (part if isinstance(part, str) else part.decode("latin-1") for part in request)
+    return " ".join(word if word.isprintable() and word and " " not in word else repr(word)
+                    for word in words)
