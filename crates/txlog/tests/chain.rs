@@ -1,5 +1,4 @@
 //! The void rule and split units, as a reader sees them.
-#![allow(clippy::unwrap_used, reason = "test code may unwrap, helpers of tests too")]
 
 use base::{Incarnation, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -59,7 +58,10 @@ fn a_deposed_writers_pipeline_is_void() {
     log.push(data(&mut old, b"void"));
     log.push(data(&mut old, b"void"));
     log.push(data(&mut new, b"b"));
-    assert_eq!(followed(&log).unwrap(), [text("a"), None, None, text("b")]);
+    assert_eq!(
+        followed(&log).expect("these records can be followed"),
+        [text("a"), None, None, text("b")]
+    );
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn a_record_that_does_not_follow_the_last_one_that_counts_is_void() {
     let lead = lead(&mut writer);
     let _lost = data(&mut writer, b"lost");
     let late = data(&mut writer, b"late");
-    assert_eq!(followed(&[lead, late]).unwrap(), [None]);
+    assert_eq!(followed(&[lead, late]).expect("these records can be followed"), [None]);
 }
 
 #[test]
@@ -77,13 +79,13 @@ fn a_lead_of_the_same_or_an_older_epoch_is_void() {
     let mut rival = stamper(2, Chain::start(LOG));
     let log =
         [lead(&mut first), lead(&mut rival), data(&mut rival, b"void"), data(&mut first, b"a")];
-    assert_eq!(followed(&log).unwrap(), [None, None, text("a")]);
+    assert_eq!(followed(&log).expect("these records can be followed"), [None, None, text("a")]);
 }
 
 #[test]
 fn records_of_another_log_are_void() {
     let mut stranger = stamper(1, Chain::start(Incarnation(8)));
-    assert_eq!(followed(&[lead(&mut stranger)]).unwrap(), [None]);
+    assert_eq!(followed(&[lead(&mut stranger)]).expect("these records can be followed"), [None]);
 }
 
 #[test]
@@ -97,8 +99,11 @@ fn a_split_unit_is_applied_with_its_last_part() {
         part(&mut writer, Part::Last, b"three"),
         data(&mut writer, b"next"),
     ];
-    assert_eq!(followed(&log).unwrap(), [text("one two three"), text("next")]);
-    assert_eq!(followed(&log[..4]).unwrap(), []);
+    assert_eq!(
+        followed(&log).expect("these records can be followed"),
+        [text("one two three"), text("next")]
+    );
+    assert_eq!(followed(&log[..4]).expect("these records can be followed"), []);
 }
 
 #[test]
@@ -109,7 +114,7 @@ fn a_lead_abandons_an_unfinished_unit() {
     log.push(lead(&mut new));
     log.push(part(&mut old, Part::Last, b"void"));
     log.push(data(&mut new, b"whole"));
-    assert_eq!(followed(&log).unwrap(), [None, text("whole")]);
+    assert_eq!(followed(&log).expect("these records can be followed"), [None, text("whole")]);
 }
 
 #[test]
@@ -126,11 +131,12 @@ fn a_unit_split_against_the_rules_stops_the_reader() {
 #[test]
 fn a_reader_stops_at_what_it_does_not_know() {
     let mut writer = stamper(1, Chain::start(LOG));
-    let mut newer = Record::decode(&lead(&mut writer)).unwrap();
+    let mut newer = Record::decode(&lead(&mut writer)).expect("it was just encoded");
     newer.header.reader_version_min = 2;
     let error = followed(&[newer.encode()]).unwrap_err();
     assert_eq!(error, FollowError::ReaderVersion { needed: 2 });
-    let mut packed = Record::decode(&lead(&mut stamper(1, Chain::start(LOG)))).unwrap();
+    let mut packed =
+        Record::decode(&lead(&mut stamper(1, Chain::start(LOG)))).expect("it was just encoded");
     packed.header.is_compressed = true;
     assert_eq!(followed(&[packed.encode()]), Err(FollowError::Unsupported));
 }
@@ -146,7 +152,8 @@ fn a_gap_is_told_and_not_skipped() {
 fn the_shards_clock_never_goes_back() {
     let mut writer = stamper(1, Chain::start(LOG));
     writer.lead(1000, UnixMillis(50), Sequence::ZERO);
-    let record = Record::decode(&writer.renew(1000, UnixMillis(20), Sequence::ZERO)).unwrap();
+    let record = Record::decode(&writer.renew(1000, UnixMillis(20), Sequence::ZERO))
+        .expect("it was just encoded");
     assert_eq!(record.header.clock, UnixMillis(50));
     assert_eq!((record.header.counter, record.lease_millis()), (2, Some(1000)));
 }

@@ -1,5 +1,4 @@
 //! The bytes of records: golden files, round trips, and hostile input.
-#![allow(clippy::unwrap_used, reason = "test code may unwrap, helpers of tests too")]
 
 use base::{Epoch, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -46,7 +45,10 @@ fn hex(bytes: &[u8]) -> String {
 
 fn unhex(text: &str) -> Bytes {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    let pair = |pair: &[u8]| {
+        u8::from_str_radix(std::str::from_utf8(pair).expect("hexadecimal digits"), 16)
+            .expect("hexadecimal digits")
+    };
     digits.chunks(2).map(pair).collect::<Vec<u8>>().into()
 }
 

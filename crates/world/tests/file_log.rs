@@ -1,5 +1,4 @@
 //! The file log on the machine's own disk and threads.
-#![allow(clippy::unwrap_used, reason = "test code may unwrap, helpers of tests too")]
 
 use base::driver::Waker;
 use base::{Clock, MonotonicNanos, Sequence, UnixMillis};
@@ -52,16 +51,17 @@ fn options() -> FileOptions {
 fn open(path: &Path) -> (FileLog, Recovery) {
     #[expect(clippy::disallowed_methods, reason = "a test of the real world needs its clock")]
     let clock = Arc::new(TestClock(Instant::now()));
-    FileLog::open(Arc::new(RealDisk), clock, queues(), path, options()).unwrap()
+    FileLog::open(Arc::new(RealDisk), clock, queues(), path, options()).expect("the log is whole")
 }
 
 /// Replays everything and hands out the payloads that count.
 fn replayed(log: &FileLog) -> (Vec<Bytes>, Chain) {
-    let mut replay = log.replay(Sequence(1)).unwrap();
+    let mut replay = log.replay(Sequence(1)).expect("the log begins there");
     let mut follower = Follower::new(Sequence::ZERO, log.first_chain());
     let mut payloads = Vec::new();
-    while let Some((position, bytes)) = replay.next_record().unwrap() {
-        if let Consumed::Record(record) = follower.consume(position.sequence, &bytes).unwrap()
+    while let Some((position, bytes)) = replay.next_record().expect("no record is damaged") {
+        if let Consumed::Record(record) =
+            follower.consume(position.sequence, &bytes).expect("these records can be followed")
             && record.header.kind == Kind::Data
         {
             payloads.push(record.payload);
@@ -105,14 +105,18 @@ fn records_survive_restarts_and_rolls_in_order() {
         log.poll(&mut events);
         assert_eq!(events.last(), Some(&LogEvent::Durable(at)));
     }
-    std::fs::remove_dir_all(path).unwrap();
+    std::fs::remove_dir_all(path).expect("the test made the directory");
 }
 
 #[test]
 fn a_second_process_reads_until_the_first_is_dead() {
     let path = directory("rival");
     let (mut first, recovery) = open(&path);
-    let mut stamper = Stamper::new(WriterId(1), recovery.chain.unwrap(), UnixMillis(0));
+    let mut stamper = Stamper::new(
+        WriterId(1),
+        recovery.chain.expect("a log that was written to has a chain"),
+        UnixMillis(0),
+    );
     first.append(recovery.tail, stamper.lead(1000, UnixMillis(1), Sequence::ZERO));
     first.append(recovery.tail.next(), data(&mut stamper, b"payload"));
     first.drain();
@@ -124,5 +128,5 @@ fn a_second_process_reads_until_the_first_is_dead() {
     let (third, recovery) = open(&path);
     assert!(recovery.is_writer);
     assert_eq!(replayed(&third).0, [Bytes::from_static(b"payload")]);
-    std::fs::remove_dir_all(path).unwrap();
+    std::fs::remove_dir_all(path).expect("the test made the directory");
 }

@@ -36,7 +36,8 @@ impl Bench for FileBench {
 
     fn open(&mut self) -> Box<dyn TransactionLog> {
         let seed = self.random.draw();
-        let (log, recovery) = try_open(&self.disk, &self.timeline, seed, options(seed)).unwrap();
+        let (log, recovery) =
+            try_open(&self.disk, &self.timeline, seed, options(seed)).expect("the log is whole");
         self.origin = recovery.tail.at(Sequence::ZERO);
         Box::new(log)
     }

@@ -54,7 +54,7 @@ fn syncs_of_one_life(seed: u64) -> u64 {
     let disk = SimDisk::new(seed);
     let mut random = Random::from_seed(seed);
     let mut ledger = Ledger::default();
-    let mut process = Process::start(&disk, 1, options(7), &mut ledger).unwrap();
+    let mut process = Process::start(&disk, 1, options(7), &mut ledger).expect("the disk is whole");
     process.trims = true;
     process.run(&mut random, TURNS, &mut ledger);
     assert!(process.failures.is_empty(), "{:?}", process.failures);
@@ -106,7 +106,7 @@ fn a_failed_sync_is_fatal_and_never_retried() {
     let disk = SimDisk::new(3);
     let mut random = Random::from_seed(3);
     let mut ledger = Ledger::default();
-    let mut process = Process::start(&disk, 1, options(7), &mut ledger).unwrap();
+    let mut process = Process::start(&disk, 1, options(7), &mut ledger).expect("the disk is whole");
     process.run(&mut random, 5, &mut ledger);
     disk.set_faults(fail(disk.syncs() + 1));
     let kept = ledger.kept();

@@ -13,9 +13,10 @@ fn written(seed: u64) -> (SimDisk, Vec<(Sequence, Bytes)>) {
     let disk = SimDisk::new(seed);
     let mut random = Random::from_seed(seed);
     let mut ledger = Ledger::default();
-    let mut process = Process::start(&disk, seed, options(7), &mut ledger).unwrap();
+    let mut process =
+        Process::start(&disk, seed, options(7), &mut ledger).expect("the disk is whole");
     process.run(&mut random, 12, &mut ledger);
-    let (records, _) = read_all(&process.log).unwrap();
+    let (records, _) = read_all(&process.log).expect("the log is whole");
     drop(process);
     disk.kill_process();
     (disk, records)
@@ -33,7 +34,7 @@ fn no_changed_byte_loses_a_record_silently() {
     for seed in 1..=300 {
         let mut random = Random::from_seed(seed ^ 0xda);
         let (disk, records) = written(seed % 5);
-        let entries = disk.list(Path::new(DIRECTORY)).unwrap();
+        let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
         let entry = random.choose(&entries).clone();
         if entry.length == 0 || entry.name.ends_with(".claim") {
             continue;
@@ -54,7 +55,7 @@ fn arbitrary_files_are_refused_or_read_but_never_a_panic() {
     for seed in 1..=300 {
         let mut random = Random::from_seed(seed);
         let (disk, _) = written(seed % 3);
-        for entry in disk.list(Path::new(DIRECTORY)).unwrap() {
+        for entry in disk.list(Path::new(DIRECTORY)).expect("a whole disk") {
             if entry.length == 0 || random.chance(60) {
                 continue;
             }

@@ -64,11 +64,13 @@ fn interrupted(seed: u64, at: u64) {
     let disk = SimDisk::new(seed);
     let mut random = Random::from_seed(seed);
     let mut ledger = Ledger::default();
-    let mut process = Process::start(&disk, seed, options(7), &mut ledger).unwrap();
+    let mut process =
+        Process::start(&disk, seed, options(7), &mut ledger).expect("the disk is whole");
     process.run(&mut random, 4, &mut ledger);
     let found = Arc::new(Mutex::new(None));
     let (slot, other) = (Arc::clone(&found), disk.clone());
-    let work = move || *slot.lock().unwrap() = Some(challenge(&other, seed + 1000));
+    let work =
+        move || *slot.lock().expect("no holder panicked") = Some(challenge(&other, seed + 1000));
     disk.interrupt(at, Box::new(work));
     for _ in 0..30 {
         if !process.failures.is_empty() {
@@ -79,7 +81,11 @@ fn interrupted(seed: u64, at: u64) {
         process.log.drain();
         process.poll(&mut ledger);
     }
-    let outcome = found.lock().unwrap().take().expect("the run has more operations than that");
+    let outcome = found
+        .lock()
+        .expect("no holder panicked")
+        .take()
+        .expect("the run has more operations than that");
     let records = outcome.unwrap_or_else(|error| panic!("seed {seed}, operation {at}: {error}"));
     assert_eq!(process.failures.first(), Some(&AppendError::InDoubt));
     let place = format!("seed {seed}, operation {at}");
@@ -88,7 +94,7 @@ fn interrupted(seed: u64, at: u64) {
     drop(process);
     disk.kill_process();
     let timeline = Timeline::new();
-    let (log, recovery) = try_open(&disk, &timeline, 5, options(5)).unwrap();
+    let (log, recovery) = try_open(&disk, &timeline, 5, options(5)).expect("the log is whole");
     assert!(recovery.is_writer);
     let (all, _) = read_all(&log).unwrap_or_else(|error| panic!("{place}: {error}"));
     assert_eq!(all[..records.len()], records);
@@ -111,11 +117,12 @@ fn trimmed_after_a_take_over(seed: u64, at: u64) -> bool {
     let disk = SimDisk::new(seed);
     let mut random = Random::from_seed(seed);
     let mut ledger = Ledger::default();
-    let mut old = Process::start(&disk, seed, options(7), &mut ledger).unwrap();
+    let mut old = Process::start(&disk, seed, options(7), &mut ledger).expect("the disk is whole");
     old.run(&mut random, 20, &mut ledger);
     let found = Arc::new(Mutex::new(None));
     let (slot, other) = (Arc::clone(&found), disk.clone());
-    let work = move || *slot.lock().unwrap() = Some(lead_against(&other, seed + 1000));
+    let work =
+        move || *slot.lock().expect("no holder panicked") = Some(lead_against(&other, seed + 1000));
     disk.interrupt(at, Box::new(work));
     while old.failures.is_empty() {
         old.append_data(&mut random, &mut ledger);
@@ -123,7 +130,12 @@ fn trimmed_after_a_take_over(seed: u64, at: u64) -> bool {
         old.log.drain();
         old.poll(&mut ledger);
     }
-    let (_, mut new) = found.lock().unwrap().take().unwrap().unwrap();
+    let (_, mut new) = found
+        .lock()
+        .expect("no holder panicked")
+        .take()
+        .expect("the work was done")
+        .expect("it leads");
     drop(old);
     let firsts: Vec<String> = segments(&disk);
     let is_superseded = firsts.windows(2).any(|pair| pair[0] == pair[1]);
@@ -134,14 +146,14 @@ fn trimmed_after_a_take_over(seed: u64, at: u64) -> bool {
     disk.cut_power();
     disk.restart();
     assert_eq!(segments(&disk).len(), 1, "seed {seed}, operation {at}");
-    let (log, _) = try_open(&disk, &Timeline::new(), 5, options(5)).unwrap();
+    let (log, _) = try_open(&disk, &Timeline::new(), 5, options(5)).expect("the log is whole");
     read_all(&log).unwrap_or_else(|error| panic!("seed {seed}, operation {at}: {error}"));
     is_superseded
 }
 
 /// The first sequence of each segment, as its name has it.
 fn segments(disk: &SimDisk) -> Vec<String> {
-    let entries = disk.list(Path::new(DIRECTORY)).unwrap().into_iter();
+    let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk").into_iter();
     let names = entries.map(|entry| entry.name).filter(|name| name.ends_with(".segment"));
     names.map(|name| name[..20].to_owned()).collect()
 }
@@ -152,8 +164,9 @@ fn a_take_over_leaves_nothing_of_dead_writers() {
     let mut random = Random::from_seed(8);
     let mut ledger = Ledger::default();
     for life in 1..=5 {
-        let mut process = Process::start(&disk, life, options(life), &mut ledger).unwrap();
-        let names = disk.list(Path::new(DIRECTORY)).unwrap();
+        let mut process =
+            Process::start(&disk, life, options(life), &mut ledger).expect("the disk is whole");
+        let names = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
         let ending = |end: &str| names.iter().filter(|entry| entry.name.ends_with(end)).count();
         assert_eq!((ending(".claim"), ending(".tmp")), (1, 0), "{names:?}");
         process.run(&mut random, 6, &mut ledger);
@@ -167,9 +180,9 @@ fn a_deposed_writer_never_counts_again() {
     let disk = SimDisk::new(9);
     let mut random = Random::from_seed(9);
     let mut ledger = Ledger::default();
-    let mut old = Process::start(&disk, 1, options(7), &mut ledger).unwrap();
+    let mut old = Process::start(&disk, 1, options(7), &mut ledger).expect("the disk is whole");
     old.run(&mut random, 4, &mut ledger);
-    challenge(&disk, 2).unwrap();
+    challenge(&disk, 2).expect("nobody else challenges");
     let durable = old.durable;
     for _ in 0..3 {
         old.append_data(&mut random, &mut ledger);
@@ -186,7 +199,7 @@ fn a_writer_whose_directory_was_deleted_says_so() {
     let disk = SimDisk::new(4);
     let mut random = Random::from_seed(4);
     let mut ledger = Ledger::default();
-    let mut process = Process::start(&disk, 1, options(7), &mut ledger).unwrap();
+    let mut process = Process::start(&disk, 1, options(7), &mut ledger).expect("the disk is whole");
     process.run(&mut random, 4, &mut ledger);
     disk.remove_all();
     process.append_data(&mut random, &mut ledger);
@@ -200,10 +213,11 @@ fn a_reader_in_another_process_follows_the_mark() {
     let disk = SimDisk::new(5);
     let mut random = Random::from_seed(5);
     let mut ledger = Ledger::default();
-    let mut writer = Process::start(&disk, 1, options(7), &mut ledger).unwrap();
+    let mut writer = Process::start(&disk, 1, options(7), &mut ledger).expect("the disk is whole");
     writer.run(&mut random, 4, &mut ledger);
     let timeline = Timeline::new();
-    let (mut reader, recovery) = try_open(&disk, &timeline, 2, options(2)).unwrap();
+    let (mut reader, recovery) =
+        try_open(&disk, &timeline, 2, options(2)).expect("the log is whole");
     reader.read_from(recovery.tail.at(Sequence(1)));
     let mut read = Vec::new();
     for _ in 0..40 {
@@ -223,7 +237,7 @@ fn a_reader_in_another_process_follows_the_mark() {
             }
         }
     }
-    let (all, _) = read_all(&writer.log).unwrap();
+    let (all, _) = read_all(&writer.log).expect("the log is whole");
     assert!(read.len() + 2 >= all.len(), "{} of {}", read.len(), all.len());
     assert_eq!(read[..], all[..read.len()]);
 }

@@ -15,7 +15,8 @@ fn written(seed: u64, turns: u32) -> (SimDisk, Random, Ledger, Process) {
     let disk = SimDisk::new(seed);
     let mut random = Random::from_seed(seed);
     let mut ledger = Ledger::default();
-    let mut process = Process::start(&disk, seed, options(7), &mut ledger).unwrap();
+    let mut process =
+        Process::start(&disk, seed, options(7), &mut ledger).expect("the disk is whole");
     process.run(&mut random, turns, &mut ledger);
     (disk, random, ledger, process)
 }
@@ -63,7 +64,7 @@ fn a_log_on_a_full_disk_opens_for_reads_and_takes_writes_when_space_is_back() {
     disk.kill_process();
     let capacity_bytes = Some(disk.used_bytes() + 10_000);
     disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
-    let mut process = Process::start(&disk, 2, options(2), &mut ledger).unwrap();
+    let mut process = Process::start(&disk, 2, options(2), &mut ledger).expect("the disk is whole");
     // Taking over freed what the dead writer had reserved; something else fills the disk.
     let capacity_bytes = Some(disk.used_bytes());
     disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
@@ -124,8 +125,9 @@ fn a_log_that_is_known_and_not_there_is_lost_and_none_is_begun() {
 }
 
 fn newest_segment(disk: &SimDisk) -> PathBuf {
-    let entries = disk.list(Path::new(DIRECTORY)).unwrap();
-    let name = entries.iter().rfind(|entry| entry.name.ends_with(".segment")).unwrap();
+    let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
+    let name =
+        entries.iter().rfind(|entry| entry.name.ends_with(".segment")).expect("there is a segment");
     Path::new(DIRECTORY).join(&name.name)
 }
 
@@ -152,7 +154,7 @@ fn damage_is_found_without_the_published_mark_by_what_later_records_say() {
     let (disk, _, _, process) = written(2, 6);
     drop(process);
     disk.kill_process();
-    let entries = disk.list(Path::new(DIRECTORY)).unwrap();
+    let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
     for entry in entries.iter().filter(|entry| entry.name.ends_with(".claim")) {
         // The mark's checksum no longer fits: as if it had never been written.
         disk.damage(&Path::new(DIRECTORY).join(&entry.name), 512 + 24, 0xff);
@@ -168,7 +170,7 @@ fn damage_is_found_without_the_published_mark_by_what_later_records_say() {
 fn trimming_forgets_whole_segments_and_never_the_newest() {
     let (disk, mut random, mut ledger, mut process) = written(3, 60);
     let segments = |disk: &SimDisk| {
-        let entries = disk.list(Path::new(DIRECTORY)).unwrap();
+        let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
         entries.iter().filter(|entry| entry.name.ends_with(".segment")).count()
     };
     assert!(segments(&disk) > 2, "{} segments", segments(&disk));
@@ -183,11 +185,11 @@ fn trimming_forgets_whole_segments_and_never_the_newest() {
     disk.cut_power();
     disk.restart();
     let timeline = Timeline::new();
-    let (log, recovery) = try_open(&disk, &timeline, 3, options(3)).unwrap();
+    let (log, recovery) = try_open(&disk, &timeline, 3, options(3)).expect("the log is whole");
     assert!(recovery.first.sequence > Sequence(1));
-    let mut replay = log.replay(recovery.first.sequence).unwrap();
+    let mut replay = log.replay(recovery.first.sequence).expect("the log begins there");
     let mut last = None;
-    while let Some((position, _)) = replay.next_record().unwrap() {
+    while let Some((position, _)) = replay.next_record().expect("no record is damaged") {
         last = Some(position);
     }
     assert_eq!(last, Some(recovery.tail));
@@ -207,20 +209,21 @@ fn a_log_that_is_not_the_one_known_is_lost() {
     let elsewhere = Position { incarnation: Incarnation(1), sequence: Sequence(1) };
     assert!(matches!(open(elsewhere), Err(LogError::Lost(_))));
     assert!(matches!(open(at.next()), Err(LogError::Lost(_))));
-    let (log, _) = open(at).unwrap();
-    assert_eq!(read_all(&log).unwrap().0.len() as u64, at.sequence.0);
+    let (log, _) = open(at).expect("the log reaches that far");
+    assert_eq!(read_all(&log).expect("the log is whole").0.len() as u64, at.sequence.0);
 }
 
 #[test]
 fn inspecting_shows_everything_and_changes_nothing() {
     let (disk, _, _, process) = written(6, 10);
-    let (all, _) = read_all(&process.log).unwrap();
-    let before = (disk.syncs(), disk.list(Path::new(DIRECTORY)).unwrap());
+    let (all, _) = read_all(&process.log).expect("the log is whole");
+    let before = (disk.syncs(), disk.list(Path::new(DIRECTORY)).expect("a whole disk"));
     let look = || {
-        let inspection = inspect(Arc::new(disk.clone()), Path::new(DIRECTORY)).unwrap();
+        let inspection = inspect(Arc::new(disk.clone()), Path::new(DIRECTORY))
+            .expect("the directory can be read");
         let mut replay = inspection.replay;
         let mut records = Vec::new();
-        while let Some((position, bytes)) = replay.next_record().unwrap() {
+        while let Some((position, bytes)) = replay.next_record().expect("no record is damaged") {
             records.push((position.sequence, bytes));
         }
         (records, inspection.damage.map(|damage| damage.to_string()))
@@ -232,11 +235,12 @@ fn inspecting_shows_everything_and_changes_nothing() {
     let (records, damage) = look_at_damage(&disk);
     assert!(damage.is_some_and(|damage| damage.contains("offset 4096")));
     assert!(records < all.len());
-    assert_eq!((disk.syncs(), disk.list(Path::new(DIRECTORY)).unwrap()), before);
+    assert_eq!((disk.syncs(), disk.list(Path::new(DIRECTORY)).expect("a whole disk")), before);
 }
 
 fn look_at_damage(disk: &SimDisk) -> (usize, Option<String>) {
-    let mut inspection = inspect(Arc::new(disk.clone()), Path::new(DIRECTORY)).unwrap();
+    let mut inspection =
+        inspect(Arc::new(disk.clone()), Path::new(DIRECTORY)).expect("the directory can be read");
     let mut records = 0;
     while let Ok(Some(_)) = inspection.replay.next_record() {
         records += 1;

@@ -94,13 +94,13 @@ fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
         let disk = SimDisk::new(seed);
         let mut random = Random::stream(seed, "damage");
         let mut ledger = Ledger::default();
-        let mut life = Life::start(&disk, seed, &mut ledger).unwrap();
-        while store(&disk).unwrap().list().unwrap().len() < 2 {
+        let mut life = Life::start(&disk, seed, &mut ledger).expect("the disk is whole");
+        while store(&disk).expect("there is a store").list().expect("it can be listed").len() < 2 {
             assert!(live(&mut life, &mut random, &mut ledger));
         }
         drop(life);
         disk.kill_process();
-        let candidates = store(&disk).unwrap().list().unwrap();
+        let candidates = store(&disk).expect("there is a store").list().expect("it can be listed");
         let Candidate::Whole(newest) = &candidates[0] else { panic!("it was just published") };
         let bytes = newest.manifest.parts[0].bytes;
         let (file, length) = match seed % 2 {
@@ -110,6 +110,6 @@ fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
         let path = Path::new(STORE).join(&newest.name).join(file);
         disk.damage(&path, random.within(0..length) as usize, 0x04);
         // The start itself compares the state with the ledger.
-        Life::start(&disk, seed + 1000, &mut ledger).unwrap();
+        Life::start(&disk, seed + 1000, &mut ledger).expect("the disk is whole");
     }
 }
