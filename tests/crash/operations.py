@@ -10,6 +10,7 @@ import random
 from typing import Callable
 
 import hyperloglog
+from harness.dump import payload_of_set
 from harness.resp import encode
 
 # Keys per family and connection: few enough that keys are overwritten, emptied and made again.
@@ -177,6 +178,13 @@ def set_remove(w, model):
     return _one(apply, "SREM", key, member)
 
 
+def set_restore(w, model):
+    """A value of several elements takes the place of another at once."""
+    key, members = w.key(b"u"), [w.unique() for _ in range(3)]
+    return _one(lambda m, _: m.update({key: set(members)}),
+                "RESTORE", key, "0", payload_of_set(members), "REPLACE")
+
+
 def sorted_set_add(w, model):
     key, score = w.key(b"z"), w.random.randrange(-10**6, 10**6) / 4
     member = b"m%d" % w.random.randrange(ELEMENTS)
@@ -331,7 +339,7 @@ FAMILIES = {
     "expiry": [expire],
     "hash": [hash_set, hash_delete],
     "list": [list_push, list_pop, list_trim, list_move],
-    "set": [set_add, set_remove],
+    "set": [set_add, set_remove, set_restore],
     "zset": [sorted_set_add, sorted_set_increment, sorted_set_pop],
     "bitmap": [bit_set, bit_field, bit_combine],
     "geo": [geo_add, geo_store, geo_remove],
