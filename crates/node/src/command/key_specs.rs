@@ -104,8 +104,8 @@ impl Spec {
         self.flags.iter().any(|own| own == flag)
     }
 
-    /// The indexes of the keys in a request of `count` arguments; `None` if it makes no sense, or if
-    /// this specification cannot tell.
+    /// The indexes of the keys in a request of `count` arguments; `None` if it makes no sense, or
+    /// if this specification cannot tell.
     pub fn find_keys<'a>(
         &self,
         count: usize,

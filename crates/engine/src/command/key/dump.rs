@@ -49,11 +49,12 @@ pub const RESTORE_ASKING: Command<DataFn> = write(
 .with(Flags::KEYSPACE.union(Flags::DANGEROUS).union(Flags::ASKING))
 .denyoom();
 
-const RESTORE_COST: &str = "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N \
-     is the number of Redis objects composing the value and M their average size. For small string \
-     values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for \
-     sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets \
-     is O(log(N)).";
+const RESTORE_COST: &str = "O(1) to create the new key and additional O(N*M) to reconstruct the \
+                            serialized value, where N is the number of Redis objects composing \
+                            the value and M their average size. For small string values the time \
+                            complexity is thus O(1)+O(1*M) where M is small, so simply O(1). \
+                            However for sorted set values the complexity is O(N*M*log(N)) because \
+                            inserting values into sorted sets is O(log(N)).";
 
 fn dump(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match view.find(args.at(1)) {

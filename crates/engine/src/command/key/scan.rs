@@ -11,8 +11,9 @@ use resp::Reply;
 use resp::integer::{parse_i64, parse_u64};
 
 /// The complexity of every scan.
-pub const SCAN_COST: &str = "O(1) for every call. O(N) for a complete iteration, including enough command calls for the \
-     cursor to return back to 0. N is the number of elements inside the collection.";
+pub const SCAN_COST: &str = "O(1) for every call. O(N) for a complete iteration, including enough \
+                             command calls for the cursor to return back to 0. N is the number of \
+                             elements inside the collection.";
 
 pub const SCAN: Command<DataFn> =
     read("SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]", scan)
