@@ -52,6 +52,7 @@ impl<R: Read> Source<R> {
             digested: 0,
             crc: Crc64::default(),
             is_digesting: false,
+            kept: None,
             base: 0,
             inflated: Vec::new(),
         }
