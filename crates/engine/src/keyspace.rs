@@ -46,17 +46,21 @@ pub struct Database {
     pub(crate) expiries: Expiries,
     /// Bytes of all entries and their values; the table's own are added on demand.
     pub(crate) entry_bytes: usize,
-    /// The number that it had when the snapshot under way began: databases can be exchanged.
+    /// The number that it had when the snapshot under way began: databases can be exchanged. One
+    /// that came into being since has [`Self::NOT_WALKED`].
     pub(crate) walked_as: DatabaseId,
 }
 
 impl Database {
+    /// A number that no database has.
+    pub(crate) const NOT_WALKED: DatabaseId = DatabaseId(u32::MAX);
+
     pub(crate) fn new(hasher: KeyHasher) -> Self {
         Self {
             table: Table::new(hasher),
             expiries: Expiries::default(),
             entry_bytes: 0,
-            walked_as: DatabaseId(0),
+            walked_as: Self::NOT_WALKED,
         }
     }
 

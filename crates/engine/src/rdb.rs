@@ -30,6 +30,7 @@ pub mod import;
 pub mod length;
 pub mod load;
 pub mod lzf;
+pub mod piece;
 mod reload;
 pub mod source;
 #[cfg(test)]

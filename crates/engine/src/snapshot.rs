@@ -9,17 +9,33 @@
 //! begin ─▶ walk, walk, walk … ─▶ done        bytes are taken out whenever enough have gathered
 //!            ▲ keep_before(effect) in between
 //! ```
-//! A value is always written whole: a collection of millions of elements makes its slice long.
+//! A big value is written in pieces, one a slice. What must be kept meanwhile waits aside, because
+//! the bytes of a value lie together; and what changes the value itself has it finished first, all
+//! at once.
+
+#[cfg(test)]
+mod tests;
 
 use crate::effect::Effect;
 use crate::keyspace::EntryRef;
 use crate::keyspace::{Database, Keyspace};
-use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_sizes};
+use crate::rdb::piece::{Place, put_count, put_piece};
+use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
 use crate::settings::Settings;
+use crate::unit::KeyHash;
+use crate::value::{Hash, Set, Sorted, Value};
 use base::{DatabaseId, UnixMillis};
+use std::collections::VecDeque;
+use structures::entry::ValueRef;
 
 /// Keys visited between two looks at the bounds of a slice: six cells or so.
 const STEP_ENTRIES: usize = 32;
+
+/// Bytes of memory from which on a value is written in pieces. It is written in 0.1 ms or so.
+const BIG_BYTES: usize = 128 << 10;
+
+/// Bytes kept aside after which the value that they wait for is finished at once.
+const ASIDE_BYTES_MAX: usize = 64 << 20;
 
 /// A snapshot under way.
 pub struct Snapshot {
@@ -32,24 +48,99 @@ pub struct Snapshot {
 /// The bytes in the making.
 struct Writing {
     bytes: Vec<u8>,
+    /// Big values to be written in pieces. Of the first a part may stand at the end of `bytes`.
+    big: VecDeque<Big>,
+    /// What comes behind that one.
+    aside: Vec<u8>,
     /// The database that the last bytes belong to.
     selected: Option<DatabaseId>,
     began: UnixMillis,
     keys: u64,
 }
 
+/// A big value that the walk has come to. It stands still until it is written.
+struct Big {
+    /// As it was numbered when the snapshot began.
+    database: DatabaseId,
+    key: Vec<u8>,
+    /// How far it is written, if it is begun.
+    place: Option<Place>,
+}
+
+/// Whether to write a value in pieces. Small encodings are one string, and limited.
+fn is_big(value: &Value) -> bool {
+    let is_divisible = match value {
+        Value::Text(_) | Value::List(_) => true,
+        Value::Set(set) => matches!(set, Set::Table(_)),
+        Value::Hash(hash) => matches!(hash, Hash::Table(_)),
+        Value::Sorted(sorted) => matches!(sorted, Sorted::Tree(_)),
+    };
+    is_divisible && value.allocated_bytes() > BIG_BYTES
+}
+
 impl Writing {
-    fn put(&mut self, database: DatabaseId, entry: EntryRef<'_>, settings: &Settings) {
-        if self.selected != Some(database) {
-            self.selected = Some(database);
-            put_database(&mut self.bytes, database);
-        }
-        put_entry(&mut self.bytes, entry, self.began, settings);
+    /// Writes an entry, or leaves it for later if it is big and `may_wait`.
+    fn put(
+        &mut self,
+        database: DatabaseId,
+        entry: EntryRef<'_>,
+        settings: &Settings,
+        may_wait: bool,
+    ) {
         self.keys += 1;
+        match entry.value() {
+            ValueRef::Boxed(value) if may_wait && is_big(value) => {
+                self.big.push_back(Big { database, key: entry.key().to_vec(), place: None });
+            }
+            _ => self.put_whole(database, entry, settings),
+        }
+    }
+
+    fn put_whole(&mut self, database: DatabaseId, entry: EntryRef<'_>, settings: &Settings) {
+        let is_one_begun = self.big.front().is_some_and(|big| big.place.is_some());
+        let out = if is_one_begun { &mut self.aside } else { &mut self.bytes };
+        select(out, &mut self.selected, database);
+        put_entry(out, entry, self.began, settings);
+    }
+
+    /// Goes on with the first big value, which `entry` is, by about `bytes_max`.
+    fn go_on(&mut self, entry: EntryRef<'_>, settings: &Settings, bytes_max: usize) {
+        let ValueRef::Boxed(value) = entry.value() else {
+            panic!("a big value stands still until it is written");
+        };
+        let Some(big) = self.big.front_mut() else { return };
+        if big.place.is_none() {
+            select(&mut self.bytes, &mut self.selected, big.database);
+            put_key(&mut self.bytes, entry, self.began, settings);
+            put_count(&mut self.bytes, value);
+        }
+        let place = big.place.get_or_insert_default();
+        if put_piece(&mut self.bytes, value, place, bytes_max) {
+            self.big.pop_front();
+            self.bytes.append(&mut self.aside);
+        }
+    }
+
+    /// Where a key stands among the big values.
+    fn position(&self, database: DatabaseId, key: &[u8]) -> Option<usize> {
+        self.big.iter().position(|big| big.database == database && big.key == key)
+    }
+}
+
+fn select(out: &mut Vec<u8>, selected: &mut Option<DatabaseId>, database: DatabaseId) {
+    if *selected != Some(database) {
+        *selected = Some(database);
+        put_database(out, database);
     }
 }
 
 impl Snapshot {
+    /// Whether a database that is being flushed has something yet to be written.
+    pub(crate) fn needs(&self, database: &Database) -> bool {
+        let is_here = |big: &Big| big.database == database.walked_as;
+        database.table.is_walking() || self.writing.big.iter().any(is_here)
+    }
+
     /// Goes on with a database that is being flushed.
     pub(crate) fn take_over(&mut self, database: Database) {
         self.flushed.push(database);
@@ -76,42 +167,64 @@ impl Keyspace {
                 put_sizes(&mut bytes, database.len(), database.expiries.len());
             }
         }
-        let writing = Writing { bytes, selected, began: now, keys: 0 };
+        let (big, aside) = (VecDeque::new(), Vec::new());
+        let writing = Writing { bytes, big, aside, selected, began: now, keys: 0 };
         self.snapshot = Some(Box::new(Snapshot { writing, flushed: Vec::new(), is_done: false }));
     }
 
     /// Writes about `entries_max` more keys, or fewer if they are long: at most `bytes_max` and a
-    /// value. Whether the snapshot is complete.
+    /// small value. Whether the snapshot is complete.
     pub fn walk_snapshot(&mut self, entries_max: u64, bytes_max: usize) -> bool {
-        let Self { databases, settings, snapshot, garbage, .. } = self;
-        let Some(snapshot) = snapshot else { return true };
-        let Snapshot { writing, flushed, is_done } = &mut **snapshot;
-        let keys_until = writing.keys + entries_max;
-        let bytes_until = writing.bytes.len() + bytes_max;
-        while let Some(database) =
-            flushed.iter_mut().chain(&mut *databases).find(|database| database.table.is_walking())
-        {
-            let id = database.walked_as;
-            while writing.keys < keys_until && writing.bytes.len() < bytes_until {
-                if database.table.walk(STEP_ENTRIES, |entry| writing.put(id, entry, settings)) {
-                    break;
-                }
-            }
-            if database.table.is_walking() {
+        let Some(snapshot) = &self.snapshot else { return true };
+        let keys_until = snapshot.writing.keys + entries_max;
+        let bytes_until = snapshot.writing.bytes.len() + bytes_max;
+        loop {
+            self.write_big_values(bytes_until);
+            let Self { databases, settings, snapshot, garbage, .. } = self;
+            let Some(snapshot) = snapshot else { return true };
+            let Snapshot { writing, flushed, is_done } = &mut **snapshot;
+            if !writing.big.is_empty() {
                 return false;
             }
-            if !flushed.is_empty() {
-                let (walking, walked): (Vec<_>, Vec<_>) =
-                    flushed.drain(..).partition(|database| database.table.is_walking());
-                *flushed = walking;
-                garbage.extend(walked.into_iter().map(|it| Box::new(it) as Box<_>));
+            let walked = flushed.extract_if(.., |database| !database.table.is_walking());
+            garbage.extend(walked.map(|it| Box::new(it) as Box<_>));
+            let mut walking = flushed.iter_mut().chain(&mut *databases);
+            let Some(database) = walking.find(|database| database.table.is_walking()) else {
+                if !*is_done {
+                    *is_done = true;
+                    put_end(&mut writing.bytes);
+                }
+                return true;
+            };
+            if writing.keys >= keys_until || writing.bytes.len() >= bytes_until {
+                return false;
             }
+            let id = database.walked_as;
+            database.table.walk(STEP_ENTRIES, |entry| writing.put(id, entry, settings, true));
         }
-        if !*is_done {
-            *is_done = true;
-            put_end(&mut writing.bytes);
+    }
+
+    /// Writes big values until all are written, or the snapshot's bytes reach `bytes_until`.
+    fn write_big_values(&mut self, bytes_until: usize) {
+        while let Some(snapshot) = &self.snapshot
+            && !snapshot.writing.big.is_empty()
+            && snapshot.writing.bytes.len() < bytes_until
+        {
+            self.write_first_big(bytes_until - snapshot.writing.bytes.len());
         }
-        true
+    }
+
+    /// Goes on with the first big value, by about `bytes_max`.
+    fn write_first_big(&mut self, bytes_max: usize) {
+        let Self { databases, settings, snapshot, hasher, .. } = self;
+        let Some(snapshot) = snapshot else { return };
+        let Snapshot { writing, flushed, .. } = &mut **snapshot;
+        let Some(big) = writing.big.front() else { return };
+        let mut all = flushed.iter().chain(&*databases);
+        let database = all.find(|database| database.walked_as == big.database);
+        let entry = database.and_then(|it| it.find(hasher.hash(&big.key), &big.key));
+        let entry = entry.expect("a big value is not dropped until it is written");
+        writing.go_on(entry, settings, bytes_max);
     }
 
     /// Takes the bytes written since the last call. What is written next goes into `next`, which is
@@ -161,99 +274,37 @@ impl Keyspace {
 
     fn keep_cell(&mut self, database: DatabaseId, key: &[u8]) {
         let hash = self.hash(key);
+        self.keep_big(database, hash, key);
         let Self { databases, settings, snapshot, .. } = self;
         let Some(snapshot) = snapshot else { return };
+        let writing = &mut snapshot.writing;
         let database = &mut databases[database.0 as usize];
         let id = database.walked_as;
-        database.table.visit_unwalked(hash, |entry| snapshot.writing.put(id, entry, settings));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rdb::Loader;
-    use crate::rdb::write::checksum;
-    use crate::testing::{Bench, holdings};
-
-    const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
-
-    fn load(bytes: &[u8]) -> Keyspace {
-        let mut crc = crate::rdb::Crc64::default();
-        crc.update(bytes);
-        let file = [bytes, &checksum(crc)].concat();
-        let mut keyspace = Keyspace::new(Settings::default(), 77);
-        assert!(Loader::new(&file[..], NOW).load(&mut keyspace, u64::MAX).unwrap());
-        keyspace
-    }
-
-    fn bench_of(keys: u32) -> Bench {
-        let mut bench = Bench::new();
-        for key in 0..keys {
-            let (id, key) = (DatabaseId(key % 3), format!("key:{key}"));
-            let effect = match key.len() % 2 {
-                0 => Effect::SetString { value: key.as_bytes(), expire_at: Some(NOW.0 * 2) },
-                _ => Effect::ListPush { end: crate::effect::End::Tail, value: key.as_bytes() },
-            };
-            bench.engine.keyspace.apply(id, key.as_bytes(), &effect).unwrap();
+        database.table.visit_unwalked(hash, |entry| {
+            // What changes now must be written now.
+            writing.put(id, entry, settings, entry.key() != key);
+        });
+        if writing.aside.len() > ASIDE_BYTES_MAX {
+            self.write_first_big(usize::MAX);
         }
-        bench
     }
 
-    /// A change of any kind, chosen by `dice`.
-    fn change(keyspace: &mut Keyspace, dice: &mut impl FnMut(u32) -> u32) {
-        let id = DatabaseId(dice(3));
-        let key = format!("key:{}", dice(3000));
-        let to = format!("key:{}", dice(3000));
-        let to_database = DatabaseId(dice(3));
-        let effect = match dice(200) {
-            0 => Effect::FlushDatabase,
-            1 => Effect::SwapDatabases { with: to_database },
-            2 if dice(10) == 0 => Effect::FlushAll,
-            3..40 => Effect::Rename { to_database, to: to.as_bytes() },
-            40..60 => Effect::Copy { to_database, to: to.as_bytes() },
-            60..90 => Effect::Delete { reason: crate::effect::DeleteReason::Command },
-            90..110 => Effect::Expire { at: Some(NOW.0 * 3) },
-            _ => Effect::SetString { value: to.as_bytes(), expire_at: None },
-        };
-        // An effect may meet another type: then it changes nothing, and the cell is kept early.
-        let _ = keyspace.apply(id, key.as_bytes(), &effect);
-    }
-
-    #[test]
-    fn a_snapshot_is_what_was_there_when_it_began() {
-        for seed in 0..30u64 {
-            let mut state = seed;
-            let mut dice = move |below: u32| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                ((state >> 33) as u32) % below
-            };
-            let mut bench = bench_of(3000);
-            let keyspace = &mut bench.engine.keyspace;
-            for round in 0..3 {
-                let expected = holdings(keyspace);
-                keyspace.begin_snapshot(NOW);
-                let mut bytes = Vec::new();
-                while !keyspace.walk_snapshot(40, 4096) {
-                    for _ in 0..dice(20) {
-                        change(keyspace, &mut dice);
-                    }
-                    bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+    /// Writes a big value that is about to change, if the walk has come to it.
+    fn keep_big(&mut self, database: DatabaseId, hash: KeyHash, key: &[u8]) {
+        let Self { databases, settings, snapshot, .. } = self;
+        let Some(snapshot) = snapshot else { return };
+        let writing = &mut snapshot.writing;
+        let database = &databases[database.0 as usize];
+        let id = database.walked_as;
+        match writing.position(id, key) {
+            None => {}
+            Some(index) if writing.big[index].place.is_none() => {
+                writing.big.remove(index);
+                if let Some(entry) = database.find(hash, key) {
+                    writing.put_whole(id, entry, settings);
                 }
-                bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
-                assert_eq!(keyspace.snapshot_keys(), expected.len() as u64);
-                keyspace.end_snapshot();
-                let loaded = load(&bytes);
-                assert!(holdings(&loaded) == expected, "seed {seed}, round {round}");
             }
+            Some(_) => self.write_first_big(usize::MAX),
         }
-    }
-
-    #[test]
-    fn an_empty_keyspace_has_a_snapshot_too() {
-        let mut keyspace = Keyspace::new(Settings::default(), 1);
-        keyspace.begin_snapshot(NOW);
-        assert!(keyspace.walk_snapshot(1, 1));
-        assert!(load(&keyspace.take_snapshot_bytes(Vec::new())).is_empty());
     }
 }

@@ -16,6 +16,7 @@ use base::{DatabaseId, UnixMillis};
 use resp::{Protocol, Reply};
 use std::collections::BTreeMap;
 use structures::entry::ValueRef;
+use structures::listpack::Item;
 
 /// An engine and its twin.
 pub struct Bench {
@@ -151,6 +152,12 @@ pub(crate) fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), H
     entries.map(|(id, entry)| ((id, entry.key().to_vec()), held(entry))).collect()
 }
 
+/// Two keyspaces may hold the same in another order.
+fn sorted<T: Ord>(mut contents: Vec<T>) -> Vec<T> {
+    contents.sort();
+    contents
+}
+
 fn held(entry: EntryRef<'_>) -> Held {
     let (encoding, contents) = match entry.value() {
         ValueRef::Bytes(_) | ValueRef::Integer(_) => ("", vec![text(entry)]),
@@ -159,11 +166,11 @@ fn held(entry: EntryRef<'_>) -> Held {
             (value.encoding(), list.iter().map(|item| item.to_vec()).collect())
         }
         ValueRef::Boxed(value @ Value::Set(set)) => {
-            (value.encoding(), set.iter().map(|member| member.to_vec()).collect())
+            (value.encoding(), sorted(set.iter().map(|member| member.to_vec()).collect()))
         }
         ValueRef::Boxed(value @ Value::Hash(hash)) => {
-            let texts = hash.iter().flat_map(|(field, text)| [field.to_vec(), text.to_vec()]);
-            (value.encoding(), texts.collect())
+            let pair = |(field, text): (Item<'_>, Item<'_>)| [field.to_vec(), text.to_vec()];
+            (value.encoding(), sorted(hash.iter().map(pair).collect()).into_flattened())
         }
         ValueRef::Boxed(value @ Value::Sorted(sorted)) => {
             let texts = sorted.iter().flat_map(|(member, score)| {

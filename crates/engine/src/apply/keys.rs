@@ -85,7 +85,7 @@ impl Keyspace {
         let old =
             std::mem::replace(self.database_mut(database), crate::keyspace::Database::new(hasher));
         match &mut self.snapshot {
-            Some(snapshot) if old.table.is_walking() => snapshot.take_over(old),
+            Some(snapshot) if snapshot.needs(&old) => snapshot.take_over(old),
             _ => self.garbage.push(Box::new(old)),
         }
         Applied::Changed

@@ -1,6 +1,7 @@
 //! One value of each type, as RDB files and DUMP payloads hold it.
 
-use super::length::{Text, put_integer, put_length, put_string};
+use super::length::{Text, put_integer, put_string};
+use super::piece::{Place, put_count, put_piece};
 use super::{RdbError, Source, kind};
 use crate::apply::payload_of;
 use crate::number::parse_f64;
@@ -9,8 +10,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use structures::entry::{Payload, ValueRef};
 use structures::listpack::Item;
-use structures::quicklist::NodeRef;
-use structures::{Intset, Listpack, MemberBuffer, Quicklist, Scored};
+use structures::{Intset, Listpack, Scored};
 
 /// Containers of a list's nodes.
 pub(super) const NODE_PLAIN: u64 = 1;
@@ -36,50 +36,17 @@ pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>) {
         ValueRef::Integer(integer) => put_integer(out, integer),
         ValueRef::Bytes(bytes) => put_string(out, bytes),
         ValueRef::Boxed(Value::Text(text)) => put_string(out, text),
-        ValueRef::Boxed(Value::List(list)) => put_list(out, list),
         ValueRef::Boxed(Value::Set(Set::Integers(integers))) => put_string(out, integers.bytes()),
-        ValueRef::Boxed(Value::Set(set)) => {
-            put_length(out, set.len() as u64);
-            let mut buffer = MemberBuffer::new();
-            set.iter().for_each(|member| put_string(out, member.bytes(&mut buffer)));
-        }
         ValueRef::Boxed(Value::Hash(Hash::Pack(pack))) => put_string(out, pack.bytes()),
-        ValueRef::Boxed(Value::Hash(hash)) => {
-            put_length(out, hash.len() as u64);
-            for (field, value) in hash.iter() {
-                put_item(out, field);
-                put_item(out, value);
-            }
-        }
         ValueRef::Boxed(Value::Sorted(Sorted::Pack(pack))) => put_string(out, pack.bytes()),
-        ValueRef::Boxed(Value::Sorted(sorted)) => {
-            put_length(out, sorted.len() as u64);
-            // From the greatest down, as Redis writes them.
-            for (member, score) in sorted.descending(0..usize::MAX) {
-                put_item(out, member);
-                out.extend_from_slice(&score.to_le_bytes());
-            }
+        ValueRef::Boxed(value) => {
+            put_count(out, value);
+            put_piece(out, value, &mut Place::default(), usize::MAX);
         }
     }
 }
 
-fn put_list(out: &mut Vec<u8>, list: &Quicklist) {
-    put_length(out, list.node_count() as u64);
-    for node in list.nodes() {
-        match node {
-            NodeRef::Packed(pack) => {
-                put_length(out, NODE_PACKED);
-                put_string(out, pack.bytes());
-            }
-            NodeRef::Plain(element) => {
-                put_length(out, NODE_PLAIN);
-                put_string(out, element);
-            }
-        }
-    }
-}
-
-fn put_item(out: &mut Vec<u8>, item: Item<'_>) {
+pub(super) fn put_item(out: &mut Vec<u8>, item: Item<'_>) {
     match item {
         Item::Bytes(bytes) => put_string(out, bytes),
         Item::Integer(integer) => put_integer(out, integer),

@@ -33,6 +33,12 @@ pub fn put_sizes(out: &mut Vec<u8>, keys: usize, expiring: usize) {
 
 /// One key of the selected database. `now` is the instant against which idle times count.
 pub fn put_entry(out: &mut Vec<u8>, entry: EntryRef<'_>, now: UnixMillis, settings: &Settings) {
+    put_key(out, entry, now, settings);
+    put_value(out, entry.value());
+}
+
+/// What stands before the value of a key.
+pub fn put_key(out: &mut Vec<u8>, entry: EntryRef<'_>, now: UnixMillis, settings: &Settings) {
     if let Some(at) = entry.expire_at() {
         out.push(opcode::EXPIRE_MILLIS);
         out.extend_from_slice(&at.to_le_bytes());
@@ -45,10 +51,8 @@ pub fn put_entry(out: &mut Vec<u8>, entry: EntryRef<'_>, now: UnixMillis, settin
         out.push(opcode::IDLE);
         put_length(out, u64::from(access::idle_seconds(entry.access(), now)));
     }
-    let value = entry.value();
-    out.push(kind_of(value));
+    out.push(kind_of(entry.value()));
     put_string(out, entry.key());
-    put_value(out, value);
 }
 
 /// The end of the entries; the checksum follows.

@@ -1,0 +1,175 @@
+//! A snapshot beside changes is what was there when it began.
+
+use super::*;
+use crate::rdb::Loader;
+use crate::rdb::write::checksum;
+use crate::testing::{Bench, holdings};
+
+const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
+
+fn load(bytes: &[u8]) -> Keyspace {
+    let mut crc = crate::rdb::Crc64::default();
+    crc.update(bytes);
+    let file = [bytes, &checksum(crc)].concat();
+    let mut keyspace = Keyspace::new(Settings::default(), 77);
+    assert!(Loader::new(&file[..], NOW).load(&mut keyspace, u64::MAX).unwrap());
+    keyspace
+}
+
+fn bench_of(keys: u32) -> Bench {
+    let mut bench = Bench::new();
+    for key in 0..keys {
+        let (id, key) = (DatabaseId(key % 3), format!("key:{key}"));
+        let effect = match key.len() % 2 {
+            0 => Effect::SetString { value: key.as_bytes(), expire_at: Some(NOW.0 * 2) },
+            _ => Effect::ListPush { end: crate::effect::End::Tail, value: key.as_bytes() },
+        };
+        bench.engine.keyspace.apply(id, key.as_bytes(), &effect).unwrap();
+    }
+    bench
+}
+
+/// Values of every type that are written in pieces, in three databases.
+fn grow_big_ones(keyspace: &mut Keyspace) {
+    for number in 0..6000u32 {
+        let (id, text) = (DatabaseId(number % 3), format!("element:{number}:{}", "x".repeat(70)));
+        let text = text.as_bytes();
+        let score = f64::from(number % 100);
+        for (key, effect) in [
+            ("big:list", Effect::ListPush { end: crate::effect::End::Tail, value: text }),
+            ("big:set", Effect::SetAdd { member: text }),
+            ("big:hash", Effect::HashSet { field: text, value: b"value" }),
+            ("big:sorted", Effect::SortedAdd { score, member: text }),
+            ("big:text", Effect::Append { bytes: text }),
+        ] {
+            keyspace.apply(id, key.as_bytes(), &effect).expect("each key has one type");
+        }
+    }
+}
+
+/// As `change`, of a big value.
+fn change_big(keyspace: &mut Keyspace, dice: &mut impl FnMut(u32) -> u32) {
+    let id = DatabaseId(dice(3));
+    let kinds = ["list", "set", "hash", "sorted", "text"];
+    let key = format!("big:{}", kinds[dice(5) as usize]);
+    let to = format!("big:{}", kinds[dice(5) as usize]);
+    let to_database = DatabaseId(dice(3));
+    let effect = match dice(12) {
+        0 => Effect::Rename { to_database, to: to.as_bytes() },
+        1 => Effect::Copy { to_database, to: to.as_bytes() },
+        2 => Effect::Delete { reason: crate::effect::DeleteReason::Command },
+        3 => Effect::Expire { at: Some(NOW.0 * 3) },
+        4 => Effect::SwapDatabases { with: to_database },
+        5 if dice(4) == 0 => Effect::FlushDatabase,
+        6 => Effect::SetAdd { member: b"new" },
+        7 => Effect::HashDelete { field: b"element:0" },
+        8 => Effect::SortedAdd { score: 7.0, member: b"new" },
+        _ => Effect::ListPop { end: crate::effect::End::Head, count: 3 },
+    };
+    // An effect may meet another type: then it changes nothing, and the value is kept early.
+    let _ = keyspace.apply(id, key.as_bytes(), &effect);
+}
+
+/// A change of any kind, chosen by `dice`.
+fn change(keyspace: &mut Keyspace, dice: &mut impl FnMut(u32) -> u32) {
+    let id = DatabaseId(dice(3));
+    let key = format!("key:{}", dice(3000));
+    let to = format!("key:{}", dice(3000));
+    let to_database = DatabaseId(dice(3));
+    let effect = match dice(200) {
+        0 => Effect::FlushDatabase,
+        1 => Effect::SwapDatabases { with: to_database },
+        2 if dice(10) == 0 => Effect::FlushAll,
+        3..40 => Effect::Rename { to_database, to: to.as_bytes() },
+        40..60 => Effect::Copy { to_database, to: to.as_bytes() },
+        60..90 => Effect::Delete { reason: crate::effect::DeleteReason::Command },
+        90..110 => Effect::Expire { at: Some(NOW.0 * 3) },
+        _ => Effect::SetString { value: to.as_bytes(), expire_at: None },
+    };
+    // An effect may meet another type: then it changes nothing, and the cell is kept early.
+    let _ = keyspace.apply(id, key.as_bytes(), &effect);
+}
+
+#[test]
+fn a_snapshot_is_what_was_there_when_it_began() {
+    for seed in 0..30u64 {
+        let mut state = seed;
+        let mut dice = move |below: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((state >> 33) as u32) % below
+        };
+        let mut bench = bench_of(3000);
+        let keyspace = &mut bench.engine.keyspace;
+        for round in 0..3 {
+            let expected = holdings(keyspace);
+            keyspace.begin_snapshot(NOW);
+            let mut bytes = Vec::new();
+            while !keyspace.walk_snapshot(40, 4096) {
+                for _ in 0..dice(20) {
+                    change(keyspace, &mut dice);
+                }
+                bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+            }
+            bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+            assert_eq!(keyspace.snapshot_keys(), expected.len() as u64);
+            keyspace.end_snapshot();
+            let loaded = load(&bytes);
+            assert!(holdings(&loaded) == expected, "seed {seed}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_big_value_that_changes_is_written_as_it_was() {
+    let mut asides = 0;
+    for seed in 0..12u64 {
+        let mut state = seed;
+        let mut dice = move |below: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((state >> 33) as u32) % below
+        };
+        let mut bench = bench_of(300);
+        let keyspace = &mut bench.engine.keyspace;
+        grow_big_ones(keyspace);
+        for round in 0..3 {
+            let expected = holdings(keyspace);
+            keyspace.begin_snapshot(NOW);
+            let mut bytes = Vec::new();
+            while !keyspace.walk_snapshot(40, 4096) {
+                asides += u32::from(!keyspace.snapshot.as_ref().unwrap().writing.aside.is_empty());
+                if dice(8) == 0 {
+                    change_big(keyspace, &mut dice);
+                    change(keyspace, &mut dice);
+                }
+                bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+            }
+            bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+            assert_eq!(keyspace.snapshot_keys(), expected.len() as u64);
+            keyspace.end_snapshot();
+            assert!(holdings(&load(&bytes)) == expected, "seed {seed}, round {round}");
+        }
+    }
+    assert!(asides > 100, "something came between the pieces: {asides}");
+}
+
+#[test]
+fn a_slice_of_a_big_value_is_small() {
+    let mut bench = bench_of(10);
+    let keyspace = &mut bench.engine.keyspace;
+    grow_big_ones(keyspace);
+    keyspace.begin_snapshot(NOW);
+    let mut largest = 0;
+    while !keyspace.walk_snapshot(40, 4096) {
+        largest = largest.max(keyspace.take_snapshot_bytes(Vec::new()).len());
+    }
+    // A list's node of 8 KiB is written whole, and cells have more than one key.
+    assert!(largest < 64 << 10, "{largest} bytes in one slice");
+}
+
+#[test]
+fn an_empty_keyspace_has_a_snapshot_too() {
+    let mut keyspace = Keyspace::new(Settings::default(), 1);
+    keyspace.begin_snapshot(NOW);
+    assert!(keyspace.walk_snapshot(1, 1));
+    assert!(load(&keyspace.take_snapshot_bytes(Vec::new())).is_empty());
+}
