@@ -74,19 +74,13 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     for request in &transaction.queued {
         let mut context = server.context(session);
         context.may_block = false;
-        let written = session.output.reply.len();
-        let id = request.command;
-        if !server.is_unaware_of_oom(id) {
-            server.refuse(session, written, &Refusal::of(OOM));
-            continue;
-        }
-        server.call(session, id, request.args(), context);
+        // What may refuse was asked before EXEC: from here on it is all or nothing, also if memory
+        // runs short on the way.
+        server.call(session, request.command, request.args(), context);
     }
     session.is_in_exec = false;
     Ok(())
 }
-
-const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 fn discard(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     if session.transaction.is_none() {
@@ -145,11 +139,5 @@ impl Server {
                 && !keyspace.watchers.was_expired(watcher, *database, key)
         };
         session.is_dirty || session.watched.iter().any(expired)
-    }
-
-    /// Whether a queued command may run: memory may have run short since it was queued.
-    fn is_unaware_of_oom(&self, id: crate::registry::CommandId) -> bool {
-        let denyoom = self.registry.command(id).flags.contains(Flags::DENYOOM);
-        !(denyoom && self.is_out_of_memory())
     }
 }
