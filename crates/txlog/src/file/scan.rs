@@ -166,7 +166,9 @@ impl FrameReader {
 }
 
 fn read_piece(file: &dyn DiskFile, offset: u64, count: usize) -> io::Result<Bytes> {
-    let mut piece = BytesMut::zeroed(count);
+    // A piece is large, and most files of a young log are not.
+    let left = file.length()?.saturating_sub(offset);
+    let mut piece = BytesMut::zeroed(count.min(usize::try_from(left).unwrap_or(count)));
     let read = file.read_at(offset, &mut piece)?;
     piece.truncate(read);
     Ok(piece.freeze())
