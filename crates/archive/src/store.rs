@@ -4,9 +4,10 @@ use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Place};
 use crate::reader::{PartReader, read_all};
 use crate::writer::SnapshotWriter;
 use base::{Disk, Position};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 const PREFIX: &str = "snapshot-";
@@ -20,6 +21,8 @@ pub const RETAINED: usize = 2;
 pub struct SnapshotStore {
     pub(crate) disk: Arc<dyn Disk>,
     directory: PathBuf,
+    /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
+    refused: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 /// A published snapshot whose manifest is whole.
@@ -57,7 +60,7 @@ impl SnapshotStore {
     /// The disk's.
     pub fn open(disk: Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
         disk.create_directory(directory)?;
-        Ok(Self { disk, directory: directory.to_owned() })
+        Ok(Self { disk, directory: directory.to_owned(), refused: Arc::default() })
     }
 
     /// What is published, newest first.
@@ -142,7 +145,22 @@ impl SnapshotStore {
         Ok(ours.map(|entry| entry.name).collect())
     }
 
+    /// From now on a snapshot counts as damaged: its parts were read and are not what its manifest
+    /// says. A manifest alone does not tell, and a damaged snapshot must not stay in the place of
+    /// one that can be loaded.
+    pub fn refuse(&self, name: &str, why: &str) {
+        self.refused().insert(name.to_owned(), why.to_owned());
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        // An insertion that panicked has changed nothing, or everything.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn judge(&self, name: &str, directory: &Path) -> Result<Snapshot, String> {
+        if let Some(why) = self.refused().get(name) {
+            return Err(why.clone());
+        }
         let path = directory.join(MANIFEST);
         let file = self.disk.open_read(&path).map_err(|error| error.to_string())?;
         let bytes = read_all(&*file, MANIFEST_BYTES_MAX).map_err(|error| error.to_string())?;

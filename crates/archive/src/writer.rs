@@ -84,8 +84,21 @@ impl SnapshotWriter {
     /// Makes everything durable, reads it back, and publishes it.
     ///
     /// # Errors
-    /// The disk's, or `InvalidData` if what was read back differs. It is then not published.
+    /// The disk's, or `InvalidData` if what was read back differs. It is then not published, and
+    /// what was written is removed as far as the disk lets it.
     pub fn publish(mut self, facts: &Facts) -> io::Result<Snapshot> {
+        let manifest = match self.try_to_publish(facts) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                // The error that made it fail says more than one that comes of it.
+                let _ = self.abandon();
+                return Err(error);
+            }
+        };
+        Ok(Snapshot { name: self.name, place: facts.place, manifest })
+    }
+
+    fn try_to_publish(&mut self, facts: &Facts) -> io::Result<Manifest> {
         self.write_block()?;
         self.file.sync_data()?;
         let directory = self.parent.join(&self.name);
@@ -104,7 +117,7 @@ impl SnapshotWriter {
         disk.sync_directory(&directory)?;
         disk.rename(&unfinished, &directory.join(MANIFEST))?;
         disk.sync_directory(&directory)?;
-        Ok(Snapshot { name: self.name, place: facts.place, manifest })
+        Ok(manifest)
     }
 
     /// Removes what was written.

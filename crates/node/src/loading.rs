@@ -31,12 +31,21 @@ use txlog::{Chain, Replay, Stamper, WriterId};
 /// Time between two turns of the loop, in nanoseconds: what a client waits for its LOADING.
 const SLICE_NANOS: u64 = 10_000_000;
 
-/// Keys or records between two looks at the clock.
-const STEP_KEYS: u64 = 4096;
-const STEP_RECORDS: usize = 64;
+/// How much a slice does.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Keys or records between two looks at the clock.
+    pub step_keys: u64,
+    pub step_records: usize,
+    /// Steps of one slice, whatever the clock says: simulated clocks stand still within a turn.
+    pub steps_max: usize,
+}
 
-/// Steps of one slice, whatever the clock says: simulated clocks stand still within a turn.
-const STEPS_MAX: usize = 256;
+impl Default for Pace {
+    fn default() -> Self {
+        Self { step_keys: 4096, step_records: 64, steps_max: 256 }
+    }
+}
 
 /// Time between two lines of progress, in nanoseconds.
 const PROGRESS_NANOS: u64 = 1_000_000_000;
@@ -50,6 +59,7 @@ pub struct Sources<'a> {
     pub queues: Queues,
     pub log: &'a Path,
     pub log_options: FileOptions,
+    /// The same that later keeps the server's snapshots: it learns here which are damaged.
     pub store: SnapshotStore,
     pub settings: Settings,
     /// Unpredictable bits: the seed of the keys' hash and the writer's id.
@@ -68,6 +78,7 @@ pub struct Loading {
     found: txlog::Recovery,
     engine: Engine,
     stage: Stage,
+    pace: Pace,
     /// Bytes of the stage, used and in all.
     pub used_bytes: u64,
     pub total_bytes: u64,
@@ -120,6 +131,7 @@ impl Loading {
             log,
             found,
             stage: Stage::Choose,
+            pace: Pace::default(),
             used_bytes: 0,
             total_bytes: 0,
             keys_loaded: 0,
@@ -129,13 +141,18 @@ impl Loading {
         })
     }
 
+    /// Lets slices be smaller, so that a short simulated run has several.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
     /// Goes on for one slice; whether everything is loaded.
     ///
     /// # Errors
     /// The data cannot be had back: the log is damaged, or does not reach back to any snapshot.
     pub fn step(&mut self) -> Result<bool, Failure> {
         let began = self.clock.monotonic();
-        for _ in 0..STEPS_MAX {
+        for _ in 0..self.pace.steps_max {
             let stage = std::mem::replace(&mut self.stage, Stage::Choose);
             self.stage = match stage {
                 Stage::Choose => self.choose()?,
@@ -183,7 +200,7 @@ impl Loading {
 
     fn load(&mut self, mut loading: Box<(Snapshot, Loader<PartReader>)>) -> Result<Stage, Failure> {
         let (snapshot, loader) = &mut *loading;
-        let outcome = loader.load(&mut self.engine.keyspace, STEP_KEYS);
+        let outcome = loader.load(&mut self.engine.keyspace, self.pace.step_keys);
         self.used_bytes = loader.offset();
         let keys = snapshot.manifest.keys;
         let why = match outcome {
@@ -199,6 +216,7 @@ impl Loading {
             Err(error) => error.to_string(),
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);
+        self.store.refuse(&snapshot.name, &why);
         let keyspace = Keyspace::new(self.settings.clone(), self.entropy);
         self.engine = Engine::new(keyspace, self.entropy);
         Ok(Stage::Choose)
@@ -223,7 +241,7 @@ impl Loading {
         mut replay: Replay,
         mut replayer: Box<Replayer>,
     ) -> Result<Stage, Failure> {
-        for _ in 0..STEP_RECORDS {
+        for _ in 0..self.pace.step_records {
             let Some((position, bytes)) = replay.next_record()? else {
                 return Ok(Stage::Done(replayer));
             };
@@ -245,6 +263,14 @@ impl Loading {
             _ => "loading the snapshot",
         };
         tracing::info!(percent, keys = self.engine.keyspace.len(), "{what}");
+    }
+
+    /// What was loaded, for who only looks at it: the log is let go. `None` while still loading.
+    pub fn into_loaded(self) -> Option<(Engine, Replayer)> {
+        match self.stage {
+            Stage::Done(replayer) => Some((self.engine, *replayer)),
+            _ => None,
+        }
     }
 
     /// Takes the lead of the log. Blocks until that is durable.

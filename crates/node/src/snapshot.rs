@@ -22,31 +22,57 @@ use std::io;
 /// Time that one turn spends on walking, in nanoseconds (DESIGN section 11).
 const SLICE_NANOS: u64 = 200_000;
 
-/// Keys and bytes written between two looks at the clock.
-const STEP_KEYS: u64 = 64;
-const STEP_BYTES: usize = 64 << 10;
-
-/// Steps of one turn, whatever the clock says: simulated clocks stand still within a turn.
-const STEPS_MAX: u32 = 64;
-
-/// Bytes that go to the disk at once: they are checksummed and written while the processor's cache
-/// still holds them.
-const CHUNK_BYTES: usize = 256 << 10;
-
-/// The allocation of a chunk: a step may overshoot, and a growing buffer would be copied.
-const CHUNK_CAPACITY: usize = CHUNK_BYTES + STEP_BYTES + (16 << 10);
-
-/// Bytes waiting for the disk above which the walk stops.
-const BACKLOG_BYTES_MAX: usize = 8 << 20;
-
 /// Bytes waiting for the disk above which writing commands wait: each may have to write what it is
 /// about to change.
 const BACKLOG_BYTES_LIMIT: usize = 64 << 20;
 
-/// The log grows by at least this much between two snapshots, and by as much as the data occupies.
-/// So a restart replays no more log than it loads snapshot, and snapshots write no more than the
-/// log does. 256 MiB replay in well under a second.
-const LOG_GROWTH_BYTES_MIN: u64 = 256 << 20;
+/// How much a turn does, and when the next snapshot is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Keys and bytes written between two looks at the clock.
+    pub step_keys: u64,
+    pub step_bytes: usize,
+    /// Steps of one turn, whatever the clock says: simulated clocks stand still within a turn.
+    pub steps_max: u32,
+    /// Bytes that go to the disk at once: they are checksummed and written while the processor's
+    /// cache still holds them.
+    pub chunk_bytes: usize,
+    /// Bytes waiting for the disk above which the walk stops.
+    pub backlog_bytes_max: usize,
+    /// The log grows by at least this much between two snapshots, and by as much as the data
+    /// occupies. So a restart replays no more log than it loads snapshot, and snapshots write no
+    /// more than the log does. 256 MiB replay in well under a second.
+    pub log_growth_bytes_min: u64,
+    /// Builds on purpose snapshots that know more than the log, so that a test can prove that it
+    /// would notice.
+    #[doc(hidden)]
+    pub publishes_before_durable: bool,
+    /// Trims on purpose what the older retained snapshot needs, likewise.
+    #[doc(hidden)]
+    pub trims_through_newest: bool,
+}
+
+impl Pace {
+    /// The allocation of a chunk: a step may overshoot, and a growing buffer would be copied.
+    fn chunk_capacity(&self) -> usize {
+        self.chunk_bytes + self.step_bytes + (16 << 10)
+    }
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            step_keys: 64,
+            step_bytes: 64 << 10,
+            steps_max: 64,
+            chunk_bytes: 256 << 10,
+            backlog_bytes_max: 8 << 20,
+            log_growth_bytes_min: 256 << 20,
+            publishes_before_durable: false,
+            trims_through_newest: false,
+        }
+    }
+}
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
@@ -55,6 +81,7 @@ const RETRY_NANOS: u64 = 60_000_000_000;
 pub struct Snapshots {
     store: SnapshotStore,
     queue: Box<dyn DiskQueue>,
+    pace: Pace,
     /// Somebody asked for one, or it is due; it begins at the end of the turn.
     is_wanted: bool,
     /// One more is to begin when the running one ends.
@@ -107,6 +134,24 @@ struct PartInMaking {
     crc: Crc64,
 }
 
+impl PartInMaking {
+    fn append(&mut self, chunks: &[Vec<u8>]) -> io::Result<()> {
+        for chunk in chunks {
+            self.crc.update(chunk);
+            self.writer.append(chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the space back that a failed snapshot took: on a full disk the log waits for it.
+    fn abandon(self, error: io::Error) -> io::Error {
+        if let Err(why) = self.writer.abandon() {
+            tracing::warn!("what a failed snapshot wrote cannot be removed: {why}");
+        }
+        error
+    }
+}
+
 /// What the disk's jobs return.
 enum Outcome {
     /// The bytes of these chunks are written.
@@ -126,6 +171,7 @@ impl Snapshots {
         Self {
             store,
             queue,
+            pace: Pace::default(),
             is_wanted: false,
             is_wanted_again: false,
             running: None,
@@ -135,13 +181,18 @@ impl Snapshots {
         }
     }
 
+    /// Lets turns and intervals be smaller, so that a short simulated run has several.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
     fn is_busy(&self) -> bool {
         self.is_wanted || self.running.is_some()
     }
 
     /// Whether the next turn has something to walk.
     fn wants_turn(&self) -> bool {
-        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < BACKLOG_BYTES_MAX;
+        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
         self.running.as_ref().map_or(self.is_wanted, walks)
     }
 }
@@ -208,7 +259,7 @@ impl Server {
     fn schedule_snapshot(&mut self) {
         let grown = self.shard.bytes_since_snapshot;
         let Some(snapshots) = &self.snapshots else { return };
-        if grown < LOG_GROWTH_BYTES_MIN || snapshots.is_busy() {
+        if grown < snapshots.pace.log_growth_bytes_min || snapshots.is_busy() {
             return;
         }
         let is_early = snapshots.not_before > self.monotonic;
@@ -268,14 +319,14 @@ impl Server {
 
     /// Walks one slice and cuts what was written into chunks.
     fn walk_snapshot(&mut self) {
-        let Some(running) = self.snapshots.as_mut().and_then(|it| it.running.as_mut()) else {
+        let Some(Snapshots { running: Some(running), pace, .. }) = &mut self.snapshots else {
             return;
         };
         let keyspace = &mut self.shard.engine.keyspace;
-        if !running.is_walked && running.backlog_bytes < BACKLOG_BYTES_MAX {
+        if !running.is_walked && running.backlog_bytes < pace.backlog_bytes_max {
             let began = self.options.clock.monotonic();
-            for _ in 0..STEPS_MAX {
-                running.is_walked = keyspace.walk_snapshot(STEP_KEYS, STEP_BYTES);
+            for _ in 0..pace.steps_max {
+                running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
                 let spent = self.options.clock.monotonic().since(began);
                 if running.is_walked || spent >= SLICE_NANOS {
                     break;
@@ -284,8 +335,9 @@ impl Server {
             running.keys = keyspace.snapshot_keys();
             self.persistence.keys_saved = running.keys;
         }
-        if keyspace.snapshot_bytes() >= CHUNK_BYTES || running.is_walked {
-            let next = running.emptied.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_CAPACITY));
+        if keyspace.snapshot_bytes() >= pace.chunk_bytes || running.is_walked {
+            let next = running.emptied.pop();
+            let next = next.unwrap_or_else(|| Vec::with_capacity(pace.chunk_capacity()));
             let chunk = keyspace.take_snapshot_bytes(next);
             if !chunk.is_empty() {
                 running.backlog_bytes += chunk.len();
@@ -310,24 +362,25 @@ impl Server {
         if !running.chunks.is_empty() {
             let chunks = std::mem::take(&mut running.chunks);
             let Some(mut part) = running.part.take() else { return };
-            submit(&mut *snapshots.queue, move || {
-                for chunk in &chunks {
-                    part.crc.update(chunk);
-                    part.writer.append(chunk)?;
-                }
-                Ok(Outcome::Written(part, chunks))
+            submit(&mut *snapshots.queue, move || match part.append(&chunks) {
+                Ok(()) => Ok(Outcome::Written(part, chunks)),
+                Err(error) => Err(part.abandon(error)),
             });
             return;
         }
-        if !running.is_walked || durable < running.place.position.sequence {
+        let is_durable = durable >= running.place.position.sequence;
+        if !running.is_walked || !is_durable && !snapshots.pace.publishes_before_durable {
             return;
         }
         let Some(mut part) = running.part.take() else { return };
         running.is_publishing = true;
         let facts = Facts { place: running.place, keys: running.keys };
         let store = snapshots.store.clone();
+        let trims_through_newest = snapshots.pace.trims_through_newest;
         submit(&mut *snapshots.queue, move || {
-            part.writer.append(&checksum(part.crc))?;
+            if let Err(error) = part.append(&[checksum(part.crc).to_vec()]) {
+                return Err(part.abandon(error));
+            }
             let snapshot = part.writer.publish(&facts)?;
             let bytes = snapshot.manifest.parts.iter().map(|part| part.bytes).sum();
             // It is published: what fails now costs space, nothing else.
@@ -335,6 +388,7 @@ impl Server {
                 tracing::warn!("old snapshots cannot be removed: {error}");
                 None
             });
+            let trim = if trims_through_newest { Some(facts.place.position) } else { trim };
             Ok(Outcome::Published { name: snapshot.name, bytes, trim })
         });
     }

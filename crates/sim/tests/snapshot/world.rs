@@ -115,6 +115,7 @@ impl Life {
         let config = Config::new(Path::new("/data"));
         let settings = engine_settings(&config);
         ledger.hold_against_the_log(disk);
+        let store = store(disk)?;
         let loading = Loading::open(Sources {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(clock.clone()),
@@ -124,7 +125,7 @@ impl Life {
             },
             log: Path::new(LOG),
             log_options: log_options(seed),
-            store: store(disk)?,
+            store: store.clone(),
             settings: settings.clone(),
             entropy: seed,
         });
@@ -139,7 +140,7 @@ impl Life {
         };
         let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
         server.load(&mut driver, loading, || timeline.pass(50_000)).map_err(text)?;
-        server.keep_snapshots(Snapshots::new(store(disk)?, queue("snapshots", driver.waker())));
+        server.keep_snapshots(Snapshots::new(store, queue("snapshots", driver.waker())));
         let client = network.connect(NODE);
         let life =
             Self { server, driver, scratch: Scratch::default(), client, replies: Vec::new() };
