@@ -5,12 +5,10 @@ use base::{Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::apply::ApplyError;
 use engine::execute::Engine;
-use engine::keyspace::Keyspace;
-use engine::settings::Settings;
 use std::fmt;
 use txlog::{
-    Chain, Consumed, FileLog, FollowError, Follower, Kind, LogError, LogEvent, Recovery, Stamper,
-    TransactionLog, WriterId,
+    Chain, Consumed, FollowError, Follower, Kind, LogError, LogEvent, Stamper, TransactionLog,
+    WriterId,
 };
 
 /// Why a log cannot be replayed.
@@ -43,36 +41,6 @@ impl fmt::Display for RecoveryError {
 }
 
 impl std::error::Error for RecoveryError {}
-
-/// What a file log holds, applied to an engine.
-pub struct Replayed {
-    pub engine: Engine,
-    /// Where the log ends, and what to continue it with.
-    pub replayer: Replayer,
-}
-
-/// Replays a file log that was just opened. Blocks: for the start of a server. `entropy` seeds
-/// the keys' hash and the engine's random choices.
-///
-/// # Errors
-/// [`RecoveryError`]: the log cannot be read, or does not fit.
-pub fn replay(
-    log: &FileLog,
-    recovery: &Recovery,
-    settings: Settings,
-    entropy: u64,
-) -> Result<Replayed, RecoveryError> {
-    let mut engine = Engine::new(Keyspace::new(settings, entropy), entropy);
-    let before = Sequence(recovery.first.sequence.0 - 1);
-    let mut replayer = Replayer::new(before, log.first_chain());
-    if recovery.tail.sequence >= recovery.first.sequence {
-        let mut replay = log.replay(recovery.first.sequence).map_err(RecoveryError::Log)?;
-        while let Some((position, bytes)) = replay.next_record().map_err(RecoveryError::Log)? {
-            replayer.consume(&mut engine, position.sequence, &bytes)?;
-        }
-    }
-    Ok(Replayed { engine, replayer })
-}
 
 /// Applies a log's records to an engine, in order.
 pub struct Replayer {

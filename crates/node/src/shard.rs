@@ -8,6 +8,7 @@ use base::{Position, Sequence, UnixMillis};
 use bytes::BytesMut;
 use engine::execute::Engine;
 use engine::unit::Unit;
+use txlog::memory::MemoryLog;
 use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
 
 /// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
@@ -80,6 +81,16 @@ impl Shard {
     #[doc(hidden)]
     pub fn break_counters(&mut self) {
         self.stamper.reuses_counters = true;
+    }
+
+    /// Puts another log in the place of this one, made from it, so that a test can listen in.
+    #[doc(hidden)]
+    pub fn wrap_log(
+        &mut self,
+        wrap: impl FnOnce(Box<dyn TransactionLog>) -> Box<dyn TransactionLog>,
+    ) {
+        let nothing = Box::new(MemoryLog::new(self.appended.incarnation).handle(0));
+        self.log = wrap(std::mem::replace(&mut self.log, nothing));
     }
 
     /// The record that holds what executes now.

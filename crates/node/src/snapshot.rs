@@ -116,11 +116,11 @@ struct Running {
 
 impl Running {
     /// The disk has written chunks: their buffers take further ones.
-    fn take_back(&mut self, part: Box<PartInMaking>, chunks: Vec<Vec<u8>>) {
+    fn take_back(&mut self, part: Box<PartInMaking>, chunks: Vec<Vec<u8>>, capacity_max: usize) {
         self.part = Some(part);
         for mut chunk in chunks {
             self.backlog_bytes -= chunk.len();
-            if !self.is_walked && chunk.capacity() <= 2 * CHUNK_CAPACITY {
+            if !self.is_walked && chunk.capacity() <= capacity_max {
                 chunk.clear();
                 self.emptied.push(chunk);
             }
@@ -400,9 +400,10 @@ impl Server {
         for (_, outcome) in done.drain(..) {
             match outcome.downcast::<Outcome>().map(|outcome| *outcome) {
                 Ok(Outcome::Written(part, chunks)) => {
-                    let running = self.snapshots.as_mut().and_then(|it| it.running.as_mut());
-                    if let Some(running) = running {
-                        running.take_back(part, chunks);
+                    if let Some(Snapshots { running: Some(running), pace, .. }) =
+                        &mut self.snapshots
+                    {
+                        running.take_back(part, chunks, 2 * pace.chunk_capacity());
                     }
                 }
                 Ok(Outcome::Published { name, bytes, trim }) => {

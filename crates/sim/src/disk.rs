@@ -5,21 +5,24 @@
 //! seed: each 512-byte sector of a file stays old, becomes new or is torn between the two, and of
 //! the changes of names in a directory a prefix survives.
 
+mod node;
+
 use crate::random::Random;
 use base::disk::{Disk, DiskEntry, DiskFile};
+use node::{LockGuard, Node};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-const SECTOR_BYTES: usize = 512;
-
 /// The disk of one simulated machine. Clones are the same disk.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
     hook: Arc<Mutex<Hook>>,
+    /// The life of the process whose handle this is; `None`: of whichever lives.
+    process: Option<u64>,
 }
 
 /// Work that another process does between two operations of this one.
@@ -47,19 +50,20 @@ pub struct Faults {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct NodeId(u64);
 
-#[derive(Clone, Default)]
-struct Node {
-    live: Vec<u8>,
-    durable: Vec<u8>,
-    /// Sectors in which live and durable may differ.
-    dirty: BTreeSet<usize>,
-    lock: Option<Weak<LockGuard>>,
-}
-
 #[derive(Clone)]
 enum NameChange {
     Set(PathBuf, NodeId),
     Remove(PathBuf),
+}
+
+impl NameChange {
+    /// The file that the change gives a name to.
+    fn node(&self) -> Option<NodeId> {
+        match self {
+            Self::Set(_, id) => Some(*id),
+            Self::Remove(_) => None,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -86,15 +90,10 @@ struct State {
 pub struct Watched {
     /// The disk as a power cut in place of each sync would have left it, oldest first.
     pub images: Vec<SimDisk>,
-    /// Stretches of files that became durable, each with some bytes of its surroundings.
-    pub synced: Vec<Vec<u8>>,
+    /// Stretches of files that became durable, each with its file's name and some bytes of its
+    /// surroundings.
+    pub synced: Vec<(PathBuf, Vec<u8>)>,
 }
-
-/// Bytes around a stretch that became durable, so that nothing is cut at a sector's edge.
-const SURROUNDINGS_BYTES: usize = 64;
-
-/// A held lock, and the life of the process that holds it.
-struct LockGuard(u64);
 
 impl SimDisk {
     pub fn new(seed: u64) -> Self {
@@ -112,7 +111,7 @@ impl SimDisk {
             created: 0,
             watched: None,
         };
-        Self { state: Arc::new(Mutex::new(state)), hook: Arc::default() }
+        Self { state: Arc::new(Mutex::new(state)), hook: Arc::default(), process: None }
     }
 
     /// From now on keeps what [`Self::take_watched`] gives out.
@@ -125,11 +124,32 @@ impl SimDisk {
         self.state().watched.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Another disk with the same files, for a machine of its own.
+    pub fn copy(&self) -> Self {
+        let state = self.state().copy();
+        Self { state: Arc::new(Mutex::new(state)), hook: Arc::default(), process: None }
+    }
+
     /// Runs `work` right before the operation that is the `at`th from now (counted from 1), as
     /// another process would that is scheduled at that instant.
     pub fn interrupt(&self, at: u64, work: Box<dyn FnOnce() + Send>) {
         let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
         *hook = Hook { operations: 0, at, work: Some(work) };
+    }
+
+    /// The disk for the process that lives now: once that is dead, nothing it left running can
+    /// do anything to the disk.
+    #[must_use]
+    pub fn for_process(&self) -> Self {
+        let process = Some(self.state().life);
+        Self { process, ..self.clone() }
+    }
+
+    /// The state for one operation of a program on names.
+    fn enter_for_names(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.enter();
+        state.check(self.process.unwrap_or(state.life))?;
+        Ok(state)
     }
 
     /// The state for one operation of a program.
@@ -156,6 +176,12 @@ impl SimDisk {
     /// Syncs so far, those that failed included.
     pub fn syncs(&self) -> u64 {
         self.state().syncs
+    }
+
+    /// Whether a sync that is to fail is still to come.
+    pub fn will_fail(&self) -> bool {
+        let state = self.state();
+        state.faults.fail_sync.is_some_and(|at| at > state.syncs)
     }
 
     /// Whether the power is off.
@@ -248,14 +274,31 @@ impl State {
 
     /// The disk as a power cut now would leave it, with the power on again.
     fn image(&mut self) -> SimDisk {
-        let watched = self.watched.take();
-        let mut state = self.clone();
-        self.watched = watched;
+        let mut state = self.copy();
         state.cut();
         state.is_off = false;
-        state.life += 1;
-        state.faults = Faults::default();
-        SimDisk { state: Arc::new(Mutex::new(state)), hook: Arc::default() }
+        SimDisk { state: Arc::new(Mutex::new(state)), hook: Arc::default(), process: None }
+    }
+
+    /// The same files for another machine.
+    fn copy(&mut self) -> Self {
+        let named = self.names.values().chain(self.durable_names.values());
+        let unsynced = self.unsynced.iter().filter_map(NameChange::node);
+        // What has no name any more is nobody's but this process's.
+        let kept = named.copied().chain(unsynced);
+        let nodes = kept.map(|id| (id, self.nodes[&id].clone())).collect();
+        Self {
+            nodes,
+            names: self.names.clone(),
+            durable_names: self.durable_names.clone(),
+            unsynced: self.unsynced.clone(),
+            directories: self.directories.clone(),
+            random: Random::from_seed(self.random.draw()),
+            watched: None,
+            faults: Faults::default(),
+            life: self.life + 1,
+            ..*self
+        }
     }
 
     fn cut(&mut self) {
@@ -309,68 +352,10 @@ impl State {
     }
 }
 
-impl Node {
-    fn touch(&mut self, from: usize, to: usize) {
-        self.dirty.extend(from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES));
-    }
-
-    /// The stretches that a sync makes durable.
-    fn unsynced(&self) -> Vec<Vec<u8>> {
-        let mut stretches: Vec<std::ops::Range<usize>> = Vec::new();
-        for sector in &self.dirty {
-            let range = self.range(*sector);
-            match stretches.last_mut() {
-                Some(last) if last.end == range.start => last.end = range.end,
-                _ => stretches.push(range),
-            }
-        }
-        let around = stretches.into_iter().map(|range| {
-            let end = (range.end + SURROUNDINGS_BYTES).min(self.live.len());
-            self.live[range.start.saturating_sub(SURROUNDINGS_BYTES)..end].to_vec()
-        });
-        around.collect()
-    }
-
-    fn sync(&mut self) {
-        self.durable.resize(self.live.len(), 0);
-        for sector in std::mem::take(&mut self.dirty) {
-            let range = self.range(sector);
-            self.durable[range.clone()].copy_from_slice(&self.live[range]);
-        }
-    }
-
-    fn range(&self, sector: usize) -> std::ops::Range<usize> {
-        let start = (sector * SECTOR_BYTES).min(self.live.len());
-        start..(start + SECTOR_BYTES).min(self.live.len())
-    }
-
-    /// Leaves what a power cut leaves, and makes it the live state.
-    fn settle(&mut self, random: &mut Random) {
-        // The new length may have reached the disk or not; sectors behind it are gone.
-        if self.live.len() != self.durable.len() && random.chance(50) {
-            self.live.resize(self.durable.len(), 0);
-        }
-        self.durable.resize(self.live.len(), 0);
-        for sector in std::mem::take(&mut self.dirty) {
-            let range = self.range(sector);
-            let kept = match random.within(0..8) {
-                0..=3 => 0,
-                4..=6 => range.len(),
-                _ => random.within(0..range.len() as u64 + 1) as usize,
-            };
-            let kept = range.start..range.start + kept;
-            self.durable[kept.clone()].copy_from_slice(&self.live[kept]);
-        }
-        self.live.clone_from(&self.durable);
-        self.lock = None;
-    }
-}
-
 impl Disk for SimDisk {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let mut state = self.enter();
+        let mut state = self.enter_for_names()?;
         let life = state.life;
-        state.check(life)?;
         if state.names.contains_key(path) {
             return Err(ErrorKind::AlreadyExists.into());
         }
@@ -386,8 +371,7 @@ impl Disk for SimDisk {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let state = self.enter();
-        state.check(state.life)?;
+        let state = self.enter_for_names()?;
         let id = state.node(path)?;
         Ok(Arc::new(SimFile { disk: self.clone(), id, life: state.life }))
     }
@@ -397,14 +381,12 @@ impl Disk for SimDisk {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        let state = self.enter();
-        state.check(state.life)?;
+        let state = self.enter_for_names()?;
         Ok(state.names.contains_key(path) || state.directories.contains(path))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<DiskEntry>> {
-        let state = self.enter();
-        state.check(state.life)?;
+        let state = self.enter_for_names()?;
         if !state.directories.contains(directory) {
             return Err(ErrorKind::NotFound.into());
         }
@@ -427,15 +409,13 @@ impl Disk for SimDisk {
 
     /// Directories are durable at once: what is simulated is the loss of files and their names.
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
-        let mut state = self.enter();
-        state.check(state.life)?;
+        let mut state = self.enter_for_names()?;
         state.directories.extend(directory.ancestors().map(Path::to_owned));
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.enter();
-        state.check(state.life)?;
+        let mut state = self.enter_for_names()?;
         let id = state.node(from)?;
         state.names.remove(from);
         state.names.insert(to.to_owned(), id);
@@ -444,8 +424,7 @@ impl Disk for SimDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.enter();
-        state.check(state.life)?;
+        let mut state = self.enter_for_names()?;
         state.node(path)?;
         state.names.remove(path);
         state.unsynced.push(NameChange::Remove(path.to_owned()));
@@ -453,8 +432,7 @@ impl Disk for SimDisk {
     }
 
     fn remove_directory(&self, directory: &Path) -> io::Result<()> {
-        let mut state = self.enter();
-        state.check(state.life)?;
+        let mut state = self.enter_for_names()?;
         let is_inside = |path: &&PathBuf| path.parent() == Some(directory);
         if state.names.keys().chain(&state.directories).any(|path| is_inside(&path)) {
             return Err(ErrorKind::DirectoryNotEmpty.into());
@@ -466,8 +444,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
-        let mut state = self.enter();
-        state.check(state.life)?;
+        let mut state = self.enter_for_names()?;
         state.begin_sync()?;
         let changes = std::mem::take(&mut state.unsynced);
         for change in changes {
@@ -482,8 +459,7 @@ impl Disk for SimDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Arc<dyn Any + Send + Sync>> {
-        let mut state = self.enter();
-        state.check(state.life)?;
+        let mut state = self.enter_for_names()?;
         let life = state.life;
         let id = state.node(path)?;
         let node = state.node_mut(id);
@@ -561,10 +537,29 @@ impl DiskFile for SimFile {
             let node = state.node_mut(self.id);
             let stretches = node.unsynced();
             node.sync();
+            let name = state.names.iter().find(|(_, id)| **id == self.id);
+            let name = name.map(|(path, _)| path.clone()).unwrap_or_default();
             if let Some(watched) = &mut state.watched {
-                watched.synced.extend(stretches);
+                watched.synced.extend(stretches.into_iter().map(|bytes| (name.clone(), bytes)));
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_dead_process_left_running_reaches_the_disk() {
+        let disk = SimDisk::new(1);
+        let process = disk.for_process();
+        let path = Path::new("/data/file");
+        process.create_directory(Path::new("/data")).expect("the process lives");
+        process.create_new(path).expect("the process lives");
+        disk.kill_process();
+        assert!(process.remove(path).is_err());
+        assert!(disk.for_process().exists(path).expect("another process"));
     }
 }

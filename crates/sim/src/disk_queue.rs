@@ -73,6 +73,13 @@ impl DiskQueue for SimDiskQueue {
     }
 }
 
+impl Drop for SimDiskQueue {
+    /// A process that dies takes its threads along: what they had not come to never happens.
+    fn drop(&mut self) {
+        lock(&self.jobs).queued.clear();
+    }
+}
+
 fn lock(jobs: &Mutex<Jobs>) -> MutexGuard<'_, Jobs> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -113,5 +120,18 @@ mod tests {
         queue.poll(&mut done);
         assert_eq!(done[1].0, second);
         assert_eq!(woken.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn jobs_die_with_their_process() {
+        let timeline = Timeline::new();
+        let waker = Waker(Arc::new(|| {}));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let mut queue = SimDiskQueue::new(&timeline, Random::from_seed(1), 100, waker);
+        let count = Arc::clone(&ran);
+        queue.submit(Box::new(move || Box::new(count.fetch_add(1, Ordering::SeqCst))));
+        drop(queue);
+        timeline.pass(1_000);
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
     }
 }

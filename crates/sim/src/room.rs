@@ -1,33 +1,48 @@
 //! A room of the simulated world: one machine with a server and its clients, through several lives.
 //!
-//! The server is the real one: its loop, its recovery, its log on a disk that keeps live and
-//! durable bytes apart. Clients speak to it in bytes. Each life ends in a power cut, a failed sync,
-//! a killed process or a clean stop; space runs out in between. All of it follows from the seed.
+//! The server is the real one: its loop, its start from snapshot and log, on a disk that keeps live
+//! and durable bytes apart. Clients speak to it in bytes. Each life ends in a power cut, a failed
+//! sync, a killed process or a clean stop; space runs out in between. All of it follows from the
+//! seed.
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`generate`] | random requests from the commands' usage lines |
 //! | [`token`] | unique values |
-//! | [`ledger`] | what a client knows of its own keys |
-//! | [`user`] | clients |
-//! | [`witness`] | what left the server, against what the disk holds |
+//! | [`ledger`], [`queue`] | what clients know of their own keys, and of those they share |
+//! | [`habit`], [`user`] | what clients send, and on which connection |
+//! | [`crowd`] | all clients, and what they do together |
+//! | [`stream`] | one connection as the witness sees it |
+//! | [`shadow`] | a replica that follows the server record by record |
+//! | [`witness`] | what left the server, against what the disk holds and a power cut would leave |
+//! | [`watched`] | where the server meets crowd and witness |
 //! | [`machine`] | starting the server |
 //!
 //! What is checked:
-//! 1. *No reply before durable*: a unique value leaves the server only once the disk has synced it.
-//! 2. *No acknowledged write lost*: for a power cut in place of every sync, recovery finds for
-//!    each ledger everything whose reply had left by then, and nothing half.
-//! 3. *State = replay*: what recovery finds is, by digest, what the server held after that record.
+//! 1. *No reply before durable*: a unique value leaves the server only once the disk has synced it,
+//!    be it in a reply, a message, a keyspace event or a line of MONITOR.
+//! 2. *No acknowledged write lost*: for a power cut in place of every sync, of the log and of
+//!    snapshots, a start finds for each ledger everything whose reply had left by then, and nothing
+//!    half; also if the newest snapshot turns out damaged.
+//! 3. *State = replay*: what a start finds is, by digest, what the server held after that record,
+//!    and what the server holds is what its records make.
 //! 4. *Same seed, same run*: by the trace of everything that happened.
 
+pub mod crowd;
 pub mod generate;
+pub mod habit;
 pub mod ledger;
 pub mod machine;
+pub mod queue;
+pub mod shadow;
+pub mod stream;
 pub mod token;
 pub mod user;
+pub mod watched;
 pub mod witness;
 
 pub use machine::Broken;
+pub use witness::Seen;
 
 use crate::clock::SimClock;
 use crate::disk::{Faults, SimDisk};
@@ -36,17 +51,25 @@ use crate::network::{NetworkFaults, SimNetwork};
 use crate::random::Random;
 use crate::timeline::Timeline;
 use base::driver::Driver;
+use crowd::Crowd;
 use generate::Generator;
+use habit::Habit;
+use machine::{DISK_NANOS, Machine};
 use node::reactor::Scratch;
 use node::{Server, Stop};
-use user::{Habit, User};
-use witness::{SharedWitness, WatchedDriver, Witness};
+use shadow::TappedLog;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use user::User;
+use watched::WatchedDriver;
+use witness::{SharedWitness, Witness};
 
 /// What a run is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Replies before the run ends.
-    pub replies: u64,
+    /// Commands answered before the run ends.
+    pub commands: u64,
     /// Lives of the server.
     pub lives: u64,
     pub broken: Broken,
@@ -54,18 +77,24 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { replies: 2400, lives: 5, broken: Broken::Nothing }
+        Self { commands: 2400, lives: 5, broken: Broken::Nothing }
     }
 }
 
 /// What a run was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    pub replies: u64,
-    /// Replies that were errors: a run of errors proves nothing.
-    pub errors: u64,
-    /// Syncs in whose place a power cut was tried.
-    pub cuts: u64,
+    /// Commands that were executed, rightly or in vain.
+    pub commands: u64,
+    /// Sync points of the run, of the log and of snapshots. At each a power cut was tried.
+    pub syncs: u64,
+    pub seen: Seen,
+    /// Different snapshots that were published.
+    pub published: u64,
+    /// Commits that the loop made itself, for a lone client.
+    pub inline: u64,
+    /// Phases in which keys were evicted, all databases emptied, one client was alone.
+    pub phases: [u64; 3],
     /// The digest of everything that happened.
     pub trace: u64,
 }
@@ -82,18 +111,23 @@ enum Ending {
 /// Turns of one life after which something must be stuck.
 const TURNS_MAX: u32 = 1_000_000;
 
-/// Clients with a ledger, and without.
+/// Clients with a ledger of their own, and without.
 const KEEPERS: usize = 3;
 const ROAMERS: usize = 3;
+
+/// How long a turn takes while the server loads, at most.
+const LOADING_TURN_NANOS_MAX: u64 = 2_000_000;
+
+/// How often, of 100 times, the newest snapshot is found damaged at a start.
+const DAMAGE_PERCENT: u64 = 10;
 
 struct Room {
     plan: Plan,
     random: Random,
-    timeline: Timeline,
-    disk: SimDisk,
+    machine: Rc<Machine>,
     network: SimNetwork,
     witness: SharedWitness,
-    users: Vec<User>,
+    crowd: Rc<RefCell<Crowd>>,
 }
 
 /// Runs the room of a seed.
@@ -111,14 +145,13 @@ pub fn run(seed: u64, plan: Plan) -> Result<Outcome, String> {
             Ending::Stop,
         ]);
         let ending = if life == plan.lives { Ending::Stop } else { ending };
-        let until = plan.replies * life / plan.lives;
+        let until = plan.commands * life / plan.lives;
         let lived = room.live(until, ending);
         let seen = room.witness.borrow().violation.clone();
-        lived.and(seen.map_or(Ok(()), Err)).map_err(|why| format!("life {life}: {why}"))?;
+        // What the witness saw first says more than what came of it.
+        seen.map_or(lived, Err).map_err(|why| format!("life {life}: {why}"))?;
     }
-    let witness = room.witness.borrow();
-    let (replies, errors, cuts) = (witness.replies, witness.errors, witness.cuts);
-    Ok(Outcome { replies, errors, cuts, trace: room.timeline.trace() })
+    Ok(room.outcome())
 }
 
 impl Room {
@@ -127,48 +160,86 @@ impl Room {
         let mut random = Random::stream(seed, "room");
         let faults =
             if random.chance(50) { NetworkFaults::harsh() } else { NetworkFaults::benign() };
-        let disk = SimDisk::new(seed);
         let network = SimNetwork::new(&timeline, seed, faults);
-        let witness = Witness::new(&disk, seed, KEEPERS, plan.broken);
-        let habits = (0..KEEPERS).map(|client| Habit::Keeps { client });
-        let roamers = (0..ROAMERS).map(|index| Habit::Roams {
+        // Large values are split into several records, or fit into one beyond 32 KiB.
+        let record_bytes_max = *random.choose(&[6 << 10, 20 << 10, 72 << 10]);
+        let machine = Rc::new(Machine {
+            disk: SimDisk::new(seed),
+            clock: SimClock::new(&timeline),
+            timeline,
+            broken: plan.broken,
+            record_bytes_max,
+        });
+        let witness = Witness::new(Rc::clone(&machine), seed, KEEPERS);
+        let mut habits: Vec<Habit> = (0..KEEPERS)
+            .map(|client| Habit::Keeps { client, large_bytes: record_bytes_max })
+            .collect();
+        habits.extend((0..ROAMERS).map(|index| Habit::Roams {
             generator: Box::new(Generator::new(Random::stream(seed, &format!("roamer{index}")))),
             database: 1 + index as u32 % 2,
-        });
-        let users = habits.chain(roamers).enumerate();
-        let users = users
-            .map(|(at, habit)| User::new(habit, Random::stream(seed, &format!("user{at}"))))
-            .collect();
-        Self { plan, random, timeline, disk, network, witness, users }
+        }));
+        habits.extend([Habit::Hands, Habit::Hands, Habit::Operates, Habit::Subscribes]);
+        habits.push(Habit::Tells { made: VecDeque::new(), count: 0 });
+        if random.chance(50) {
+            habits.push(Habit::Monitors);
+        }
+        let users = habits.into_iter().enumerate();
+        let users =
+            users.map(|(at, habit)| User::new(habit, Random::stream(seed, &format!("user{at}"))));
+        let crowd = Crowd::new(users.collect(), Random::stream(seed, "crowd"));
+        Self { plan, random, machine, network, witness, crowd: Rc::new(RefCell::new(crowd)) }
     }
 
-    /// One life of the server, until so many replies have left and it ends.
+    fn outcome(&self) -> Outcome {
+        let witness = self.witness.borrow();
+        Outcome {
+            commands: self.commands(),
+            syncs: self.machine.disk.syncs(),
+            seen: witness.seen,
+            published: witness.published.len() as u64,
+            inline: witness.inline,
+            phases: self.crowd.borrow().phases,
+            trace: self.machine.timeline.trace(),
+        }
+    }
+
+    fn commands(&self) -> u64 {
+        let seen = self.witness.borrow().seen;
+        seen.replies - seen.refused
+    }
+
+    /// One life of the server, until so many commands were answered and it ends.
     fn live(&mut self, until: u64, ending: Ending) -> Result<(), String> {
         let (mut server, mut driver) = self.start()?;
         let mut scratch = Scratch::default();
         let mut is_ending = false;
         let mut settled = server.shard.appended().sequence;
-        for _ in 0..TURNS_MAX {
-            let sends = !is_ending || ending != Ending::Stop;
-            for user in &mut self.users {
-                user.act(&self.network, &self.witness, sends);
+        let disk = self.machine.disk.clone();
+        for turn in 0..=TURNS_MAX {
+            if turn == TURNS_MAX {
+                return Err(format!("a life does not end by {ending:?}"));
             }
-            self.fill_up(is_ending);
+            self.let_something_happen(is_ending);
+            self.crowd.borrow_mut().used_bytes = server.shard.engine.keyspace.used_bytes();
             server.turn(&mut driver, &mut scratch);
             settled = self.take_digest(&server, settled);
             self.check()?;
-            if self.disk.is_off() || has_stopped(&server) {
+            if disk.is_off() || has_stopped(&server) {
                 break;
             }
-            if !is_ending && self.witness.borrow().replies >= until {
+            if !is_ending && self.commands() >= until {
                 is_ending = true;
                 if ending == Ending::Kill {
                     break;
                 }
                 self.begin_end(ending);
             }
-            if is_ending && ending == Ending::Stop && self.users.iter().all(User::is_idle) {
+            if is_ending && ending == Ending::Stop && self.crowd.borrow().is_idle() {
                 self.network.ask_to_stop("node");
+            }
+            if is_ending && ending == Ending::FailedSync && !disk.will_fail() {
+                // It hit a snapshot, which was given up, or space for the log.
+                self.begin_end(ending);
             }
         }
         self.end(server, driver, ending)
@@ -176,89 +247,118 @@ impl Room {
 
     /// Starts the server, again if the power goes off meanwhile.
     fn start(&mut self) -> Result<(Server, WatchedDriver), String> {
+        let machine = Rc::clone(&self.machine);
+        let disk = &machine.disk;
         self.set_usual_faults();
         if self.random.chance(30) {
-            let at = self.disk.syncs() + self.random.within(1..12);
-            self.disk.set_faults(Faults { cut_at_sync: Some(at), ..Faults::default() });
+            let at = disk.syncs() + self.random.within(1..12);
+            disk.set_faults(Faults { cut_at_sync: Some(at), ..Faults::default() });
+        }
+        if self.random.chance(DAMAGE_PERCENT) {
+            machine.damage_newest(&mut self.random)?;
         }
         loop {
-            let clock = SimClock::new(&self.timeline);
+            self.crowd.borrow_mut().begin_life(&self.witness);
+            let clock = machine.clock.clone();
             let driver = SimDriver::listen(&self.network, "node", clock, self.random.draw());
-            let witness = self.witness.clone();
-            let mut driver = WatchedDriver { driver, witness, disk: self.disk.clone() };
+            let (network, witness) = (self.network.clone(), self.witness.clone());
+            let crowd = Rc::clone(&self.crowd);
+            let turn_nanos = self.random.within(0..LOADING_TURN_NANOS_MAX);
+            let mut driver = WatchedDriver { driver, network, witness, crowd, turn_nanos };
             let (entropy, waker) = (driver.entropy(), driver.waker());
-            let broken = self.plan.broken;
-            let note = |tail, digest| self.witness.borrow_mut().note_recovery(tail, digest);
-            let (disk, timeline) = (&self.disk, &self.timeline);
-            let started = machine::start(disk, timeline, entropy, broken, &waker, note);
+            let mut server = machine.process(entropy);
+            let loaded = machine.store().and_then(|store| {
+                let loading = machine.begin_loading(store.clone(), entropy, &waker)?;
+                let wait = || machine.timeline.pass(DISK_NANOS);
+                let loaded = server.load(&mut driver, loading, wait);
+                loaded.map(|_| store).map_err(|error| error.to_string())
+            });
             self.witness.borrow_mut().look_at_disk();
             self.check()?;
-            match started {
-                Ok(server) if !self.disk.is_off() => {
+            match loaded {
+                Ok(store) if !disk.is_off() => {
+                    let tap = self.witness.borrow_mut().note_recovery(&server)?;
+                    server.shard.wrap_log(|log| Box::new(TappedLog { log, tap }));
+                    machine.complete(&mut server, store, entropy, &waker);
+                    driver.turn_nanos = 0;
                     self.set_usual_faults();
                     return Ok((server, driver));
                 }
-                Ok(server) => drop((server, driver)),
-                Err(_) if self.disk.is_off() => drop(driver),
+                Ok(_) => drop((server, driver)),
+                Err(_) if disk.is_off() => drop((server, driver)),
                 Err(why) => return Err(format!("the server does not start: {why}")),
             }
-            self.disk.restart();
+            disk.restart();
         }
     }
 
     /// No fault but what the plan has broken.
     fn set_usual_faults(&self) {
-        let lies_about_sync = self.plan.broken == Broken::StubsSync;
-        self.disk.set_faults(Faults { lies_about_sync, ..Faults::default() });
+        self.machine.disk.set_faults(self.usual_faults());
     }
 
-    /// Takes space away for a while, now and then.
-    fn fill_up(&mut self, is_ending: bool) {
+    fn usual_faults(&self) -> Faults {
+        let lies_about_sync = self.plan.broken == Broken::StubsSync;
+        Faults { lies_about_sync, ..Faults::default() }
+    }
+
+    /// Takes space away for a while, now and then, and lets time pass.
+    fn let_something_happen(&mut self, is_ending: bool) {
         if is_ending {
+            // What waits for the disk to have space again looks at it twice a second.
+            if self.random.chance(1) {
+                self.machine.timeline.pass(self.random.within(1_000_000..100_000_000));
+            }
             return;
         }
         match self.random.within(0..2000) {
             0 => {
+                self.witness.borrow_mut().expect_refusals();
                 let left = self.random.within(0..50_000);
-                let capacity_bytes = Some(self.disk.used_bytes() + left);
-                self.disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
+                let capacity_bytes = Some(self.machine.disk.used_bytes() + left);
+                self.machine.disk.set_faults(Faults { capacity_bytes, ..self.usual_faults() });
             }
             1..=20 => self.set_usual_faults(),
+            21..=30 => self.machine.timeline.pass(self.random.within(1_000_000..300_000_000)),
+            31 => self.machine.clock.step_wall(self.random.within(1..3_000_000) as i64),
             _ => {}
         }
     }
 
     fn begin_end(&mut self, ending: Ending) {
-        self.set_usual_faults();
-        let at = Some(self.disk.syncs() + self.random.within(1..8));
-        let lies_about_sync = self.plan.broken == Broken::StubsSync;
-        let faults = Faults { lies_about_sync, ..Faults::default() };
-        match ending {
-            Ending::PowerCut => self.disk.set_faults(Faults { cut_at_sync: at, ..faults }),
-            Ending::FailedSync => self.disk.set_faults(Faults { fail_sync: at, ..faults }),
-            Ending::Kill | Ending::Stop => {}
+        let faults = self.usual_faults();
+        let disk = &self.machine.disk;
+        let at = Some(disk.syncs() + self.random.within(1..8));
+        disk.set_faults(match ending {
+            Ending::PowerCut => Faults { cut_at_sync: at, ..faults },
+            Ending::FailedSync => Faults { fail_sync: at, ..faults },
+            Ending::Kill | Ending::Stop => faults,
+        });
+        if ending == Ending::Stop {
+            self.crowd.borrow_mut().is_sending = false;
         }
     }
 
     fn end(&mut self, server: Server, driver: WatchedDriver, ending: Ending) -> Result<(), String> {
-        self.witness.borrow_mut().look_at_disk();
+        self.witness.borrow_mut().note_death();
+        let disk = &self.machine.disk;
         let fits = match (&server.stopping, ending) {
             (Some(Stop::Clean), Ending::Stop) => true,
             (Some(Stop::LogFailed(_)), Ending::FailedSync) => true,
             (None, Ending::Kill) => true,
-            _ => self.disk.is_off() && ending == Ending::PowerCut,
+            _ => disk.is_off() && ending == Ending::PowerCut,
         };
         if !fits {
             return Err(format!("a life that ends by {ending:?}: {:?}", server.stopping));
         }
-        if !self.disk.is_off() {
-            self.disk.kill_process();
+        if !disk.is_off() {
+            disk.kill_process();
             if ending != Ending::Stop && self.random.chance(50) {
-                self.disk.cut_power();
+                disk.cut_power();
             }
         }
         drop((server, driver));
-        self.disk.restart();
+        disk.restart();
         Ok(())
     }
 

@@ -2,21 +2,33 @@
 //!
 //! Commands of one connection execute in order, so whatever happens, its keys must hold what some
 //! prefix of its commands made of them: all that were acknowledged, and of those without a reply
-//! any number, counted from the oldest. A transaction counts as one.
+//! any number, counted from the oldest. A transaction counts as one. Each client has two databases
+//! of its own, so that it can exchange them and move keys between them.
 
 use crate::reply::Reply;
+use base::DatabaseId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 type Bytes = Vec<u8>;
+type Words = Vec<Bytes>;
 
-/// What the keys of one client hold.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Holdings {
+/// What the keys of one client hold in one of its databases.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct Keys {
     register: Option<Bytes>,
     counter: i64,
     list: VecDeque<Bytes>,
     set: BTreeSet<Bytes>,
     hash: BTreeMap<Bytes, Bytes>,
+}
+
+/// What the keys of one client hold.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Holdings {
+    /// In the database where it works.
+    here: Keys,
+    /// In its other one.
+    there: Keys,
 }
 
 /// One change of them.
@@ -29,16 +41,37 @@ pub enum Change {
     PushTail(Bytes),
     PopHead,
     PopTail,
+    /// Waits a little if nothing is there.
+    PopBlocking,
     Add(Bytes),
     Remove(Bytes),
     SetField(Bytes, Bytes),
     DeleteField(Bytes),
+    /// The register moves to the other database.
+    Move,
+    /// The register is copied to the other database.
+    Copy,
+    /// The databases change places.
+    Swap,
+    Flush,
+    /// Somebody emptied all databases.
+    FlushAll,
     /// MULTI … EXEC.
     Together(Vec<Self>),
 }
 
-/// The requests that read the holdings of a client, in the order of [`Holdings::read`].
-pub fn queries(client: usize) -> [Vec<Bytes>; 5] {
+/// The two databases of a client; it works in the first.
+pub fn databases(client: usize) -> [DatabaseId; 2] {
+    [4, 5].map(|first| DatabaseId(first + 2 * client as u32))
+}
+
+fn words(line: &str) -> Words {
+    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+/// The requests that read the holdings of a client in one database, in the order of
+/// [`Holdings::read`].
+pub fn queries(client: usize) -> [Words; 5] {
     [
         format!("GET register:{client}"),
         format!("GET counter:{client}"),
@@ -46,7 +79,17 @@ pub fn queries(client: usize) -> [Vec<Bytes>; 5] {
         format!("SMEMBERS set:{client}"),
         format!("HGETALL hash:{client}"),
     ]
-    .map(|line| line.split(' ').map(|word| word.as_bytes().to_vec()).collect())
+    .map(|line| words(&line))
+}
+
+/// The requests between MULTI and EXEC that read both databases.
+pub fn readings(client: usize) -> Vec<Words> {
+    let [here, there] = databases(client).map(|id| words(&format!("SELECT {}", id.0)));
+    let mut requests = queries(client).to_vec();
+    requests.push(there);
+    requests.extend(queries(client));
+    requests.push(here);
+    requests
 }
 
 fn bulks(reply: &Reply) -> Result<Vec<Bytes>, String> {
@@ -62,12 +105,8 @@ fn bulk(reply: &Reply) -> Result<Option<Bytes>, String> {
     }
 }
 
-impl Holdings {
-    /// Takes the replies to [`queries`].
-    ///
-    /// # Errors
-    /// A reply is not of its key's type.
-    pub fn read(replies: &[Reply]) -> Result<Self, String> {
+impl Keys {
+    fn read(replies: &[Reply]) -> Result<Self, String> {
         let [register, counter, list, set, hash] = replies else {
             return Err(format!("{} replies", replies.len()));
         };
@@ -82,52 +121,99 @@ impl Holdings {
             hash: fields.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect(),
         })
     }
+}
+
+impl Holdings {
+    /// Takes the replies to [`queries`] in each of [`databases`].
+    ///
+    /// # Errors
+    /// A reply is not of its key's type.
+    pub fn read(here: &[Reply], there: &[Reply]) -> Result<Self, String> {
+        Ok(Self { here: Keys::read(here)?, there: Keys::read(there)? })
+    }
 
     /// Makes a change; the reply it must have.
-    fn apply(&mut self, change: &Change) -> Reply {
+    fn apply(&mut self, client: usize, change: &Change) -> Reply {
         let count = |is: bool| Reply::Integer(i64::from(is));
         let popped = |item: Option<Bytes>| item.map_or(Reply::Null, Reply::Bulk);
+        let here = &mut self.here;
         match change {
             Change::Set(value) => {
-                self.register = Some(value.clone());
+                here.register = Some(value.clone());
                 Reply::ok()
             }
-            Change::Delete => count(self.register.take().is_some()),
+            Change::Delete => count(here.register.take().is_some()),
             Change::Count(by) => {
-                self.counter += by;
-                Reply::Integer(self.counter)
+                here.counter += by;
+                Reply::Integer(here.counter)
             }
             Change::PushHead(item) => {
-                self.list.push_front(item.clone());
-                Reply::Integer(self.list.len() as i64)
+                here.list.push_front(item.clone());
+                Reply::Integer(here.list.len() as i64)
             }
             Change::PushTail(item) => {
-                self.list.push_back(item.clone());
-                Reply::Integer(self.list.len() as i64)
+                here.list.push_back(item.clone());
+                Reply::Integer(here.list.len() as i64)
             }
-            Change::PopHead => popped(self.list.pop_front()),
-            Change::PopTail => popped(self.list.pop_back()),
-            Change::Add(member) => count(self.set.insert(member.clone())),
-            Change::Remove(member) => count(self.set.remove(member)),
+            Change::PopHead => popped(here.list.pop_front()),
+            Change::PopTail => popped(here.list.pop_back()),
+            Change::PopBlocking => here.list.pop_front().map_or(Reply::Null, |item| {
+                let key = format!("list:{client}");
+                Reply::Array(vec![Reply::bulk(key.as_bytes()), Reply::Bulk(item)])
+            }),
+            Change::Add(member) => count(here.set.insert(member.clone())),
+            Change::Remove(member) => count(here.set.remove(member)),
             Change::SetField(field, value) => {
-                count(self.hash.insert(field.clone(), value.clone()).is_none())
+                count(here.hash.insert(field.clone(), value.clone()).is_none())
             }
-            Change::DeleteField(field) => count(self.hash.remove(field).is_some()),
+            Change::DeleteField(field) => count(here.hash.remove(field).is_some()),
+            Change::Move | Change::Copy | Change::Swap | Change::Flush | Change::FlushAll => {
+                self.apply_to_databases(change)
+            }
             Change::Together(changes) => {
-                Reply::Array(changes.iter().map(|change| self.apply(change)).collect())
+                Reply::Array(changes.iter().map(|change| self.apply(client, change)).collect())
             }
+        }
+    }
+
+    fn apply_to_databases(&mut self, change: &Change) -> Reply {
+        let Self { here, there } = self;
+        match change {
+            Change::Move if here.register.is_some() && there.register.is_none() => {
+                there.register = here.register.take();
+                Reply::Integer(1)
+            }
+            Change::Copy if here.register.is_some() => {
+                there.register.clone_from(&here.register);
+                Reply::Integer(1)
+            }
+            Change::Swap => {
+                std::mem::swap(here, there);
+                Reply::ok()
+            }
+            Change::Flush => {
+                *here = Keys::default();
+                Reply::ok()
+            }
+            Change::FlushAll => {
+                *self = Self::default();
+                Reply::ok()
+            }
+            _ => Reply::Integer(0),
         }
     }
 }
 
 impl Change {
     /// The requests that make the change; the last one's reply tells whether it happened.
-    pub fn requests(&self, client: usize) -> Vec<Vec<Bytes>> {
+    pub fn requests(&self, client: usize) -> Vec<Words> {
         let request = |name: &str, key: &str, arguments: &[&Bytes]| {
             let mut words = vec![name.as_bytes().to_vec(), format!("{key}:{client}").into_bytes()];
             words.extend(arguments.iter().map(|argument| (*argument).clone()));
             vec![words]
         };
+        let line = |line: String| vec![words(&line)];
+        let [DatabaseId(here), DatabaseId(there)] = databases(client);
         match self {
             Self::Set(value) => request("SET", "register", &[value]),
             Self::Delete => request("DEL", "register", &[]),
@@ -136,14 +222,22 @@ impl Change {
             Self::PushTail(item) => request("RPUSH", "list", &[item]),
             Self::PopHead => request("LPOP", "list", &[]),
             Self::PopTail => request("RPOP", "list", &[]),
+            Self::PopBlocking => line(format!("BLPOP list:{client} 0.02")),
             Self::Add(member) => request("SADD", "set", &[member]),
             Self::Remove(member) => request("SREM", "set", &[member]),
             Self::SetField(field, value) => request("HSET", "hash", &[field, value]),
             Self::DeleteField(field) => request("HDEL", "hash", &[field]),
+            Self::Move => line(format!("MOVE register:{client} {there}")),
+            Self::Copy => {
+                line(format!("COPY register:{client} register:{client} DB {there} REPLACE"))
+            }
+            Self::Swap => line(format!("SWAPDB {here} {there}")),
+            Self::Flush => line("FLUSHDB".to_owned()),
+            Self::FlushAll => line("FLUSHALL".to_owned()),
             Self::Together(changes) => {
-                let mut requests = vec![vec![b"MULTI".to_vec()]];
+                let mut requests = vec![words("MULTI")];
                 requests.extend(changes.iter().flat_map(|change| change.requests(client)));
-                requests.push(vec![b"EXEC".to_vec()]);
+                requests.push(words("EXEC"));
                 requests
             }
         }
@@ -162,17 +256,42 @@ impl Change {
     }
 }
 
+/// Whether a reply says that nothing was done because the server could not.
+pub fn is_refusal(reply: &Reply) -> bool {
+    ["MISCONF", "EXECABORT", "OOM", "LOADING"].iter().any(|code| reply.is_error(code))
+}
+
 /// What one client knows.
-#[derive(Default)]
 pub struct Ledger {
+    client: usize,
     acknowledged: Holdings,
     /// Sent, without a reply.
     pending: VecDeque<Change>,
+    /// Keys are evicted, or were: anything may be missing until the client has read its keys.
+    is_unknown: bool,
+    /// Memory or disk were full: what has no reply may have been refused, and what came behind it
+    /// not.
+    may_be_refused: bool,
 }
 
 impl Ledger {
+    pub fn new(client: usize) -> Self {
+        let (acknowledged, pending) = (Holdings::default(), VecDeque::new());
+        Self { client, acknowledged, pending, is_unknown: false, may_be_refused: false }
+    }
+
     pub fn submit(&mut self, change: Change) {
         self.pending.push_back(change);
+    }
+
+    /// From now on keys may go by themselves.
+    pub fn forget(&mut self) {
+        self.is_unknown = true;
+    }
+
+    /// From now on the server may refuse some changes.
+    pub fn expect_refusals(&mut self) {
+        self.may_be_refused = true;
     }
 
     /// The reply to the oldest change without one has left the server; the change, if it says
@@ -182,11 +301,11 @@ impl Ledger {
     /// The reply is not the one that the client's commands so far must have.
     pub fn acknowledge(&mut self, reply: &Reply) -> Result<Option<Change>, String> {
         let change = self.pending.pop_front().ok_or("a reply to nothing")?;
-        if reply.is_error("MISCONF") || reply.is_error("EXECABORT") {
+        if is_refusal(reply) {
             return Ok(None);
         }
-        let expected = self.acknowledged.apply(&change);
-        if *reply != expected {
+        let expected = self.acknowledged.apply(self.client, &change);
+        if *reply != expected && !self.is_unknown {
             return Err(format!("{change:?} was answered {reply:?}, not {expected:?}"));
         }
         Ok(Some(change))
@@ -198,27 +317,56 @@ impl Ledger {
     /// It is no prefix of what was sent that holds everything acknowledged.
     pub fn check(&self, found: &Holdings) -> Result<(), String> {
         let mut possible = self.acknowledged.clone();
-        if possible == *found {
+        if self.is_unknown || possible == *found {
             return Ok(());
         }
         for change in &self.pending {
-            possible.apply(change);
+            possible.apply(self.client, change);
             if possible == *found {
                 return Ok(());
             }
+        }
+        if self.may_be_refused && self.is_possible_with_refusals(found) {
+            return Ok(());
         }
         let (known, pending) = (&self.acknowledged, &self.pending);
         Err(format!("acknowledged {known:?}, pending {pending:?}, found {found:?}"))
     }
 
-    /// The client has read its keys on a new connection: from now on it knows what they hold.
+    /// Whether some of the changes without a reply make what was found.
+    fn is_possible_with_refusals(&self, found: &Holdings) -> bool {
+        let mut possible = BTreeSet::from([self.acknowledged.clone()]);
+        for change in &self.pending {
+            let made = possible.iter().map(|before| {
+                let mut after = before.clone();
+                after.apply(self.client, change);
+                after
+            });
+            let made: Vec<Holdings> = made.collect();
+            possible.extend(made);
+            if possible.contains(found) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The client has read its keys with nothing under way: from now on it knows what they hold,
+    /// unless keys are being evicted; changes may still be refused.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn resolve(&mut self, found: Holdings) -> Result<(), String> {
+    pub fn resolve(
+        &mut self,
+        found: Holdings,
+        is_evicting: bool,
+        may_be_refused: bool,
+    ) -> Result<(), String> {
         self.check(&found)?;
         self.acknowledged = found;
         self.pending.clear();
+        self.is_unknown = is_evicting;
+        self.may_be_refused = may_be_refused;
         Ok(())
     }
 }
@@ -227,22 +375,50 @@ impl Ledger {
 mod tests {
     use super::*;
 
+    fn holding(items: &[&[u8]]) -> Holdings {
+        let list = items.iter().map(|item| item.to_vec()).collect();
+        Holdings { here: Keys { list, ..Keys::default() }, ..Holdings::default() }
+    }
+
     #[test]
     fn acknowledged_changes_must_be_there_and_others_may() {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(0);
         let push = |item: &[u8]| Change::PushTail(item.to_vec());
         for item in [b"a", b"b", b"c"] {
             ledger.submit(push(item));
         }
         assert!(ledger.acknowledge(&Reply::Integer(1)).is_ok());
-        let holding = |items: &[&[u8]]| Holdings {
-            list: items.iter().map(|item| item.to_vec()).collect(),
-            ..Holdings::default()
-        };
         assert!(ledger.check(&holding(&[])).is_err());
         assert!(ledger.check(&holding(&[b"a"])).is_ok());
         assert!(ledger.check(&holding(&[b"a", b"b", b"c"])).is_ok());
         assert!(ledger.check(&holding(&[b"a", b"c"])).is_err());
         assert!(ledger.acknowledge(&Reply::Integer(7)).is_err());
+    }
+
+    #[test]
+    fn a_change_may_be_missing_before_another_only_if_it_may_be_refused() {
+        let mut ledger = Ledger::new(0);
+        for item in [b"a", b"b"] {
+            ledger.submit(Change::PushTail(item.to_vec()));
+        }
+        assert!(ledger.check(&holding(&[b"b"])).is_err());
+        ledger.expect_refusals();
+        assert!(ledger.check(&holding(&[b"b"])).is_ok());
+        assert!(ledger.check(&holding(&[b"b", b"a"])).is_err());
+    }
+
+    #[test]
+    fn databases_change_places_with_what_they_hold() {
+        let mut ledger = Ledger::new(0);
+        let changes = [Change::Set(b"a".to_vec()), Change::Copy, Change::Delete, Change::Swap];
+        let replies = [Reply::ok(), Reply::Integer(1), Reply::Integer(1), Reply::ok()];
+        for (change, reply) in changes.into_iter().zip(&replies) {
+            ledger.submit(change);
+            assert!(ledger.acknowledge(reply).is_ok());
+        }
+        assert_eq!(ledger.acknowledged.here.register.as_deref(), Some(&b"a"[..]));
+        ledger.submit(Change::FlushAll);
+        assert!(ledger.check(&ledger.acknowledged).is_ok());
+        assert!(ledger.check(&Holdings::default()).is_ok());
     }
 }

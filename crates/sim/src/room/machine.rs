@@ -5,22 +5,29 @@ use crate::disk::SimDisk;
 use crate::disk_queue::SimDiskQueue;
 use crate::random::Random;
 use crate::timeline::Timeline;
+use archive::{Candidate, SnapshotStore};
+use base::disk::DiskQueue;
 use base::driver::Waker;
 use base::machine::UnknownMachine;
-use base::time::Clock;
 use engine::digest::Digest;
+use engine::execute::Engine;
 use node::config::Config;
 use node::config::settings::engine_settings;
-use node::recovery::{Replayed, lead, replay};
-use node::{Options, Server};
+use node::loading::{Loading, Pace, Sources};
+use node::recovery::Replayer;
+use node::snapshot::{self, Snapshots};
+use node::{Options, Server, Shard};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use txlog::{Consumed, FileLog, FileOptions, Follower, Queues, Recovery, WriterId};
+use txlog::Kind;
+use txlog::file::{FileOptions, Queues, inspect};
 
-const DIRECTORY: &str = "/data/log";
+pub const LOG: &str = "/data/log";
+const STORE: &str = "/data/snapshots";
 
 /// How long a disk job takes at least.
-const DISK_NANOS: u64 = 50_000;
+pub const DISK_NANOS: u64 = 50_000;
 
 /// A build that is broken on purpose, so that a test can prove that it is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -35,133 +42,221 @@ pub enum Broken {
     StubsSync,
     /// Records of one writer carry one counter.
     ReusesCounters,
+    /// Snapshots are published before their position is durable.
+    PublishesEarly,
+    /// The log is trimmed through the newest snapshot, not the oldest that is retained.
+    TrimsThroughNewest,
 }
 
-/// Small sizes, so that a short run rolls several times.
-fn file_options(entropy: u64, broken: Broken) -> FileOptions {
-    let mut options = FileOptions::new(entropy);
-    options.record_bytes_max = 32 << 10;
-    options.batch_bytes_max = 40 << 10;
-    options.segment_bytes = 96 << 10;
-    options.first_segment_bytes = 84 << 10;
-    options.in_flight_bytes_max = 64 << 10;
-    options.acknowledges_before_sync = broken == Broken::AcknowledgesBeforeSync;
-    options
+/// One machine. Its clock and its time may be those of others.
+pub struct Machine {
+    pub disk: SimDisk,
+    pub timeline: Timeline,
+    pub clock: SimClock,
+    pub broken: Broken,
+    /// The largest record: what is larger is split.
+    pub record_bytes_max: usize,
 }
 
-/// A log that was opened, and everything it held.
-pub struct Recovered {
-    pub log: FileLog,
-    pub recovery: Recovery,
-    pub replayed: Replayed,
-}
-
-/// Opens the log on a disk and replays it, as a starting server does.
-///
-/// # Errors
-/// What the server would say.
-pub fn recover(
-    disk: &SimDisk,
-    timeline: &Timeline,
-    entropy: u64,
-    broken: Broken,
-    waker: &Waker,
-) -> Result<Recovered, String> {
-    let queue = |name| {
-        let random = Random::stream(entropy, name);
-        Box::new(SimDiskQueue::new(timeline, random, DISK_NANOS, waker.clone()))
-    };
-    let queues = Queues { commits: queue("commits"), background: queue("background") };
-    let clock = Arc::new(SimClock::new(timeline));
-    let disk = Arc::new(disk.clone());
-    let options = file_options(entropy, broken);
-    let opened = FileLog::open(disk, clock, queues, Path::new(DIRECTORY), options);
-    let (log, recovery) = opened.map_err(|error| error.to_string())?;
-    if !recovery.is_writer {
-        return Err("another process writes this log".to_owned());
+impl Machine {
+    /// Another machine with its own time and this disk.
+    pub fn beside(&self, disk: &SimDisk) -> Self {
+        let timeline = Timeline::new();
+        let clock = SimClock::new(&timeline);
+        let (broken, record_bytes_max) = (self.broken, self.record_bytes_max);
+        Self { disk: disk.clone(), timeline, clock, broken, record_bytes_max }
     }
-    let settings = engine_settings(&Config::new(Path::new("/data")));
-    let replayed = replay(&log, &recovery, settings, entropy).map_err(|error| error.to_string())?;
-    Ok(Recovered { log, recovery, replayed })
+
+    /// Small sizes, so that a short run rolls several times.
+    fn file_options(&self, entropy: u64) -> FileOptions {
+        let mut options = FileOptions::new(entropy);
+        options.record_bytes_max = self.record_bytes_max;
+        options.batch_bytes_max = self.record_bytes_max + (8 << 10);
+        options.segment_bytes = 2 * options.batch_bytes_max as u64 + (16 << 10);
+        options.first_segment_bytes = options.segment_bytes - (8 << 10);
+        options.in_flight_bytes_max = 2 * options.batch_bytes_max;
+        options.acknowledges_before_sync = self.broken == Broken::AcknowledgesBeforeSync;
+        options
+    }
+
+    fn config() -> Config {
+        Config::new(Path::new("/data"))
+    }
+
+    fn queue(&self, entropy: u64, name: &str, waker: &Waker) -> Box<dyn DiskQueue> {
+        let mut random = Random::stream(entropy, name);
+        // A disk may be slow for one sort of work: what seems to come long after may come first.
+        let slower = *random.choose(&[1, 1, 1, 20, 400]);
+        let nanos = DISK_NANOS * slower;
+        Box::new(SimDiskQueue::new(&self.timeline, random, nanos, waker.clone()))
+    }
+
+    /// Where the snapshots are.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn store(&self) -> Result<SnapshotStore, String> {
+        SnapshotStore::open(Arc::new(self.disk.for_process()), Path::new(STORE)).map_err(text)
+    }
+
+    /// Opens what the disk holds, as a starting server does.
+    ///
+    /// # Errors
+    /// What the server would say.
+    fn open(&self, store: SnapshotStore, entropy: u64, waker: &Waker) -> Result<Loading, String> {
+        let opened = Loading::open(Sources {
+            disk: Arc::new(self.disk.for_process()),
+            clock: Arc::new(self.clock.clone()),
+            queues: Queues {
+                commits: self.queue(entropy, "commits", waker),
+                background: self.queue(entropy, "background", waker),
+            },
+            log: Path::new(LOG),
+            log_options: self.file_options(entropy),
+            store,
+            settings: engine_settings(&Self::config()),
+            entropy,
+        });
+        opened.map_err(text)
+    }
+
+    /// What a start would load.
+    ///
+    /// # Errors
+    /// What the server would say.
+    pub fn recover(&self, entropy: u64) -> Result<(Engine, Replayer), String> {
+        let mut loading = self.open(self.store()?, entropy, &Waker(Arc::new(|| {})))?;
+        while !loading.step().map_err(text)? {}
+        loading.into_loaded().ok_or_else(|| "still loading".to_owned())
+    }
+
+    /// A server process that has loaded nothing yet.
+    pub fn process(&self, entropy: u64) -> Server {
+        let options = Options {
+            config: Self::config(),
+            port: 6379,
+            clock: Arc::new(self.clock.clone()),
+            disk: Arc::new(self.disk.for_process()),
+            machine: Arc::new(UnknownMachine),
+            entropy,
+        };
+        let shard = Shard::without_data(engine_settings(&options.config), entropy);
+        Server::new(shard, options, Box::new(drop))
+    }
+
+    /// Begins to load in slices so small that clients get a word in.
+    ///
+    /// # Errors
+    /// What the server would say.
+    pub fn begin_loading(
+        &self,
+        store: SnapshotStore,
+        entropy: u64,
+        waker: &Waker,
+    ) -> Result<Loading, String> {
+        let mut loading = self.open(store, entropy, waker)?;
+        loading.set_pace(Pace { step_keys: 3, step_records: 2, steps_max: 2 });
+        Ok(loading)
+    }
+
+    /// Lets a server that has loaded take snapshots, in slices so small that commands come between
+    /// them; breaks what is to be broken.
+    pub fn complete(&self, server: &mut Server, store: SnapshotStore, entropy: u64, waker: &Waker) {
+        let mut snapshots = Snapshots::new(store, self.queue(entropy, "snapshots", waker));
+        snapshots.set_pace(snapshot::Pace {
+            step_keys: 1,
+            step_bytes: 1 << 10,
+            steps_max: 1,
+            chunk_bytes: 1 << 10,
+            backlog_bytes_max: 2 << 10,
+            log_growth_bytes_min: 32 << 10,
+            publishes_before_durable: self.broken == Broken::PublishesEarly,
+            trims_through_newest: self.broken == Broken::TrimsThroughNewest,
+        });
+        server.keep_snapshots(snapshots);
+        match self.broken {
+            Broken::HoldsNothing => server.shard.break_tracker(),
+            Broken::ReusesCounters => server.shard.break_counters(),
+            _ => {}
+        }
+    }
+
+    /// Damages one byte of the newest snapshot, where there is one to fall back to or the whole
+    /// log; its name. Nothing is done to a store in which a snapshot is damaged already: two
+    /// failures at once are more than is promised.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn damage_newest(&self, random: &mut Random) -> Result<Option<String>, String> {
+        let candidates = self.store()?.list().map_err(text)?;
+        let is_whole = |candidate: &Candidate| matches!(candidate, Candidate::Whole(_));
+        let Some(Candidate::Whole(newest)) = candidates.first() else { return Ok(None) };
+        if !candidates.iter().all(is_whole) {
+            return Ok(None);
+        }
+        let (file, bytes) = match random.within(0..3) {
+            0 => ("manifest.json", newest.manifest.encode().len() as u64),
+            _ => ("part-0000.rdb", newest.manifest.parts[0].bytes),
+        };
+        let path = Path::new(STORE).join(&newest.name).join(file);
+        self.disk.damage(&path, random.within(0..bytes) as usize, 0x04);
+        Ok(Some(newest.name.clone()))
+    }
+
+    /// Names of the snapshots that are published, newest first.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn snapshots(&self) -> Result<Vec<String>, String> {
+        let candidates = self.store()?.list().map_err(text)?;
+        Ok(candidates.iter().map(|candidate| candidate.name().to_owned()).collect())
+    }
+
+    /// Reads every record of the log: none may be void here, where no rival ever leads, and within
+    /// an epoch one writer's counters follow each other, so that two records are never taken for
+    /// one. The sequences that are no data.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn survey(&self) -> Result<BTreeSet<u64>, String> {
+        let mut leads = BTreeSet::new();
+        // What keeps a log from being opened is for who opens it to say.
+        let Ok(mut found) = inspect(Arc::new(self.disk.clone()), Path::new(LOG)) else {
+            return Ok(leads);
+        };
+        let mut chain = found.chain;
+        let mut last = None;
+        while let Some((position, bytes)) = found.replay.next_record().map_err(text)? {
+            let sequence = position.sequence;
+            let header = txlog::record::decode_header(&bytes, true).map_err(text)?;
+            if !chain.admits(&header) {
+                return Err(format!("record {sequence} does not count"));
+            }
+            chain.extend(&header, &bytes);
+            let this = (header.epoch, header.writer, header.counter);
+            let follows = match last {
+                Some((epoch, writer, counter)) if epoch == header.epoch => {
+                    writer == header.writer && header.counter == counter + 1
+                }
+                _ => true,
+            };
+            if !follows {
+                return Err(format!("record {sequence}: {this:?} after {last:?}"));
+            }
+            last = Some(this);
+            if header.kind != Kind::Data {
+                leads.insert(sequence.0);
+            }
+        }
+        Ok(leads)
+    }
 }
 
-/// Recovers and leads: a server that is ready to turn. `note` learns in between which record was
-/// recovered last, and the digest of what was.
-///
-/// # Errors
-/// What the server would say.
-pub fn start(
-    disk: &SimDisk,
-    timeline: &Timeline,
-    entropy: u64,
-    broken: Broken,
-    waker: &Waker,
-    note: impl FnOnce(u64, Digest),
-) -> Result<Server, String> {
-    let Recovered { log, recovery, replayed } = recover(disk, timeline, entropy, broken, waker)?;
-    check_log(&log, &recovery)?;
-    note(recovery.tail.sequence.0, Digest::of_keyspace(&replayed.engine.keyspace));
-    let clock: Arc<dyn Clock> = Arc::new(SimClock::new(timeline));
-    let Replayed { engine, replayer } = replayed;
-    let shard = lead(
-        engine,
-        Box::new(log),
-        &replayer,
-        recovery.tail.incarnation,
-        WriterId(entropy | 1),
-        clock.unix_millis(),
-        || timeline.pass(DISK_NANOS),
-    );
-    let options = Options {
-        config: Config::new(Path::new("/data")),
-        port: 6379,
-        clock,
-        disk: Arc::new(disk.clone()),
-        machine: Arc::new(UnknownMachine),
-        entropy,
-    };
-    let shard = shard.map_err(|error| error.to_string())?;
-    let mut server = Server::new(shard, options, Box::new(drop));
-    match broken {
-        Broken::HoldsNothing => server.shard.break_tracker(),
-        Broken::ReusesCounters => server.shard.break_counters(),
-        _ => {}
-    }
-    Ok(server)
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 /// The digest of what a server holds.
 pub fn digest(server: &Server) -> Digest {
     Digest::of_keyspace(&server.shard.engine.keyspace)
-}
-
-/// Reads every record: none may be void here, where no rival ever leads, and within an epoch one
-/// writer's counters follow each other, so that two records are never taken for one.
-fn check_log(log: &FileLog, recovery: &Recovery) -> Result<(), String> {
-    if recovery.tail.sequence < recovery.first.sequence {
-        return Ok(());
-    }
-    let first = recovery.first.sequence;
-    let mut follower = Follower::new(base::Sequence(first.0 - 1), log.first_chain());
-    let mut replay = log.replay(first).map_err(|error| error.to_string())?;
-    let mut last = None;
-    while let Some((position, bytes)) = replay.next_record().map_err(|error| error.to_string())? {
-        let consumed = follower.consume(position.sequence, &bytes);
-        let Consumed::Record(record) = consumed.map_err(|error| error.to_string())? else {
-            return Err(format!("record {} does not count", position.sequence));
-        };
-        let header = record.header;
-        let this = (header.epoch, header.writer, header.counter);
-        let follows = match last {
-            Some((epoch, writer, counter)) if epoch == header.epoch => {
-                writer == header.writer && header.counter == counter + 1
-            }
-            _ => true,
-        };
-        if !follows {
-            return Err(format!("record {}: {this:?} after {last:?}", position.sequence));
-        }
-        last = Some(this);
-    }
-    Ok(())
 }

@@ -3,78 +3,110 @@
 //! The witness asks neither the tracker nor the log: it knows which unique values the disk has
 //! synced, what each client sent, and what a power cut at each sync would leave.
 
-use super::ledger::{Holdings, Ledger, queries};
-use super::machine::{Broken, Recovered, recover};
+use super::ledger::{Holdings, Ledger, is_refusal};
+use super::machine::{LOG, Machine};
+use super::queue::Queue;
+use super::shadow::{Appended, Shadow, SharedTap};
+use super::stream::{Expectation, Stream};
 use super::token::Tokens;
 use crate::disk::SimDisk;
-use crate::driver::SimDriver;
-use crate::reply::{self, Reply};
-use crate::timeline::Timeline;
-use base::DatabaseId;
-use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
-use base::time::{Clock, UnixMillis};
-use engine::command::Args;
+use crate::random::Random;
+use crate::reply::{Kind, Reply};
+use base::driver::ConnectionId;
 use engine::digest::Digest;
-use engine::execute::Engine;
-use engine::unit::{Context, Unit};
-use node::Registry;
-use node::registry::Function;
+use node::Server;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
-/// What the reply to a request must satisfy, beside revealing nothing that is not durable.
-#[derive(Clone, Copy, Debug)]
-pub enum Expectation {
-    Anything,
-    /// It answers the oldest pending change of this client's ledger.
-    Change(usize),
-    /// It is the EXEC that read this client's keys.
-    Holdings(usize),
-}
+mod image;
 
-#[derive(Default)]
-struct Stream {
-    expected: VecDeque<Expectation>,
-    unparsed: Vec<u8>,
+type Bytes = Vec<u8>;
+
+/// What was seen: a run in which something never happens says nothing about it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Seen {
+    /// Answers to requests, introductions left out.
+    pub replies: u64,
+    /// Those that were errors: a run of errors proves nothing.
+    pub errors: u64,
+    /// Those that say that the server does nothing now: the disk is full, memory is.
+    pub refused: u64,
+    /// Those of them that were LOADING.
+    pub loading: u64,
+    /// Messages and lines of MONITOR.
+    pub messages: u64,
+    /// Power cuts that were tried.
+    pub cuts: u64,
+    /// Snapshots found in what a cut left, whole.
+    pub snapshots: u64,
+    /// Cuts after which the newest snapshot was damaged, and the one before it taken.
+    pub passed_over: u64,
+    pub appended: Appended,
 }
 
 /// What the witness knows.
 pub struct Witness {
-    disk: SimDisk,
-    broken: Broken,
+    pub machine: Rc<Machine>,
+    random: Random,
     pub tokens: Tokens,
     pub ledgers: Vec<Ledger>,
+    pub queue: Queue,
+    /// Keys are being evicted whatever they are.
+    pub is_evicting: bool,
+    /// Memory or disk were full in this life.
+    is_refusing: bool,
+    /// The errand of the room was answered.
+    pub is_errand_done: bool,
+    /// Keys that a client was told are gone, and that nobody makes again: those that may wait for
+    /// their deletion, because they have expired, and those that may not.
+    gone: BTreeSet<Bytes>,
+    deleted: BTreeSet<Bytes>,
+    /// How many values were durable when this was told.
+    told: BTreeMap<Bytes, usize>,
     streams: BTreeMap<ConnectionId, Stream>,
+    /// Pops without a reply in earlier lives, since the queue was last known.
+    lost_pops: usize,
     /// What the server held after each record.
     digests: BTreeMap<u64, Digest>,
+    shadow: Option<Shadow>,
+    /// Snapshots seen, ever.
+    pub published: BTreeSet<String>,
     /// The first promise that was broken.
     pub violation: Option<String>,
-    pub replies: u64,
-    pub errors: u64,
-    pub cuts: u64,
+    pub seen: Seen,
+    pub inline: u64,
 }
 
 /// Shared by the room, its users and the server's driver.
 pub type SharedWitness = Rc<RefCell<Witness>>;
 
 impl Witness {
-    pub fn new(disk: &SimDisk, seed: u64, ledgers: usize, broken: Broken) -> SharedWitness {
-        disk.watch();
+    pub fn new(machine: Rc<Machine>, seed: u64, ledgers: usize) -> SharedWitness {
+        machine.disk.watch();
         let mut digests = BTreeMap::new();
         digests.insert(0, Digest::default());
         Rc::new(RefCell::new(Self {
-            disk: disk.clone(),
-            broken,
+            machine,
+            random: Random::stream(seed, "witness"),
             tokens: Tokens::new(seed),
-            ledgers: std::iter::repeat_with(Ledger::default).take(ledgers).collect(),
+            ledgers: (0..ledgers).map(Ledger::new).collect(),
+            queue: Queue::default(),
+            is_evicting: false,
+            is_refusing: false,
+            is_errand_done: false,
+            gone: BTreeSet::new(),
+            deleted: BTreeSet::new(),
+            told: BTreeMap::new(),
             streams: BTreeMap::new(),
+            lost_pops: 0,
             digests,
+            shadow: None,
+            published: BTreeSet::new(),
             violation: None,
-            replies: 0,
-            errors: 0,
-            cuts: 0,
+            seen: Seen::default(),
+            inline: 0,
         }))
     }
 
@@ -83,204 +115,245 @@ impl Witness {
         self.streams.entry(connection).or_default().expected.push_back(expectation);
     }
 
+    /// On this connection comes what others write.
+    pub fn listens(&mut self, connection: ConnectionId) {
+        self.streams.entry(connection).or_default().is_listening = true;
+    }
+
     pub fn fail(&mut self, why: String) {
         self.violation.get_or_insert(why);
     }
 
-    /// The server holds this after appending this record.
-    pub fn note_digest(&mut self, record: u64, digest: Digest) {
-        self.digests.insert(record, digest);
+    /// A process begins: what was sent to the one before it has no reply any more.
+    pub fn begin_life(&mut self) {
+        self.lost_pops = self.unanswered_pops();
+        self.streams.clear();
+        self.is_evicting = false;
+        self.is_refusing = false;
+    }
+
+    /// Memory or disk may be full from now on.
+    pub fn expect_refusals(&mut self) {
+        self.is_refusing = true;
+        self.ledgers.iter_mut().for_each(Ledger::expect_refusals);
     }
 
     /// A new server has recovered: what it found must be what an earlier one held. It goes on
-    /// behind that with a record that changes nothing, its `Lead`.
-    pub fn note_recovery(&mut self, tail: u64, found: Digest) {
-        self.look_at_disk();
-        if self.digests.get(&tail) != Some(&found) {
-            self.fail(format!("a server recovered {tail} records and other contents"));
+    /// behind that with a record that changes nothing, its `Lead`. Returns the tap for its log.
+    ///
+    /// # Errors
+    /// The machine's disk cannot be read by another one.
+    pub fn note_recovery(&mut self, server: &Server) -> Result<SharedTap, String> {
+        let led = server.shard.appended().sequence.0;
+        let beside = self.machine.beside(&self.machine.disk.copy());
+        let leads = beside.survey()?;
+        let (mut engine, replayer) = beside.recover(self.random.draw())?;
+        let found = super::machine::digest(server);
+        if replayer.at().0 != led || Digest::of_keyspace(&engine.keyspace) != found {
+            return Err("what was loaded is not what lies on the disk".to_owned());
         }
-        self.digests.retain(|record, _| *record <= tail);
-        self.digests.insert(tail + 1, found);
-        self.streams.clear();
+        if self.state_behind(led, &leads) != Some(found) {
+            return Err(format!("a server recovered {led} records and other contents"));
+        }
+        self.digests.retain(|record, _| *record < led);
+        self.digests.insert(led, found);
+        self.queue_is(&mut engine)?;
+        self.lost_pops = 0;
+        self.tokens.begin_life();
+        let shadow = Shadow::new(engine, replayer);
+        let tap = shadow.tap.clone();
+        self.shadow = Some(shadow);
+        Ok(tap)
+    }
+
+    /// The server is dead.
+    pub fn note_death(&mut self) {
+        self.look_at_disk();
+        if let Some(shadow) = self.shadow.take() {
+            self.inline += shadow.tap.borrow().inline;
+        }
+    }
+
+    /// What the server held behind this record: `Lead`s change nothing.
+    fn state_behind(&self, record: u64, leads: &BTreeSet<u64>) -> Option<Digest> {
+        let data = (0..=record).rev().find(|record| !leads.contains(record))?;
+        self.digests.get(&data).copied()
+    }
+
+    /// Applies what was appended to the replica.
+    fn catch_up(&mut self) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let digests = &mut self.digests;
+        let note = |record, digest| {
+            digests.insert(record, digest);
+        };
+        let caught_up = shadow.catch_up(&mut self.tokens, &mut self.seen.appended, note);
+        if let Err(why) = caught_up {
+            self.fail(why);
+        }
+    }
+
+    /// The server has appended all it executed, and holds this.
+    pub fn note_digest(&mut self, record: u64, held: Digest) {
+        self.catch_up();
+        if self.digests.get(&record) != Some(&held) {
+            self.fail(format!("record {record}: the server holds what its records do not make"));
+        }
     }
 
     /// Catches up with the disk: first what a power cut before each sync would have left.
     pub fn look_at_disk(&mut self) {
-        let watched = self.disk.take_watched();
+        self.catch_up();
+        let watched = self.machine.disk.take_watched();
         for image in watched.images {
-            self.cuts += 1;
+            self.seen.cuts += 1;
             if let Err(why) = self.check_image(&image) {
-                let cut = self.cuts;
+                let cut = self.seen.cuts;
                 self.fail(format!("power cut {cut}: {why}"));
             }
         }
-        for bytes in watched.synced {
-            self.tokens.note_durable(&bytes);
+        // Only the log makes anything durable: a snapshot may never be published.
+        let in_log = watched.synced.iter().filter(|(path, _)| path.starts_with(Path::new(LOG)));
+        for (_, bytes) in in_log {
+            self.tokens.note_durable(bytes);
         }
     }
 
-    /// Starts from what a power cut would leave, on a machine of its own.
-    fn check_image(&self, image: &SimDisk) -> Result<(), String> {
-        let timeline = Timeline::new();
-        let waker = Waker(Arc::new(|| {}));
-        let recovered = recover(image, &timeline, self.cuts, self.broken, &waker)?;
-        let Recovered { log: _log, recovery, mut replayed } = recovered;
-        let tail = recovery.tail.sequence.0;
-        let found = Digest::of_keyspace(&replayed.engine.keyspace);
-        match self.digests.get(&tail) {
-            None => return Err(format!("record {tail} was never appended")),
-            Some(held) if *held != found => {
-                return Err(format!("replay of {tail} records is not what the server held"));
-            }
-            Some(_) => {}
-        }
-        for (client, ledger) in self.ledgers.iter().enumerate() {
-            let holdings = read_holdings(&mut replayed.engine, client)?;
-            ledger.check(&holdings).map_err(|why| format!("client {client}: {why}"))?;
-        }
-        Ok(())
+    fn unanswered_pops(&self) -> usize {
+        let expected = self.streams.values().flat_map(|stream| &stream.expected);
+        let here = expected.filter(|expectation| **expectation == Expectation::Popped).count();
+        here + self.lost_pops
     }
 
     /// These bytes left the server.
-    fn released(&mut self, connection: ConnectionId, bytes: &[u8]) {
+    pub fn released(&mut self, connection: ConnectionId, bytes: &[u8]) {
         let Some(mut stream) = self.streams.remove(&connection) else {
             return self.fail("bytes on a connection that nobody wrote to".to_owned());
         };
-        stream.unparsed.extend_from_slice(bytes);
-        // An error may repeat the request's own words.
-        let mut lines = stream.unparsed.split(|byte| *byte == b'\n');
-        let revealed = lines.find_map(|line| match line.first() {
-            Some(b'-') => None,
-            _ => self.tokens.not_durable(line),
-        });
-        if let Some(token) = revealed {
-            let bytes = String::from_utf8_lossy(&stream.unparsed).into_owned();
-            self.fail(format!("a reply left before {token} was durable: {bytes}"));
+        if let Some(token) = stream.take(bytes, &self.tokens) {
+            let bytes = String::from_utf8_lossy(bytes).into_owned();
+            self.fail(format!("bytes left before {token} was durable: {bytes}"));
         }
         loop {
-            match reply::parse(&stream.unparsed) {
-                Ok(Some((reply, length))) => {
-                    stream.unparsed.drain(..length);
-                    let expected = stream.expected.pop_front();
-                    if let Err(why) = self.judge(expected, reply) {
-                        self.fail(why);
-                    }
-                }
+            let judged = match stream.next_reply() {
                 Ok(None) => break,
-                Err(why) => {
-                    self.fail(why);
-                    break;
+                Ok(Some(reply)) if stream.is_listening && reply.kind() == Kind::Message => {
+                    self.note_message(&reply);
+                    continue;
                 }
+                Ok(Some(reply)) => self.judge(stream.expected.pop_front(), reply),
+                Err(why) => Err(why),
+            };
+            if let Err(why) = judged {
+                self.fail(why);
+                break;
             }
         }
         self.streams.insert(connection, stream);
     }
 
+    /// A message has left: what it says of keys must hold from now on.
+    fn note_message(&mut self, message: &Reply) {
+        self.seen.messages += 1;
+        let (Reply::Array(parts) | Reply::Push(parts)) = message else { return };
+        let [.., Reply::Bulk(channel), Reply::Bulk(payload)] = &parts[..] else { return };
+        let ends = [&b":del"[..], b":expired", b":evicted"];
+        let is_event = channel.starts_with(b"__keyevent@");
+        if is_event && payload.starts_with(b"k:tok") && ends.iter().any(|e| channel.ends_with(e)) {
+            self.deleted.insert(payload.clone());
+        }
+        if payload.starts_with(b"told:") {
+            self.told.insert(payload.clone(), self.tokens.durable_count());
+        }
+    }
+
     fn judge(&mut self, expected: Option<Expectation>, reply: Reply) -> Result<(), String> {
-        self.replies += 1;
-        self.errors += u64::from(matches!(reply, Reply::Error(_)));
+        let Some(expected) = expected else { return Err(format!("a reply to nothing: {reply:?}")) };
+        if !matches!(expected, Expectation::Nothing) {
+            self.seen.replies += 1;
+            self.seen.errors += u64::from(matches!(reply, Reply::Error(_)));
+            self.seen.refused += u64::from(is_refusal(&reply));
+            self.seen.loading += u64::from(reply.is_error("LOADING"));
+        }
+        let is_error = matches!(reply, Reply::Error(_));
         match expected {
-            None => Err(format!("a reply to nothing: {reply:?}")),
-            Some(Expectation::Anything) => Ok(()),
-            Some(Expectation::Change(client)) => {
-                let Some(change) = self.ledgers[client].acknowledge(&reply)? else { return Ok(()) };
-                let early = change.values().into_iter().find_map(|v| self.tokens.not_durable(v));
-                early.map_or(Ok(()), |token| {
-                    Err(format!("the write of {token} was acknowledged before it was durable"))
-                })
-            }
-            Some(Expectation::Holdings(client)) => {
+            Expectation::Nothing | Expectation::Anything => Ok(()),
+            Expectation::Change(client) => self.judge_change(client, &reply),
+            Expectation::Holdings(_) if is_refusal(&reply) => Ok(()),
+            Expectation::Holdings(client) => {
                 let Reply::Array(replies) = reply else {
                     return Err(format!("client {client} could not read its keys: {reply:?}"));
                 };
-                let resolved = self.ledgers[client].resolve(Holdings::read(&replies)?);
+                let halves = (replies.get(..5), replies.get(6..11));
+                let (Some(here), Some(there)) = halves else {
+                    return Err(format!("client {client} read {} replies", replies.len()));
+                };
+                let found = Holdings::read(here, there)?;
+                let resolved =
+                    self.ledgers[client].resolve(found, self.is_evicting, self.is_refusing);
                 resolved.map_err(|why| format!("client {client} came back: {why}"))
+            }
+            Expectation::Pushed(_) | Expectation::Popped | Expectation::Gone(_) if is_error => {
+                Ok(())
+            }
+            Expectation::Pushed(values) => {
+                self.queue.pushed(&values);
+                Ok(())
+            }
+            Expectation::Popped => self.queue.popped(&reply),
+            Expectation::Gone(key) => {
+                if reply == Reply::Null {
+                    self.gone.insert(key);
+                }
+                Ok(())
+            }
+            Expectation::Told(marker) => self.judge_told(&marker, &reply),
+            Expectation::Swept => {
+                for ledger in &mut self.ledgers {
+                    ledger.acknowledge(&reply)?;
+                }
+                if is_error {
+                    self.queue.is_flushing = false;
+                } else {
+                    self.queue.flushed();
+                }
+                self.is_errand_done = true;
+                Ok(())
+            }
+            Expectation::Errand if is_error => Err(format!("an errand failed: {reply:?}")),
+            Expectation::Errand => {
+                self.is_errand_done = true;
+                Ok(())
             }
         }
     }
-}
 
-/// Reads a client's keys as the commands of a server would.
-fn read_holdings(engine: &mut Engine, client: usize) -> Result<Holdings, String> {
-    let mut replies = Vec::new();
-    for words in queries(client) {
-        let command = Registry::standard().find(&words[0], None).ok_or("unknown command")?;
-        let Function::Data(function) = command.row.function else {
-            return Err("not a command on keys".to_owned());
+    fn judge_change(&mut self, client: usize, reply: &Reply) -> Result<(), String> {
+        let Some(change) = self.ledgers[client].acknowledge(reply)? else { return Ok(()) };
+        let early = change.values().into_iter().find_map(|v| self.tokens.not_durable(v));
+        early.map_or(Ok(()), |token| {
+            Err(format!("the write of {token} was acknowledged before it was durable"))
+        })
+    }
+
+    /// What the transaction read, it read before it told of it: the message must have waited.
+    fn judge_told(&mut self, marker: &Bytes, reply: &Reply) -> Result<(), String> {
+        let (Reply::Array(replies), Some(count)) = (reply, self.told.remove(marker)) else {
+            return Ok(());
         };
-        let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
-        for word in &words {
-            ranges.push((bytes.len() as u32, word.len() as u32));
-            bytes.extend_from_slice(word);
-        }
-        let mut out = resp::Reply::default();
-        let mut unit = Unit::new(0);
-        let context = Context::background(UnixMillis(0), DatabaseId(0));
-        let outcome =
-            engine.run(&function, context, Args::new(&bytes, &ranges), &mut out, &mut unit);
-        outcome.map_err(|refusal| refusal.0.to_string())?;
-        let parsed = reply::parse(out.bytes())?.ok_or("half a reply")?;
-        replies.push(parsed.0);
+        let Some(Reply::Bulk(value)) = replies.first() else { return Ok(()) };
+        self.tokens.not_durable_then(value, count).map_or(Ok(()), |token| {
+            Err(format!("a message left before {token} was durable, which its unit read"))
+        })
     }
-    Holdings::read(&replies)
 }
 
-/// The server's driver, under the eyes of the witness.
-pub struct WatchedDriver {
-    pub driver: SimDriver,
-    pub witness: SharedWitness,
-    pub disk: SimDisk,
-}
-
-impl Driver for WatchedDriver {
-    fn clock(&self) -> &dyn Clock {
-        self.driver.clock()
-    }
-
-    fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
-        self.driver.wait(timeout_nanos, events);
-        self.witness.borrow_mut().look_at_disk();
-    }
-
-    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
-        self.driver.connect(host, port)
-    }
-
-    fn receive(&mut self, id: ConnectionId, into: &mut Vec<u8>, bytes_max: usize) -> Received {
-        self.driver.receive(id, into, bytes_max)
-    }
-
-    fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
-        if self.disk.is_off() {
-            // The machine has lost its power: its process only does not know it yet.
-            return Sent::Closed;
-        }
-        let mut witness = self.witness.borrow_mut();
-        witness.look_at_disk();
-        let sent = self.driver.send(connection, bytes);
-        if let Sent::Bytes(count) = sent {
-            witness.released(connection, &bytes[..count]);
-        }
-        sent
-    }
-
-    fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
-        self.driver.set_reading(connection, reading);
-    }
-
-    fn close(&mut self, connection: ConnectionId) {
-        self.driver.close(connection);
-    }
-
-    fn set_accepting(&mut self, accepting: bool) {
-        self.driver.set_accepting(accepting);
-    }
-
-    fn waker(&self) -> Waker {
-        self.driver.waker()
-    }
-
-    fn entropy(&mut self) -> u64 {
-        self.driver.entropy()
+impl Witness {
+    /// Looks at the snapshots of a disk.
+    fn note_snapshots(&mut self, disk: &SimDisk) -> Result<(), String> {
+        let names = self.machine.beside(disk).snapshots()?;
+        self.seen.snapshots += u64::from(!names.is_empty());
+        self.published.extend(names);
+        Ok(())
     }
 }

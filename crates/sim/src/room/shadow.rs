@@ -1,0 +1,142 @@
+//! A replica beside the server: applies every record that the server appends, as it is appended.
+//!
+//! So there is a digest for every record, also for those in the middle of a turn, and what replay
+//! makes of the records can be compared with what the server holds while it runs.
+
+use super::token::{self, Tokens};
+use base::{Position, Sequence};
+use bytes::Bytes;
+use engine::digest::Digest;
+use engine::execute::Engine;
+use node::recovery::Replayer;
+use std::cell::RefCell;
+use std::rc::Rc;
+use txlog::record::HEADER_BYTES;
+use txlog::{Gate, Limits, LogEvent, Part, Ticket, TransactionLog, record};
+
+/// A size of records that small values do not reach. In bytes.
+pub const LARGE_RECORD_BYTES: usize = 32 << 10;
+
+/// What passed between a server and its log.
+#[derive(Default)]
+pub struct Tap {
+    records: Vec<(Sequence, Bytes)>,
+    /// Commits that the loop made itself.
+    pub inline: u64,
+}
+
+/// Shared by a log and who listens.
+pub type SharedTap = Rc<RefCell<Tap>>;
+
+/// A log that is listened to.
+pub struct TappedLog {
+    pub log: Box<dyn TransactionLog>,
+    pub tap: SharedTap,
+}
+
+impl TransactionLog for TappedLog {
+    fn limits(&self) -> Limits {
+        self.log.limits()
+    }
+
+    fn gate(&self) -> Gate {
+        self.log.gate()
+    }
+
+    fn append(&mut self, after: Position, record: Bytes) -> Ticket {
+        self.tap.borrow_mut().records.push((after.sequence.next(), record.clone()));
+        self.log.append(after, record)
+    }
+
+    fn commit_inline(&mut self) -> bool {
+        let did = self.log.commit_inline();
+        self.tap.borrow_mut().inline += u64::from(did);
+        did
+    }
+
+    fn poll(&mut self, events: &mut Vec<LogEvent>) {
+        self.log.poll(events);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.log.is_busy()
+    }
+
+    fn read_from(&mut self, from: Position) {
+        self.log.read_from(from);
+    }
+
+    fn tail(&mut self) -> Ticket {
+        self.log.tail()
+    }
+
+    fn trim(&mut self, through: Position) {
+        self.log.trim(through);
+    }
+
+    fn first(&mut self) -> Ticket {
+        self.log.first()
+    }
+}
+
+/// What was appended, counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Appended {
+    pub records: u64,
+    /// Records of more than [`LARGE_RECORD_BYTES`].
+    pub large: u64,
+    /// Units that took several records.
+    pub split: u64,
+}
+
+/// The replica.
+pub struct Shadow {
+    engine: Engine,
+    replayer: Replayer,
+    pub tap: SharedTap,
+    /// The end of the last record, if its unit goes on in the next.
+    unit_end: Vec<u8>,
+}
+
+impl Shadow {
+    /// Begins with what a start recovered.
+    pub fn new(engine: Engine, replayer: Replayer) -> Self {
+        Self { engine, replayer, tap: SharedTap::default(), unit_end: Vec::new() }
+    }
+
+    /// Applies what was appended since the last call; the digest behind each record.
+    ///
+    /// # Errors
+    /// A record does not fit.
+    pub fn catch_up(
+        &mut self,
+        tokens: &mut Tokens,
+        count: &mut Appended,
+        mut note: impl FnMut(u64, Digest),
+    ) -> Result<(), String> {
+        let records = std::mem::take(&mut self.tap.borrow_mut().records);
+        for (sequence, bytes) in records {
+            let header = record::decode_header(&bytes, true).map_err(|error| format!("{error}"))?;
+            count.records += 1;
+            count.large += u64::from(bytes.len() > LARGE_RECORD_BYTES);
+            count.split += u64::from(header.part == Part::First);
+            self.note_tokens(tokens, header.part, &bytes[HEADER_BYTES..]);
+            let consumed = self.replayer.consume(&mut self.engine, sequence, &bytes);
+            consumed.map_err(|error| format!("the replica stops: {error}"))?;
+            note(sequence.0, Digest::of_keyspace(&self.engine.keyspace));
+        }
+        Ok(())
+    }
+
+    /// A value that lies across two records is seen whole on no disk: it counts as durable, so
+    /// that nothing is said about it.
+    fn note_tokens(&mut self, tokens: &mut Tokens, part: Part, payload: &[u8]) {
+        tokens.note_appended(payload);
+        let near = payload.len().min(token::BYTES - 1);
+        if matches!(part, Part::Middle | Part::Last) {
+            let joint = [&self.unit_end, &payload[..near]].concat();
+            tokens.note_durable(&joint);
+        }
+        self.unit_end = payload[payload.len() - near..].to_vec();
+    }
+}
