@@ -1,12 +1,17 @@
 """Runs one file of Redis's Tcl suite against a fresh server and reads each test's outcome.
 
+Most files are given the one server that runs. Those that are about configuration files start
+servers themselves, as `src/redis-server FILE`: there they find a script that starts the server under test.
+
 The suite keeps its temporary files in `tests/tmp` of its own folder and clears that folder when it
 starts, so each run gets a folder of links with a `tests/tmp` of its own, and a range of ports.
 """
 
 import dataclasses
 import os
+import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -38,8 +43,18 @@ class Outcome:
     reason: str = ""
 
 
+# What the suite waits for in the output of a server that it started: its process's id, which it
+# reads to know that it runs at all.
+STARTER = """#!/bin/sh
+echo " PID: $$"
+exec {command} "$@" 2>&1
+"""
+
+
 def run(unit, command, arguments=()):
-    """Runs `unit` against a server started by `command`; the server is ended in every case."""
+    """Runs `unit` against servers started by `command`; they are ended in every case."""
+    if unit.spawn:
+        return _run_spawning(unit, command)
     arguments = list(arguments)
     if unit.debug:
         arguments += ["--enable-debug-command", "yes"]
@@ -47,13 +62,29 @@ def run(unit, command, arguments=()):
     suite = _suite_folder(server.directory)
     try:
         server.start()
-        output, reason = _runtest(unit, server, suite)
+        target = ["--host", "127.0.0.1", "--port", str(server.port)]
+        output, reason = _runtest(unit, target, suite)
         if not server.alive():
             reason = f"the server ended with {server.process.returncode}\n{server.log_tail()}"
     except Died as death:
         output, reason = "", str(death)
     finally:
         server.close()
+    return _parse(output, reason)
+
+
+def _run_spawning(unit, command):
+    """Runs a file that starts its servers itself, in the folder of the suite."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-suite-", dir=paths.fast_folder()))
+    try:
+        suite = _suite_folder(directory)
+        starter = suite / "src" / "redis-server"
+        words = command if isinstance(command, list) else shlex.split(command)
+        starter.write_text(STARTER.format(command=shlex.join(map(str, words))))
+        starter.chmod(0o755)
+        output, reason = _runtest(unit, [], suite)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
     return _parse(output, reason)
 
 
@@ -74,11 +105,12 @@ def _suite_folder(directory):
     return suite
 
 
-def _runtest(unit, server, suite):
-    """Returns runtest's output and, when it had to be ended, why."""
+def _runtest(unit, target, suite):
+    """Returns runtest's output and, when it had to be ended, why. `target` names a running server;
+    with none the suite starts its own."""
     base = free_port(span=64)
-    line = ["./runtest", "--host", "127.0.0.1", "--port", str(server.port), "--durable",
-            "--single", unit.name, "--baseport", str(base), "--portcount", "32", "--timeout", str(QUIET_SECONDS_MAX)]
+    line = ["./runtest", *target, "--durable", "--single", unit.name, "--clients", "1",
+            "--baseport", str(base), "--portcount", "32", "--timeout", str(QUIET_SECONDS_MAX)]
     if unit.tags:
         line += ["--tags", unit.tags]
     environment = {**os.environ, "TERM": "dumb"}

@@ -9,11 +9,13 @@ WITHOUT_DEBUG = "-slow -needs:debug -needs:pfdebug"
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """One file. `tags` is runtest's filter; `debug` starts the server with DEBUG allowed."""
+    """One file. `tags` is runtest's filter; `debug` starts the server with DEBUG allowed. With
+    `spawn` the suite starts its servers itself, each with a redis.conf of its own."""
 
     name: str
     tags: str = WITHOUT_DEBUG
     debug: bool = False
+    spawn: bool = False
     seconds_max: int = 150
 
     @property
@@ -25,6 +27,10 @@ def _plain(*names):
     return [Unit(f"unit/{name}") for name in names]
 
 
+def _spawning(*names):
+    return [Unit(f"unit/{name}", tags="-slow", spawn=True, seconds_max=300) for name in names]
+
+
 UNITS = [
     *_plain("type/string", "type/incr", "type/list", "type/list-3", "type/set", "type/zset"),
     *_plain("type/hash", "expire", "keyspace", "scan", "multi", "pubsub", "sort", "bitops"),
@@ -33,8 +39,9 @@ UNITS = [
     Unit("unit/dump", tags="-slow", debug=True),
     Unit("unit/geo", tags="", debug=True, seconds_max=600),
     Unit("unit/hyperloglog", tags="", debug=True, seconds_max=600),
-    Unit("unit/networking", tags="", debug=True),
     Unit("unit/querybuf", tags="", debug=True),
+    *_spawning("auth", "acl", "acl-v2", "networking", "info", "pubsubshard", "wait"),
+    *_spawning("introspection", "introspection-2"),
 ]
 
 

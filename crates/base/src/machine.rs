@@ -42,6 +42,8 @@ pub trait Machine: Send + Sync {
     /// May take some microseconds: for INFO and the periodic work, not for commands.
     fn usage(&self) -> Usage;
     fn identity(&self) -> Identity;
+    /// Fills with bits that nobody can guess, for passwords.
+    fn fill_random(&self, bytes: &mut [u8]);
     /// Gives memory that the allocator keeps for later back to the machine (MEMORY PURGE).
     fn purge(&self) {}
     /// The allocator's own report (MEMORY MALLOC-STATS).
@@ -60,5 +62,9 @@ impl Machine for UnknownMachine {
     }
     fn identity(&self) -> Identity {
         Identity::default()
+    }
+    /// Nothing is secret here, and a run must be the same each time.
+    fn fill_random(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
     }
 }

@@ -137,6 +137,8 @@ pub struct Context {
     pub retry: bool,
     /// Reads update the access word (false for CLIENT NO-TOUCH and introspection).
     pub touch: bool,
+    /// Keys that the request does not name may be read (SORT's BY and GET).
+    pub reads_every_key: bool,
     pub overdue: Overdue,
 }
 
@@ -160,6 +162,7 @@ impl Context {
             may_block: false,
             retry: false,
             touch: false,
+            reads_every_key: true,
             overdue: Overdue::Deleted,
         }
     }

@@ -66,6 +66,7 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     let shard = Shard::without_data(engine_settings(&config), entropy);
     let garbage = GarbageCollector::start()?;
     let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
+    server.start_with_acl_file()?;
     let _metrics = serve_metrics(&settings, Arc::clone(&server.metrics))?;
     let stopped = server.load(&mut driver, loading, std::thread::yield_now)?;
     let stop = match stopped {
@@ -73,7 +74,7 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
         None => {
             let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
             server.keep_snapshots(Snapshots::new(store, Box::new(queue)));
-            tracing::info!(port, "ready to accept connections");
+            tracing::info!(port, "Ready to accept connections");
             tell_manager(systemd::notify_ready());
             server.run(&mut driver)
         }

@@ -94,7 +94,12 @@ impl Server {
         context.retry = true;
         let written = session.output.reply.len();
         self.lap = self.options.clock.monotonic();
-        self.call(&mut session, request.command, request.args(), context);
+        let command = self.registry.command(request.command);
+        match self.denied(&session, command, request.args()) {
+            // The right was taken from the user while the client waited.
+            Some(denied) => self.refuse(&mut session, written, &denied.refusal(command)),
+            None => self.call(&mut session, request.command, request.args(), context),
+        }
         let is_served = self.shard.unit.wait.take().is_none();
         session.blocked = Some(Blocked::Keys { request, wait });
         let observed = self.settle_unit();

@@ -1,19 +1,20 @@
 //! The node's own commands: those that need a session, the server or other sessions.
 
+pub mod acl;
 pub mod client;
 pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod debug;
-mod facts;
+pub(crate) mod facts;
 pub mod help;
 pub mod info;
-mod key_specs;
+pub(crate) mod key_specs;
 pub mod latency;
 pub mod memory;
 pub mod pubsub;
 pub mod replicaof;
-mod request_keys;
+pub(crate) mod request_keys;
 pub mod scripting;
 pub mod server;
 pub mod slowlog;
@@ -48,6 +49,7 @@ pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionF
 
 /// Every family of the node.
 pub const FAMILIES: &[&[Command<SessionFn>]] = &[
+    acl::COMMANDS,
     client::COMMANDS,
     commands::COMMANDS,
     config::COMMANDS,

@@ -26,6 +26,7 @@ pub mod table;
 pub mod text;
 pub mod value;
 
+use crate::acl;
 use directive::{Kind, Meaning};
 use std::collections::BTreeSet;
 use std::io;
@@ -52,6 +53,8 @@ pub struct Config {
     started_in: PathBuf,
     /// `rename-command`: the command and its new name, which is empty to remove it.
     pub renamed_commands: Vec<(Vec<u8>, Vec<u8>)>,
+    /// `user`: the users that the file declares.
+    pub users: Vec<acl::Declared>,
     /// Rows that the file or the command line named.
     given: BTreeSet<usize>,
 }
@@ -65,6 +68,7 @@ impl Config {
             file: None,
             started_in: directory.to_path_buf(),
             renamed_commands: Vec::new(),
+            users: Vec::new(),
             given: BTreeSet::new(),
         };
         config.set_directory(directory.to_path_buf());
@@ -92,6 +96,12 @@ impl Config {
     pub(crate) fn set_master(&mut self, master: Option<(&str, u16)>) {
         let text = master.map_or_else(String::new, |(host, port)| format!("{host} {port}"));
         self.values[MASTER] = Value::Text(text.into_bytes());
+    }
+
+    /// The default user's password, empty for none, and whether new users may use all channels.
+    pub(crate) fn acl_defaults(&self) -> (&[u8], bool) {
+        let all_channels = self.word(const { row("acl-pubsub-default") }) == "allchannels";
+        (self.text(const { row("requirepass") }), all_channels)
     }
 
     /// A toggle's value. The row must be one, as for the other accessors.
@@ -235,7 +245,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 /// An operating system's error in its own words, without the number that Rust adds.
-fn describe(error: &io::Error) -> String {
+pub(crate) fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),

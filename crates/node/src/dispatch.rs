@@ -34,6 +34,7 @@ impl Server {
         if self.asleep_until > self.monotonic {
             return Dispatched::Later;
         }
+        session.last_command = command;
         let verdict = self.judge(session, known, args);
         let queues = known.is_some_and(|command| {
             session.transaction.is_some() && !runs_inside_multi(command.name())
@@ -65,7 +66,6 @@ impl Server {
             self.wait_for_pause(session, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
-        session.last_command = Some(id);
         if queues {
             let request = OwnedRequest::new(id, args);
             if let Some(transaction) = &mut session.transaction {
@@ -87,16 +87,17 @@ impl Server {
         session: &mut Session,
         id: CommandId,
         args: Args<'_>,
-        context: Context,
+        mut context: Context,
     ) {
         let written = session.output.reply.len();
         let command = self.registry.command(id);
+        context.reads_every_key = self.reads_every_key(session, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
             self.shard.unit.whole = true;
         }
         let began = self.lap;
         // EXEC is shown behind what it runs, as in Redis.
-        let is_shown = !context.retry && !command.flags.contains(Flags::SKIP_MONITOR);
+        let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
         let is_monitored = !self.monitors.is_empty() && is_shown;
         let is_exec = is_monitored && command.name() == "exec";
         if is_monitored && !is_exec {
@@ -217,6 +218,9 @@ impl Server {
         self.hold(session, observed);
     }
 }
+
+/// Commands that MONITOR does not show.
+const NOT_MONITORED: Flags = Flags::SKIP_MONITOR.union(Flags::ADMIN);
 
 /// What EXEC says when it is refused itself: the transaction is over, whatever the reason.
 fn exec_abort(refusal: &Refusal) -> Refusal {

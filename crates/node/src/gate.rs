@@ -30,18 +30,16 @@ impl Server {
         args: Args<'_>,
     ) -> Verdict {
         let Some(command) = command else { return Verdict::Refuse(unknown_command(args)) };
-        if matches!(command.row.function, Function::Container) {
-            return Verdict::Refuse(match args.get(1) {
-                Some(subcommand) => unknown_subcommand(command.name(), subcommand),
-                None => Refusal::arity(command.name()),
-            });
+        if !command.subcommands.is_empty() {
+            if let Some(subcommand) = args.get(1) {
+                return Verdict::Refuse(unknown_subcommand(command.name(), subcommand));
+            }
+            if matches!(command.row.function, Function::Container) {
+                return Verdict::Refuse(Refusal::arity(command.name()));
+            }
         }
         if !command.admits(args.len()) {
             return Verdict::Refuse(Refusal::arity(command.name()));
-        }
-        let is_stranger = !session.is_authenticated && !self.password().is_empty();
-        if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
-            return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
         if session.is_link {
             // The master has executed it already; only the log may have to be waited for.
@@ -52,8 +50,15 @@ impl Server {
         {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }
+        let is_stranger = !session.is_authenticated && self.acl.requires_authentication();
+        if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
+            return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
+        }
         if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
+        }
+        if let Some(denied) = self.denied(session, command, args) {
+            return Verdict::Refuse(denied.refusal(command));
         }
         if let refused @ Verdict::Refuse(_) = self.judge_memory(session, command) {
             return refused;
@@ -156,7 +161,7 @@ fn unknown_command(args: Args<'_>) -> Refusal {
     ))
 }
 
-pub(crate) fn unknown_subcommand(container: &str, subcommand: &[u8]) -> Refusal {
+fn unknown_subcommand(container: &str, subcommand: &[u8]) -> Refusal {
     Refusal::new(format!(
         "ERR unknown subcommand '{}'. Try {} HELP.",
         String::from_utf8_lossy(&subcommand[..subcommand.len().min(EXCERPT_BYTES_MAX)]),

@@ -9,6 +9,7 @@
 //! | [`session`] | one connection's input and state |
 //! | [`registry`] | finds the command |
 //! | [`gate`] | every reason to refuse, before execution |
+//! | [`acl`] | users, and what they may do |
 //! | [`dispatch`] | executes within a unit |
 //! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
 //! | [`shard`] | gathers effects into records and appends them |
@@ -22,6 +23,7 @@
 //! | [`config`] | what the operator asked for |
 #![forbid(unsafe_code)]
 
+pub mod acl;
 mod blocked;
 pub mod command;
 pub mod config;

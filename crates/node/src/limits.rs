@@ -31,6 +31,10 @@ const CHOKED_INPUT_BYTES_MAX: usize = 64 << 20;
 /// bytes.
 const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
 
+/// Output that a client may leave unread before it has authenticated. In bytes. As Redis, which
+/// does not count its first 16 KiB.
+const STRANGER_OUTPUT_BYTES_MAX: usize = (16 << 10) + 1024;
+
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
@@ -49,6 +53,10 @@ impl Server {
     }
 
     fn exceeds_output_limit(&self, session: &mut Session) -> bool {
+        let is_stranger = !session.is_authenticated && self.acl.requires_authentication();
+        if is_stranger && session.output.pending_bytes() > STRANGER_OUTPUT_BYTES_MAX {
+            return true;
+        }
         let class = if session.is_subscriber() { SUBSCRIBER } else { NORMAL };
         let limit = &self.settings.client_output_buffer_limits[class];
         let pending = session.output.pending_bytes() as u64;

@@ -136,6 +136,7 @@ impl Server {
 fn is_secret(command: &str, args: Args<'_>, index: usize) -> bool {
     match command {
         "auth" => index > 0,
+        "acl|setuser" => index > 1,
         "hello" => {
             let auth = (2..args.len()).find(|at| args.is(*at, "AUTH"));
             auth.is_some_and(|at| index == at + 1 || index == at + 2)

@@ -416,7 +416,7 @@ impl Server {
         scratch.ranges.clear();
         scratch.words.clear();
         let limits = &mut session.input.decoder.limits;
-        limits.authenticated = session.is_authenticated;
+        limits.authenticated = session.is_authenticated || !self.acl.requires_authentication();
         limits.bulk_bytes_max = self.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
         while scratch.parsed.len() < limit {
             let input = &mut session.input;

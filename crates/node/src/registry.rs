@@ -2,7 +2,9 @@
 //!
 //! Looked up once per request, so by a hash of the name in either case, without allocating.
 
+use crate::acl::category::Categories;
 use crate::command::SessionFn;
+use crate::command::key_specs::{Spec, specs_of};
 use engine::command::{Command, DataFn, Declared, Flags};
 use std::sync::OnceLock;
 
@@ -34,6 +36,10 @@ pub struct Registered {
     pub subcommands: Vec<CommandId>,
     /// The first argument that is a key, if its place is fixed: what prefetching looks at. 0: none.
     pub first_key: usize,
+    /// Where its keys are, and what becomes of them.
+    pub(crate) specs: Vec<Spec>,
+    /// The ACL categories it is in.
+    pub categories: Categories,
 }
 
 impl Registered {
@@ -223,6 +229,9 @@ impl Registry {
         let first_key = declared.range().0;
         let subcommands = Vec::new();
         let called = declared.name.clone().into_bytes();
+        let specs = specs_of(&declared, flags);
+        let is_container = matches!(row.function, Function::Container);
+        let categories = Categories::of(&declared.name, row.group, flags, is_container);
         self.commands.push(Registered {
             id,
             called,
@@ -232,6 +241,8 @@ impl Registry {
             parent,
             subcommands,
             first_key,
+            specs,
+            categories,
         });
         id
     }

@@ -4,6 +4,7 @@
 //! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
 //! [`crate::reactor`] turns the loop.
 
+use crate::acl::Acl;
 use crate::command::scripting::Scripts;
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
@@ -73,6 +74,8 @@ pub struct Server {
     /// What the operator asked for, and the same as plain fields.
     pub config: Config,
     pub settings: NodeSettings,
+    /// Users and what they may do.
+    pub acl: Acl,
     pub identity: Identity,
     pub slowlog: Slowlog,
     pub scripts: Scripts,
@@ -161,6 +164,7 @@ impl Server {
             registry,
             settings: node_settings(&options.config),
             config: options.config.clone(),
+            acl: Acl::configured(&options.config).expect("checked when the file was read"),
             identity: options.machine.identity(),
             slowlog: Slowlog::default(),
             scripts: Scripts::default(),
@@ -197,13 +201,12 @@ impl Server {
         }
     }
 
-    /// The default user's password; empty: none.
-    pub fn password(&self) -> &[u8] {
-        self.settings.requirepass.as_deref().unwrap_or_default()
-    }
-
     /// Puts a configuration in force.
     pub fn adopt(&mut self, config: Config) {
+        let (before, _) = self.config.acl_defaults();
+        let (requirepass, all_channels) = config.acl_defaults();
+        let changed = (requirepass != before).then_some(requirepass);
+        self.acl.reconfigure(changed, all_channels);
         self.settings = node_settings(&config);
         self.shard.engine.keyspace.settings = engine_settings(&config);
         self.config = config;
@@ -269,7 +272,7 @@ impl Server {
             self.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
-        if self.settings.protected_mode && self.password().is_empty() && !is_local {
+        if self.settings.protected_mode && self.acl.default_user().has_no_password() && !is_local {
             self.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }
@@ -277,7 +280,7 @@ impl Server {
         let mut session = Session::new(connection, self.sessions_created, self.now);
         session.peer = peer;
         session.local = local;
-        session.is_authenticated = self.password().is_empty();
+        self.make_default_user(&mut session);
         session.is_local = is_local;
         self.by_id.insert(session.id, connection);
         self.sessions.insert(connection, Box::new(session));

@@ -1,5 +1,6 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
+use crate::acl::UserId;
 use crate::output::Output;
 use crate::registry::CommandId;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, UnixMillis};
@@ -92,6 +93,8 @@ pub struct Session {
     pub name: Vec<u8>,
     /// CLIENT SETINFO: the client library's name and version.
     pub library: (String, String),
+    /// Whose rights it has; they count once it is authenticated.
+    pub user: UserId,
     pub is_authenticated: bool,
     pub transaction: Option<Transaction>,
     /// Keys under WATCH, and whether one of them changed.
@@ -245,6 +248,7 @@ impl Session {
             database: DatabaseId(0),
             name: Vec::new(),
             library: Default::default(),
+            user: UserId::DEFAULT,
             is_authenticated: false,
             transaction: None,
             watched: Vec::new(),
@@ -320,6 +324,7 @@ impl Session {
             retry: false,
             touch: !self.no_touch,
             overdue: Overdue::Deleted,
+            reads_every_key: true,
         }
     }
 }

@@ -43,6 +43,10 @@ impl Machine for RealMachine {
         }
     }
 
+    fn fill_random(&self, bytes: &mut [u8]) {
+        crate::net::fill_random(bytes);
+    }
+
     fn purge(&self) {
         (self.allocator_purge)();
     }

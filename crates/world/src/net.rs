@@ -395,10 +395,22 @@ impl Driver for NetDriver {
 /// Unpredictable bits from the kernel.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
-    let flags = rustix::rand::GetRandomFlags::empty();
-    while rustix::rand::getrandom(&mut bytes, flags) == Err(Errno::INTR) {}
+    fill_random(&mut bytes);
     assert!(bytes != [0; 8], "the kernel gives no random bytes");
     u64::from_ne_bytes(bytes)
+}
+
+/// Fills a buffer with unpredictable bits from the kernel.
+pub(crate) fn fill_random(bytes: &mut [u8]) {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        match rustix::rand::getrandom(&mut bytes[filled..], flags) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => panic!("the kernel gives no random bytes: {error}"),
+        }
+    }
 }
 
 /// What epoll watches a connection for.

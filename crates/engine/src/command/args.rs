@@ -62,6 +62,11 @@ impl<'a> Args<'a> {
             .map(move |&(start, length)| &buffer[start as usize..(start + length) as usize])
     }
 
+    /// The arguments from `index` on, as a request of their own.
+    pub fn tail(&self, index: usize) -> Self {
+        Self { buffer: self.buffer, ranges: &self.ranges[index..] }
+    }
+
     /// All arguments, the name included.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> + Clone + use<'a> {
         self.from(0)

@@ -1,10 +1,10 @@
 //! COMMAND (Redis documentation, COMMAND): what the registry knows about every command.
 
-use super::facts::{CATEGORIES, TIPS};
-use super::key_specs::specs_of;
+use super::facts::TIPS;
 use super::request_keys::{RequestKey, keys_of, may_have_keys};
 use super::{SessionFn, open};
-use crate::registry::{Function, Registered};
+use crate::acl::category::Categories;
+use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -55,10 +55,7 @@ fn lookup(server: &Server, name: &[u8]) -> Option<&'static Registered> {
 }
 
 /// COMMAND without a subcommand.
-fn all(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    if let Some(subcommand) = args.get(1) {
-        return Err(crate::gate::unknown_subcommand("command", subcommand));
-    }
+fn all(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     write_all(server, session);
     Ok(())
 }
@@ -104,8 +101,8 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
     reply.integer(first as i64);
     reply.integer(i64::from(last));
     reply.integer(step as i64);
-    let categories = categories(command);
-    reply.set(categories.len());
+    let categories = command.categories.names();
+    reply.set(command.categories.names().count());
     for category in categories {
         reply.simple(format!("@{category}"));
     }
@@ -114,59 +111,14 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
     for tip in tips {
         reply.bulk(tip);
     }
-    let specs = specs_of(command);
-    reply.array(specs.len());
-    for spec in specs {
+    reply.array(command.specs.len());
+    for spec in &command.specs {
         spec.write(reply);
     }
     reply.array(command.subcommands.len());
     for id in &command.subcommands {
         write_info(server, server.registry.command(*id), reply);
     }
-}
-
-/// The ACL categories, in Redis's order.
-fn categories(command: &Registered) -> Vec<&'static str> {
-    let flags = command.flags;
-    let extra = CATEGORIES.iter().find(|(name, _)| *name == command.name());
-    let extra = extra.map_or(&[][..], |(_, extra)| *extra);
-    let is_container = matches!(command.row.function, Function::Container);
-    let is_about_commands = command.name().starts_with("command");
-    let group = match command.row.group.category() {
-        // Unlike its siblings, Redis has PUBSUB HELP in no category of its own.
-        _ if is_container || command.name() == "pubsub|help" => None,
-        _ if is_about_commands => Some("connection"),
-        category => category,
-    };
-    let is_admin = flags.contains(Flags::ADMIN);
-    let candidates = [
-        ("keyspace", flags.contains(Flags::KEYSPACE)),
-        ("read", flags.contains(Flags::READONLY)),
-        ("write", flags.contains(Flags::WRITE)),
-        ("set", false),
-        ("sortedset", false),
-        ("list", false),
-        ("hash", false),
-        ("string", false),
-        ("bitmap", false),
-        ("hyperloglog", false),
-        ("geo", false),
-        ("stream", false),
-        ("pubsub", flags.contains(Flags::PUBSUB)),
-        ("admin", is_admin),
-        ("fast", flags.contains(Flags::FAST)),
-        ("slow", !flags.contains(Flags::FAST)),
-        ("blocking", flags.contains(Flags::BLOCKING)),
-        ("dangerous", is_admin || flags.contains(Flags::DANGEROUS)),
-        ("connection", false),
-        ("transaction", false),
-        ("scripting", false),
-    ];
-    candidates
-        .into_iter()
-        .filter(|(name, is_in)| *is_in || group == Some(name) || extra.contains(name))
-        .map(|(name, _)| name)
-        .collect()
 }
 
 /// Hints for clients that talk to several shards.
@@ -222,9 +174,8 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
             if args.is(3, "MODULE") {
                 Vec::new()
             } else if args.is(3, "ACLCAT") {
-                let name = word.to_ascii_lowercase();
-                let is_in = |c: &&Registered| categories(c).iter().any(|k| k.as_bytes() == name);
-                every().filter(is_in).collect()
+                let wanted = Categories::named(word).unwrap_or_default();
+                every().filter(|c| c.categories.intersects(wanted)).collect()
             } else if args.is(3, "PATTERN") {
                 let fits = |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes());
                 every().filter(fits).collect()

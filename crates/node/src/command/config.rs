@@ -78,7 +78,9 @@ fn rewrite(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let Some(path) = &server.config.file else {
         return Err(Refusal::of("ERR The server is running without a config file"));
     };
-    rewrite_file(&*server.options.disk, path, &server.config).map_err(|error| {
+    // With an ACL file, the configuration file declares no users.
+    let users = if server.settings.aclfile.is_none() { server.acl.lines() } else { Vec::new() };
+    rewrite_file(&*server.options.disk, path, &server.config, &users).map_err(|error| {
         tracing::warn!(%error, "CONFIG REWRITE failed");
         Refusal::new(format!("ERR Rewriting config file: {error}"))
     })?;

@@ -8,6 +8,10 @@ use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Protocol;
 
+/// The names of users stand in files whose words are split at blanks.
+pub const NAME_WITH_BLANKS: Refusal =
+    Refusal::of("ERR Usernames can't contain spaces or null characters");
+
 pub const COMMANDS: &[Command<SessionFn>] = &[
     plain("PING [message]", ping)
         .doc("Returns the server's liveliness response.")
@@ -98,7 +102,7 @@ fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let (user, password) = match args.get(2) {
         Some(password) => (args.at(1), password),
         None => {
-            if server.password().is_empty() {
+            if server.acl.default_user().has_no_password() {
                 return Err(Refusal::of(
                     "ERR AUTH <password> called without any password configured for the default \
                      user. Are you sure your configuration is correct?",
@@ -107,27 +111,9 @@ fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
             (&b"default"[..], args.at(1))
         }
     };
-    authenticate(server, session, user, password)?;
+    server.authenticate(session, args.at(0), user, password)?;
     session.reply().ok();
     Ok(())
-}
-
-/// Checks a user's password.
-///
-/// # Errors
-/// WRONGPASS; the session's rights stay as they were.
-fn authenticate(server: &Server, session: &mut Session, user: &[u8], password: &[u8]) -> Outcome {
-    let expected = server.password();
-    if user == b"default" && (expected.is_empty() || same_bytes(expected, password)) {
-        session.is_authenticated = true;
-        return Ok(());
-    }
-    Err(Refusal::of("WRONGPASS invalid username-password pair or user is disabled."))
-}
-
-/// Compares in time that depends on the lengths only.
-fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (x, y)| different | (x ^ y)) == 0
 }
 
 fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
@@ -146,7 +132,7 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     let mut at = 2;
     while at < args.len() {
         if args.is(at, "AUTH") && at + 2 < args.len() {
-            authenticate(server, session, args.at(at + 1), args.at(at + 2))?;
+            server.authenticate(session, args.at(0), args.at(at + 1), args.at(at + 2))?;
             at += 3;
         } else if args.is(at, "SETNAME") && at + 1 < args.len() {
             name = Some(checked_name(args.at(at + 1))?);
@@ -211,7 +197,7 @@ fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     session.reply_mode = ReplyMode::On;
     session.no_evict = false;
     session.no_touch = false;
-    session.is_authenticated = server.password().is_empty();
+    server.make_default_user(session);
     session.reply().set_protocol(Protocol::Resp2);
     session.reply().simple("RESET");
     Ok(())

@@ -11,6 +11,7 @@ const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Comm
 }
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
+    help_of("ACL HELP", Group::Server, "6.0.0"),
     help_of("CLIENT HELP", Group::Connection, "5.0.0"),
     help_of("COMMAND HELP", Group::Server, "5.0.0"),
     help_of("CONFIG HELP", Group::Server, "5.0.0"),

@@ -2,8 +2,7 @@
 //! "Command key specifications").
 
 use super::facts::KEY_SPECS;
-use crate::registry::Registered;
-use engine::command::{Flags, KeySpec};
+use engine::command::{Declared, Flags, KeySpec};
 use resp::Reply;
 use resp::integer::parse_i64;
 
@@ -37,18 +36,18 @@ enum Find {
 
 /// One key specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Spec {
+pub(crate) struct Spec {
     begin: Begin,
     find: Find,
     flags: Vec<String>,
 }
 
 /// The specifications of a command: as [`KEY_SPECS`] lists them, else as its row tells.
-pub(super) fn specs_of(command: &Registered) -> Vec<Spec> {
-    if let Some((_, texts)) = KEY_SPECS.iter().find(|(name, _)| *name == command.name()) {
+pub(crate) fn specs_of(command: &Declared, flags: Flags) -> Vec<Spec> {
+    if let Some((_, texts)) = KEY_SPECS.iter().find(|(name, _)| *name == command.name) {
         return texts.iter().filter_map(|text| Spec::parse(text)).collect();
     }
-    let is_read = command.flags.contains(Flags::READONLY);
+    let is_read = flags.contains(Flags::READONLY);
     let flags = if is_read { ["RO", "access"] } else { ["RW", "update"] };
     let of_row = |spec: &KeySpec| {
         let (begin, find) = match *spec {
@@ -67,7 +66,7 @@ pub(super) fn specs_of(command: &Registered) -> Vec<Spec> {
         };
         Spec { begin, find, flags: flags.map(str::to_owned).to_vec() }
     };
-    command.declared.keys.iter().map(of_row).collect()
+    command.keys.iter().map(of_row).collect()
 }
 
 impl Spec {

@@ -4,13 +4,12 @@
 //! the use of a key depends on an option (`SET key value GET`), a function per command looks at the
 //! arguments, as in Redis.
 
-use super::key_specs::specs_of;
 use crate::registry::Registered;
 use engine::command::KeySpec;
 
 /// A key of a request: the argument's index, and what becomes of it, if that is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct RequestKey {
+pub(crate) struct RequestKey {
     pub index: usize,
     pub flags: Vec<String>,
 }
@@ -28,17 +27,16 @@ const OVERWRITE: &[&str] = &["OW", "update"];
 /// Whether requests of this command can have keys at all. What is only hashed like a key, as the
 /// channel of SPUBLISH is, is none.
 pub(super) fn may_have_keys(command: &Registered) -> bool {
-    specs_of(command).iter().any(|spec| !spec.has("not_key"))
+    command.specs.iter().any(|spec| !spec.has("not_key"))
 }
 
 /// The keys of a request of `count` arguments; none if it makes no sense.
-pub(super) fn keys_of<'a>(
+pub(crate) fn keys_of<'a>(
     command: &Registered,
     count: usize,
     argument: impl Fn(usize) -> &'a [u8],
 ) -> Vec<RequestKey> {
-    let specs = specs_of(command);
-    let specs: Vec<_> = specs.into_iter().filter(|spec| !spec.has("not_key")).collect();
+    let specs: Vec<_> = command.specs.iter().filter(|spec| !spec.has("not_key")).collect();
     let is_certain = !specs.iter().any(|spec| spec.has("variable_flags"));
     let by_specs = || {
         let mut keys = Vec::new();

@@ -10,6 +10,7 @@ use super::table::{DIRECTIVES, RETIRED, find, row};
 use super::text::split_words;
 use super::value::{Refusal, Value};
 use super::{Config, describe, path_of, resolve};
+use crate::acl::{self, Acl};
 use crate::registry::Registry;
 use base::Disk;
 use engine::glob;
@@ -30,7 +31,13 @@ pub enum LoadError {
     Unreadable { path: PathBuf, reason: String },
     /// A line was not understood.
     Line { number: usize, text: String, reason: String },
+    /// The declared users make no sense together.
+    Users(String),
 }
+
+/// Redis refuses it with the same reason.
+const BOTH_SOURCES: &str = "users are declared in the configuration file and an ACL file is set as \
+                            well: declare them in one of the two, as either would hide the other";
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,6 +51,7 @@ impl fmt::Display for LoadError {
                 writeln!(f, "Reading the configuration file, at line {number}")?;
                 write!(f, ">>> '{text}'\n{reason}")
             }
+            Self::Users(reason) => f.write_str(reason),
         }
     }
 }
@@ -77,6 +85,10 @@ pub fn load(
     loader.read_text(&text, 0)?;
     let mut config = loader.config;
     config.started_in = config.directory();
+    if !config.users.is_empty() && !config.text(const { row("aclfile") }).is_empty() {
+        return Err(LoadError::Users(BOTH_SOURCES.to_owned()));
+    }
+    Acl::configured(&config).map_err(LoadError::Users)?;
     Ok(config)
 }
 
@@ -88,7 +100,7 @@ fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, LoadError> {
 }
 
 /// The bytes of a file, `None` if it is too long.
-pub(super) fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = disk.open_read(path)?;
     let length = file.length()?;
     if length > FILE_BYTES_MAX {
@@ -148,8 +160,11 @@ impl Loader<'_> {
                 names.push((command.clone(), renamed.clone()));
                 Registry::renamed(names).map(drop).map_err(Into::into)
             }
-            [_, ..] if is("user") => {
-                Err("only the default user is supported: set its password with requirepass".into())
+            [user, rules @ ..] if is("user") => {
+                let (_, all_channels) = self.config.acl_defaults();
+                let user = acl::declare(&self.config.users, user, rules, all_channels)?;
+                self.config.users.push(user);
+                Ok(())
             }
             [_, ..] if is("loadmodule") => Err("modules are not supported".into()),
             [_, ..] if is("sentinel") => {

@@ -53,7 +53,10 @@ pub struct NodeSettings {
     /// Seconds without a command after which a client is disconnected; 0: never.
     pub timeout: u32,
     pub maxclients: u32,
-    pub requirepass: Option<Vec<u8>>,
+    /// Relative to `dir`; `None`: users are kept in the configuration file, if at all.
+    pub aclfile: Option<PathBuf>,
+    /// Entries of ACL LOG.
+    pub acllog_max_len: usize,
     /// For normal clients, replicas and subscribers.
     pub client_output_buffer_limits: [BufferLimit; BUFFER_CLASSES.len()],
     /// In bytes.
@@ -122,8 +125,8 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         metrics_port: config.number(const { row("metrics-port") }),
         timeout: config.number(const { row("timeout") }),
         maxclients: config.number(const { row("maxclients") }),
-        requirepass: Some(config.text(const { row("requirepass") }).to_vec())
-            .filter(|password| !password.is_empty()),
+        aclfile: path(const { row("aclfile") }),
+        acllog_max_len: config.number(const { row("acllog-max-len") }),
         client_output_buffer_limits: match config.value(const { row("client-output-buffer-limit") })
         {
             Value::BufferLimits(limits) => *limits,

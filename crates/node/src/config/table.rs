@@ -27,7 +27,6 @@ const FOREGROUND: &str = "the process stays in the foreground and logs to its st
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
 const NO_SCRIPTS: &str = "there are no scripts yet";
 const NO_STREAMS: &str = "there are no streams yet";
-const NO_ACL: &str = "there are no users but the default one yet";
 const NO_TRACKING: &str = "there is no client tracking yet";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
@@ -183,9 +182,9 @@ pub const DIRECTIVES: &[Directive] = &[
     // Scripts and users.
     integer("busy-reply-threshold", "5000", 0, LONG_MAX).alias("lua-time-limit").shown(NO_SCRIPTS),
     toggle("lua-enable-deprecated-api", "no").immutable().hidden().shown(NO_SCRIPTS),
-    text("aclfile", "").immutable().default_only(NO_ACL),
-    integer("acllog-max-len", "128", 0, LONG_MAX).shown(NO_ACL),
-    choice("acl-pubsub-default", "resetchannels", &["allchannels", "resetchannels"]).shown(NO_ACL),
+    text("aclfile", "").immutable(),
+    integer("acllog-max-len", "128", 0, LONG_MAX),
+    choice("acl-pubsub-default", "resetchannels", &["allchannels", "resetchannels"]),
 
     // Replication.
     special("replicaof", Kind::Primary, "no one").alias("slaveof").immutable(),

@@ -43,6 +43,11 @@ pub const SORT_RO: Command<DataFn> = read(
 )
 .with(Flags::MOVABLEKEYS);
 
+const BY_DENIED: Refusal =
+    Refusal::of("ERR BY option of SORT denied due to insufficient ACL permissions.");
+const GET_DENIED: Refusal =
+    Refusal::of("ERR GET option of SORT denied due to insufficient ACL permissions.");
+
 struct Options<'a> {
     by: Option<&'a [u8]>,
     get: Vec<&'a [u8]>,
@@ -55,7 +60,7 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: Args<'a>, may_store: bool) -> Result<Self, Refusal> {
+    fn parse(args: Args<'a>, may_store: bool, reads_every_key: bool) -> Result<Self, Refusal> {
         let mut options = Self {
             by: None,
             get: Vec::new(),
@@ -83,9 +88,16 @@ impl<'a> Options<'a> {
                 options.store = Some(args.at(at));
             } else if args.is(at, "BY") && operands >= 1 {
                 at += 1;
-                options.by = Some(args.at(at));
+                let pattern = args.at(at);
+                if !reads_every_key && pattern.contains(&b'*') {
+                    return Err(BY_DENIED);
+                }
+                options.by = Some(pattern);
             } else if args.is(at, "GET") && operands >= 1 {
                 at += 1;
+                if !reads_every_key {
+                    return Err(GET_DENIED);
+                }
                 options.get.push(args.at(at));
             } else {
                 return Err(Refusal::SYNTAX);
@@ -102,7 +114,7 @@ impl<'a> Options<'a> {
 }
 
 fn sort(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let options = Options::parse(args, true)?;
+    let options = Options::parse(args, true, tx.context.reads_every_key)?;
     let rows = sorted(&mut tx.view(), args.at(1), &options)?;
     let Some(destination) = options.store else {
         reply_rows(&rows, reply);
@@ -123,7 +135,7 @@ fn sort(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn sort_ro(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let options = Options::parse(args, false)?;
+    let options = Options::parse(args, false, view.context().reads_every_key)?;
     let rows = sorted(view, args.at(1), &options)?;
     reply_rows(&rows, reply);
     Ok(())

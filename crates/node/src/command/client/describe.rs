@@ -58,7 +58,7 @@ fn flags(session: &Session) -> String {
 }
 
 /// One line, its end included.
-pub(super) fn describe(server: &Server, session: &Session) -> String {
+pub(crate) fn describe(server: &Server, session: &Session) -> String {
     let seconds = |since: i64| (server.now.0 - since).max(0) / 1000;
     let transaction = session.transaction.as_ref();
     let queued = transaction.map_or(-1, |transaction| transaction.queued.len() as i64);
@@ -68,10 +68,14 @@ pub(super) fn describe(server: &Server, session: &Session) -> String {
     let command = session.last_command.map(|id| server.registry.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.library;
+    let user = match session.is_link {
+        true => "(superuser)".into(),
+        false => String::from_utf8_lossy(&server.acl.user(session.user).name),
+    };
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} \
-         obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user=default redir=-1 resp={protocol} \
+         obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user={user} redir=-1 resp={protocol} \
          lib-name={library} lib-ver={version}\n",
         session.id,
         session.peer,

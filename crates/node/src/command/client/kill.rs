@@ -1,6 +1,7 @@
 //! CLIENT KILL, in its old form (one address) and its new one (filters).
 
 use super::describe::{Kind, kind_of};
+use crate::acl::{Acl, UserId};
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
@@ -15,11 +16,12 @@ struct Filter<'a> {
     kind: Option<Kind>,
     peer: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
+    user: Option<UserId>,
     spares_caller: bool,
 }
 
 impl<'a> Filter<'a> {
-    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+    fn parse(args: Args<'a>, acl: &Acl) -> Result<Self, Refusal> {
         let mut filter = Self { spares_caller: true, ..Self::default() };
         let mut at = 2;
         while at < args.len() {
@@ -35,11 +37,11 @@ impl<'a> Filter<'a> {
             } else if args.is(at, "LADDR") {
                 filter.local = Some(value);
             } else if args.is(at, "USER") {
-                // Every client is the default user.
-                if value != b"default" {
+                let user = acl.find(value).ok_or_else(|| {
                     let user = String::from_utf8_lossy(value).replace(['\r', '\n'], " ");
-                    return Err(Refusal::new(format!("ERR No such user '{user}'")));
-                }
+                    Refusal::new(format!("ERR No such user '{user}'"))
+                })?;
+                filter.user = Some(user);
             } else if args.is(at, "SKIPME") {
                 filter.spares_caller = match () {
                     () if args.is(at + 1, "YES") => true,
@@ -58,6 +60,7 @@ impl<'a> Filter<'a> {
         self.id.is_none_or(|id| session.id == id)
             && self.kind.is_none_or(|kind| kind_of(session) == kind)
             && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)
+            && self.user.is_none_or(|user| session.user == user)
             && self.local.is_none_or(|local| session.local.as_bytes() == local)
     }
 }
@@ -67,7 +70,7 @@ pub(super) fn kill(server: &mut Server, session: &mut Session, args: Args<'_>) -
     let filter = if is_old_form {
         Filter { peer: Some(args.at(2)), ..Filter::default() }
     } else {
-        Filter::parse(args)?
+        Filter::parse(args, &server.acl)?
     };
     let others: Vec<ConnectionId> = server
         .sessions()

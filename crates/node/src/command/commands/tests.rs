@@ -23,12 +23,12 @@ fn sorted(mut words: Vec<String>) -> String {
 /// The fields of a command, in the golden file's form.
 fn described(command: &Registered) -> [String; 8] {
     let (first, last, step) = command.declared.range();
-    let specs: Vec<String> = specs_of(command).iter().map(Spec::text).collect();
+    let specs: Vec<String> = command.specs.iter().map(Spec::text).collect();
     [
         command.declared.arity.to_string(),
         sorted(command.flags.words().map(str::to_owned).collect()),
         format!("{first} {last} {step}"),
-        sorted(categories(command).iter().map(|name| format!("@{name}")).collect()),
+        sorted(command.categories.names().map(|name| format!("@{name}")).collect()),
         tips(command).join(";"),
         specs.join("|"),
         command.row.since.to_owned(),

@@ -1,0 +1,279 @@
+//! The server's side: who is denied what, and whose connection ends because a right is gone.
+
+use super::log::{Entry, Place, Reason};
+use super::selector::matches_channel;
+use super::user::{Denied, User};
+use super::{Acl, UserId, file};
+use crate::command::client::describe;
+use crate::config::load::read_file;
+use crate::config::rewrite::replace_file;
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::Session;
+use base::ConnectionId;
+use engine::command::{Args, Outcome};
+use engine::refusal::Refusal;
+use std::io;
+use std::path::Path;
+
+impl Denied {
+    /// What a client is told who asks for something it may not.
+    pub fn refusal(self, command: &Registered) -> Refusal {
+        Refusal::new(match self {
+            Self::Command => format!(
+                "NOPERM this user has no permissions to run the '{}' command",
+                command.name()
+            ),
+            Self::Key(_) => "NOPERM this user has no permissions to access one of the keys used \
+                             as arguments"
+                .to_owned(),
+            Self::Channel(_) => "NOPERM this user has no permissions to access one of the \
+                                 channels used as arguments"
+                .to_owned(),
+        })
+    }
+
+    /// What EXEC says of a command that was allowed when it was queued.
+    pub fn refusal_in_exec(self) -> Refusal {
+        let reason = match self {
+            Self::Command => "no permission to execute the command or subcommand",
+            Self::Key(_) => "no permission to touch the specified keys",
+            Self::Channel(_) => "no permission to access one of the channels used as arguments",
+        };
+        Refusal::new(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the \
+             EXEC call. This command is no longer allowed for the following reason: {reason}"
+        ))
+    }
+}
+
+impl Server {
+    /// Why the session's user may not run a request, which is noted in the ACL log.
+    #[inline]
+    pub(crate) fn denied(
+        &mut self,
+        session: &Session,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> Option<Denied> {
+        // What a master sends was checked there.
+        if self.acl.is_open() || session.is_link {
+            return None;
+        }
+        self.denied_by_rules(session, command, args)
+    }
+
+    fn denied_by_rules(
+        &mut self,
+        session: &Session,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> Option<Denied> {
+        let user = self.acl.user(session.user);
+        if user.is_unrestricted() {
+            return None;
+        }
+        let denied = user.check(command, args).err()?;
+        let (reason, object) = match denied {
+            Denied::Command => (Reason::Command, command.name().as_bytes()),
+            Denied::Key(at) => (Reason::Key, args.at(at)),
+            Denied::Channel(at) => (Reason::Channel, args.at(at)),
+        };
+        let user = user.name.clone();
+        self.log_denial(session, reason, object, user);
+        Some(denied)
+    }
+
+    fn log_denial(&mut self, session: &Session, reason: Reason, object: &[u8], user: Vec<u8>) {
+        let is_in_transaction = session.transaction.is_some() || session.is_in_exec;
+        let entry = Entry {
+            count: 1,
+            reason,
+            place: if is_in_transaction { Place::Multi } else { Place::Toplevel },
+            object: object.to_vec(),
+            user,
+            at: self.now,
+            client: describe(self, session).trim_end().to_owned(),
+        };
+        self.acl.log.add(entry, self.settings.acllog_max_len);
+    }
+
+    /// Whether a session's request may read keys that it does not name.
+    pub(crate) fn reads_every_key(
+        &self,
+        session: &Session,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        // Only these two do.
+        self.acl.is_open()
+            || session.is_link
+            || !matches!(command.name(), "sort" | "sort_ro")
+            || self.acl.user(session.user).reads_every_key(command, args)
+    }
+
+    /// Makes a session another user. `word` is the command that asked, as the client wrote it.
+    ///
+    /// # Errors
+    /// WRONGPASS; the session's rights stay as they were.
+    pub(crate) fn authenticate(
+        &mut self,
+        session: &mut Session,
+        word: &[u8],
+        name: &[u8],
+        password: &[u8],
+    ) -> Outcome {
+        match self.acl.find(name) {
+            Some(id) if self.acl.user(id).admits(password) => {
+                session.user = id;
+                session.is_authenticated = true;
+                Ok(())
+            }
+            _ => {
+                self.log_denial(session, Reason::Auth, word, name.to_vec());
+                Err(Refusal::of("WRONGPASS invalid username-password pair or user is disabled."))
+            }
+        }
+    }
+
+    /// What a session is before it says who it is.
+    pub(crate) fn make_default_user(&self, session: &mut Session) {
+        session.user = UserId::DEFAULT;
+        session.is_authenticated = !self.acl.requires_authentication();
+    }
+
+    /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
+    pub(crate) fn set_user(&mut self, session: &mut Session, user: User) {
+        let known = self.acl.find(&user.name);
+        if let Some(id) = known
+            && let Some(channels) = channels_left(&user, self.acl.user(id))
+        {
+            let is_lost =
+                |session: &Session| session.user == id && listens_beyond(session, &channels);
+            let lost: Vec<ConnectionId> = self
+                .sessions()
+                .filter(|other| is_lost(other))
+                .map(|other| other.connection)
+                .collect();
+            lost.into_iter().for_each(|connection| self.close(connection));
+            session.is_closing |= is_lost(session);
+        }
+        self.acl.put(user);
+    }
+
+    /// Deletes a user and disconnects its clients; whether there was one.
+    pub(crate) fn delete_user(&mut self, session: &mut Session, name: &[u8]) -> bool {
+        let Some(id) = self.acl.remove(name) else { return false };
+        let of_user = self.sessions.values_mut().filter(|other| other.user == id);
+        let mut connections: Vec<ConnectionId> = of_user
+            .map(|other| {
+                (other.user, other.is_authenticated) = (UserId::DEFAULT, false);
+                other.connection
+            })
+            .collect();
+        // The order of the map is not the same in every run.
+        connections.sort();
+        connections.into_iter().for_each(|connection| self.close(connection));
+        if session.user == id {
+            // The reply still goes out.
+            (session.user, session.is_authenticated) = (UserId::DEFAULT, false);
+            session.is_closing = true;
+        }
+        true
+    }
+
+    /// Replaces all users by those of the ACL file. All clients but the default user's are
+    /// disconnected, as by Redis.
+    ///
+    /// # Errors
+    /// Why the users stay as they were.
+    pub(crate) fn load_users(&mut self, session: &mut Session) -> Result<(), String> {
+        let users = self.read_acl_file()?;
+        let others: Vec<Vec<u8>> = self.acl.others().map(|user| user.name.clone()).collect();
+        for name in others {
+            self.delete_user(session, &name);
+        }
+        self.acl.replace(users);
+        Ok(())
+    }
+
+    /// Takes the users of the ACL file, if there is one, before anybody is served.
+    ///
+    /// # Errors
+    /// What the operator must correct.
+    pub fn start_with_acl_file(&mut self) -> Result<(), String> {
+        if self.settings.aclfile.is_none() {
+            return Ok(());
+        }
+        let users = self
+            .read_acl_file()
+            .map_err(|errors| format!("Aborting the start because of ACL errors: {errors}"))?;
+        self.acl.replace(users);
+        Ok(())
+    }
+
+    fn read_acl_file(&self) -> Result<Vec<User>, String> {
+        let path = self.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        let failed =
+            |why: &str| format!("Error loading ACLs, opening file '{}': {why}", path.display());
+        let text = read_file(&*self.options.disk, path)
+            .map_err(|error| failed(&crate::config::describe(&error)))?
+            .ok_or_else(|| failed("it is too long"))?;
+        file::parse(&text, path, self.acl.all_channels)
+    }
+
+    /// Writes the users into the ACL file, on stable storage.
+    pub(crate) fn save_users(&self) -> io::Result<()> {
+        let path = self.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        replace_file(&*self.options.disk, path, &file::write(&self.acl))
+    }
+}
+
+impl Acl {
+    /// All users but the default one.
+    fn others(&self) -> impl Iterator<Item = &User> {
+        self.users().filter(|user| user.name != b"default")
+    }
+
+    /// Takes these users in place of the default one, or it as it is at first, and beside it.
+    fn replace(&mut self, users: Vec<User>) {
+        self.put(User::default_user());
+        for user in users {
+            self.put(user);
+        }
+    }
+
+    /// What the directives say from now on: a password for the default user if it changed, and
+    /// what new users may listen to.
+    pub(crate) fn reconfigure(&mut self, requirepass: Option<&[u8]>, all_channels: bool) {
+        self.all_channels = all_channels;
+        if let Some(password) = requirepass {
+            let mut user = self.default_user().clone();
+            user.set_only_password(password);
+            self.put(user);
+        }
+    }
+}
+
+/// The channels of a changed user if it has not all of those it had before.
+fn channels_left(user: &User, before: &User) -> Option<Vec<Vec<u8>>> {
+    if user.selectors.iter().any(|selector| selector.all_channels) {
+        return None;
+    }
+    let channels: Vec<Vec<u8>> =
+        user.selectors.iter().flat_map(|selector| selector.channels.clone()).collect();
+    let is_kept = |channel: &Vec<u8>| channels.contains(channel);
+    let keeps_all = before
+        .selectors
+        .iter()
+        .all(|selector| !selector.all_channels && selector.channels.iter().all(is_kept));
+    (!keeps_all).then_some(channels)
+}
+
+/// Whether a session is subscribed to something that these channels do not allow.
+fn listens_beyond(session: &Session, allowed: &[Vec<u8>]) -> bool {
+    let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false);
+    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true))
+        || session.channels.iter().any(is_beyond)
+        || session.shard_channels.iter().any(is_beyond)
+}

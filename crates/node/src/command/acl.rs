@@ -1,0 +1,275 @@
+//! ACL (Redis documentation, ACL): users and their rights. The rules themselves: [`crate::acl`].
+
+use super::connection::NAME_WITH_BLANKS;
+use super::{SessionFn, admin, session};
+use crate::acl::category::Categories;
+use crate::acl::rule::is_one_word;
+use crate::acl::user::Denied;
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::Session;
+use engine::command::{Args, Command, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    open("ACL CAT [category]", categories)
+        .doc("Lists the ACL categories, or the commands inside a category.")
+        .cost("O(1) since the categories and commands are a fixed set."),
+    operator("ACL DELUSER username [username ...]", delete)
+        .doc("Deletes ACL users, and terminates their connections.")
+        .cost("O(1) amortized time considering the typical user."),
+    operator("ACL DRYRUN username command [arg [arg ...]]", dry_run)
+        .doc("Simulates the execution of a command by a user, without executing the command.")
+        .since("7.0.0")
+        .cost("O(1)."),
+    open("ACL GENPASS [bits]", generate_password)
+        .doc("Generates a pseudorandom, secure password that can be used to identify ACL users.")
+        .cost("O(1)"),
+    operator("ACL GETUSER username", show).doc("Lists the ACL rules of a user.").cost(
+        "O(N). Where N is the number of password, command and pattern rules that the user has.",
+    ),
+    operator("ACL LIST", list)
+        .doc("Dumps the effective rules in ACL file format.")
+        .cost("O(N). Where N is the number of configured users."),
+    operator("ACL LOAD", load)
+        .doc("Reloads the rules from the configured ACL file.")
+        .cost("O(N). Where N is the number of configured users."),
+    operator("ACL LOG [count | RESET]", log)
+        .doc("Lists recent security events generated due to ACL rules.")
+        .cost("O(N) with N being the number of entries shown."),
+    operator("ACL SAVE", save)
+        .doc("Saves the effective ACL rules in the configured ACL file.")
+        .cost("O(N). Where N is the number of configured users."),
+    operator("ACL SETUSER username [rule [rule ...]]", set)
+        .doc("Creates and modifies an ACL user and its rules.")
+        .cost("O(N). Where N is the number of rules provided."),
+    operator("ACL USERS", users)
+        .doc("Lists all ACL users.")
+        .cost("O(N). Where N is the number of configured users."),
+    open("ACL WHOAMI", who_am_i)
+        .doc("Returns the authenticated username of the current connection.")
+        .cost("O(1)"),
+];
+
+const fn open(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).group(Group::Server).since("6.0.0")
+}
+
+const fn operator(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    admin(usage, function).since("6.0.0")
+}
+
+/// Bits of a generated password, and how many may be asked for (Redis 7.0).
+const PASSWORD_BITS: i64 = 256;
+const PASSWORD_BITS_MAX: i64 = 4096;
+
+/// Entries that LOG shows unless it is told how many (Redis 7.0).
+const LOG_COUNT: i64 = 10;
+
+const NO_FILE: Refusal = Refusal::of(
+    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users \
+     via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis \
+     configuration file set) in order to store users in the Redis configuration.",
+);
+
+/// Refuses a subcommand with more arguments than it takes.
+fn takes_at_most(count: usize, args: Args<'_>) -> Outcome {
+    if args.len() <= count {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try ACL HELP.",
+        shown(args.at(1))
+    )))
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn categories(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    takes_at_most(3, args)?;
+    let Some(name) = args.get(2) else {
+        session.reply().array(Categories::each().count());
+        for (_, name) in Categories::each() {
+            session.reply().bulk(name);
+        }
+        return Ok(());
+    };
+    let category = Categories::named(name).ok_or_else(|| {
+        let name = &name[..name.len().min(128)];
+        Refusal::new(format!("ERR Unknown category '{}'", shown(name)))
+    })?;
+    let is_in = |command: &&Registered| command.categories.intersects(category);
+    session.reply().array(server.registry.iter().filter(is_in).count());
+    for command in server.registry.iter().filter(is_in) {
+        session.reply().bulk(command.name());
+    }
+    Ok(())
+}
+
+fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let name = args.at(2);
+    if !is_one_word(name) {
+        return Err(NAME_WITH_BLANKS);
+    }
+    let rules: Vec<&[u8]> = args.from(3).collect();
+    let user =
+        server.acl.changed(name, &rules).map_err(|error| Refusal::new(format!("ERR {error}")))?;
+    server.set_user(session, user);
+    session.reply().ok();
+    Ok(())
+}
+
+fn delete(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.from(2).any(|name| name == b"default") {
+        return Err(Refusal::of("ERR The 'default' user cannot be removed"));
+    }
+    let deleted = args.from(2).filter(|name| server.delete_user(session, name)).count();
+    session.reply().integer(deleted as i64);
+    Ok(())
+}
+
+fn show(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    match server.acl.find(args.at(2)) {
+        Some(id) => server.acl.user(id).show(session.reply()),
+        None => session.reply().null(),
+    }
+    Ok(())
+}
+
+fn list(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let lines = server.acl.lines();
+    session.reply().array(lines.len());
+    for line in lines {
+        session.reply().bulk(line);
+    }
+    Ok(())
+}
+
+fn users(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.reply().array(server.acl.users().len());
+    for user in server.acl.users() {
+        session.reply().bulk(&user.name);
+    }
+    Ok(())
+}
+
+fn who_am_i(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let user = server.acl.user(session.user);
+    session.reply().bulk(&user.name);
+    Ok(())
+}
+
+fn load(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if server.settings.aclfile.is_none() {
+        return Err(NO_FILE);
+    }
+    server.load_users(session).map_err(|errors| Refusal::new(format!("ERR {errors}")))?;
+    session.reply().ok();
+    Ok(())
+}
+
+fn save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if server.settings.aclfile.is_none() {
+        return Err(NO_FILE);
+    }
+    server.save_users().map_err(|error| {
+        tracing::warn!(%error, "ACL SAVE failed");
+        Refusal::of(
+            "ERR There was an error trying to save the ACLs. Please check the server logs for \
+             more information",
+        )
+    })?;
+    session.reply().ok();
+    Ok(())
+}
+
+fn generate_password(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    takes_at_most(3, args)?;
+    let bits = match args.get(2) {
+        Some(bits) => canonical_integer(bits).ok_or(Refusal::NOT_AN_INTEGER)?,
+        None => PASSWORD_BITS,
+    };
+    if !(1..=PASSWORD_BITS_MAX).contains(&bits) {
+        return Err(Refusal::new(format!(
+            "ERR ACL GENPASS argument must be the number of bits for the output password, a \
+             positive number up to {PASSWORD_BITS_MAX}"
+        )));
+    }
+    let digits = (bits as usize).div_ceil(4);
+    let mut bytes = vec![0; digits.div_ceil(2)];
+    server.options.machine.fill_random(&mut bytes);
+    let mut password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    password.truncate(digits);
+    session.reply().bulk(password);
+    Ok(())
+}
+
+fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    takes_at_most(3, args)?;
+    if args.is(2, "RESET") {
+        server.acl.log.reset();
+        session.reply().ok();
+        return Ok(());
+    }
+    let count = match args.get(2) {
+        Some(count) => canonical_integer(count).ok_or(Refusal::NOT_AN_INTEGER)?,
+        None => LOG_COUNT,
+    };
+    let entries = server.acl.log.entries();
+    let count = usize::try_from(count).unwrap_or(0).min(entries.len());
+    let reply = session.reply();
+    reply.array(count);
+    for entry in entries.take(count) {
+        reply.map(7);
+        reply.bulk("count");
+        reply.integer(entry.count as i64);
+        reply.bulk("reason");
+        reply.bulk(entry.reason.word());
+        reply.bulk("context");
+        reply.bulk(entry.place.word());
+        reply.bulk("object");
+        reply.bulk(&entry.object);
+        reply.bulk("username");
+        reply.bulk(&entry.user);
+        reply.bulk("age-seconds");
+        reply.double((server.now.0 - entry.at.0) as f64 / 1000.0);
+        reply.bulk("client-info");
+        reply.bulk(&entry.client);
+    }
+    Ok(())
+}
+
+fn dry_run(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let not_found =
+        |what: &str, name: &[u8]| Refusal::new(format!("ERR {what} '{}' not found", shown(name)));
+    let id = server.acl.find(args.at(2)).ok_or_else(|| not_found("User", args.at(2)))?;
+    let request = args.tail(3);
+    let command = server
+        .registry
+        .find(request.at(0), request.get(1))
+        // A container is found instead of a subcommand that it does not have.
+        .filter(|command| command.subcommands.is_empty() || request.len() == 1)
+        .ok_or_else(|| not_found("Command", request.at(0)))?;
+    if !command.admits(request.len()) {
+        return Err(Refusal::arity(command.name()));
+    }
+    let named = |at: usize| shown(request.at(at));
+    match server.acl.user(id).check(command, request) {
+        Ok(()) => session.reply().ok(),
+        Err(denied) => session.reply().bulk(match denied {
+            Denied::Command => {
+                format!("This user has no permissions to run the '{}' command", command.name())
+            }
+            Denied::Key(at) => {
+                format!("This user has no permissions to access the '{}' key", named(at))
+            }
+            Denied::Channel(at) => {
+                format!("This user has no permissions to access the '{}' channel", named(at))
+            }
+        }),
+    }
+    Ok(())
+}
