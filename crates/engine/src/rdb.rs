@@ -16,6 +16,7 @@
 //! | [`lzf`] | compressed strings, read only |
 //! | [`source`] | a stream, buffered and digested |
 //! | [`value`] | one value of each type |
+//! | `old` | encodings of old releases, read only |
 //! | [`write`](mod@write) | entries and the frame of a file |
 //! | [`load`] | a whole file into a keyspace |
 //! | [`import`] | a foreign file into effects, as its bytes arrive |
@@ -30,6 +31,7 @@ pub mod import;
 pub mod length;
 pub mod load;
 pub mod lzf;
+mod old;
 pub mod piece;
 mod reload;
 pub mod source;
@@ -52,19 +54,32 @@ pub const VERSION: u32 = 10;
 /// Types of values, as the byte before the key names them.
 pub mod kind {
     pub const STRING: u8 = 0;
+    pub const LIST: u8 = 1;
     pub const SET: u8 = 2;
+    /// Scores as text.
+    pub const ZSET: u8 = 3;
     pub const HASH: u8 = 4;
     /// Scores as binary doubles.
     pub const ZSET_2: u8 = 5;
+    pub const HASH_ZIPMAP: u8 = 9;
+    pub const LIST_ZIPLIST: u8 = 10;
     pub const SET_INTSET: u8 = 11;
+    pub const ZSET_ZIPLIST: u8 = 12;
+    pub const HASH_ZIPLIST: u8 = 13;
+    /// Nodes that are ziplists.
+    pub const LIST_QUICKLIST: u8 = 14;
     pub const HASH_LISTPACK: u8 = 16;
     pub const ZSET_LISTPACK: u8 = 17;
     /// Nodes that are listpacks or plain elements.
     pub const LIST_QUICKLIST_2: u8 = 18;
+    /// Since Redis 7.2.
+    pub const SET_LISTPACK: u8 = 20;
 }
 
 /// Bytes that stand where a type could, and say something else.
 pub mod opcode {
+    /// How many keys a slot has, since Redis 7.4.
+    pub const SLOT_INFO: u8 = 244;
     pub const FUNCTION: u8 = 245;
     pub const FUNCTION_PREVIEW: u8 = 246;
     pub const MODULE_AUX: u8 = 247;

@@ -6,13 +6,17 @@
 //! slices, and where the bytes end in the middle of something, only that is read again.
 
 use super::value::{NODE_PACKED, NODE_PLAIN};
-use super::{RdbError, Source, VERSION, kind, opcode};
+use super::{RdbError, Source, kind, old, opcode};
 use crate::apply::Applied;
 use crate::effect::{Effect, End};
 use crate::tx::Tx;
 use base::DatabaseId;
 use std::io::{self, Read};
 use structures::{Intset, Listpack};
+
+/// The newest version that is read: that of Redis 7.4. What is new in it has types of its own, and
+/// those that are not known here are refused by number.
+const VERSION_MAX: u32 = 12;
 
 /// Since this version a file ends with a checksum.
 const CHECKSUM_SINCE: u32 = 5;
@@ -171,7 +175,7 @@ impl Importer {
             Some(version @ 1..) if head.starts_with(b"REDIS") => version,
             _ => return Err(self.source.damaged("no RDB header")),
         };
-        if self.version > VERSION {
+        if self.version > VERSION_MAX {
             return Err(self.source.unsupported(format!("RDB version {}", self.version)));
         }
         Ok(Stage::Entry)
@@ -193,6 +197,11 @@ impl Importer {
             opcode::RESIZE_DATABASE => {
                 self.source.length()?;
                 self.source.length()?;
+            }
+            opcode::SLOT_INFO => {
+                for _ in 0..3 {
+                    self.source.length()?;
+                }
             }
             opcode::SELECT_DATABASE => {
                 let number = self.source.length()?;
@@ -247,9 +256,13 @@ impl Importer {
                 self.apply(effect, tx)?;
                 return Ok(self.end_entry());
             }
-            kind::LIST_QUICKLIST_2 | kind::SET | kind::HASH | kind::ZSET_2 => {
-                Stage::Elements { kind, left: self.source.length()? }
-            }
+            kind::LIST
+            | kind::LIST_QUICKLIST
+            | kind::LIST_QUICKLIST_2
+            | kind::SET
+            | kind::HASH
+            | kind::ZSET
+            | kind::ZSET_2 => Stage::Elements { kind, left: self.source.length()? },
             // One packed value is all its elements.
             _ => Stage::Elements { kind, left: 1 },
         };
@@ -286,6 +299,14 @@ impl Importer {
                     _ => Err(self.source.damaged("a list's node of unknown form")),
                 }
             }
+            kind::LIST => {
+                let element = self.source.owned()?;
+                self.push(&element, tx)
+            }
+            kind::LIST_QUICKLIST | kind::LIST_ZIPLIST => {
+                let elements = self.ziplist()?;
+                elements.iter().try_for_each(|element| self.push(element, tx))
+            }
             kind::SET => {
                 let member = self.source.owned()?;
                 self.apply(Effect::SetAdd { member: &member }, tx)
@@ -310,17 +331,31 @@ impl Importer {
                 let score = f64::from_le_bytes(self.source.array()?);
                 self.score(&member, score, tx)
             }
-            kind::HASH_LISTPACK => self.pairs(tx, |importer, field, value, tx| {
-                importer.apply(Effect::HashSet { field, value }, tx)
-            }),
-            kind::ZSET_LISTPACK => self.pairs(tx, |importer, member, score, tx| {
-                let parsed = std::str::from_utf8(score).ok().and_then(|text| text.parse().ok());
-                let what = "a score that is no number";
-                let score = parsed.ok_or_else(|| importer.source.damaged(what))?;
-                importer.score(member, score, tx)
-            }),
+            kind::SET_LISTPACK => self.packed_set(tx),
+            kind::HASH_LISTPACK | kind::HASH_ZIPLIST | kind::HASH_ZIPMAP => {
+                self.pairs(kind, tx, |importer, field, value, tx| {
+                    importer.apply(Effect::HashSet { field, value }, tx)
+                })
+            }
+            kind::ZSET => {
+                let member = self.source.owned()?;
+                let score = self.old_score()?;
+                self.score(&member, score, tx)
+            }
+            kind::ZSET_LISTPACK | kind::ZSET_ZIPLIST => {
+                self.pairs(kind, tx, |importer, member, score, tx| {
+                    let score = importer.parsed(score)?;
+                    importer.score(member, score, tx)
+                })
+            }
             _ => Err(self.source.unsupported(format!("a value of type {kind}"))),
         }
+    }
+
+    fn packed_set(&mut self, tx: &mut Tx<'_>) -> Result<(), RdbError> {
+        let bytes = self.source.owned()?;
+        let pack = self.listpack(bytes)?;
+        pack.iter().try_for_each(|item| self.apply(Effect::SetAdd { member: &item.to_vec() }, tx))
     }
 
     fn push(&mut self, value: &[u8], tx: &mut Tx<'_>) -> Result<(), RdbError> {
@@ -334,18 +369,46 @@ impl Importer {
         self.apply(Effect::SortedAdd { member, score }, tx)
     }
 
-    /// Applies each pair of a listpack.
-    fn pairs(&mut self, tx: &mut Tx<'_>, apply: ApplyPair) -> Result<(), RdbError> {
-        let bytes = self.source.owned()?;
-        let pack = self.listpack(bytes)?;
-        let mut items = pack.iter();
-        while let Some(name) = items.next() {
-            let Some(value) = items.next() else {
-                return Err(self.source.damaged("a listpack of pairs with an odd element"));
-            };
-            apply(self, &name.to_vec(), &value.to_vec(), tx)?;
+    /// A score as old files have it: its text, or a length that means a number that has none.
+    fn old_score(&mut self) -> Result<f64, RdbError> {
+        match self.source.byte()? {
+            255 => Ok(f64::NEG_INFINITY),
+            254 => Ok(f64::INFINITY),
+            253 => Ok(f64::NAN),
+            length => {
+                let text = self.source.bytes(usize::from(length))?.to_vec();
+                self.parsed(&text)
+            }
         }
-        Ok(())
+    }
+
+    fn parsed(&self, score: &[u8]) -> Result<f64, RdbError> {
+        let parsed = std::str::from_utf8(score).ok().and_then(|text| text.parse().ok());
+        parsed.ok_or_else(|| self.source.damaged("a score that is no number"))
+    }
+
+    /// Applies each pair of a packed value.
+    fn pairs(&mut self, kind: u8, tx: &mut Tx<'_>, apply: ApplyPair) -> Result<(), RdbError> {
+        let words = match kind {
+            kind::HASH_LISTPACK | kind::ZSET_LISTPACK => {
+                let bytes = self.source.owned()?;
+                self.listpack(bytes)?.iter().map(|item| item.to_vec()).collect()
+            }
+            kind::HASH_ZIPMAP => {
+                let bytes = self.source.owned()?;
+                old::zipmap(&bytes).ok_or_else(|| self.source.damaged("a damaged zipmap"))?
+            }
+            _ => self.ziplist()?,
+        };
+        if words.len() % 2 != 0 {
+            return Err(self.source.damaged("a packed value of pairs with an odd element"));
+        }
+        words.chunks_exact(2).try_for_each(|pair| apply(self, &pair[0], &pair[1], tx))
+    }
+
+    fn ziplist(&mut self) -> Result<Vec<Vec<u8>>, RdbError> {
+        let bytes = self.source.owned()?;
+        old::ziplist(&bytes).ok_or_else(|| self.source.damaged("a damaged ziplist"))
     }
 
     fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {
@@ -384,13 +447,21 @@ fn is_known(kind: u8) -> bool {
     matches!(
         kind,
         kind::STRING
+            | kind::LIST
             | kind::SET
+            | kind::ZSET
             | kind::HASH
             | kind::ZSET_2
+            | kind::HASH_ZIPMAP
+            | kind::LIST_ZIPLIST
             | kind::SET_INTSET
+            | kind::ZSET_ZIPLIST
+            | kind::HASH_ZIPLIST
+            | kind::LIST_QUICKLIST
             | kind::HASH_LISTPACK
             | kind::ZSET_LISTPACK
             | kind::LIST_QUICKLIST_2
+            | kind::SET_LISTPACK
     )
 }
 

@@ -283,3 +283,61 @@ impl Server {
 pub(super) fn acknowledgement(offset: u64) -> Vec<u8> {
     request(&[b"REPLCONF", b"ACK", offset.to_string().as_bytes()])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: &str = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
+
+    fn transfer() -> Transfer {
+        Transfer::new(Place { id: "x".repeat(40), offset: 7 })
+    }
+
+    /// Gives a transfer all the bytes, and what its importer would have left of them.
+    fn end_after(said: &[u8], rest: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let mut transfer = transfer();
+        let mut input = said.to_vec();
+        transfer.take(&mut input)?;
+        transfer.rest = Some(rest.to_vec());
+        transfer.end(&mut input)
+    }
+
+    #[test]
+    fn a_file_of_known_length_ends_where_it_should() {
+        assert_eq!(end_after(b"\n\n$3\r\nabcPING", b""), Ok(Some(b"PING".to_vec())));
+        assert!(end_after(b"$5\r\nabc", b"").expect_err("is short").contains("shorter"));
+        let mut transfer = transfer();
+        let mut input = b"$5\r\nabc".to_vec();
+        transfer.take(&mut input).expect("is a frame");
+        assert_eq!((transfer.total_bytes, transfer.received_bytes), (Some(5), 3));
+        input.extend_from_slice(b"deREST");
+        transfer.take(&mut input).expect("goes on");
+        assert_eq!((input.as_slice(), transfer.received_bytes), (&b"REST"[..], 5));
+    }
+
+    #[test]
+    fn a_file_of_unknown_length_ends_with_its_mark() {
+        let said = format!("$EOF:{MARK}\r\nfile");
+        let mut transfer = transfer();
+        let mut input = said.into_bytes();
+        transfer.take(&mut input).expect("is a frame");
+        transfer.rest = Some(MARK.as_bytes()[..30].to_vec());
+        assert_eq!(transfer.end(&mut input), Ok(None), "the mark is still arriving");
+        input.extend_from_slice(&MARK.as_bytes()[30..]);
+        input.extend_from_slice(b"PING");
+        transfer.take(&mut input).expect("goes on");
+        assert_eq!(transfer.end(&mut input), Ok(Some(b"PING".to_vec())));
+        let other = MARK.replace('m', "n");
+        let said = format!("$EOF:{MARK}\r\nfile");
+        assert!(end_after(said.as_bytes(), other.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_is_no_data_set_is_said_so() {
+        for said in ["-ERR no\r\n", "$x\r\n", "$-1\r\n", "$EOF:short\r\n", "PING\r\n"] {
+            let why = transfer().take(&mut said.as_bytes().to_vec()).expect_err("is refused");
+            assert!(why.starts_with("the master sends no data set: "), "{why}");
+        }
+    }
+}

@@ -103,6 +103,8 @@ fn a_damaged_or_foreign_file_is_refused_and_never_believed() {
         assert!(import(&mut Bench::new(), &damaged, 50).is_err(), "byte {at}");
         assert!(import(&mut Bench::new(), &bytes[..at], 50).is_err(), "cut at {at}");
     }
+    let newer = import(&mut Bench::new(), b"REDIS0013\xff", 50).expect_err("is refused");
+    assert_eq!(newer.to_string(), "RDB version 13 before byte 9 is not supported");
     let refusal = |body: &[u8]| {
         let bytes = [b"REDIS0010", body].concat();
         import(&mut Bench::new(), &bytes, 50).expect_err("is refused").to_string()
@@ -117,4 +119,52 @@ fn a_damaged_or_foreign_file_is_refused_and_never_believed() {
         refusal(b"\0\x01k\x01v\0\x01k\x01w"),
         "a key that stands in the file twice before byte 19"
     );
+}
+
+#[test]
+fn old_encodings_are_read() {
+    // Version 4: neither sizes nor a checksum.
+    let ziplist = |entries: &[u8]| {
+        let total = (11 + entries.len()) as u8;
+        [&[total][..], &[total, 0, 0, 0, 0, 0, 0, 0, 0, 0], entries, b"\xff"].concat()
+    };
+    let pairs = ziplist(b"\x00\x01a\x03\xf2");
+    let elements = ziplist(b"\x00\x01x\x03\xfe\x05");
+    let file = [
+        &b"REDIS0004\xfe\x00"[..],
+        b"\x01\x01l\x02\x01a\x01b",
+        b"\x03\x01z\x03\x01a\x031.5\x01b\xfe\x01c\xff",
+        b"\x09\x01m\x08\x01\x01f\x02\x00xy\xff",
+        b"\x0a\x01p",
+        &elements,
+        b"\x0c\x01s",
+        &pairs,
+        b"\x0d\x01h",
+        &pairs,
+        b"\x0e\x01q\x02",
+        &elements,
+        &elements,
+        b"\xff",
+    ]
+    .concat();
+    for at_a_time in [1, 1000] {
+        let mut bench = Bench::new();
+        import(&mut bench, &file, at_a_time).expect("the file is whole");
+        bench.check("LRANGE l 0 -1", "*2 $1 a $1 b");
+        bench.check("ZRANGE z 0 -1 WITHSCORES", "*6 $1 c $4 -inf $1 a $3 1.5 $1 b $3 inf");
+        bench.check("HGETALL m", "*2 $1 f $2 xy");
+        bench.check("LRANGE p 0 -1", "*2 $1 x $1 5");
+        bench.check("ZRANGE s 0 -1 WITHSCORES", "*2 $1 a $1 1");
+        bench.check("HGETALL h", "*2 $1 a $1 1");
+        bench.check("LRANGE q 0 -1", "*4 $1 x $1 5 $1 x $1 5");
+    }
+}
+
+#[test]
+fn sets_of_newer_releases_are_read() {
+    let pack = b"\x0c\0\0\0\x02\0\x81a\x02\x07\x01\xff";
+    let file = [&b"REDIS0012"[..], b"\xf4\x01\x02\x03", b"\x14\x01s\x0c", pack, b"\xff", &[0; 8]];
+    let mut bench = Bench::new();
+    import(&mut bench, &file.concat(), 3).expect("the file is whole");
+    bench.check("SORT s ALPHA", "*2 $1 7 $1 a");
 }
