@@ -3,7 +3,7 @@
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Place};
 use crate::reader::{PartReader, read_all};
 use crate::writer::SnapshotWriter;
-use base::{Disk, Position};
+use base::{Disk, DiskFile, Position};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -136,6 +136,15 @@ impl SnapshotStore {
         let part = &snapshot.manifest.parts[index];
         let path = self.directory.join(&snapshot.name).join(&part.name);
         PartReader::open(&*self.disk, &path, part)
+    }
+
+    /// The file of a part, to be read in pieces.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn open_file(&self, snapshot: &Snapshot, index: usize) -> io::Result<Arc<dyn DiskFile>> {
+        let part = &snapshot.manifest.parts[index];
+        self.disk.open_read(&self.directory.join(&snapshot.name).join(&part.name))
     }
 
     /// Names of all directories that are or may become snapshots, oldest first.

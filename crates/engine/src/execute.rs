@@ -55,6 +55,7 @@ impl Engine {
         } else if !unit.expired.is_empty() {
             self.delete_expired(context, unit);
         }
+        unit.feed.end_call();
         outcome
     }
 

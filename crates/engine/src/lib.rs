@@ -10,6 +10,7 @@
 //! | [`apply`] | the one place where keys change, on every role |
 //! | [`tx`], [`view`] | the keyspace as a writing and a reading command sees it |
 //! | [`unit`] | what one unit did, saw and said |
+//! | [`feed`] | effects told as Redis commands, for replicas that know no effects |
 //! | [`execute`] | runs one command, deletes what it found expired |
 //! | [`eviction`] | which keys go when memory is short |
 //! | [`command`] | the declaration of commands, and one file per family |
@@ -33,6 +34,7 @@ pub mod effect;
 pub mod eviction;
 pub mod execute;
 pub mod expiries;
+pub mod feed;
 pub mod geohash;
 pub mod glob;
 pub mod interest;

@@ -134,7 +134,7 @@ impl Bench {
 }
 
 /// The command of a request; arity is the node's business, but a test should keep to it.
-fn command(words: &[&[u8]]) -> &'static Command<DataFn> {
+pub(crate) fn command(words: &[&[u8]]) -> &'static Command<DataFn> {
     let name = String::from_utf8_lossy(words[0]).to_ascii_lowercase();
     let second = words.get(1).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase());
     let container = format!("{name}|{}", second.unwrap_or_default());

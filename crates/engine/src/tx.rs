@@ -5,6 +5,7 @@
 //! Replicas and recovery call the same [`Keyspace::apply`] with the recorded effect.
 
 use crate::effect::{DeleteReason, Effect};
+use crate::feed::Word;
 use crate::keyspace::{Applied, EntryRef, Keyspace};
 use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
@@ -167,6 +168,25 @@ impl<'a> Tx<'a> {
         self.record(database, hash, key, effect)
     }
 
+    /// Makes changes of which those who follow are told by one command on the selected database
+    /// instead of one for each effect. It must have exactly these effects on an equal keyspace.
+    ///
+    /// # Errors
+    /// Those of `change`; then nothing is told.
+    pub fn told_as(
+        &mut self,
+        words: &[Word<'_>],
+        change: impl FnOnce(&mut Self) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let is_told = self.unit.feed.mute();
+        let changed = change(self);
+        self.unit.feed.unmute();
+        if is_told && changed.is_ok() {
+            self.unit.feed.say(self.context.database, words);
+        }
+        changed
+    }
+
     /// Dirties the transactions that watch a key although nothing in it changed: Redis does so for
     /// some commands that might have changed it.
     pub fn touch(&mut self, key: &[u8]) {
@@ -199,6 +219,9 @@ impl<'a> Tx<'a> {
         let applied = self.keyspace.apply(database, &[], &effect);
         debug_assert!(applied.is_ok(), "effects on databases meet no type");
         self.unit.effects.push(database, &[], &effect);
+        if self.unit.feed.is_on() {
+            self.unit.feed.tell(self.keyspace, database, &[], &effect);
+        }
         self.unit.changes += 1;
         if let Effect::SwapDatabases { with } = effect {
             self.ready_after_swap(database);
@@ -284,6 +307,9 @@ impl<'a> Tx<'a> {
             return Ok(applied);
         }
         self.unit.effects.push(database, key, &effect);
+        if self.unit.feed.is_on() {
+            self.unit.feed.tell(self.keyspace, database, key, &effect);
+        }
         self.unit.changes += 1;
         // A copy leaves its source as it was.
         if !matches!(effect, Effect::Copy { .. }) {

@@ -4,6 +4,7 @@
 //! position. Time stands still within it.
 
 use crate::effect::EffectEncoder;
+use crate::feed::Feed;
 use crate::notify::Message;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
@@ -15,6 +16,8 @@ pub type KeyHash = u64;
 pub struct Unit {
     /// Encoded effects of this unit and of those before it in the same record.
     pub effects: EffectEncoder,
+    /// The same as commands, while somebody follows.
+    pub feed: Feed,
     /// Hashes of the keys whose state a reply may reveal.
     pub observed: Vec<KeyHash>,
     /// Hashes of the keys that changed.
@@ -44,6 +47,7 @@ impl Unit {
     pub fn new(reserved: usize) -> Self {
         Self {
             effects: EffectEncoder::new(reserved),
+            feed: Feed::default(),
             observed: Vec::new(),
             written: Vec::new(),
             whole: false,
@@ -61,6 +65,7 @@ impl Unit {
     /// Begins the next unit: forgets everything but the effects gathered for the record.
     pub fn clear(&mut self) {
         self.effects.begin_unit();
+        self.feed.clear();
         self.observed.clear();
         self.written.clear();
         self.whole = false;

@@ -4,6 +4,7 @@
 //! time is invisible at once; its deletion is an effect, which the executor records right after
 //! the command.
 
+use crate::feed::Word;
 use crate::keyspace::{Database, EntryRef, Keyspace};
 use crate::notify::{self, Class, KeyEvent};
 use crate::random::Random;
@@ -138,6 +139,9 @@ impl<'a> View<'a> {
 
     /// Publishes a message; to how many it will be delivered.
     pub fn publish(&mut self, channel: &[u8], payload: &[u8], sharded: bool) -> usize {
+        let verb: &[u8] = if sharded { b"SPUBLISH" } else { b"PUBLISH" };
+        let words = [Word::Text(verb), Word::Text(channel), Word::Text(payload)];
+        self.unit.feed.say(self.context.database, &words);
         let subscribers = &self.keyspace.subscribers;
         notify::publish(subscribers, channel, payload, sharded, &mut self.unit.messages)
     }

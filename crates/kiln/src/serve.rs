@@ -74,6 +74,8 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
         None => {
             let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
             server.keep_snapshots(Snapshots::new(store, Box::new(queue)));
+            let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
+            server.feed_replicas(Box::new(queue));
             tracing::info!(port, "Ready to accept connections");
             tell_manager(systemd::notify_ready());
             server.run(&mut driver)

@@ -23,9 +23,9 @@ impl Server {
             for key in &wait.keys {
                 self.shard.engine.keyspace.waiters.add(waiter, wait.database, key);
             }
-            if let Some(deadline) = wait.deadline {
-                self.deadlines.insert((deadline, session.connection));
-            }
+        }
+        if let Some(deadline) = blocked.deadline() {
+            self.deadlines.insert((deadline, session.connection));
         }
         session.blocked = Some(blocked);
     }
@@ -38,9 +38,12 @@ impl Server {
             for key in &wait.keys {
                 self.shard.engine.keyspace.waiters.remove(waiter, wait.database, key);
             }
-            if let Some(deadline) = wait.deadline {
-                self.deadlines.remove(&(deadline, session.connection));
-            }
+        }
+        if matches!(blocked, Blocked::Replicas { .. }) {
+            self.forget_waiter(session.connection);
+        }
+        if let Some(deadline) = blocked.deadline() {
+            self.deadlines.remove(&(deadline, session.connection));
         }
         Some(blocked)
     }
@@ -103,6 +106,9 @@ impl Server {
         let is_served = self.shard.unit.wait.take().is_none();
         session.blocked = Some(Blocked::Keys { request, wait });
         let observed = self.settle_unit();
+        if self.shard.unit.changes > 0 {
+            session.fed_offset = self.feed.offset();
+        }
         if is_served {
             self.unblock(&mut session);
             self.finish_reply(&mut session, written, observed);
@@ -120,30 +126,38 @@ impl Server {
                 break;
             }
             self.deadlines.pop_first();
-            self.end_wait(connection, |session, on_timeout| match on_timeout {
-                TimeoutReply::Null => session.reply().null(),
-                TimeoutReply::NullArray => session.reply().null_array(),
-            });
+            self.end_wait(connection, None);
         }
     }
 
-    /// Ends a session's wait for keys with a reply of the caller's; whether it waited.
-    pub fn end_wait(
-        &mut self,
-        connection: ConnectionId,
-        answer: impl FnOnce(&mut Session, TimeoutReply),
-    ) -> bool {
+    /// Ends a session's wait for keys or replicas, as if its time were up or with this error; whether
+    /// it waited.
+    pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
         let Some(mut session) = self.sessions.remove(&connection) else { return false };
-        let waited = matches!(session.blocked, Some(Blocked::Keys { .. }));
-        if waited && let Some(Blocked::Keys { wait, .. }) = self.unblock(&mut session) {
+        let have = match session.blocked {
+            Some(Blocked::Replicas { offset, .. }) => self.replicas_through(offset),
+            _ => 0,
+        };
+        let waits =
+            matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Replicas { .. }));
+        let ended = if waits { self.unblock(&mut session) } else { None };
+        if let Some(blocked) = &ended {
             let written = session.output.reply.len();
-            answer(&mut session, wait.on_timeout);
+            let reply = session.reply();
+            match (error, blocked) {
+                (Some(error), _) => reply.error(error),
+                (None, Blocked::Keys { wait, .. }) => match wait.on_timeout {
+                    TimeoutReply::Null => reply.null(),
+                    TimeoutReply::NullArray => reply.null_array(),
+                },
+                (None, _) => reply.integer(have as i64),
+            }
             // That nothing came reveals every write to the keys so far.
             let observed = self.shard.tracker.newest();
             self.finish_reply(&mut session, written, observed);
             self.enqueue(&mut session);
         }
         self.sessions.insert(connection, session);
-        waited
+        ended.is_some()
     }
 }

@@ -14,6 +14,7 @@ pub mod latency;
 pub mod memory;
 pub mod pubsub;
 pub mod replicaof;
+pub mod replication;
 pub(crate) mod request_keys;
 pub mod scripting;
 pub mod server;
@@ -60,6 +61,7 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     memory::COMMANDS,
     pubsub::COMMANDS,
     replicaof::COMMANDS,
+    replication::COMMANDS,
     scripting::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,

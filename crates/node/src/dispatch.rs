@@ -152,6 +152,9 @@ impl Server {
         request: impl FnOnce() -> OwnedRequest,
     ) -> Dispatched {
         let observed = self.settle_unit();
+        if self.shard.unit.changes > 0 {
+            session.fed_offset = self.feed.offset();
+        }
         if let Some(wait) = self.shard.unit.wait.take() {
             self.block(session, Blocked::Keys { request: request(), wait });
         } else {
@@ -168,6 +171,7 @@ impl Server {
     /// The record that the unit's reply waits for; dirties the watchers of what it changed.
     pub(crate) fn settle_unit(&mut self) -> Sequence {
         let observed = self.shard.settle_unit(self.now);
+        self.gather_feed();
         if !self.monitors.is_empty() {
             self.hold_monitors();
         }
@@ -202,6 +206,12 @@ impl Server {
         written: usize,
         observed: Sequence,
     ) {
+        if session.is_replica() && session.output.reply.len() > written {
+            // It would stand between the commands that the replica is told.
+            tracing::warn!(client = session.id, "a replica sent a request: disconnected");
+            session.reply().truncate(written);
+            self.close_session(session);
+        }
         match session.reply_mode {
             ReplyMode::On => {}
             ReplyMode::Off => session.reply().truncate(written),

@@ -76,7 +76,8 @@ impl Server {
 
     /// Whether so much output is unread that nothing more is executed until some of it is.
     pub(crate) fn chokes(&mut self, session: &mut Session) -> bool {
-        if session.output.pending_bytes() <= PENDING_BYTES_MAX {
+        // What a replica says is how far it is, and is not answered.
+        if session.output.pending_bytes() <= PENDING_BYTES_MAX || session.is_replica() {
             return false;
         }
         session.is_choked = true;

@@ -63,6 +63,12 @@ impl Server {
         if let refused @ Verdict::Refuse(_) = self.judge_memory(session, command) {
             return refused;
         }
+        let changes = |command: &Registered| command.flags.contains(Flags::WRITE);
+        if self.lacks_replicas()
+            && (changes(command) || self.is_any_queued(session, command, changes))
+        {
+            return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
+        }
         if let refused @ Verdict::Refuse(_) = self.judge_write_on_replica(session, command) {
             return refused;
         }

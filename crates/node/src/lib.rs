@@ -16,6 +16,7 @@
 //! | [`tracker`] | knows what a reply must wait for |
 //! | [`output`] | withholds replies until then |
 //! | `flush` | sends them, holds back who does not read |
+//! | [`feed`] | tells replicas of Redis what happens, as commands |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
 //! | [`link`] | follows a Redis server, to take over its data |
@@ -28,6 +29,7 @@ mod blocked;
 pub mod command;
 pub mod config;
 mod dispatch;
+pub mod feed;
 mod flush;
 pub mod gate;
 pub mod histogram;

@@ -8,9 +8,9 @@ use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
 
-/// Classes of `client-output-buffer-limit`, by their index in it. Replicas read the log; they are
-/// no clients.
+/// Classes of `client-output-buffer-limit`, by their index in it.
 const NORMAL: usize = 0;
+const REPLICA: usize = 1;
 const SUBSCRIBER: usize = 2;
 
 /// Output of one client that may be pending before none of its requests is executed any more: a
@@ -57,9 +57,14 @@ impl Server {
         if is_stranger && session.output.pending_bytes() > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
-        let class = if session.is_subscriber() { SUBSCRIBER } else { NORMAL };
+        let class = match () {
+            () if session.is_replica() => REPLICA,
+            () if session.is_subscriber() => SUBSCRIBER,
+            () => NORMAL,
+        };
         let limit = &self.settings.client_output_buffer_limits[class];
-        let pending = session.output.pending_bytes() as u64;
+        let kept = session.replica.as_ref().map_or(0, |replica| replica.kept_bytes());
+        let pending = (session.output.pending_bytes() + kept) as u64;
         if limit.hard > 0 && pending >= limit.hard {
             return true;
         }
@@ -100,13 +105,11 @@ impl Server {
         }
     }
 
-    /// Subscribers, monitors and blocked clients are silent by nature.
+    /// Subscribers, monitors, replicas and blocked clients are silent by nature.
     fn is_idle_for_too_long(&self, session: &Session) -> bool {
         let seconds_max = i64::from(self.settings.timeout);
-        let is_exempt = session.is_link
-            || session.is_subscriber()
-            || session.is_monitor
-            || session.blocked.is_some();
+        let listens = session.is_subscriber() || session.is_monitor || session.is_replica();
+        let is_exempt = session.is_link || listens || session.blocked.is_some();
         let idle_millis = self.now.0 - session.last_interaction.0;
         seconds_max > 0 && !is_exempt && idle_millis / 1000 > seconds_max
     }

@@ -170,6 +170,8 @@ impl Server {
         self.tick();
         self.advance_link(driver);
         self.advance_snapshot();
+        self.advance_feed();
+        self.deliver_feed();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
@@ -182,7 +184,8 @@ impl Server {
         if asleep > 0 {
             return Some(asleep);
         }
-        if self.is_snapshot_ready() || self.persistence.is_loading || !self.flushing.is_empty() {
+        let has_work = self.is_snapshot_ready() || self.is_feed_ready();
+        if has_work || self.persistence.is_loading || !self.flushing.is_empty() {
             return Some(0);
         }
         let has_more = self.has_more_to_evict || !self.ready.is_empty() && !self.is_stalled();
@@ -279,8 +282,9 @@ impl Server {
             return;
         }
         let Some(session) = self.sessions.get_mut(&connection) else { return };
-        let waits_for_keys = matches!(session.blocked, Some(Blocked::Keys { .. }));
-        if session.is_gone && (session.input.is_empty() || waits_for_keys) {
+        let waits =
+            matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Replicas { .. }));
+        if session.is_gone && (session.input.is_empty() || waits) {
             self.hang_up(connection);
         } else if !session.is_queued {
             session.is_queued = true;

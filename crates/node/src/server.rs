@@ -8,6 +8,7 @@ use crate::acl::Acl;
 use crate::command::scripting::Scripts;
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
+use crate::feed::Feed;
 use crate::latency::Latency;
 use crate::link::{Link, Master};
 use crate::metrics::Metrics;
@@ -130,6 +131,8 @@ pub struct Server {
     pub garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
     /// Takes snapshots, if there is a place for them.
     pub(crate) snapshots: Option<Snapshots>,
+    /// Replicas of Redis, and what they are told.
+    pub feed: Feed,
     /// Set when the process is to stop: why.
     pub stopping: Option<Stop>,
 }
@@ -197,6 +200,7 @@ impl Server {
             is_active_expiry_on: true,
             garbage,
             snapshots: None,
+            feed: Feed::default(),
             stopping: None,
         }
     }
@@ -296,6 +300,7 @@ impl Server {
         self.by_id.remove(&session.id);
         self.held_bytes -= session.output.held_bytes();
         self.monitors.remove(&connection);
+        self.forget_replica(connection);
         self.discard_transaction(&mut session);
         self.forget_subscriptions(&mut session);
         self.unblock(&mut session);

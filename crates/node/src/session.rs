@@ -1,6 +1,7 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
 use crate::acl::UserId;
+use crate::feed::Replica;
 use crate::output::Output;
 use crate::registry::CommandId;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, UnixMillis};
@@ -65,6 +66,19 @@ pub enum Blocked {
     Pause { request: OwnedRequest },
     /// The publication of a snapshot (SAVE).
     Snapshot,
+    /// Replicas that have executed the stream so far (WAIT). No deadline: without limit.
+    Replicas { offset: u64, wanted: i64, deadline: Option<UnixMillis> },
+}
+
+impl Blocked {
+    /// When the wait ends with the reply of a time that is up; `None`: not by time.
+    pub fn deadline(&self) -> Option<UnixMillis> {
+        match self {
+            Self::Keys { wait, .. } => wait.deadline,
+            Self::Replicas { deadline, .. } => *deadline,
+            Self::Pause { .. } | Self::Snapshot => None,
+        }
+    }
 }
 
 /// CLIENT REPLY.
@@ -114,6 +128,10 @@ pub struct Session {
     pub is_monitor: bool,
     /// What it says is the stream of the master.
     pub is_link: bool,
+    /// What it said of itself as a replica, and how far it is.
+    pub replica: Option<Box<Replica>>,
+    /// Where the stream for replicas stood behind the client's last write.
+    pub fed_offset: u64,
     pub channels: BTreeSet<Vec<u8>>,
     pub patterns: BTreeSet<Vec<u8>>,
     pub shard_channels: BTreeSet<Vec<u8>>,
@@ -262,6 +280,8 @@ impl Session {
             no_touch: false,
             is_monitor: false,
             is_link: false,
+            replica: None,
+            fed_offset: 0,
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
             shard_channels: BTreeSet::new(),
@@ -301,6 +321,7 @@ impl Session {
         size_of::<Self>()
             + self.input.bytes.capacity()
             + self.output.allocated_bytes()
+            + self.replica.as_ref().map_or(0, |replica| replica.kept_bytes())
             + self.transaction.iter().map(Transaction::allocated_bytes).sum::<usize>()
             + names.map(|name| name.len() + NAME_BYTES).sum::<usize>()
     }

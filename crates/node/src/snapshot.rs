@@ -14,10 +14,11 @@ use crate::session::{Blocked, Session};
 use archive::manifest::Place;
 use archive::{Facts, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
-use base::{ConnectionId, DiskQueue, MonotonicNanos, Position, Sequence};
+use base::{ConnectionId, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence};
 use engine::rdb::{Crc64, write::checksum};
 use engine::refusal::Refusal;
 use std::io;
+use std::sync::Arc;
 
 /// Time that one turn spends on walking, in nanoseconds (DESIGN section 11).
 const SLICE_NANOS: u64 = 200_000;
@@ -156,13 +157,18 @@ impl PartInMaking {
 enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<PartInMaking>, Vec<Vec<u8>>),
-    /// Published; the log is not needed through this position, if that is known.
-    Published {
-        name: String,
-        bytes: u64,
-        trim: Option<Position>,
-    },
+    Published(Published),
     Failed(String),
+}
+
+/// What was published.
+struct Published {
+    name: String,
+    bytes: u64,
+    /// Its one file, open: it stays readable whatever becomes of the snapshot.
+    file: Arc<dyn DiskFile>,
+    /// The log is not needed through this position, if that is known.
+    trim: Option<Position>,
 }
 
 impl Snapshots {
@@ -224,6 +230,18 @@ impl Server {
         Ok(())
     }
 
+    /// Asks for a snapshot that holds everything until now.
+    ///
+    /// # Errors
+    /// There is no place for snapshots.
+    pub(crate) fn want_snapshot_for_replica(&mut self) -> Result<(), Refusal> {
+        let is_about_to = |it: &Snapshots| it.is_wanted && it.running.is_none();
+        if self.snapshots.as_ref().is_some_and(is_about_to) {
+            return Ok(());
+        }
+        self.request_snapshot(true)
+    }
+
     /// Leaves a session waiting for the snapshot that was just asked for (SAVE).
     pub(crate) fn wait_for_snapshot(&mut self, session: &mut Session) {
         if let Some(snapshots) = &mut self.snapshots {
@@ -280,6 +298,7 @@ impl Server {
         if self.shard.has_gathered() {
             return;
         }
+        self.start_gathering();
         let shard = &mut self.shard;
         let (position, chain) = (shard.appended(), shard.chain());
         let Some(snapshots) = &mut self.snapshots else { return };
@@ -383,13 +402,14 @@ impl Server {
             }
             let snapshot = part.writer.publish(&facts)?;
             let bytes = snapshot.manifest.parts.iter().map(|part| part.bytes).sum();
+            let file = store.open_file(&snapshot, 0)?;
             // It is published: what fails now costs space, nothing else.
             let trim = store.prune().unwrap_or_else(|error| {
                 tracing::warn!("old snapshots cannot be removed: {error}");
                 None
             });
             let trim = if trims_through_newest { Some(facts.place.position) } else { trim };
-            Ok(Outcome::Published { name: snapshot.name, bytes, trim })
+            Ok(Outcome::Published(Published { name: snapshot.name, bytes, file, trim }))
         });
     }
 
@@ -406,9 +426,7 @@ impl Server {
                         running.take_back(part, chunks, 2 * pace.chunk_capacity());
                     }
                 }
-                Ok(Outcome::Published { name, bytes, trim }) => {
-                    self.finish_snapshot(&name, bytes, trim);
-                }
+                Ok(Outcome::Published(published)) => self.finish_snapshot(&published),
                 Ok(Outcome::Failed(why)) => self.fail_snapshot(&why),
                 Err(_) => self.fail_snapshot("a disk job returned something else"),
             }
@@ -418,11 +436,12 @@ impl Server {
         }
     }
 
-    fn finish_snapshot(&mut self, name: &str, bytes: u64, trim: Option<Position>) {
+    fn finish_snapshot(&mut self, published: &Published) {
         let Some(snapshots) = &mut self.snapshots else { return };
         let Some(running) = snapshots.running.take() else { return };
         let seconds = self.monotonic.since(running.began) / 1_000_000_000;
         let sequence = running.place.position.sequence.0;
+        let Published { name, bytes, .. } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
         let state = &mut self.persistence;
         state.saves += 1;
@@ -431,9 +450,10 @@ impl Server {
         self.shard.bytes_since_snapshot -= running.log_bytes;
         let dirty = &self.shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
-        if let Some(through) = trim {
+        if let Some(through) = published.trim {
             self.shard.trim(through);
         }
+        self.send_file(&published.file, published.bytes);
         self.end_snapshot(true);
     }
 
@@ -444,6 +464,7 @@ impl Server {
             snapshots.not_before = MonotonicNanos(self.monotonic.0 + RETRY_NANOS);
         }
         self.shard.engine.keyspace.end_snapshot();
+        self.give_up_gathering();
         let state = &mut self.persistence;
         let seconds = (self.now.0 - state.save_began.0).max(0) / 1000;
         state.last_save_seconds = Some(seconds as u64);

@@ -13,7 +13,6 @@ pub(crate) use describe::describe;
 use describe::{Kind, kind_of};
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
-use engine::unit::TimeoutReply;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
@@ -241,13 +240,8 @@ fn unblock(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     let id = canonical_integer(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
     let target = u64::try_from(id).ok().and_then(|id| server.by_id.get(&id)).copied();
     const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-    let was_blocked = target.is_some_and(|connection| {
-        server.end_wait(connection, |session, on_timeout| match (is_error, on_timeout) {
-            (true, _) => session.reply().error(UNBLOCKED),
-            (false, TimeoutReply::Null) => session.reply().null(),
-            (false, TimeoutReply::NullArray) => session.reply().null_array(),
-        })
-    });
+    let error = is_error.then_some(UNBLOCKED);
+    let was_blocked = target.is_some_and(|connection| server.end_wait(connection, error));
     if was_blocked && is_error {
         server.statistics.error("UNBLOCKED");
     }

@@ -101,7 +101,7 @@ fn packed_threshold(_: &mut Server, session: &mut Session, args: Args<'_>) -> Ou
 }
 
 fn change_replication_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.replication_seed = server.replication_seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    server.change_replication_id();
     session.reply().ok();
     Ok(())
 }

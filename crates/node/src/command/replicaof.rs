@@ -72,11 +72,7 @@ fn checked_host(host: &[u8]) -> Result<String, Refusal> {
 
 fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let Some(master) = server.link.master() else {
-        let reply = session.reply();
-        reply.array(3);
-        reply.bulk("master");
-        reply.integer(server.shard.bytes_appended as i64);
-        reply.array(0);
+        describe_replicas(server, session);
         return Ok(());
     };
     let reply = session.reply();
@@ -88,6 +84,26 @@ fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let offset = server.link.offset().filter(|_| server.link.is_up());
     reply.integer(offset.map_or(-1, |offset| offset as i64));
     Ok(())
+}
+
+/// ROLE of a server that others may follow.
+fn describe_replicas(server: &Server, session: &mut Session) {
+    let online = server.sessions().filter_map(|session| {
+        let replica = session.replica.as_ref().filter(|replica| replica.is_online())?;
+        Some((session.replica_place(), replica.acknowledged))
+    });
+    let online: Vec<_> = online.collect();
+    let reply = session.reply();
+    reply.array(3);
+    reply.bulk("master");
+    reply.integer(server.feed.offset() as i64);
+    reply.array(online.len());
+    for ((address, port), acknowledged) in online {
+        reply.array(3);
+        reply.bulk(address);
+        reply.bulk(port.to_string());
+        reply.bulk(acknowledged.to_string());
+    }
 }
 
 /// The lines of INFO replication that a replica has behind its role.

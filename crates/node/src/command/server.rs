@@ -5,7 +5,6 @@ use crate::server::{Server, Stop};
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
-use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     open("TIME", time)
@@ -43,14 +42,6 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     admin("MONITOR", monitor)
         .doc("Listens for all requests received by the server in real-time.")
         .cost("O(1)"),
-    plain("WAIT numreplicas timeout", wait)
-        .doc(
-            "Blocks until the asynchronous replication of all preceding write commands sent by \
-              the connection is completed.",
-        )
-        .since("3.0.0")
-        .cost("O(1)")
-        .with(Flags::NOSCRIPT),
     plain("LOLWUT [VERSION version]", lolwut)
         .doc("Displays computer art and the version.")
         .group(Group::Server)
@@ -138,20 +129,6 @@ fn monitor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     server.monitors.insert(session.connection);
     session.reply().ok();
     Ok(())
-}
-
-/// There are no replicas that acknowledge, so the answer is 0 and comes at once where Redis would
-/// wait for none, and after the timeout where it would wait for some.
-fn wait(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let _replicas = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
-    match canonical_integer(args.at(2)) {
-        None => Err(Refusal::of("ERR timeout is not an integer or out of range")),
-        Some(..0) => Err(Refusal::of("ERR timeout is negative")),
-        Some(_) => {
-            session.reply().integer(0);
-            Ok(())
-        }
-    }
 }
 
 fn lolwut(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {

@@ -77,7 +77,7 @@ pub struct NodeSettings {
     pub enable_debug_command: Allowed,
     /// As INFO shows it; the engine obeys it.
     pub maxmemory_policy: &'static str,
-    /// In bytes, as INFO shows it.
+    /// In bytes.
     pub repl_backlog_size: u64,
     /// Who this server is to its master; the password may be empty.
     pub masteruser: Vec<u8>,
@@ -93,6 +93,14 @@ pub struct NodeSettings {
     pub replica_announce_port: u16,
     /// In seconds.
     pub repl_timeout: u32,
+    /// In seconds; 0: for ever.
+    pub repl_backlog_ttl: u64,
+    /// In seconds.
+    pub repl_ping_replica_period: u32,
+    /// 0: writes need no replica.
+    pub min_replicas_to_write: u32,
+    /// In seconds; 0: writes need no replica.
+    pub min_replicas_max_lag: u32,
     /// Absolute.
     pub dir: PathBuf,
     /// Absolute: the folder of the file log.
@@ -161,6 +169,10 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         replica_announce_ip: config.text(const { row("replica-announce-ip") }).to_vec(),
         replica_announce_port: config.number(const { row("replica-announce-port") }),
         repl_timeout: config.number(const { row("repl-timeout") }),
+        repl_backlog_ttl: config.number(const { row("repl-backlog-ttl") }),
+        repl_ping_replica_period: config.number(const { row("repl-ping-replica-period") }),
+        min_replicas_to_write: config.number(const { row("min-replicas-to-write") }),
+        min_replicas_max_lag: config.number(const { row("min-replicas-max-lag") }),
         dir: config.directory(),
         transaction_log: config.location(const { row("transaction-log") }),
         snapshot_store: config.location(const { row("snapshot-store") }),

@@ -204,12 +204,12 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("repl-diskless-sync-delay", "5", 0, INT_MAX).shown(LOG_REPLICATES),
     integer("repl-diskless-sync-max-replicas", "0", 0, INT_MAX).shown(LOG_REPLICATES),
     choice("repl-diskless-load", "disabled", &["disabled", "on-empty-db", "swapdb"]).refused_while_loading().shown(LOADS_AS_IT_COMES),
-    integer("repl-ping-replica-period", "10", 1, INT_MAX).alias("repl-ping-slave-period").shown(LOG_REPLICATES),
+    integer("repl-ping-replica-period", "10", 1, INT_MAX).alias("repl-ping-slave-period"),
     integer("repl-timeout", "60", 1, INT_MAX),
-    size("repl-backlog-size", "1mb", 1, LONG_MAX).shown(LOG_REPLICATES),
-    integer("repl-backlog-ttl", "3600", 0, LONG_MAX).shown(LOG_REPLICATES),
-    integer("min-replicas-to-write", "0", 0, INT_MAX).alias("min-slaves-to-write").shown(LOG_REPLICATES),
-    integer("min-replicas-max-lag", "10", 0, INT_MAX).alias("min-slaves-max-lag").shown(LOG_REPLICATES),
+    size("repl-backlog-size", "1mb", 1, LONG_MAX),
+    integer("repl-backlog-ttl", "3600", 0, LONG_MAX),
+    integer("min-replicas-to-write", "0", 0, INT_MAX).alias("min-slaves-to-write"),
+    integer("min-replicas-max-lag", "10", 0, INT_MAX).alias("min-slaves-max-lag"),
 
     // Cluster.
     toggle("cluster-enabled", "no").immutable().default_only(ONE_SHARD),

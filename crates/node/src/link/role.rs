@@ -80,6 +80,7 @@ impl Server {
     /// Follows a master from now on, within the unit of the command that asked for it.
     pub(crate) fn follow(&mut self, master: Master) {
         self.unblock_everybody();
+        self.drop_replicas();
         self.drop_link();
         self.config.set_master(Some((&master.host, master.port)));
         // A primary's own writes are known to no master; a replica may go on with another one.
@@ -112,18 +113,23 @@ impl Server {
         self.link.hang_up();
     }
 
-    /// Clients that wait for keys would wait for what they may no longer take.
+    /// Clients that wait for keys would wait for what they may no longer take, and those that wait
+    /// for replicas for what no longer comes.
     fn unblock_everybody(&mut self) {
         let waiting = self
             .sessions()
-            .filter(|session| matches!(session.blocked, Some(Blocked::Keys { .. })))
+            .filter(|session| {
+                let blocked = session.blocked.as_ref();
+                blocked
+                    .is_some_and(|it| matches!(it, Blocked::Keys { .. } | Blocked::Replicas { .. }))
+            })
             .map(|session| session.connection);
         for connection in waiting.collect::<Vec<ConnectionId>>() {
             self.statistics.error("UNBLOCKED");
-            self.end_wait(connection, |session, _| {
-                session.reply().error(UNBLOCKED.as_bytes());
+            self.end_wait(connection, Some(UNBLOCKED));
+            if let Some(session) = self.sessions.get_mut(&connection) {
                 session.is_closing = true;
-            });
+            }
         }
     }
 }

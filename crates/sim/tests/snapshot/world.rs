@@ -141,6 +141,7 @@ impl Life {
         let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
         server.load(&mut driver, loading, || timeline.pass(50_000)).map_err(text)?;
         server.keep_snapshots(Snapshots::new(store, queue("snapshots", driver.waker())));
+        server.feed_replicas(queue("feed", driver.waker()));
         let client = network.connect(NODE);
         let life =
             Self { server, driver, scratch: Scratch::default(), client, replies: Vec::new() };

@@ -3,6 +3,7 @@
 use super::database_argument;
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, write};
 use crate::effect::Effect;
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -84,7 +85,9 @@ fn move_key(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let blocked = !tx.exists(key) || tx.find_in(to_database, key).is_some();
     if !blocked {
-        tx.change(key, Effect::Rename { to_database, to: key })?;
+        let words = [Word::Text(b"MOVE"), Word::Text(key), Word::Number(to_database.0.into())];
+        let effect = Effect::Rename { to_database, to: key };
+        tx.told_as(&words, |tx| tx.change(key, effect).map(drop))?;
         tx.notify(Class::Generic, "move_from", key);
         tx.notify_in(to_database, Class::Generic, "move_to", key);
     }

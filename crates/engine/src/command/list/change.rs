@@ -3,6 +3,7 @@
 use super::{find, integer, resolve, resolve_range};
 use crate::command::{Args, Outcome};
 use crate::effect::{Effect, End};
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -54,12 +55,15 @@ pub(super) fn lrem(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     };
     let len = list.len();
     let runs = matching_runs(list, args.at(3), count);
-    // From the tail on, so that the indexes of the runs to come stay true.
-    for &(index, count) in &runs {
-        tx.change(key, Effect::ListRemove { index, count })?;
-    }
     let removed: u64 = runs.iter().map(|(_, count)| count).sum();
     if removed > 0 {
+        let name = Word::Text(key);
+        let words = [Word::Text(b"LREM"), name, Word::Number(count), Word::Text(args.at(3))];
+        tx.told_as(&words, |tx| {
+            runs.iter().try_for_each(|&(index, count)| {
+                tx.change(key, Effect::ListRemove { index, count }).map(drop)
+            })
+        })?;
         tx.notify(Class::List, "lrem", key);
     }
     if removed == len as u64 {
@@ -69,7 +73,8 @@ pub(super) fn lrem(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     Ok(())
 }
 
-/// The runs (index, length) of elements equal to `element`, the last one first. `count` limits how
+/// The runs (index, length) of elements equal to `element`, the last one first, so that the indexes
+/// of those to come stay true while they are removed. `count` limits how
 /// many elements: the first ones if positive, the last ones if negative, all if 0.
 fn matching_runs(list: &Quicklist, element: &[u8], count: i64) -> Vec<(u64, u64)> {
     let wanted = match usize::try_from(count.unsigned_abs()) {

@@ -3,6 +3,7 @@
 use super::{find, push_event};
 use crate::command::{Args, Outcome};
 use crate::effect::{Effect, End};
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -60,7 +61,10 @@ pub(super) fn linsert(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Out
         reply.integer(-1);
         return Ok(());
     };
-    tx.change(key, Effect::ListInsert { index: index as u64 + behind, value })?;
+    let side: &[u8] = if behind == 1 { b"AFTER" } else { b"BEFORE" };
+    let words = [b"LINSERT", key, side, pivot, value].map(Word::Text);
+    let effect = Effect::ListInsert { index: index as u64 + behind, value };
+    tx.told_as(&words, |tx| tx.change(key, effect).map(drop))?;
     tx.notify(Class::List, "linsert", key);
     reply.integer(len as i64 + 1);
     Ok(())

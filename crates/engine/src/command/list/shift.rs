@@ -4,6 +4,7 @@
 use super::{end, find, pop_event, push_event};
 use crate::command::{Args, Outcome, timeout};
 use crate::effect::{Effect, End};
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -76,8 +77,13 @@ fn shift(
     let item = list.get(if from == End::Head { 0 } else { len - 1 });
     let Some(value) = item.map(|item| item.to_vec()) else { return Ok(false) };
     find(tx, destination)?;
-    tx.change(destination, Effect::ListPush { end: to, value: &value })?;
-    tx.change(source, Effect::ListPop { end: from, count: 1 })?;
+    let side = |end| Word::Text(if end == End::Head { b"LEFT" } else { b"RIGHT" });
+    let (names, sides) = ([source, destination].map(Word::Text), [from, to].map(side));
+    let words = [Word::Text(b"LMOVE"), names[0], names[1], sides[0], sides[1]];
+    tx.told_as(&words, |tx| {
+        tx.change(destination, Effect::ListPush { end: to, value: &value })?;
+        tx.change(source, Effect::ListPop { end: from, count: 1 }).map(drop)
+    })?;
     tx.notify(Class::List, push_event(to), destination);
     tx.notify(Class::List, pop_event(from), source);
     if len == 1 && source != destination {

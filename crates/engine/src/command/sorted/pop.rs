@@ -5,6 +5,7 @@ use super::copied::Copied;
 use super::{find, notify_if_gone};
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, timeout, write};
 use crate::effect::Effect;
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -150,10 +151,13 @@ fn pop_from(
         reply.bulk(member);
         reply.double(score);
     }
-    for (member, _) in leaving.iter() {
-        tx.change(key, Effect::SortedRemove { member })?;
-    }
     if count > 0 {
+        let verb: &[u8] = if end == End::Min { b"ZPOPMIN" } else { b"ZPOPMAX" };
+        let words = [Word::Text(verb), Word::Text(key), Word::Number(count as i64)];
+        tx.told_as(&words, |tx| {
+            let mut members = leaving.iter().map(|(member, _)| member);
+            members.try_for_each(|member| tx.change(key, Effect::SortedRemove { member }).map(drop))
+        })?;
         let event = if end == End::Min { "zpopmin" } else { "zpopmax" };
         tx.notify(Class::SortedSet, event, key);
         notify_if_gone(tx, key);

@@ -1,7 +1,9 @@
-//! Increments. The effect is the resulting number, never the step.
+//! Increments. The effect is the resulting number, never the step; those who follow are told of the
+//! step, because that is shorter and the same.
 
 use crate::command::{Args, Command, DataFn, Group, Outcome, write};
 use crate::effect::Effect;
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::number::extended::Extended;
 use crate::refusal::Refusal;
@@ -89,7 +91,13 @@ fn add(tx: &mut Tx<'_>, key: &[u8], step: i64, reply: &mut Reply) -> Outcome {
     };
     let value =
         before.checked_add(step).ok_or(Refusal::of("ERR increment or decrement would overflow"))?;
-    tx.change(key, Effect::SetInteger { value })?;
+    let name = Word::Text(key);
+    let words = match step {
+        1 => &[Word::Text(b"INCR"), name][..],
+        -1 => &[Word::Text(b"DECR"), name],
+        _ => &[Word::Text(b"INCRBY"), name, Word::Number(step)],
+    };
+    tx.told_as(words, |tx| tx.change(key, Effect::SetInteger { value }).map(drop))?;
     tx.notify(Class::String, "incrby", key);
     reply.integer(value);
     Ok(())

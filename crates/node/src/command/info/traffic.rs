@@ -1,7 +1,6 @@
 //! INFO clients, stats, replication, keyspace.
 
 use super::Text;
-use super::process::hex_id;
 use crate::command::replicaof::describe_link;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
@@ -11,7 +10,8 @@ pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
     let blocked = server
         .sessions()
         .filter(|session| {
-            matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Pause { .. }))
+            let blocked = session.blocked.as_ref();
+            blocked.is_some_and(|blocked| !matches!(blocked, Blocked::Snapshot))
         })
         .count();
     text.line("connected_clients", server.clients());
@@ -40,9 +40,9 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("instantaneous_input_repl_kbps", "0.00");
     text.line("instantaneous_output_repl_kbps", "0.00");
     text.line("rejected_connections", counts.connections_rejected);
-    for field in ["sync_full", "sync_partial_ok", "sync_partial_err"] {
-        text.line(field, 0);
-    }
+    text.line("sync_full", server.feed.syncs_full);
+    text.line("sync_partial_ok", server.feed.syncs_partial);
+    text.line("sync_partial_err", server.feed.syncs_partial_refused);
     text.line("expired_keys", keyspace.expired_keys.get());
     text.line("expired_stale_perc", "0.00");
     text.line("expired_time_cap_reached_count", 0);
@@ -93,16 +93,30 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
 pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("role", if server.is_replica() { "slave" } else { "master" });
     describe_link(server, text);
-    text.line("connected_slaves", 0);
+    let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
+    text.line("connected_slaves", replicas.len());
+    if server.settings.min_replicas_to_write > 0 && server.settings.min_replicas_max_lag > 0 {
+        text.line("min_slaves_good_slaves", server.near_replicas());
+    }
+    for (index, session) in replicas.into_iter().enumerate() {
+        let Some(replica) = &session.replica else { continue };
+        let (address, port) = session.replica_place();
+        let (state, offset) = (replica.state(), replica.acknowledged);
+        let lag = replica.lag_seconds(server.now).unwrap_or(0);
+        let line = format!("ip={address},port={port},state={state},offset={offset},lag={lag}");
+        text.line(&format!("slave{index}"), line);
+    }
     text.line("master_failover_state", "no-failover");
-    text.line("master_replid", hex_id(server.replication_seed));
+    text.line("master_replid", server.replication_id());
     text.line("master_replid2", "0".repeat(40));
-    text.line("master_repl_offset", server.shard.bytes_appended);
+    text.line("master_repl_offset", server.feed.offset());
     text.line("second_repl_offset", -1);
-    text.line("repl_backlog_active", 0);
+    let backlog = server.feed.backlog();
+    let (first, bytes) = backlog.unwrap_or_default();
+    text.line("repl_backlog_active", i32::from(backlog.is_some()));
     text.line("repl_backlog_size", server.settings.repl_backlog_size);
-    text.line("repl_backlog_first_byte_offset", 0);
-    text.line("repl_backlog_histlen", 0);
+    text.line("repl_backlog_first_byte_offset", first);
+    text.line("repl_backlog_histlen", bytes);
 }
 
 pub(super) fn keyspace(server: &Server, _: &Session, text: &mut Text) {

@@ -1,0 +1,152 @@
+//! What replicas say, and WAIT, which asks them (Redis documentation, "Replication" and WAIT).
+
+use super::{SessionFn, admin, plain};
+use crate::feed::{Replica, sync::Wanted};
+use crate::server::Server;
+use crate::session::Session;
+use base::UnixMillis;
+use engine::command::{Args, Command, Flags, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    syncing("SYNC", sync).doc("Makes the connection a replica's: all data, then every change."),
+    syncing("PSYNC replicationid offset", psync)
+        .doc("Makes the connection a replica's, which goes on where it was if it can.")
+        .since("2.8.0")
+        .arity(-3),
+    admin("REPLCONF", replconf)
+        .doc("What a replica says about itself, and how far it is.")
+        .since("3.0.0")
+        .cost("O(1)")
+        .arity(-1)
+        .with(Flags::ALLOW_BUSY),
+    plain("WAIT numreplicas timeout", wait)
+        .doc(
+            "Blocks until the asynchronous replication of all preceding write commands sent by \
+              the connection is completed.",
+        )
+        .since("3.0.0")
+        .cost("O(1)")
+        .with(Flags::NOSCRIPT),
+];
+
+const fn syncing(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    admin(usage, function)
+        .without(Flags::LOADING.union(Flags::STALE))
+        .with(Flags::NO_MULTI.union(Flags::NO_ASYNC_LOADING))
+}
+
+/// Longest address that a replica may give for itself, in bytes (Redis, NET_HOST_STR_LEN).
+const ADDRESS_BYTES_MAX: usize = 255;
+
+fn sync(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if session.is_replica() || session.is_monitor {
+        return Ok(());
+    }
+    server.attach_replica(session, None)
+}
+
+fn psync(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if session.is_replica() || session.is_monitor {
+        return Ok(());
+    }
+    if args.is(3, "FAILOVER") {
+        return Err(Refusal::of("ERR PSYNC FAILOVER can't be sent to a master."));
+    }
+    let from = canonical_integer(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
+    server.attach_replica(session, Some(Wanted { id: args.at(1), from }))
+}
+
+fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() % 2 == 0 {
+        return Err(Refusal::SYNTAX);
+    }
+    for at in (1..args.len()).step_by(2) {
+        let value = args.at(at + 1);
+        match () {
+            // Neither of these two is answered.
+            () if args.is(at, "ACK") => {
+                if let Some(offset) = canonical_integer(value).filter(|_| session.is_replica()) {
+                    server.note_acknowledged(session, u64::try_from(offset).unwrap_or(0));
+                }
+                return Ok(());
+            }
+            () if args.is(at, "GETACK") => return Ok(()),
+            () if args.is(at, "LISTENING-PORT") => {
+                let port = canonical_integer(value).ok_or(Refusal::NOT_AN_INTEGER)?;
+                announced(session).port = port;
+            }
+            () if args.is(at, "IP-ADDRESS") => {
+                if value.len() > ADDRESS_BYTES_MAX {
+                    return Err(Refusal::new(format!(
+                        "ERR REPLCONF ip-address provided by replica instance is too long: {} \
+                         bytes",
+                        value.len()
+                    )));
+                }
+                announced(session).address = printable(value);
+            }
+            // Every replica of ours can do what it may say here, or need not.
+            () if args.is(at, "CAPA") => {}
+            () if args.is(at, "RDB-ONLY") => {
+                const RANGE: Refusal = Refusal::of("ERR value is out of range");
+                announced(session).wants_only_file = match canonical_integer(value) {
+                    Some(0) => false,
+                    Some(1) => true,
+                    Some(_) => return Err(RANGE),
+                    None => return Err(Refusal::NOT_AN_INTEGER),
+                };
+            }
+            () if args.is(at, "RDB-FILTER-ONLY") => {
+                return Err(Refusal::new(format!(
+                    "ERR Unsupported rdb-filter-only option: {}",
+                    printable(value)
+                )));
+            }
+            () => {
+                return Err(Refusal::new(format!(
+                    "ERR Unrecognized REPLCONF option: {}",
+                    printable(args.at(at))
+                )));
+            }
+        }
+    }
+    session.reply().ok();
+    Ok(())
+}
+
+fn announced(session: &mut Session) -> &mut Replica {
+    session.replica.get_or_insert_with(|| Box::new(Replica::new()))
+}
+
+/// A text that cannot break a line of INFO or an error.
+fn printable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(ADDRESS_BYTES_MAX)]);
+    text.replace(|letter: char| letter.is_control() || letter == ',', " ")
+}
+
+const NOT_HERE: &str = "ERR WAIT cannot be used with replica instances. Please also note that since \
+                        Redis 4.0 if a replica is configured to be writable (which is not the \
+                        default) writes to replicas are just local and are not propagated.";
+
+fn wait(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if server.is_replica() {
+        return Err(Refusal::of(NOT_HERE));
+    }
+    let wanted = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
+    const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
+    let millis = canonical_integer(args.at(2)).ok_or(NO_TIMEOUT)?;
+    if millis < 0 {
+        return Err(Refusal::of("ERR timeout is negative"));
+    }
+    let until = server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
+    let have = server.replicas_through(session.fed_offset);
+    if have as i64 >= wanted || session.is_in_exec {
+        session.reply().integer(have as i64);
+        return Ok(());
+    }
+    let deadline = (millis > 0).then_some(UnixMillis(until));
+    server.wait_for_replicas(session, wanted, deadline);
+    Ok(())
+}

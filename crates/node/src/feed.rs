@@ -1,0 +1,243 @@
+//! The stream of commands that replicas of Redis follow.
+//!
+//! ```text
+//! unit ─▶ its commands, SELECT and MULTI … EXEC added ─▶ gathered for the turn
+//!   end of the turn ─▶ backlog, and each replica:  online    ─▶ its output, held until durable
+//!                                                  not yet   ─▶ kept behind the snapshot's file
+//! SYNC ─▶ waiting ─▶ a snapshot begins: from here on commands are kept ─▶ it is published: its file
+//!   goes out in chunks ─▶ what was kept follows ─▶ online
+//! ```
+//! A replica reveals what it is told, so nothing leaves before it is durable: the file because a
+//! snapshot is published only then, commands because they are held like replies. The start of what
+//! is kept and the snapshot are the same point, the end of a record, so that nothing is missing
+//! and nothing comes twice.
+//!
+//! Nothing is told and nothing costs while no replica is attached, or was within
+//! `repl-backlog-ttl`.
+
+mod backlog;
+mod replica;
+pub(crate) mod sync;
+mod transfer;
+mod wait;
+
+pub use replica::{Replica, Stage};
+
+use crate::server::Server;
+use backlog::Backlog;
+use base::disk::{DiskOutcome, DiskTicket};
+use base::{ConnectionId, DatabaseId, DiskQueue, MonotonicNanos};
+use resp::Reply;
+use std::collections::BTreeSet;
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// What all replicas have in common.
+#[derive(Default)]
+pub struct Feed {
+    /// Reads snapshots' files. `None`: there is no place for snapshots, and no replica either.
+    queue: Option<Box<dyn DiskQueue>>,
+    done: Vec<(DiskTicket, DiskOutcome)>,
+    /// Sessions that asked to follow.
+    replicas: BTreeSet<ConnectionId>,
+    /// Bytes told since the process started: `master_repl_offset`.
+    offset: u64,
+    /// The database that was selected last in the stream.
+    selected: Option<DatabaseId>,
+    /// Told in this turn and not handed on yet.
+    turn: Reply,
+    backlog: Option<Backlog>,
+    /// When the last replica left.
+    deserted_at: MonotonicNanos,
+    pinged_at: MonotonicNanos,
+    ticked_at: MonotonicNanos,
+    /// Sessions that run WAIT.
+    waiters: Vec<ConnectionId>,
+    /// Full and partial synchronisations, and partial ones refused, for INFO.
+    pub syncs_full: u64,
+    pub syncs_partial: u64,
+    pub syncs_partial_refused: u64,
+}
+
+impl Feed {
+    /// `master_repl_offset`: bytes told since the process started.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The first byte that the backlog still has, and how many it has; `None` without a backlog.
+    pub fn backlog(&self) -> Option<(u64, usize)> {
+        self.backlog.as_ref().map(|backlog| (backlog.first(), backlog.len()))
+    }
+
+    fn select(&mut self, database: DatabaseId) {
+        if self.selected != Some(database) {
+            self.selected = Some(database);
+            self.turn.array(2);
+            self.turn.bulk("SELECT");
+            self.turn.bulk_integer(i64::from(database.0));
+        }
+    }
+
+    fn command(&mut self, words: &[&str]) {
+        self.turn.array(words.len());
+        for word in words {
+            self.turn.bulk(word);
+        }
+    }
+}
+
+impl Server {
+    /// Lets replicas follow. `queue` reads the files of snapshots, and is for nothing else: a file
+    /// must not wait for the next snapshot.
+    pub fn feed_replicas(&mut self, queue: Box<dyn DiskQueue>) {
+        self.feed.queue = Some(queue);
+    }
+
+    /// Takes over what the unit that just ended told.
+    pub(crate) fn gather_feed(&mut self) {
+        let told = &self.shard.unit.feed;
+        if !told.is_on() || told.is_empty() {
+            return;
+        }
+        let feed = &mut self.feed;
+        let before = feed.turn.len();
+        let is_transaction = told.is_transaction();
+        for (index, (database, command)) in told.commands().enumerate() {
+            feed.select(database);
+            if is_transaction && index == 0 {
+                feed.command(&["MULTI"]);
+            }
+            feed.turn.raw(command);
+        }
+        if is_transaction {
+            feed.command(&["EXEC"]);
+        }
+        feed.offset += (feed.turn.len() - before) as u64;
+    }
+
+    /// Tells replicas what is no change: PING, REPLCONF GETACK.
+    fn tell_replicas(&mut self, words: &[&str]) {
+        let before = self.feed.turn.len();
+        self.feed.command(words);
+        self.feed.offset += (self.feed.turn.len() - before) as u64;
+    }
+
+    /// Hands on what was told in this turn. It leaves when everything that happened until now is
+    /// durable.
+    pub(crate) fn deliver_feed(&mut self) {
+        if self.feed.turn.is_empty() {
+            return;
+        }
+        let bytes = self.feed.turn.take();
+        if let Some(backlog) = &mut self.feed.backlog {
+            backlog.push(&bytes, self.settings.repl_backlog_size);
+        }
+        let newest = self.shard.tracker.newest();
+        for connection in self.replicas() {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            match session.replica.as_mut().map(|replica| &replica.stage) {
+                Some(Stage::Online) if !session.is_cut => {
+                    session.reply().raw(&bytes);
+                    self.hold(&mut session, newest);
+                }
+                Some(Stage::Gathering | Stage::Sending(_)) => {
+                    if let Some(replica) = &mut session.replica {
+                        replica.keep(&bytes);
+                    }
+                    self.check_output(&mut session);
+                }
+                _ => {}
+            }
+            self.sessions.insert(connection, session);
+        }
+    }
+
+    /// Sessions that follow or are about to.
+    fn replicas(&self) -> Vec<ConnectionId> {
+        self.feed.replicas.iter().copied().collect()
+    }
+
+    /// The replicas' share of a turn: files go on, and once a second who is silent is told that the
+    /// server lives, and who was silent for too long is dropped.
+    pub(crate) fn advance_feed(&mut self) {
+        self.collect_file_chunks();
+        self.read_file_chunks();
+        if self.monotonic.since(self.feed.ticked_at) >= SECOND {
+            self.feed.ticked_at = self.monotonic;
+            self.tick_feed();
+        }
+    }
+
+    fn tick_feed(&mut self) {
+        let ping_nanos = u64::from(self.settings.repl_ping_replica_period) * SECOND;
+        let is_followed = !self.feed.replicas.is_empty();
+        if is_followed && self.monotonic.since(self.feed.pinged_at) >= ping_nanos {
+            self.feed.pinged_at = self.monotonic;
+            if self.shard.unit.feed.is_on() {
+                self.tell_replicas(&["PING"]);
+            }
+        }
+        for connection in self.replicas() {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            if session.is_waiting_for_file() {
+                // Redis's sign of life while there is nothing to send.
+                session.reply().raw(b"\n");
+                self.hold(&mut session, base::Sequence::ZERO);
+            }
+            let lag_max = i64::from(self.settings.repl_timeout);
+            let lag = session.replica.as_ref().and_then(|it| it.lag_seconds(self.now));
+            if lag.is_some_and(|lag| lag > lag_max) {
+                tracing::warn!(client = session.id, "a replica does not answer: disconnected");
+                self.close_session(&mut session);
+            }
+            self.sessions.insert(connection, session);
+        }
+        let kept_nanos = self.settings.repl_backlog_ttl.saturating_mul(SECOND);
+        let is_deserted = self.monotonic.since(self.feed.deserted_at) > kept_nanos;
+        if !is_followed && is_deserted && kept_nanos > 0 && self.feed.backlog.is_some() {
+            self.stop_telling();
+        }
+    }
+
+    /// Begins to tell what happens, if nobody was told before.
+    fn start_telling(&mut self) {
+        if self.feed.backlog.is_none() {
+            self.feed.backlog = Some(Backlog::new(self.feed.offset));
+            self.shard.unit.feed.switch(true);
+        }
+    }
+
+    /// Ends it. What happens from now on is missing from the stream, so the stream is another one
+    /// when it goes on.
+    fn stop_telling(&mut self) {
+        self.feed.backlog = None;
+        self.shard.unit.feed.switch(false);
+        self.change_replication_id();
+    }
+
+    /// Lets nobody follow any more: this server follows another, and what it holds becomes another
+    /// history.
+    pub(crate) fn drop_replicas(&mut self) {
+        for connection in self.replicas() {
+            self.close(connection);
+        }
+        if self.feed.backlog.is_some() {
+            self.stop_telling();
+        }
+    }
+
+    /// Makes the history that replicas know another one.
+    pub(crate) fn change_replication_id(&mut self) {
+        self.replication_seed = self.replication_seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+
+    /// A session that follows is gone.
+    pub(crate) fn forget_replica(&mut self, connection: ConnectionId) {
+        if self.feed.replicas.remove(&connection) && self.feed.replicas.is_empty() {
+            self.feed.deserted_at = self.monotonic;
+        }
+        self.feed.waiters.retain(|waiter| *waiter != connection);
+    }
+}

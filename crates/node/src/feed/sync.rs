@@ -1,0 +1,130 @@
+//! How a session becomes a replica: it goes on where it was, or gets a snapshot first.
+
+use super::{Replica, Server, Stage};
+use crate::session::Session;
+use base::{ConnectionId, Sequence};
+use engine::refusal::Refusal;
+use std::sync::Arc;
+
+/// From where a replica wants to go on (PSYNC).
+pub(crate) struct Wanted<'a> {
+    /// The history that it knows.
+    pub id: &'a [u8],
+    /// The number of the first byte that it lacks.
+    pub from: i64,
+}
+
+impl Server {
+    /// Makes a session a replica. `wanted` is `None` for one that speaks SYNC only.
+    ///
+    /// # Errors
+    /// The server follows a master itself, something is still on its way to the client, or there is
+    /// no place for snapshots.
+    pub(crate) fn attach_replica(
+        &mut self,
+        session: &mut Session,
+        wanted: Option<Wanted<'_>>,
+    ) -> Result<(), Refusal> {
+        if self.is_replica() {
+            return Err(Refusal::of("NOMASTERLINK Can't SYNC while this server follows a master"));
+        }
+        if session.output.pending_bytes() > 0 {
+            return Err(Refusal::of("ERR SYNC and PSYNC are invalid with pending output"));
+        }
+        if self.feed.queue.is_none() || self.snapshots.is_none() {
+            return Err(Refusal::of("ERR there is no snapshot store"));
+        }
+        let mut replica = session.replica.take().unwrap_or_else(|| Box::new(Replica::new()));
+        replica.acknowledges = wanted.is_some();
+        let missed = wanted.as_ref().and_then(|wanted| self.missed(wanted));
+        if missed.is_none() {
+            self.feed.syncs_full += 1;
+            let has_history = wanted.is_some_and(|wanted| wanted.id != b"?");
+            self.feed.syncs_partial_refused += u64::from(has_history);
+            self.want_snapshot_for_replica()?;
+        }
+        // What it was subscribed to would come between the commands.
+        self.forget_subscriptions(session);
+        replica.stage = if missed.is_some() { Stage::Online } else { Stage::Waiting };
+        replica.acknowledged_at = self.now;
+        session.replica = Some(replica);
+        self.feed.replicas.insert(session.connection);
+        let is_partial = missed.is_some();
+        tracing::info!(client = session.id, is_partial, "a replica asks for synchronisation");
+        if let Some(missed) = missed {
+            self.feed.syncs_partial += 1;
+            let line = format!("+CONTINUE {}\r\n", self.replication_id());
+            session.pushes.extend_from_slice(line.as_bytes());
+            session.pushes.extend_from_slice(&missed);
+            // It may not be durable yet.
+            self.shard.unit.whole = true;
+        }
+        Ok(())
+    }
+
+    /// The bytes that a replica missed, if it knows this history and all of them are here.
+    fn missed(&self, wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+        if !wanted.id.eq_ignore_ascii_case(self.replication_id().as_bytes()) {
+            return None;
+        }
+        self.feed.backlog.as_ref()?.since(u64::try_from(wanted.from).ok()?)
+    }
+
+    /// From here on replicas that wait for a snapshot are told what happens: one begins now, and it
+    /// holds everything until now.
+    pub(crate) fn start_gathering(&mut self) {
+        self.deliver_feed();
+        for connection in self.replicas() {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            if let Some(replica) = session.replica.as_mut()
+                && matches!(replica.stage, Stage::Waiting)
+            {
+                replica.stage = Stage::Gathering;
+                let acknowledges = replica.acknowledges;
+                self.start_telling();
+                // It knows of no database yet.
+                self.feed.selected = None;
+                if acknowledges {
+                    let (id, offset) = (self.replication_id(), self.feed.offset());
+                    session.reply().raw(format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
+                    self.hold(&mut session, Sequence::ZERO);
+                }
+            }
+            self.sessions.insert(connection, session);
+        }
+    }
+
+    /// The snapshot that replicas waited for is published, and this is its file.
+    pub(crate) fn send_file(&mut self, file: &Arc<dyn base::DiskFile>, bytes: u64) {
+        for connection in self.gathering() {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            if let Some(replica) = &mut session.replica {
+                replica.stage = Stage::Sending(super::transfer::Transfer::new(file, bytes));
+                session.reply().raw(format!("${bytes}\r\n").as_bytes());
+                self.hold(&mut session, Sequence::ZERO);
+            }
+            self.sessions.insert(connection, session);
+        }
+    }
+
+    /// The snapshot failed: who waited for it must ask again.
+    pub(crate) fn give_up_gathering(&mut self) {
+        for connection in self.gathering() {
+            self.close(connection);
+        }
+    }
+
+    fn gathering(&self) -> Vec<ConnectionId> {
+        let is_gathering = |connection: &ConnectionId| {
+            let session = self.sessions.get(connection);
+            let replica = session.and_then(|session| session.replica.as_ref());
+            replica.is_some_and(|replica| matches!(replica.stage, Stage::Gathering))
+        };
+        self.feed.replicas.iter().copied().filter(is_gathering).collect()
+    }
+
+    /// The history that replicas know, 40 hexadecimal digits.
+    pub(crate) fn replication_id(&self) -> String {
+        crate::command::info::process::hex_id(self.replication_seed)
+    }
+}

@@ -1,0 +1,92 @@
+//! Replicas as witnesses: WAIT counts those that have a write, `min-replicas-to-write` those that
+//! are near enough.
+//!
+//! Neither is needed for durability, which is the log's. They tell that a copy elsewhere has it.
+
+use super::Server;
+use crate::session::{Blocked, Session};
+use base::{ConnectionId, UnixMillis};
+
+impl Server {
+    /// How many replicas have executed the stream through `offset`.
+    pub(crate) fn replicas_through(&self, offset: u64) -> usize {
+        let replicas = self.feed.replicas.iter().filter_map(|connection| {
+            let session = self.sessions.get(connection)?;
+            session.replica.as_ref()
+        });
+        replicas.filter(|it| it.is_online() && it.acknowledged >= offset).count()
+    }
+
+    /// How many replicas were heard of within `min-replicas-max-lag`.
+    pub(crate) fn near_replicas(&self) -> usize {
+        let lag_max = i64::from(self.settings.min_replicas_max_lag);
+        let is_near = |connection: &&ConnectionId| {
+            let session = self.sessions.get(connection);
+            let replica = session.and_then(|session| session.replica.as_ref());
+            replica.is_some_and(|it| {
+                let silent = (self.now.0 - it.acknowledged_at.0).max(0) / 1000;
+                it.is_online() && silent <= lag_max
+            })
+        };
+        self.feed.replicas.iter().filter(is_near).count()
+    }
+
+    /// Whether writes must be refused because too few replicas are near.
+    pub(crate) fn lacks_replicas(&self) -> bool {
+        if self.is_replica() {
+            return false;
+        }
+        let wanted = self.settings.min_replicas_to_write as usize;
+        wanted > 0 && self.settings.min_replicas_max_lag > 0 && self.near_replicas() < wanted
+    }
+
+    /// Leaves a session waiting until `wanted` replicas have what it wrote, and asks them.
+    pub(crate) fn wait_for_replicas(
+        &mut self,
+        session: &mut Session,
+        wanted: i64,
+        deadline: Option<UnixMillis>,
+    ) {
+        let offset = session.fed_offset;
+        self.feed.waiters.push(session.connection);
+        self.block(session, Blocked::Replicas { offset, wanted, deadline });
+        if self.shard.unit.feed.is_on() {
+            self.tell_replicas(&["REPLCONF", "GETACK", "*"]);
+        }
+    }
+
+    /// A session waits for replicas no longer.
+    pub(crate) fn forget_waiter(&mut self, connection: ConnectionId) {
+        self.feed.waiters.retain(|waiter| *waiter != connection);
+    }
+
+    /// A replica has acknowledged: answers whom that was enough for. `current` is its session,
+    /// which the map does not hold.
+    pub(crate) fn note_acknowledged(&mut self, current: &mut Session, offset: u64) {
+        let Some(replica) = &mut current.replica else { return };
+        replica.acknowledged = replica.acknowledged.max(offset);
+        replica.acknowledged_at = self.now;
+        let own = replica.acknowledged;
+        let is_online = replica.is_online();
+        for connection in self.feed.waiters.clone() {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            if let Some(Blocked::Replicas { offset, wanted, .. }) = session.blocked {
+                let others = self.replicas_through(offset);
+                let have = others + usize::from(is_online && own >= offset);
+                if have as i64 >= wanted {
+                    self.answer_wait(&mut session, have);
+                }
+            }
+            self.sessions.insert(connection, session);
+        }
+    }
+
+    /// Ends a session's WAIT with a count.
+    pub(crate) fn answer_wait(&mut self, session: &mut Session, count: usize) {
+        self.unblock(session);
+        let written = session.output.reply.len();
+        session.reply().integer(count as i64);
+        self.finish_reply(session, written, base::Sequence::ZERO);
+        self.enqueue(session);
+    }
+}
