@@ -13,13 +13,14 @@
 //! [`crate::tx::Tx::told_as`]. The commands are those of Redis 6.2 and later (PXAT, COPY, LMOVE,
 //! LPOP with a count).
 
+mod list;
+
 use crate::effect::{DeleteReason, Effect, End};
 use crate::keyspace::Keyspace;
 use crate::number::format_double;
-use crate::value::{StringValue, Value};
+use crate::value::StringValue;
 use base::DatabaseId;
 use resp::Reply;
-use structures::Quicklist;
 
 /// Arguments that are gathered in one command. More would only make one request larger than others
 /// can be; a guess.
@@ -252,7 +253,7 @@ impl Feed {
     ) {
         let had_outcomes = self.has_outcomes;
         let name = Word::Text(key);
-        let number = |number: u64| Word::Number(number as i64);
+        let number = |number: u64| Word::Number(i64::try_from(number).unwrap_or(i64::MAX));
         let text = |text: &'static str| Word::Text(text.as_bytes());
         match *effect {
             Effect::SetString { value, expire_at: Some(at) } => {
@@ -299,20 +300,18 @@ impl Feed {
                 let (one, other) = (u64::from(database.0), u64::from(with.0));
                 self.say(database, &[text("SWAPDB"), number(one), number(other)]);
             }
-            Effect::ListPop { end, count } => {
-                let verb = if end == End::Head { "LPOP" } else { "RPOP" };
-                self.say(database, &[text(verb), name, number(count)]);
-            }
-            Effect::ListSet { index, value } => {
-                self.say(database, &[text("LSET"), name, number(index), Word::Text(value)]);
-            }
-            Effect::ListInsert { index, value } => {
-                self.say_insert(keyspace, database, key, index, value);
-            }
-            Effect::ListRemove { index, count } => {
-                self.say_remove(keyspace, database, key, index, count);
-            }
-            _ => debug_assert!(false, "effects that join are told by `tell`"),
+            Effect::ListPop { .. }
+            | Effect::ListSet { .. }
+            | Effect::ListInsert { .. }
+            | Effect::ListRemove { .. } => self.tell_list(keyspace, database, key, effect),
+            Effect::SetString { expire_at: None, .. }
+            | Effect::ListPush { .. }
+            | Effect::HashSet { .. }
+            | Effect::HashDelete { .. }
+            | Effect::SetAdd { .. }
+            | Effect::SetRemove { .. }
+            | Effect::SortedAdd { .. }
+            | Effect::SortedRemove { .. } => unreachable!("told by `tell`, which has them join"),
         }
     }
 
@@ -327,78 +326,6 @@ impl Feed {
         ];
         self.say(database, &words);
     }
-
-    /// Redis inserts beside an element, not at an index. So the element that stands there takes a
-    /// value that is nowhere else, and its own again afterwards.
-    fn say_insert(
-        &mut self,
-        keyspace: &Keyspace,
-        database: DatabaseId,
-        key: &[u8],
-        index: u64,
-        value: &[u8],
-    ) {
-        let Some(list) = list_of(keyspace, database, key) else { return };
-        let (name, at) = (Word::Text(key), usize::try_from(index).unwrap_or(usize::MAX));
-        let Some(behind) = at.checked_add(1).and_then(|behind| list.get(behind)) else {
-            self.say(database, &[Word::Text(b"RPUSH"), name, Word::Text(value)]);
-            return;
-        };
-        let (behind, mark) = (behind.to_vec(), absent_from(list));
-        let (mark, place) = (Word::Text(&mark), Word::Number(index as i64));
-        let next = Word::Number(index as i64 + 1);
-        let before = Word::Text(b"BEFORE");
-        self.say(database, &[Word::Text(b"LSET"), name, place, mark]);
-        let insert = Word::Text(b"LINSERT");
-        self.say(database, &[insert, name, before, mark, Word::Text(value)]);
-        self.say(database, &[Word::Text(b"LSET"), name, next, Word::Text(&behind)]);
-    }
-
-    /// Redis removes elements of a value, not at an index. So those that are to go take a value
-    /// that is nowhere else.
-    fn say_remove(
-        &mut self,
-        keyspace: &Keyspace,
-        database: DatabaseId,
-        key: &[u8],
-        index: u64,
-        count: u64,
-    ) {
-        let name = Word::Text(key);
-        let list = list_of(keyspace, database, key);
-        let Some(list) = list.filter(|_| index > 0) else {
-            self.say(database, &[Word::Text(b"LPOP"), name, Word::Number(count as i64)]);
-            return;
-        };
-        // `count` may be more than there was.
-        if list.len() as u64 == index {
-            let last = Word::Number(index as i64 - 1);
-            self.say(database, &[Word::Text(b"LTRIM"), name, Word::Number(0), last]);
-            return;
-        }
-        let mark = absent_from(list);
-        for at in index..index + count {
-            let place = Word::Number(at as i64);
-            self.say(database, &[Word::Text(b"LSET"), name, place, Word::Text(&mark)]);
-        }
-        let all = Word::Number(0);
-        self.say(database, &[Word::Text(b"LREM"), name, all, Word::Text(&mark)]);
-    }
-}
-
-fn list_of<'a>(keyspace: &'a Keyspace, database: DatabaseId, key: &[u8]) -> Option<&'a Quicklist> {
-    let entry = keyspace.database(database).find(keyspace.hash(key), key)?;
-    match Value::of(entry) {
-        Some(Value::List(list)) => Some(list),
-        _ => None,
-    }
-}
-
-/// A value that no element of the list has.
-fn absent_from(list: &Quicklist) -> Vec<u8> {
-    let candidates = (0_u64..).map(|number| format!("kiln:{number}").into_bytes());
-    let mut absent = candidates.filter(|candidate| list.position(candidate).is_none());
-    absent.next().expect("a list has fewer elements than there are numbers")
 }
 
 #[cfg(test)]

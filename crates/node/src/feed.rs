@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! unit ─▶ its commands, SELECT and MULTI … EXEC added ─▶ gathered for the turn
-//!   end of the turn ─▶ backlog, and each replica:  online    ─▶ its output, held until durable
-//!                                                  not yet   ─▶ kept behind the snapshot's file
-//! SYNC ─▶ waiting ─▶ a snapshot begins: from here on commands are kept ─▶ it is published: its file
-//!   goes out in chunks ─▶ what was kept follows ─▶ online
+//!   end of the turn ─▶ backlog
+//!                   ─▶ each replica: online ─▶ its output, held until durable
+//!                                    not yet ─▶ kept behind the snapshot's file
+//! SYNC ─▶ waits ─▶ a snapshot begins: commands are kept ─▶ it is published: its file goes out
+//!   in chunks ─▶ what was kept follows ─▶ online
 //! ```
 //! A replica reveals what it is told, so nothing leaves before it is durable: the file because a
 //! snapshot is published only then, commands because they are held like replies. The start of what
@@ -134,7 +135,7 @@ impl Server {
         if let Some(backlog) = &mut self.feed.backlog {
             backlog.push(&bytes, self.settings.repl_backlog_size);
         }
-        let newest = self.shard.tracker.newest();
+        let newest = self.shard.newest();
         for connection in self.replicas() {
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
             match session.replica.as_mut().map(|replica| &replica.stage) {

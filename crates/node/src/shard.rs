@@ -103,6 +103,11 @@ impl Shard {
         self.appended
     }
 
+    /// The record that what reveals everything until now must wait for.
+    pub fn newest(&self) -> Sequence {
+        if self.is_tracker_broken { Sequence::ZERO } else { self.tracker.newest() }
+    }
+
     /// Where the log's chain stands behind the last record appended.
     pub fn chain(&self) -> Chain {
         self.stamper.chain()

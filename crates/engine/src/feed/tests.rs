@@ -328,7 +328,7 @@ fn a_follower_holds_what_its_primary_holds() {
                 pair.follow();
             }
         }
-        assert!(pair.primary.keyspace.len() > 0, "seed {seed} leaves something to compare");
+        assert!(!pair.primary.keyspace.is_empty(), "seed {seed} leaves something to compare");
     }
 }
 

@@ -59,7 +59,7 @@ fn psync(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
 }
 
 fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(Refusal::SYNTAX);
     }
     for at in (1..args.len()).step_by(2) {
@@ -117,7 +117,7 @@ fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
 }
 
 fn announced(session: &mut Session) -> &mut Replica {
-    session.replica.get_or_insert_with(|| Box::new(Replica::new()))
+    session.replica.get_or_insert_default()
 }
 
 /// A text that cannot break a line of INFO or an error.

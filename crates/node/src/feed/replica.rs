@@ -35,8 +35,8 @@ pub struct Replica {
     kept: Vec<u8>,
 }
 
-impl Replica {
-    pub fn new() -> Self {
+impl Default for Replica {
+    fn default() -> Self {
         Self {
             stage: Stage::Handshake,
             port: 0,
@@ -48,7 +48,9 @@ impl Replica {
             kept: Vec::new(),
         }
     }
+}
 
+impl Replica {
     /// Keeps commands until the file is sent.
     pub fn keep(&mut self, commands: &[u8]) {
         if !self.wants_only_file {

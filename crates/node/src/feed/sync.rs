@@ -34,7 +34,7 @@ impl Server {
         if self.feed.queue.is_none() || self.snapshots.is_none() {
             return Err(Refusal::of("ERR there is no snapshot store"));
         }
-        let mut replica = session.replica.take().unwrap_or_else(|| Box::new(Replica::new()));
+        let mut replica: Box<Replica> = session.replica.take().unwrap_or_default();
         replica.acknowledges = wanted.is_some();
         let missed = wanted.as_ref().and_then(|wanted| self.missed(wanted));
         if missed.is_none() {

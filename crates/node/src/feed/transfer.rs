@@ -115,7 +115,7 @@ impl Server {
         let kept = replica.take_kept();
         tracing::info!(client = session.id, kept_bytes = kept.len(), "a replica is online");
         session.reply().raw(&kept);
-        let newest = self.shard.tracker.newest();
+        let newest = self.shard.newest();
         self.hold(session, newest);
     }
 }
