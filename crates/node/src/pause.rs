@@ -65,6 +65,8 @@ impl Server {
     pub(crate) fn must_pause(&self, session: &Session, command: &Registered) -> bool {
         match self.pause.paused() {
             None => false,
+            // Who waits for them to catch up waits during a pause.
+            _ if session.is_replica() => false,
             Some(Paused::All) => true,
             Some(Paused::Writes) => {
                 let replicates = |command: &Registered| {

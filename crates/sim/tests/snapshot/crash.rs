@@ -10,7 +10,7 @@ use std::path::Path;
 const ROUNDS: u32 = 60;
 
 /// A few requests of any kind, as a client would pipeline them.
-fn requests(random: &mut Random) -> Vec<u8> {
+pub fn requests(random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..random.within(1..8) {
         let key = format!("key:{}", random.within(0..120));

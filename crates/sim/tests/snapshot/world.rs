@@ -1,5 +1,6 @@
 //! One node with log and snapshots on a simulated disk, and the states that it went through.
 
+use super::follower::Follower;
 use archive::{Candidate, SnapshotStore};
 use base::disk::DiskQueue;
 use base::driver::{Driver, Waker};
@@ -32,6 +33,9 @@ pub const LOG: &str = "/data/log";
 pub const STORE: &str = "/data/snapshots";
 const NODE: &str = "node";
 
+/// How long a disk job takes at least.
+const DISK_NANOS: u64 = 50_000;
+
 /// What must hold across every life of the node.
 #[derive(Default)]
 pub struct Ledger {
@@ -51,6 +55,9 @@ pub struct Life {
     driver: SimDriver,
     scratch: Scratch,
     pub client: SimClient,
+    network: SimNetwork,
+    /// A replica of the node, once it has attached.
+    pub follower: Option<Follower>,
     pub replies: Vec<u8>,
 }
 
@@ -105,12 +112,26 @@ impl Life {
     /// # Errors
     /// It does not start, which is right only if the power went off again.
     pub fn start(disk: &SimDisk, seed: u64, ledger: &mut Ledger) -> Result<Self, String> {
+        Self::start_with_commits_of(DISK_NANOS, disk, seed, ledger)
+    }
+
+    /// As [`Self::start`], on a disk that takes so long for a commit.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_commits_of(
+        commit_nanos: u64,
+        disk: &SimDisk,
+        seed: u64,
+        ledger: &mut Ledger,
+    ) -> Result<Self, String> {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
         let mut driver = SimDriver::listen(&network, NODE, clock.clone(), seed);
         let queue = |name: &str, waker: Waker| -> Box<dyn DiskQueue> {
-            Box::new(SimDiskQueue::new(&timeline, Random::stream(seed, name), 50_000, waker))
+            let nanos = if name == "commits" { commit_nanos } else { DISK_NANOS };
+            Box::new(SimDiskQueue::new(&timeline, Random::stream(seed, name), nanos, waker))
         };
         let config = Config::new(Path::new("/data"));
         let settings = engine_settings(&config);
@@ -139,12 +160,13 @@ impl Life {
             entropy: seed,
         };
         let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
-        server.load(&mut driver, loading, || timeline.pass(50_000)).map_err(text)?;
+        server.load(&mut driver, loading, || timeline.pass(DISK_NANOS)).map_err(text)?;
         server.keep_snapshots(Snapshots::new(store, queue("snapshots", driver.waker())));
         server.feed_replicas(queue("feed", driver.waker()));
         let client = network.connect(NODE);
-        let life =
-            Self { server, driver, scratch: Scratch::default(), client, replies: Vec::new() };
+        let scratch = Scratch::default();
+        let (follower, replies) = (None, Vec::new());
+        let life = Self { server, driver, scratch, client, network, follower, replies };
         life.check_start(ledger);
         Ok(life)
     }
@@ -161,10 +183,25 @@ impl Life {
         ledger.states.insert(last.next(), state);
     }
 
+    /// Lets a replica attach.
+    pub fn attach(&mut self) {
+        self.follower = Some(Follower::attach(self.network.connect(NODE)));
+    }
+
     /// One turn of the loop. False once the node is dead.
     pub fn turn(&mut self, ledger: &mut Ledger) -> bool {
+        let (told, newest) = (self.server.feed.offset(), self.server.shard.tracker.newest());
+        let first = self.server.shard.gathering();
         self.server.turn(&mut self.driver, &mut self.scratch);
         let shard = &self.server.shard;
+        if let Some(follower) = &mut self.follower {
+            if shard.tracker.newest() > newest {
+                let is_whole = !shard.has_gathered();
+                let state = is_whole.then(|| Digest::of_keyspace(&shard.engine.keyspace));
+                follower.note(told..self.server.feed.offset(), first, state);
+            }
+            follower.follow(shard.tracker.durable());
+        }
         ledger.durable = ledger.durable.max(shard.tracker.durable());
         if !shard.has_gathered() {
             let state = Digest::of_keyspace(&shard.engine.keyspace);

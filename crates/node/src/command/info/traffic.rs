@@ -14,7 +14,8 @@ pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
             blocked.is_some_and(|blocked| !matches!(blocked, Blocked::Snapshot))
         })
         .count();
-    text.line("connected_clients", server.clients());
+    let replicas = server.sessions().filter(|session| session.is_replica()).count();
+    text.line("connected_clients", server.clients() - replicas);
     text.line("cluster_connections", 0);
     text.line("maxclients", server.settings.maxclients);
     text.line("client_recent_max_input_buffer", server.statistics.input_bytes_max);
