@@ -48,6 +48,10 @@ impl Server {
         replica.stage = if missed.is_some() { Stage::Online } else { Stage::Waiting };
         replica.acknowledged_at = self.now;
         session.replica = Some(replica);
+        if self.feed.replicas.is_empty() {
+            // The period begins with the first of them, not with the machine's clock.
+            self.feed.pinged_at = self.monotonic;
+        }
         self.feed.replicas.insert(session.connection);
         let is_partial = missed.is_some();
         tracing::info!(client = session.id, is_partial, "a replica asks for synchronisation");
