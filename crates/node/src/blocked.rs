@@ -130,8 +130,8 @@ impl Server {
         }
     }
 
-    /// Ends a session's wait for keys or replicas, as if its time were up or with this error; whether
-    /// it waited.
+    /// Ends a session's wait for keys or replicas, as if its time were up or with this error;
+    /// whether it waited.
     pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
         let Some(mut session) = self.sessions.remove(&connection) else { return false };
         let have = match session.blocked {

@@ -123,8 +123,8 @@ fn laid_out(words: &[&[u8]]) -> (Vec<u8>, Vec<(u32, u32)>) {
 }
 
 /// One or more lines for every command that may change a key. Placeholders: K key, V value, M
-/// member, F field, N small number, I index, P positive number, S score, E end, L side, B lexical
-/// bound, T milliseconds, U Unix time in milliseconds, D database, O offset.
+/// member, F field, R a dumped value, N small number, I index, P positive number, S score, E end, L
+/// side, B lexical bound, T milliseconds, U Unix time in milliseconds, D database, O offset.
 const TEMPLATES: &[&str] = &[
     "APPEND K V",
     "BITOP OR K K K",
@@ -217,6 +217,8 @@ const TEMPLATES: &[&str] = &[
     "SETEX K 1 V",
     "SETNX K V",
     "SETRANGE K O V",
+    "RESTORE K T R REPLACE",
+    "RESTORE-ASKING K 0 R REPLACE",
     "SINTERSTORE K K K",
     "SMOVE K K M",
     "SORT K ALPHA STORE K",
@@ -255,6 +257,9 @@ const TEMPLATES: &[&str] = &[
     "SPUBLISH V V",
 ];
 
+/// What DUMP says of a key that holds 10 (Redis documentation, DUMP).
+const DUMPED: &[u8] = b"\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb";
+
 /// Draws requests, effects and pauses from a seed.
 struct Chance(Random);
 
@@ -287,6 +292,7 @@ impl Chance {
             "S" => return self.pick(&["1", "2.5", "-inf", "inf", "0.1", "-3e-310", "-0"]).into(),
             "E" => return self.pick(&["MIN", "MAX"]).into(),
             "L" => return self.pick(&["LEFT", "RIGHT"]).into(),
+            "R" => return DUMPED.to_vec(),
             "B" => return self.pick(&["-", "+", "[m3", "(m5"]).into(),
             "N" => self.below(9) as i64 - 4,
             "I" => self.below(7) as i64 - 3,

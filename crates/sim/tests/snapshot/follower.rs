@@ -63,8 +63,8 @@ impl Follower {
         format!("{:?}, executed {} of {}", self.stage, self.executed, self.reached)
     }
 
-    /// The primary told these bytes of the stream in a turn, of changes in `first` or a later record;
-    /// `state` is what it holds, if all of it is in records.
+    /// The primary told these bytes of the stream in a turn, of changes in `first` or a later
+    /// record; `state` is what it holds, if all of it is in records.
     pub fn note(&mut self, bytes: Range<u64>, first: Sequence, state: Option<Digest>) {
         if let Some(state) = state {
             self.states.insert(bytes.end, state);
