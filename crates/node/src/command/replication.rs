@@ -126,9 +126,11 @@ fn printable(text: &[u8]) -> String {
     text.replace(|letter: char| letter.is_control() || letter == ',', " ")
 }
 
-const NOT_HERE: &str = "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a \
-     replica is configured to be writable (which is not the default) writes to replicas are just \
-     local and are not propagated.";
+const NOT_HERE: &str = concat!(
+    "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a ",
+    "replica is configured to be writable (which is not the default) writes to replicas are just ",
+    "local and are not propagated.",
+);
 
 fn wait(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     if server.is_replica() {
