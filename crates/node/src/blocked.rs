@@ -95,7 +95,7 @@ impl Server {
         let mut context = self.context(&session);
         context.database = wait.database;
         context.retry = true;
-        let written = session.output.reply.len();
+        let written = session.output.end();
         self.lap = self.options.clock.monotonic();
         let command = self.registry.command(request.command);
         match self.denied(&session, command, request.args()) {
@@ -142,7 +142,7 @@ impl Server {
             matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Replicas { .. }));
         let ended = if waits { self.unblock(&mut session) } else { None };
         if let Some(blocked) = &ended {
-            let written = session.output.reply.len();
+            let written = session.output.end();
             let reply = session.reply();
             match (error, blocked) {
                 (Some(error), _) => reply.error(error),

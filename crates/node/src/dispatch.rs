@@ -28,7 +28,7 @@ impl Server {
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
-        let written = session.output.reply.len();
+        let written = session.output.end();
         let registry = self.registry;
         let known = command.map(|id| registry.command(id));
         if self.asleep_until > self.monotonic {
@@ -89,7 +89,7 @@ impl Server {
         args: Args<'_>,
         mut context: Context,
     ) {
-        let written = session.output.reply.len();
+        let written = session.output.end();
         let command = self.registry.command(id);
         context.reads_every_key = self.reads_every_key(session, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
@@ -133,14 +133,13 @@ impl Server {
     }
 
     /// Replaces whatever the command wrote by its refusal.
-    pub(crate) fn refuse(&mut self, session: &mut Session, written: usize, refusal: &Refusal) {
+    pub(crate) fn refuse(&mut self, session: &mut Session, written: u64, refusal: &Refusal) {
         self.statistics.error(refusal.code());
         if session.is_link {
             self.link_refused(&refusal.0);
         }
-        let reply = session.reply();
-        reply.truncate(written);
-        reply.error(refusal.0.as_bytes());
+        session.output.truncate(written);
+        session.reply().error(refusal.0.as_bytes());
     }
 
     /// Ends the unit: notes what it wrote, holds its reply, delivers its messages, wakes whom it
@@ -148,7 +147,7 @@ impl Server {
     pub(crate) fn finish_unit(
         &mut self,
         session: &mut Session,
-        written: usize,
+        written: u64,
         request: impl FnOnce() -> OwnedRequest,
     ) -> Dispatched {
         let observed = self.settle_unit();
@@ -199,24 +198,20 @@ impl Server {
         }
     }
 
-    /// Holds what was written since `written` until `observed` is durable, as CLIENT REPLY says.
-    pub(crate) fn finish_reply(
-        &mut self,
-        session: &mut Session,
-        written: usize,
-        observed: Sequence,
-    ) {
-        if session.is_replica() && session.output.reply.len() > written {
+    /// Holds what was written behind the stream offset `written` until `observed` is durable, as
+    /// CLIENT REPLY says.
+    pub(crate) fn finish_reply(&mut self, session: &mut Session, written: u64, observed: Sequence) {
+        if session.is_replica() && session.output.end() > written {
             // It would stand between the commands that the replica is told.
             tracing::warn!(client = session.id, "a replica sent a request: disconnected");
-            session.reply().truncate(written);
+            session.output.truncate(written);
             self.close_session(session);
         }
         match session.reply_mode {
             ReplyMode::On => {}
-            ReplyMode::Off => session.reply().truncate(written),
+            ReplyMode::Off => session.output.truncate(written),
             ReplyMode::Skip => {
-                session.reply().truncate(written);
+                session.output.truncate(written);
                 session.reply_mode = ReplyMode::On;
             }
             ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,

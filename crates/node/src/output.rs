@@ -47,13 +47,8 @@ impl Output {
     /// Returns the record to wait for if the output waits at all. What was written can no longer be
     /// truncated.
     pub fn hold(&mut self, observed: Sequence, durable: Sequence) -> Option<Sequence> {
-        let end = self.start + self.pending_bytes() as u64;
-        if self.reply.len() >= FULL_BYTES_MIN {
-            let mut full = self.reply.take();
-            full.shrink_to_fit();
-            self.full_bytes += full.len();
-            self.full.push_back(full);
-        }
+        let end = self.end();
+        self.spill();
         if observed <= durable && self.held.is_empty() {
             self.releasable = end;
             return None;
@@ -67,6 +62,43 @@ impl Output {
                 self.held.push_back((observed, end));
                 Some(observed)
             }
+        }
+    }
+
+    /// Stream offset behind the newest byte.
+    pub fn end(&self) -> u64 {
+        self.start + self.pending_bytes() as u64
+    }
+
+    /// Sets a full buffer aside, so that what follows is written to another: a reply of many parts
+    /// neither grows one buffer by copying it nor needs all its room in one piece. The bytes belong
+    /// to the running command still: [`Self::hold`] or [`Self::truncate`] decides about them.
+    pub fn spill(&mut self) {
+        if self.reply.len() < FULL_BYTES_MIN {
+            return;
+        }
+        let mut full = self.reply.take();
+        if full.len() <= SHRUNK_BYTES_MAX {
+            full.shrink_to_fit();
+        }
+        self.full_bytes += full.len();
+        self.full.push_back(full);
+    }
+
+    /// Takes back what was written behind the stream offset `end`, also where it was spilled.
+    /// Nothing of it may have been given to [`Self::hold`].
+    pub fn truncate(&mut self, end: u64) {
+        let decided = self.held.back().map_or(self.releasable, |(_, stretch)| *stretch);
+        assert!(end >= decided, "what is held or sent cannot be taken back");
+        loop {
+            let begin = self.end() - self.reply.len() as u64;
+            if end >= begin {
+                self.reply.truncate((end - begin) as usize);
+                return;
+            }
+            let Some(full) = self.full.pop_back() else { return };
+            self.full_bytes -= full.len();
+            self.reply = Reply::over(full, self.reply.protocol());
         }
     }
 
@@ -136,6 +168,11 @@ const KEPT_BYTES_MAX: usize = 16 << 10;
 /// the cost of a system call, small beside what a client may leave unread.
 const FULL_BYTES_MIN: usize = 1 << 20;
 
+/// Longest full buffer that gives back the room it has left, in bytes. Giving it back may copy the
+/// bytes; room behind a longer one has never been touched, and costs next to nothing until then. A
+/// guess: copying this takes about 1 ms.
+const SHRUNK_BYTES_MAX: usize = 4 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,5 +224,58 @@ mod tests {
         assert_eq!(received.len(), 2 * FULL_BYTES_MIN + 15);
         assert_eq!(received.last(), Some(&3));
         assert_eq!((output.held_bytes(), output.pending_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_reply_of_many_parts_lies_in_many_buffers_and_is_held_as_one() {
+        let mut output = Output::new(Reply::default());
+        let mut received = Vec::new();
+        output.reply.ok();
+        assert_eq!(output.hold(DURABLE, DURABLE), None);
+        for part in 0..20 {
+            output.reply.bulk(vec![part; FULL_BYTES_MIN]);
+            output.spill();
+            assert!(output.reply.is_empty(), "a full buffer is set aside");
+            while send(&mut output, usize::MAX, &mut received) > 0 {}
+        }
+        let parts = output.pending_bytes();
+        assert_eq!(received, b"+OK\r\n", "nothing leaves before it is known what it waits for");
+        let largest = output.full.iter().map(Vec::capacity).max();
+        assert!(largest < Some(FULL_BYTES_MIN + (FULL_BYTES_MIN >> 3)), "{largest:?}");
+        assert_eq!(output.hold(Sequence(9), DURABLE), Some(Sequence(9)));
+        assert!(!output.release(Sequence(8)));
+        assert_eq!(output.held_bytes(), parts);
+        assert!(output.release(Sequence(9)));
+        received.clear();
+        while send(&mut output, usize::MAX, &mut received) > 0 {}
+        let mut expected = Reply::default();
+        (0..20).for_each(|part| expected.bulk(vec![part; FULL_BYTES_MIN]));
+        assert!(received == expected.bytes(), "in order, each byte once");
+    }
+
+    #[test]
+    fn what_was_spilled_can_be_taken_back_until_it_is_held() {
+        let mut output = Output::new(Reply::default());
+        let mut received = Vec::new();
+        output.reply.raw(&[1; 100]);
+        assert_eq!(output.hold(DURABLE, DURABLE), None);
+        assert_eq!(send(&mut output, 40, &mut received), 40);
+        output.reply.raw(&[2; FULL_BYTES_MIN + 7]);
+        assert_eq!(output.hold(Sequence(8), DURABLE), Some(Sequence(8)));
+        let written = output.end();
+        for _ in 0..3 {
+            output.reply.raw(&[3; FULL_BYTES_MIN]);
+            output.spill();
+        }
+        output.reply.raw(&[3; 9]);
+        output.truncate(written);
+        assert_eq!(output.end(), written);
+        output.reply.raw(&[4; 5]);
+        assert_eq!(output.hold(Sequence(9), DURABLE), Some(Sequence(9)));
+        output.release(Sequence(9));
+        while send(&mut output, usize::MAX, &mut received) > 0 {}
+        let expected = [vec![1; 100], vec![2; FULL_BYTES_MIN + 7], vec![4; 5]].concat();
+        assert!(received == expected);
+        assert_eq!((output.pending_bytes(), output.held_bytes()), (0, 0));
     }
 }

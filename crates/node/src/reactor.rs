@@ -524,7 +524,7 @@ impl Server {
             }
         }
         if let Some(error) = session.protocol_error.take() {
-            let written = session.output.reply.len();
+            let written = session.output.end();
             session.reply().error(error.line());
             self.statistics.error("ERR");
             self.finish_reply(session, written, base::Sequence::ZERO);

@@ -481,7 +481,7 @@ impl Server {
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
             if matches!(session.blocked, Some(Blocked::Snapshot)) {
                 self.unblock(&mut session);
-                let written = session.output.reply.len();
+                let written = session.output.end();
                 if is_ok {
                     session.reply().ok();
                 } else {

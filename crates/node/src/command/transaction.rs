@@ -74,7 +74,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     for request in &transaction.queued {
         let mut context = server.context(session);
         context.may_block = false;
-        let written = session.output.reply.len();
+        let written = session.output.end();
         let command = server.registry.command(request.command);
         // A right that was taken away since is missed by its command alone, as in Redis.
         if let Some(denied) = server.denied(session, command, request.args()) {
@@ -84,6 +84,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         // What else may refuse was asked before EXEC: from here on it is all or nothing, also if
         // memory runs short on the way.
         server.call(session, request.command, request.args(), context);
+        session.output.spill();
     }
     session.is_in_exec = false;
     Ok(())

@@ -84,7 +84,7 @@ impl Server {
     /// Ends a session's WAIT with a count.
     pub(crate) fn answer_wait(&mut self, session: &mut Session, count: usize) {
         self.unblock(session);
-        let written = session.output.reply.len();
+        let written = session.output.end();
         session.reply().integer(count as i64);
         self.finish_reply(session, written, base::Sequence::ZERO);
         self.enqueue(session);
