@@ -128,6 +128,11 @@ impl Quicklist {
         self.spine.nodes().map(Node::view)
     }
 
+    /// As [`Self::nodes`] behind the first `count`, for who reads a long list in pieces.
+    pub fn nodes_behind(&self, count: usize) -> impl Iterator<Item = NodeRef<'_>> {
+        self.spine.nodes_behind(count).map(Node::view)
+    }
+
     pub fn node_count(&self) -> usize {
         self.spine.nodes_len()
     }

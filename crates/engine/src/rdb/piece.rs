@@ -48,7 +48,7 @@ pub fn put_piece(out: &mut Vec<u8>, value: &Value, place: &mut Place, bytes_max:
             piece.len() == rest.len()
         }
         Value::List(list) => {
-            for node in list.nodes().skip(place.0 as usize) {
+            for node in list.nodes_behind(place.0 as usize) {
                 if out.len() >= bytes_until {
                     return false;
                 }

@@ -72,6 +72,18 @@ impl Spine {
         self.chunks.iter().flat_map(|chunk| &chunk.nodes)
     }
 
+    /// All nodes but the first `count`, which are passed over by the chunk.
+    pub(super) fn nodes_behind(&self, count: usize) -> impl Iterator<Item = &Node> {
+        let (mut chunk, mut left) = (0, count);
+        while let Some(passed) = self.chunks.get(chunk)
+            && passed.nodes.len() <= left
+        {
+            left -= passed.nodes.len();
+            chunk += 1;
+        }
+        self.chunks.range(chunk..).flat_map(|chunk| &chunk.nodes).skip(left)
+    }
+
     pub(super) fn nodes_len(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.nodes.len()).sum()
     }

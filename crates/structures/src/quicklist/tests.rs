@@ -118,6 +118,18 @@ fn a_large_element_gets_a_node_of_its_own() {
 }
 
 #[test]
+fn nodes_are_passed_over_whatever_chunks_they_are_in() {
+    let mut list = Quicklist::new(NodeLimits::default());
+    assert!(list.nodes_behind(0).next().is_none());
+    for value in 0..1_000_u32 {
+        list.push_plain_node(value.to_le_bytes().to_vec());
+    }
+    for count in 0..=1_001 {
+        assert!(list.nodes_behind(count).eq(list.nodes().skip(count)), "{count}");
+    }
+}
+
+#[test]
 fn nodes_from_a_file_are_taken_as_they_are() {
     let mut pack = Listpack::new();
     pack.push_back(b"a");
