@@ -49,7 +49,8 @@ impl Piece {
     }
 }
 
-/// Opens a file past the page cache, or through it where the file system knows no other way.
+/// Opens a file past the page cache, or through it where the file system knows no other way, or
+/// there is no second handle to be had: a file that was just created is not given up for that.
 pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
     let plain = options.open(path).map_err(full)?;
     let flags = OFlags::DIRECT.bits().cast_signed();
@@ -59,8 +60,7 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn
             let plain = RealFile(plain);
             Arc::new(DirectFile { plain, direct, piece: Mutex::new(Piece::new()) })
         }
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Arc::new(RealFile(plain)),
-        Err(error) => return Err(full(error)),
+        Err(_) => Arc::new(RealFile(plain)),
     })
 }
 
@@ -122,7 +122,8 @@ impl DiskFile for DirectFile {
             into[done..done + taken].copy_from_slice(&blocks[..taken]);
             done += taken;
             if !is_whole(count as u64) || count == 0 {
-                break;
+                // The end of the file, or a file system that stops in the middle of a block.
+                return Ok(done + self.plain.read_at(offset + done as u64, &mut into[done..])?);
             }
         }
         Ok(done)

@@ -6,6 +6,7 @@
 //! piece, from the end. Only if nobody else can see them: not while it has another name, nor while
 //! another handle is open on it, which a lease tells.
 
+use libc::c_int;
 use rustix::fs::fstat;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,6 +27,9 @@ const STEP_PAUSE: Duration = Duration::from_millis(2);
 /// space. Snapshots and trimming remove some tens at a time.
 const WAITING_MAX: usize = 256;
 
+/// fcntl(2): which signal tells that somebody wants a leased file. Not among libc's constants.
+const F_SETSIG: c_int = 10;
+
 /// What became of a removed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reclaimed {
@@ -39,13 +43,18 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     // A file that cannot be opened for writing can still be removed.
     let file = OpenOptions::new().write(true).open(path).ok();
     std::fs::remove_file(path)?;
-    let is_large = |file: &File| file.metadata().is_ok_and(|data| data.len() > STEP_BYTES);
-    let Some(file) = file.filter(is_large) else { return Ok(()) };
+    // What is not worth the thread's time is closed before this returns. NFS keeps a removed file
+    // under another name while it is open, and its directory cannot be removed meanwhile.
+    let Some(file) = file.filter(is_worth_steps) else { return Ok(()) };
     let Some(waiting) = queue() else { return Ok(()) };
     match waiting.try_send(file) {
         // The file is closed here, which frees it at once.
         Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Ok(()),
     }
+}
+
+fn is_worth_steps(file: &File) -> bool {
+    fstat(file).is_ok_and(|data| data.st_nlink == 0 && data.st_size > STEP_BYTES.cast_signed())
 }
 
 /// The thread's queue; none if the system had no thread to give.
@@ -79,12 +88,17 @@ fn give_back(file: &File) -> io::Result<Reclaimed> {
     Ok(Reclaimed::InSteps)
 }
 
-/// Whether no other handle is open on a file that has no name: nor can there be one later.
+/// Whether no other handle is open on a file that has no name: nor can there be one later, but
+/// through /proc. Whoever opens it there while the lease is held has a signal sent to this process,
+/// and the usual one would end it: so it is one that is ignored, and the lease is let go at once.
 fn is_sole_handle(file: &File) -> bool {
-    // SAFETY: F_SETLEASE takes an open descriptor, which `file` keeps open, and an integer; it
-    // touches no memory. Its keeper is this function.
-    let outcome = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) };
-    outcome == 0
+    // SAFETY: these commands take an open descriptor, which `file` keeps open, and an integer; they
+    // touch no memory. Their keeper is this function.
+    let ask = |command: c_int, argument: c_int| unsafe {
+        libc::fcntl(file.as_raw_fd(), command, argument) == 0
+    };
+    let is_sole = ask(F_SETSIG, libc::SIGURG) && ask(libc::F_SETLEASE, libc::F_WRLCK);
+    is_sole && ask(libc::F_SETLEASE, libc::F_UNLCK)
 }
 
 #[cfg(test)]
@@ -140,6 +154,36 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert_eq!(give_back(&file).unwrap(), Reclaimed::Shared);
         assert_eq!(fs::metadata(&other).unwrap().len(), BYTES);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn nobody_is_hindered_from_looking_into_what_is_given_back() {
+        let directory = directory("proc");
+        let file = removed(&directory.join("a"));
+        fs::remove_file(directory.join("a")).unwrap();
+        assert!(is_sole_handle(&file));
+        // With the lease still held, this would wait, and end the process by SIGIO.
+        let through = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let reader = OpenOptions::new().read(true).open(through).unwrap();
+        assert!(!is_sole_handle(&file));
+        drop(reader);
+        assert!(is_sole_handle(&file));
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn only_a_large_file_without_a_name_is_kept_open() {
+        let directory = directory("kept");
+        let (path, other) = (directory.join("a"), directory.join("b"));
+        let file = removed(&path);
+        fs::hard_link(&path, &other).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(!is_worth_steps(&file));
+        fs::remove_file(&other).unwrap();
+        assert!(is_worth_steps(&file));
+        file.set_len(STEP_BYTES).unwrap();
+        assert!(!is_worth_steps(&file));
         fs::remove_dir_all(directory).unwrap();
     }
 
