@@ -183,7 +183,8 @@ fn pttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn expiretime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_time(view, args.at(1), reply, |at, _| at.wrapping_add(500) / 1000);
+    // The last time of all, rounded up, exceeds 63 bits before it is divided.
+    reply_time(view, args.at(1), reply, |at, _| (at.cast_unsigned() + 500).div_euclid(1000) as i64);
     Ok(())
 }
 
