@@ -25,7 +25,7 @@ impl Server {
     /// Judges a request. `command` is `None` if its name is unknown.
     pub(crate) fn judge(
         &mut self,
-        session: &Session,
+        session: &mut Session,
         command: Option<&Registered>,
         args: Args<'_>,
     ) -> Verdict {
@@ -92,10 +92,10 @@ impl Server {
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.
-    fn judge_memory(&mut self, session: &Session, command: &Registered) -> Verdict {
+    fn judge_memory(&mut self, session: &mut Session, command: &Registered) -> Verdict {
         let needs_room = |command: &Registered| command.flags.contains(Flags::DENYOOM);
         let denyoom = needs_room(command) || self.is_any_queued(session, command, needs_room);
-        if self.make_room() == Room::None && denyoom {
+        if self.make_room(Some(session)) == Room::None && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));

@@ -562,7 +562,7 @@ impl Server {
 
     /// Evicts what exceeds `maxmemory` although no command asks: CONFIG SET may have lowered it.
     fn evict(&mut self) {
-        self.has_more_to_evict = self.make_room() == Room::More;
+        self.has_more_to_evict = self.make_room(None) == Room::More;
     }
 
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else

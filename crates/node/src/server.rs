@@ -246,8 +246,9 @@ impl Server {
 
     /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
     /// nothing goes while writes are paused or the log takes none, which the gate tells those who
-    /// want to write.
-    pub(crate) fn make_room(&mut self) -> Room {
+    /// want to write. `current` is the session whose request asks, which the map does not hold: it
+    /// may watch what goes.
+    pub(crate) fn make_room(&mut self, current: Option<&mut Session>) -> Room {
         if !self.is_out_of_memory() {
             return Room::Enough;
         }
@@ -258,7 +259,7 @@ impl Server {
         let room = self.shard.engine.evict(self.now, EVICTED_KEYS_MAX, &mut self.shard.unit);
         if self.shard.unit.changes > 0 {
             let observed = self.settle_unit();
-            self.spread(observed, None);
+            self.spread(observed, current);
         }
         room
     }
@@ -371,7 +372,7 @@ impl Server {
             let before = session.output.held_bytes();
             let has_bytes = session.output.release(durable);
             self.held_bytes -= before - session.output.held_bytes();
-            if has_bytes {
+            if has_bytes || session.is_closing {
                 self.flush_later(&mut session);
             }
             self.sessions.insert(connection, session);

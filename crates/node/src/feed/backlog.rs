@@ -17,10 +17,13 @@ impl Backlog {
 
     /// Adds bytes, and forgets the oldest beyond `bytes_max`.
     pub fn push(&mut self, bytes: &[u8], bytes_max: u64) {
-        self.bytes.extend(bytes);
-        let excess = (self.bytes.len() as u64).saturating_sub(bytes_max);
-        self.bytes.drain(..excess as usize);
-        self.before += excess;
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let (skipped, kept) = bytes.split_at(bytes.len().saturating_sub(bytes_max));
+        // Room is made before it is taken: one large unit must not leave its size behind.
+        let excess = self.bytes.len().saturating_sub(bytes_max - kept.len());
+        self.bytes.drain(..excess);
+        self.bytes.extend(kept);
+        self.before += (excess + skipped.len()) as u64;
     }
 
     /// The number of the first byte here.
@@ -58,5 +61,9 @@ mod tests {
         assert_eq!(backlog.since(103), None, "forgotten");
         assert_eq!(backlog.since(104).as_deref(), Some(&b"defghijklm"[..]));
         assert_eq!(backlog.since(u64::MAX), None);
+        backlog.push(&[b'x'; 1000], 10);
+        assert_eq!((backlog.first(), backlog.len()), (1104, 10));
+        assert_eq!(backlog.since(1104).as_deref(), Some(&[b'x'; 10][..]));
+        assert!(backlog.bytes.capacity() < 100, "a large unit leaves no room behind");
     }
 }

@@ -135,7 +135,7 @@ impl Handshake {
         let (first, id, offset) = (words.next(), words.next(), words.next());
         let id = id.filter(|id| id.len() == ID_BYTES).map(str::to_owned);
         match first {
-            Some("+FULLRESYNC") => match (id, offset.and_then(|offset| offset.parse().ok())) {
+            Some("+FULLRESYNC") => match (id, offset.and_then(parse_offset)) {
                 (Some(id), Some(offset)) => Ok(Next::Transfer(Place { id, offset })),
                 _ => Err(format!("the master's answer to PSYNC is no place: {line}")),
             },
@@ -143,6 +143,11 @@ impl Handshake {
             _ => Err(format!("the master does not synchronize: {line}")),
         }
     }
+}
+
+/// A place in a stream as Redis counts: signed, so that what follows it can be counted as well.
+fn parse_offset(text: &str) -> Option<u64> {
+    text.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
 }
 
 /// Takes a line off what arrived, without its end. `None` if it has not ended.
@@ -255,6 +260,11 @@ mod tests {
         {
             let lines: Vec<&[u8]> = to_sync.iter().copied().chain([bad]).collect();
             refusal(&lines, &PLAIN);
+        }
+        for offset in ["-1", "9223372036854775808", "18446744073709551615"] {
+            let line = format!("+FULLRESYNC {ID} {offset}");
+            let lines: Vec<&[u8]> = to_sync.iter().copied().chain([line.as_bytes()]).collect();
+            assert!(refusal(&lines, &PLAIN).contains("is no place"), "{offset}");
         }
     }
 

@@ -157,9 +157,9 @@ fn frame_of(line: &[u8]) -> Result<Frame, String> {
         return Ok(Frame::Mark(mark.to_vec()));
     }
     let length = line.strip_prefix(b"$").and_then(|digits| std::str::from_utf8(digits).ok());
-    match length.and_then(|digits| digits.parse().ok()) {
-        Some(length) => Ok(Frame::Length(length)),
-        None => Err(format!("the master sends no data set: {}", text(line))),
+    match length.and_then(|digits| digits.parse::<u64>().ok()) {
+        Some(length) if i64::try_from(length).is_ok() => Ok(Frame::Length(length)),
+        _ => Err(format!("the master sends no data set: {}", text(line))),
     }
 }
 
@@ -171,7 +171,9 @@ impl Server {
             self.fail_link(&why, Fault::Connection);
             return;
         }
-        let is_full = transfer.importer.waiting() > WAITING_BYTES_MAX;
+        // What follows the file waits as well while the log takes nothing.
+        let behind = self.link.input.len() + transfer.rest.as_ref().map_or(0, Vec::len);
+        let is_full = transfer.importer.waiting() + behind > WAITING_BYTES_MAX;
         if is_full
             && transfer.is_reading
             && let Some(connection) = self.link.connection

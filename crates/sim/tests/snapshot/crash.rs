@@ -183,3 +183,15 @@ fn a_transaction_for_which_memory_runs_short_on_the_way_is_executed_whole() {
     let replies = String::from_utf8_lossy(&life.replies).into_owned();
     assert!(replies.contains("*2\r\n+OK\r\n+OK\r\n"), "{replies}");
 }
+
+#[test]
+fn a_transaction_whose_own_client_had_a_watched_key_evicted_is_aborted() {
+    let disk = SimDisk::new(1);
+    let mut ledger = Ledger::default();
+    let mut life = Life::start(&disk, 1, &mut ledger).unwrap();
+    let requests = "CONFIG SET maxmemory-policy allkeys-lru\r\nSET key v\r\nWATCH key\r\n\
+                    CONFIG SET maxmemory 1\r\nMULTI\r\nPING\r\nEXEC\r\nEXISTS key\r\n";
+    settle(&mut life, &mut ledger, requests, |life| life.replies.ends_with(b":0\r\n"));
+    let replies = String::from_utf8_lossy(&life.replies).into_owned();
+    assert!(replies.ends_with("+QUEUED\r\n*-1\r\n:0\r\n"), "{replies}");
+}
