@@ -152,8 +152,9 @@ impl Server {
                 },
                 (None, _) => reply.integer(have as i64),
             }
-            // That nothing came reveals every write to the keys so far.
-            let observed = self.shard.tracker.newest();
+            // That nothing came reveals every write to the keys so far. That the wait was ended
+            // from within a transaction reveals the transaction.
+            let observed = self.shard.newest_executed();
             self.finish_reply(&mut session, written, observed);
             self.enqueue(&mut session);
         }

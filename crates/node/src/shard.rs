@@ -123,6 +123,11 @@ impl Shard {
         !self.unit.effects.is_empty()
     }
 
+    /// The record of the newest effect executed so far, by the running unit too.
+    pub fn newest_executed(&self) -> Sequence {
+        if self.has_gathered() { self.gathering() } else { self.tracker.newest() }
+    }
+
     /// Whether so much has gathered that the turn should commit before it goes on.
     pub fn is_record_full(&self) -> bool {
         self.unit.effects.len() >= RECORD_BYTES_TARGET

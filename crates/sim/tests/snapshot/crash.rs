@@ -195,3 +195,31 @@ fn a_transaction_whose_own_client_had_a_watched_key_evicted_is_aborted() {
     let replies = String::from_utf8_lossy(&life.replies).into_owned();
     assert!(replies.ends_with("+QUEUED\r\n*-1\r\n:0\r\n"), "{replies}");
 }
+
+#[test]
+fn a_wait_that_a_transaction_ends_is_answered_once_that_is_durable() {
+    let disk = SimDisk::new(1);
+    let mut ledger = Ledger::default();
+    // Longer than bytes are under way, so that what leaves too early arrives too early.
+    let life = Life::start_with_commits_of(1_000_000, &disk, 1, &mut ledger);
+    let mut life = life.expect("the disk is whole");
+    let waiter = life.connect();
+    waiter.send(b"CLIENT ID\r\nBLPOP key 0\r\n");
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        heard = waiter.received();
+    }
+    let id = String::from_utf8_lossy(&heard[1..]).trim().to_owned();
+    let before = life.server.shard.appended().sequence;
+    let requests = format!("MULTI\r\nSET x 1\r\nCLIENT UNBLOCK {id}\r\nEXEC\r\n");
+    life.client.send(requests.as_bytes());
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        heard = waiter.received();
+    }
+    assert_eq!(heard, b"*-1\r\n");
+    let durable = life.server.shard.tracker.durable();
+    assert!(durable > before, "the answer came at record {durable}, behind {before}");
+}

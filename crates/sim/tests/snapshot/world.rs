@@ -188,6 +188,11 @@ impl Life {
         self.follower = Some(Follower::attach(self.network.connect(NODE)));
     }
 
+    /// Another client.
+    pub fn connect(&self) -> SimClient {
+        self.network.connect(NODE)
+    }
+
     /// One turn of the loop. False once the node is dead.
     pub fn turn(&mut self, ledger: &mut Ledger) -> bool {
         let (told, newest) = (self.server.feed.offset(), self.server.shard.tracker.newest());
