@@ -109,7 +109,7 @@ fn a_start_without_any_space_says_so_and_harms_nothing() {
     }
     disk.set_faults(Faults::default());
     // The start holds everything that was acknowledged against what it finds.
-    Process::start(&disk, 9, options(9), &mut ledger).unwrap();
+    Process::start(&disk, 9, options(9), &mut ledger).expect("there is space again");
 }
 
 #[test]

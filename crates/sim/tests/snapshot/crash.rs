@@ -134,7 +134,7 @@ fn saves(life: &Life) -> u64 {
 fn a_snapshot_that_failed_gives_its_space_back() {
     let disk = SimDisk::new(1);
     let mut ledger = Ledger::default();
-    let mut life = Life::start(&disk, 1, &mut ledger).unwrap();
+    let mut life = Life::start(&disk, 1, &mut ledger).expect("the disk is whole");
     let sets = (0..200).map(|key| format!("SET key:{key} {}\r\n", "v".repeat(100)));
     let sets: String = sets.collect();
     settle(&mut life, &mut ledger, &sets, |life| life.replies.len() == 200 * "+OK\r\n".len());
@@ -142,7 +142,7 @@ fn a_snapshot_that_failed_gives_its_space_back() {
     let capacity_bytes = Some(disk.used_bytes() + 2_000);
     disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
     settle(&mut life, &mut ledger, "BGSAVE\r\n", |life| !life.server.persistence.is_last_save_ok);
-    let left = base::Disk::list(&disk, Path::new(STORE)).unwrap();
+    let left = base::Disk::list(&disk, Path::new(STORE)).expect("it can be listed");
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -150,13 +150,14 @@ fn a_snapshot_that_failed_gives_its_space_back() {
 fn a_damaged_snapshot_does_not_stay_in_the_place_of_a_whole_one() {
     let disk = SimDisk::new(1);
     let mut ledger = Ledger::default();
-    let mut life = Life::start(&disk, 1, &mut ledger).unwrap();
+    let mut life = Life::start(&disk, 1, &mut ledger).expect("the disk is whole");
     for count in 1..=2 {
         let requests = format!("SET key {}\r\nBGSAVE\r\n", "v".repeat(3000));
         settle(&mut life, &mut ledger, &requests, |life| saves(life) == count);
     }
     let damage_newest = || {
-        let candidates = store(&disk).unwrap().list().unwrap();
+        let store = store(&disk).expect("there is a store");
+        let candidates = store.list().expect("it can be listed");
         let path = Path::new(STORE).join(candidates[0].name()).join("part-0000.rdb");
         // Its length stays, so its manifest does not tell.
         disk.damage(&path, 30, 0x04);
@@ -164,20 +165,20 @@ fn a_damaged_snapshot_does_not_stay_in_the_place_of_a_whole_one() {
     drop(life);
     disk.kill_process();
     damage_newest();
-    let mut life = Life::start(&disk, 2, &mut ledger).unwrap();
+    let mut life = Life::start(&disk, 2, &mut ledger).expect("an older snapshot is whole");
     settle(&mut life, &mut ledger, "SET key v\r\nBGSAVE\r\n", |life| saves(life) == 1);
     drop(life);
     disk.kill_process();
     damage_newest();
     // The one from before the first damage is still there, and the log behind it.
-    Life::start(&disk, 3, &mut ledger).unwrap();
+    Life::start(&disk, 3, &mut ledger).expect("an older snapshot is whole");
 }
 
 #[test]
 fn a_transaction_for_which_memory_runs_short_on_the_way_is_executed_whole() {
     let disk = SimDisk::new(1);
     let mut ledger = Ledger::default();
-    let mut life = Life::start(&disk, 1, &mut ledger).unwrap();
+    let mut life = Life::start(&disk, 1, &mut ledger).expect("the disk is whole");
     let requests = "MULTI\r\nCONFIG SET maxmemory 1\r\nSET key v\r\nEXEC\r\nGET key\r\n";
     settle(&mut life, &mut ledger, requests, |life| life.replies.ends_with(b"$1\r\nv\r\n"));
     let replies = String::from_utf8_lossy(&life.replies).into_owned();
@@ -188,7 +189,7 @@ fn a_transaction_for_which_memory_runs_short_on_the_way_is_executed_whole() {
 fn a_transaction_whose_own_client_had_a_watched_key_evicted_is_aborted() {
     let disk = SimDisk::new(1);
     let mut ledger = Ledger::default();
-    let mut life = Life::start(&disk, 1, &mut ledger).unwrap();
+    let mut life = Life::start(&disk, 1, &mut ledger).expect("the disk is whole");
     let requests = "CONFIG SET maxmemory-policy allkeys-lru\r\nSET key v\r\nWATCH key\r\n\
                     CONFIG SET maxmemory 1\r\nMULTI\r\nPING\r\nEXEC\r\nEXISTS key\r\n";
     settle(&mut life, &mut ledger, requests, |life| life.replies.ends_with(b":0\r\n"));
