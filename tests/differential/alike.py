@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from sorting import Sort
+
 # Redis leaves the order of these open: it is that of a hash table.
 UNORDERED = {"SMEMBERS", "SUNION", "SINTER", "SDIFF", "HKEYS", "HVALS", "KEYS"}
 PAIRS_UNORDERED = {"HGETALL"}
@@ -18,7 +20,15 @@ MILLIS = {"PTTL", "PEXPIRETIME"}
 APART_SECONDS = 20
 
 
-def replies(request, expected, got):
+SORTS = {"SORT", "SORT_RO"}
+
+
+def is_sort(request):
+    return _text(request[0]).upper() in SORTS and len(request) > 1
+
+
+def replies(request, expected, got, source=None):
+    """`source` is the encoding of what a SORT reads."""
     name = _text(request[0]).upper()
     if expected[0] != got[0]:
         return False
@@ -32,25 +42,50 @@ def replies(request, expected, got):
         return _shape(expected) == _shape(got)
     if name in SCANS:
         return _scans(request, expected, got)
-    if name in UNORDERED or name in ("SORT", "SORT_RO"):
-        # SORT of a set by nothing has the set's order; with a limit even its members.
-        if name.startswith("SORT") and _is_unsorted(request):
-            return _shape(expected) == _shape(got)
-        return name.startswith("SORT") and expected == got or (
-            not name.startswith("SORT") and _multiset(expected[1]) == _multiset(got[1]))
+    if is_sort(request) and expected[0] == b"*":
+        return _sorts(Sort(request, source), expected[1], got[1])
+    if name in UNORDERED:
+        return _multiset(expected[1]) == _multiset(got[1])
     if name in PAIRS_UNORDERED:
         return _multiset(_pairs(expected[1])) == _multiset(_pairs(got[1]))
     return expected == got
 
 
-def events(request, expected, got):
-    return expected == got
+def events(request, expected, got, source=None):
+    if not is_sort(request):
+        return expected == got
+    sort = Sort(request, source)
+    if not sort.lookups_are_chance:
+        return expected == got
+    if [event for event in expected if not _is_miss(event)] != \
+            [event for event in got if not _is_miss(event)]:
+        return False
+    # Which elements are within the limit is chance, and with them what GET looks up.
+    chooses = sort.order_is_chance and sort.is_limited
+    return chooses or Counter(expected) == Counter(got)
 
 
-def _is_unsorted(request):
-    words = [_text(word).upper() for word in request]
-    return any(word == "BY" and "*" not in _text(request[at + 1])
-               for at, word in enumerate(words[:-1]))
+def leaves_chance(request, source):
+    """Whether what a SORT stores may differ."""
+    return is_sort(request) and Sort(request, source).order_is_chance
+
+
+def destinations(request):
+    """The keys that a SORT stores to."""
+    return Sort(request, None).destinations if is_sort(request) else []
+
+
+def _is_miss(event):
+    channel, payload = event
+    return channel.endswith(":keymiss") or payload == "keymiss"
+
+
+def _sorts(sort, expected, got):
+    if not sort.order_is_chance:
+        return expected == got
+    if sort.is_limited:
+        return len(expected) == len(got)
+    return Counter(sort.rows(expected)) == Counter(sort.rows(got))
 
 
 def _near(expected, got, apart):

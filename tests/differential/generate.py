@@ -21,10 +21,14 @@ DOUBLES = ["0", "1", "-1.5", "3.25", "10", "inf", "-inf", "1e3", "0.1"]
 ODD_DOUBLES = ["nan", "x", "", "1e400", "0x10", " 1", "1 "]
 PATTERNS = ["*", "k*", "k[1-3]", "w_*", "nosort", "#", "k0->a", "*->a", "a*", "?"]
 TIMEOUTS = ["0.01", "0.02", "-1", "x", "nan", "1e400"]
-WHEN_SECONDS = ["1000", "99999", "-1", "x", "9223372036854775807", "0"]
-WHEN = {"unix-time-seconds": ["99999999999", "1", "-1", "x", "9223372036854775807"],
-        "unix-time-milliseconds": ["99999999999000", "1", "-1", "x", "9223372036854775807"],
-        "seconds": WHEN_SECONDS, "milliseconds": [*WHEN_SECONDS, "5000000"]}
+ODD_TIMES = ["-1", "x", "9223372036854775807"]
+WHEN = {"unix-time-seconds": ["99999999999", "1", *ODD_TIMES],
+        "unix-time-milliseconds": ["99999999999000", "1", *ODD_TIMES]}
+# Durations, in units of each argument: none is drawn twice in a round, and they lie further apart than
+# a round takes. So which of two ends comes first (GT, LT) is no matter of when which server was asked,
+# and nothing ends by itself.
+DURATIONS = {"seconds": 1, "milliseconds": 1000}
+DURATIONS_SECONDS = range(100_000, 10_000_000, 1000)
 BOUNDS = ["-inf", "+inf", "(1", "1", "3", "-", "+", "[a", "(b", "[hello", "0", "-1", "(x", "x"]
 # Offsets and counts that would ask for gigabytes stay away.
 NAMED = {
@@ -49,6 +53,7 @@ class Generator:
         self.random = random.Random(seed)
         self.trees = trees
         self.names = sorted(trees)
+        self.durations = self.random.sample(DURATIONS_SECONDS, len(DURATIONS_SECONDS))
 
     def request(self):
         name = self.random.choice(self.names)
@@ -90,6 +95,9 @@ class Generator:
             return draw(KEYS)
         if name in WHEN:
             return draw(WHEN[name])
+        if name in DURATIONS:
+            duration = str(self.durations.pop() * DURATIONS[name])
+            return draw([duration, duration, *ODD_TIMES, "0"])
         if name in NAMED:
             return draw(NAMED[name])
         if kind == "integer" and self.name in DRAWN:
@@ -104,9 +112,12 @@ class Generator:
 
     def damage(self, words):
         at = self.random.randrange(1, len(words) + 1)
-        any_word = self.random.choice([*MEMBERS, *PATTERNS, "GET", "COUNT", "LIMIT", "STORE", "NX",
-                                       "XX", "CH", "WITHSCORES", "KEEPTTL", "0", "-1", *KEYS])
-        harmless = words[0] not in DRAWN and "blocking" not in words[0]
+        options = ["GET", "COUNT", "LIMIT", "STORE", "NX", "XX", "CH", "WITHSCORES", "KEEPTTL", *KEYS]
+        # A number could be how long to wait.
+        waits = any(argument["name"] == "timeout" for argument in self.trees[self.name])
+        any_word = self.random.choice([*PATTERNS, *options] if waits else
+                                      [*MEMBERS, *PATTERNS, *options, "0", "-1"])
+        harmless = words[0] not in DRAWN
         return self.random.choice([
             words[:at] + [any_word] + words[at:],
             words[:at],

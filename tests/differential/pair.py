@@ -74,11 +74,19 @@ class Pair:
         """Asks both without comparing."""
         return self.stock.ask(request), self.tested.ask(request)
 
+    def source(self, request):
+        """The encoding of what a SORT reads, by which `alike` knows what is chance."""
+        if not alike.is_sort(request):
+            return None
+        (reply, _), _ = self.both("OBJECT", "ENCODING", request[1])
+        return reply[1] or None
+
     def ask(self, *request):
+        source = self.source(request)
         (expected, expected_events), (got, got_events) = self.both(*request)
-        if not alike.replies(request, expected, got):
+        if not alike.replies(request, expected, got, source):
             raise Difference(f"{line(request)}\n  stock  {shown(expected)}\n  tested {shown(got)}")
-        if not alike.events(request, expected_events, got_events):
+        if not alike.events(request, expected_events, got_events, source):
             raise Difference(f"{line(request)}: events\n  stock  {expected_events}\n"
                              f"  tested {got_events}")
         return expected

@@ -49,6 +49,11 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def environment():
+    """This process's, less the machine's language: redis-server's SORT orders words by it."""
+    return {**os.environ, "LC_ALL": "C"}
+
+
 class Died(Exception):
     """The server ended, or never answered; the message carries the end of its log."""
 
@@ -89,7 +94,7 @@ class Server:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 self.line(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                cwd=self.directory, preexec_fn=die_with_parent)
+                cwd=self.directory, env=environment(), preexec_fn=die_with_parent)
         self.wait_ready(ready_seconds)
         return self
 

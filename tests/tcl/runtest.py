@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter
 
 from harness import paths
-from harness.server import Died, Server, die_with_parent, free_port
+from harness.server import Died, Server, die_with_parent, environment, free_port
 
 PASSED = re.compile(r"^\[ok\]: (.*) \(\d+ ms\)$")
 FAILED = re.compile(r"^\[err\]: (.*) in tests/\S+\.tcl$")
@@ -113,10 +113,10 @@ def _runtest(unit, target, suite):
             "--baseport", str(base), "--portcount", "32", "--timeout", str(QUIET_SECONDS_MAX)]
     if unit.tags:
         line += ["--tags", unit.tags]
-    environment = {**os.environ, "TERM": "dumb"}
+    settings = {**environment(), "TERM": "dumb"}
     with open(suite / "output", "wb") as output:
         process = subprocess.Popen(
-            line, cwd=suite, stdout=output, stderr=subprocess.STDOUT, env=environment,
+            line, cwd=suite, stdout=output, stderr=subprocess.STDOUT, env=settings,
             stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_parent)
         try:
             process.wait(unit.seconds_max)

@@ -50,6 +50,8 @@ const GET_DENIED: Refusal =
 
 struct Options<'a> {
     by: Option<&'a [u8]>,
+    /// A BY without a `*`, wherever it stands among others: the elements stay in the order they have.
+    keeps_order: bool,
     get: Vec<&'a [u8]>,
     offset: i64,
     /// Negative: to the end.
@@ -63,6 +65,7 @@ impl<'a> Options<'a> {
     fn parse(args: Args<'a>, may_store: bool, reads_every_key: bool) -> Result<Self, Refusal> {
         let mut options = Self {
             by: None,
+            keeps_order: false,
             get: Vec::new(),
             offset: 0,
             count: -1,
@@ -92,6 +95,7 @@ impl<'a> Options<'a> {
                 if !reads_every_key && pattern.contains(&b'*') {
                     return Err(BY_DENIED);
                 }
+                options.keeps_order |= !pattern.contains(&b'*');
                 options.by = Some(pattern);
             } else if args.is(at, "GET") && operands >= 1 {
                 at += 1;
@@ -105,11 +109,6 @@ impl<'a> Options<'a> {
             at += 1;
         }
         Ok(options)
-    }
-
-    /// A BY without a `*` leads to no key: the elements stay in the order they have.
-    fn keeps_order(&self) -> bool {
-        self.by.is_some_and(|pattern| !pattern.contains(&b'*'))
     }
 }
 
@@ -160,12 +159,15 @@ fn sorted(
     let (mut elements, sort) = elements(view, key)?;
     let is_set = sort == Sort::Set;
     // A set has no order of its own: what is stored must not depend on the table's.
-    let sorts_anyway = options.keeps_order() && is_set && options.store.is_some();
+    let sorts_anyway = options.keeps_order && is_set && options.store.is_some();
     if sorts_anyway {
         elements.sort_by(|a, b| direct(options, a.cmp(b)));
-    } else if !options.keeps_order() {
-        elements = order(view, elements, options)?;
-    } else if sort == Sort::Sorted && options.is_descending {
+    } else if !options.keeps_order {
+        // Equal numbers stand in the order of their elements. Equal texts stand in that of the source,
+        // unless it has none.
+        let keeps_equals = options.is_alphabetic && options.by.is_some() && !is_set;
+        elements = order(view, elements, options, keeps_equals)?;
+    } else if !is_set && options.is_descending {
         elements.reverse();
     }
     let offset = usize::try_from(options.offset.max(0)).unwrap_or(usize::MAX);
@@ -214,8 +216,10 @@ fn order(
     view: &mut View<'_>,
     elements: Vec<Vec<u8>>,
     options: &Options<'_>,
+    keeps_equals: bool,
 ) -> Result<Vec<Vec<u8>>, Refusal> {
     let mut weighted = Vec::with_capacity(elements.len());
+    let mut refusal = None;
     for element in elements {
         let text = match options.by {
             Some(pattern) => follow(view, pattern, &element),
@@ -224,12 +228,21 @@ fn order(
         let weight = if options.is_alphabetic {
             Weight::Text(text)
         } else {
-            Weight::Number(number(text.as_deref())?)
+            // The other keys are looked up all the same: each one missed is told.
+            Weight::Number(number(text.as_deref()).unwrap_or_else(|wrong| {
+                refusal = Some(wrong);
+                0.0
+            }))
         };
         weighted.push((weight, element));
     }
+    if let Some(wrong) = refusal {
+        return Err(wrong);
+    }
     weighted.sort_by(|(a, first), (b, second)| {
-        direct(options, compare(a, b).then_with(|| first.cmp(second)))
+        let ordering = compare(a, b);
+        let then = if keeps_equals { Ordering::Equal } else { first.cmp(second) };
+        direct(options, ordering.then(then))
     });
     Ok(weighted.into_iter().map(|(_, element)| element).collect())
 }
