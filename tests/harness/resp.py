@@ -8,6 +8,11 @@ their own.
 import socket
 
 
+# How long a living server may take to answer: a shared disk has been seen to take many seconds for one
+# sync. What waits longer waits for ever.
+REPLY_SECONDS_MAX = 120.0
+
+
 class Refusal(Exception):
     """An error reply. Returned inside arrays, raised at the top by `Client.call`."""
 
@@ -31,7 +36,7 @@ def encode(*parts):
 class Client:
     """One connection. `send` and `read` may be used apart, for pipelines."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=30.0):
+    def __init__(self, port, host="127.0.0.1", timeout=REPLY_SECONDS_MAX):
         self.socket = socket.create_connection((host, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()

@@ -24,24 +24,48 @@ PR_SET_PDEATHSIG = 1
 # Below Linux's ephemeral range (32768 up), so that no outgoing connection holds the port.
 PORTS = range(12000, 32000)
 
-
-def free_port(span=1):
-    """A port that nobody listened on a moment ago, with `span - 1` free ones after it."""
-    for _ in range(200):
-        first = random.choice(PORTS[: -span - 1])
-        if all(_bindable(first + offset) for offset in range(span)):
-            return first
-    raise SystemExit("no free port found")
+# How long a start may take on a machine that is busy with other things and whose disk is slow.
+READY_SECONDS_MAX = 120.0
 
 
-def _bindable(port):
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+class Ports:
+    """Ports in a row, the first one `first`, which are nobody else's until `close`.
+
+    A socket is bound to each and never listens. One that listens may be bound beside it, as all
+    servers are (SO_REUSEADDR), but no other suite gets the port, and no outgoing connection: not
+    even while the server that it belongs to is dead.
+    """
+
+    def __init__(self, count=1):
+        for _ in range(1000):
+            self.first = random.choice(PORTS[:-count])
+            if self._hold(count):
+                return
+        raise SystemExit(f"no {count} free ports found among {PORTS}")
+
+    def _hold(self, count):
+        self.sockets = []
+        for port in range(self.first, self.first + count):
+            holder = socket.socket()
+            self.sockets.append(holder)
+            try:
+                # Not yet reusable, so that it is refused where anybody else has the port.
+                holder.bind(("127.0.0.1", port))
+            except OSError:
+                self.close()
+                return False
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return True
+
+    def close(self):
+        for holder in self.sockets:
+            holder.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 def die_with_parent():
@@ -75,7 +99,8 @@ class Server:
             directory = tempfile.mkdtemp(prefix="kiln-test-", dir=folder)
         self.directory = pathlib.Path(directory)
         self.log = self.directory / "server.log"
-        self.port = free_port()
+        self.ports = Ports()
+        self.port = self.ports.first
         self.process = None
 
     def __enter__(self):
@@ -88,7 +113,7 @@ class Server:
     def pid(self):
         return self.process.pid
 
-    def start(self, ready_seconds=60.0):
+    def start(self, ready_seconds=READY_SECONDS_MAX):
         """Starts the process and waits until it answers PING."""
         (self.directory / "data").mkdir(exist_ok=True)
         with open(self.log, "ab") as log:
@@ -103,14 +128,14 @@ class Server:
         return [*self.wrapper, *self.command, "--port", str(self.port),
                 "--dir", str(self.directory / "data"), "--bind", "127.0.0.1", *self.arguments]
 
-    def wait_ready(self, seconds=60.0):
+    def wait_ready(self, seconds=READY_SECONDS_MAX):
         """Returns once PING is answered with PONG; LOADING counts as not yet."""
         deadline = time.monotonic() + seconds
         while True:
             if self.process.poll() is not None:
                 raise Died(f"ended with {self.process.returncode} at start\n{self.log_tail()}")
             try:
-                with Client(self.port, timeout=5.0) as client:
+                with Client(self.port, timeout=min(seconds + 0.1, READY_SECONDS_MAX)) as client:
                     if client.call("PING") == b"PONG":
                         return
             except (OSError, Disconnected, Refusal):
@@ -130,7 +155,7 @@ class Server:
         if self.process is not None:
             self.process.wait()
 
-    def stop(self, seconds=30.0):
+    def stop(self, seconds=120.0):
         """SIGTERM, then SIGKILL for a server that does not go."""
         if self.alive():
             os.kill(self.process.pid, signal.SIGTERM)
@@ -141,6 +166,7 @@ class Server:
 
     def close(self):
         self.kill()
+        self.ports.close()
         if self.owns_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 

@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter
 
 from harness import paths
-from harness.server import Died, Server, die_with_parent, environment, free_port
+from harness.server import Died, Server, die_with_parent, environment, Ports
 
 PASSED = re.compile(r"^\[ok\]: (.*) \(\d+ ms\)$")
 FAILED = re.compile(r"^\[err\]: (.*) in tests/\S+\.tcl$")
@@ -108,9 +108,9 @@ def _suite_folder(directory):
 def _runtest(unit, target, suite):
     """Returns runtest's output and, when it had to be ended, why. `target` names a running server;
     with none the suite starts its own."""
-    base = free_port(span=64)
+    ports = Ports(64)
     line = ["./runtest", *target, "--durable", "--single", unit.name, "--clients", "1",
-            "--baseport", str(base), "--portcount", "32", "--timeout", str(QUIET_SECONDS_MAX)]
+            "--baseport", str(ports.first), "--portcount", "64", "--timeout", str(QUIET_SECONDS_MAX)]
     if unit.tags:
         line += ["--tags", unit.tags]
     settings = {**environment(), "TERM": "dumb"}
@@ -125,6 +125,7 @@ def _runtest(unit, target, suite):
             reason = f"not finished within {unit.seconds_max} s"
         finally:
             _end_group(process)
+            ports.close()
     return (suite / "output").read_text("utf-8", "replace"), reason
 
 

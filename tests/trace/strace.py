@@ -6,6 +6,8 @@ and its end are the numbers of those two lines: what was printed in between happ
 
 import dataclasses
 import re
+import subprocess
+import time
 
 LINE = re.compile(r"^(\d+) +(.*)$")
 CALL = re.compile(r"^(\w+)\((.*)$", re.DOTALL)
@@ -39,6 +41,32 @@ class Call:
 def wrapper(output):
     """The command to put in front of a server. -D keeps the server the direct child."""
     return ["strace", "-D", "-f", "-yy", "-s", "200000", "-o", str(output), "-e", f"trace={TRACED}"]
+
+
+def check_allowed():
+    """Ends the suite with the reason where processes may not be traced."""
+    done = subprocess.run(["strace", "-D", "-f", "-o", "/dev/null", "true"], capture_output=True,
+                          text=True)
+    if done.returncode != 0 or "ptrace" in done.stderr.lower():
+        raise SystemExit(f"strace cannot trace here: {done.stderr.strip()}\nIn a container it needs "
+                         "the capability SYS_PTRACE; see also /proc/sys/kernel/yama/ptrace_scope")
+
+
+def wait_for_end(path, pid, seconds=120.0):
+    """Until all that the process did is written: strace notes its end last."""
+    ended = re.compile(rf"^{pid} +\+\+\+ (exited|killed)", re.MULTILINE)
+    deadline = time.monotonic() + seconds
+    while not ended.search(_tail(path)):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"strace has not noted the end of {pid} in {path}")
+        time.sleep(0.02)
+
+
+def _tail(path, bytes_max=1 << 16):
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - bytes_max))
+        return file.read().decode("utf-8", "replace")
 
 
 def calls(path):

@@ -15,6 +15,10 @@ import (
 
 var ctx = context.Background()
 
+// patience is how long a reply may take on a busy machine. By default go-redis sends a request again
+// after 3 seconds, which a slow disk may need for one sync.
+const patience = 2 * time.Minute
+
 // same reports what was expected and what came.
 func same(expected, found interface{}) error {
 	if !reflect.DeepEqual(expected, found) {
@@ -130,7 +134,7 @@ func publishing(c *redis.Client) error {
 	if err := c.Publish(ctx, "go:channel", "hello").Err(); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	message, err := listener.ReceiveMessage(limited)
 	if err != nil {
@@ -152,7 +156,8 @@ func scanning(c *redis.Client) error {
 }
 
 func main() {
-	c := redis.NewClient(&redis.Options{Addr: os.Args[1]})
+	c := redis.NewClient(&redis.Options{Addr: os.Args[1], DialTimeout: patience, ReadTimeout: patience,
+		WriteTimeout: patience, PoolTimeout: patience})
 	defer c.Close()
 	examples := []struct {
 		name string

@@ -50,7 +50,7 @@ const GET_DENIED: Refusal =
 
 struct Options<'a> {
     by: Option<&'a [u8]>,
-    /// A BY without a `*`, wherever it stands among others: the elements stay in the order they have.
+    /// There is a BY without a `*`, perhaps among others: the elements stay in the order they have.
     keeps_order: bool,
     get: Vec<&'a [u8]>,
     offset: i64,
@@ -163,8 +163,8 @@ fn sorted(
     if sorts_anyway {
         elements.sort_by(|a, b| direct(options, a.cmp(b)));
     } else if !options.keeps_order {
-        // Equal numbers stand in the order of their elements. Equal texts stand in that of the source,
-        // unless it has none.
+        // Equal numbers stand in the order of their elements. Equal texts stand in that of the
+        // source, unless it has none.
         let keeps_equals = options.is_alphabetic && options.by.is_some() && !is_set;
         elements = order(view, elements, options, keeps_equals)?;
     } else if !is_set && options.is_descending {
