@@ -8,7 +8,11 @@ from wire import TypedClient, shown
 # Every class of keyspace events, those included that `A` leaves out.
 EVENTS = "KEAnm"
 
-ARGUMENTS = ["--notify-keyspace-events", EVENTS, "--enable-debug-command", "yes"]
+# With a limit on memory that is never met and a policy that looks at times of use, redis-server gives
+# every key a value of its own. Otherwise all small integers are one, as old as the process.
+UNSHARED = ["--maxmemory", "1024gb", "--maxmemory-policy", "allkeys-lru"]
+
+ARGUMENTS = ["--notify-keyspace-events", EVENTS, "--enable-debug-command", "yes", *UNSHARED]
 
 
 class Difference(Exception):

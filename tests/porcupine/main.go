@@ -41,11 +41,14 @@ func record(t *table, families []string, number int) (*history, error) {
 	}
 	defer os.RemoveAll(directory)
 	random := rand.New(rand.NewSource(*seed + int64(number)))
-	s := &server{directory: directory, port: freePort(), command: *command}
+	s, err := newServer(directory, *command)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
 	if err := s.start(); err != nil {
 		return nil, err
 	}
-	defer func() { s.kill() }()
 	h := newHistory(t, families)
 	// Each generation has groups of its own and lives through one crash. Groups go on from round to
 	// round, so that every family is a group's own sooner or later.

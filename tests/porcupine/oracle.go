@@ -53,12 +53,17 @@ func startOracle(program, runs string) (port int, stop func(), err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	s := &server{directory: directory, port: freePort(), command: program,
-		arguments: []string{"--save", "", "--enable-debug-command", "yes", "--loglevel", "warning"}}
+	s, err := newServer(directory, program, "--save", "", "--enable-debug-command", "yes",
+		"--loglevel", "warning")
+	if err != nil {
+		return 0, nil, err
+	}
+	stop = func() { s.close(); os.RemoveAll(directory) }
 	if err := s.start(); err != nil {
+		stop()
 		return 0, nil, fmt.Errorf("the oracle: %w", err)
 	}
-	return s.port, func() { s.kill(); os.RemoveAll(directory) }, nil
+	return s.port, stop, nil
 }
 
 // findOracle is the stock server's path.

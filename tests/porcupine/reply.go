@@ -15,7 +15,7 @@ import (
 )
 
 // replyTimeout is how long a living server may take to answer. Generous: the disk is shared.
-const replyTimeout = 60 * time.Second
+const replyTimeout = 120 * time.Second
 
 // reply is one RESP2 reply. `kind` is its first byte, or 'n' and 'N' for the two nils.
 type reply struct {
@@ -33,7 +33,7 @@ type connection struct {
 }
 
 func dial(port int) (*connection, error) {
-	socket, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
+	socket, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), replyTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ class Unit:
     tags: str = WITHOUT_DEBUG
     debug: bool = False
     spawn: bool = False
-    seconds_max: int = 150
+    seconds_max: int = 1200
 
     @property
     def file(self):
@@ -28,7 +28,7 @@ def _plain(*names):
 
 
 def _spawning(*names):
-    return [Unit(f"unit/{name}", tags="-slow", spawn=True, seconds_max=300) for name in names]
+    return [Unit(f"unit/{name}", tags="-slow", spawn=True, seconds_max=1800) for name in names]
 
 
 UNITS = [
@@ -37,8 +37,8 @@ UNITS = [
     *_plain("bitfield", "protocol", "info-command", "slowlog", "latency-monitor", "lazyfree"),
     *_plain("pause", "quit", "violations"),
     Unit("unit/dump", tags="-slow", debug=True),
-    Unit("unit/geo", tags="", debug=True, seconds_max=600),
-    Unit("unit/hyperloglog", tags="", debug=True, seconds_max=600),
+    Unit("unit/geo", tags="", debug=True, seconds_max=1800),
+    Unit("unit/hyperloglog", tags="", debug=True, seconds_max=1800),
     Unit("unit/querybuf", tags="", debug=True),
     *_spawning("auth", "acl", "acl-v2", "networking", "info", "pubsubshard", "wait"),
     *_spawning("introspection", "introspection-2"),

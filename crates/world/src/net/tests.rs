@@ -29,10 +29,10 @@ fn connect(driver: &NetDriver) -> TcpStream {
     TcpStream::connect(("127.0.0.1", port)).expect("the driver listens")
 }
 
-/// Waits until `wanted` picks something from an event; fails after 10 s.
+/// Waits until `wanted` picks something from an event; fails after two minutes.
 fn wait_for<T>(driver: &mut NetDriver, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
     let mut events = Vec::new();
-    for _ in 0..100 {
+    for _ in 0..1200 {
         driver.wait(Some(SECOND_NANOS / 10), &mut events);
         for event in events.drain(..) {
             if let Some(found) = wanted(&event) {
@@ -72,7 +72,7 @@ fn a_hundred_connections_get_their_bytes_back() {
     let mut events = Vec::new();
     let mut seen = BTreeSet::new();
     let mut closed = 0;
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while closed < 100 {
         assert!(Instant::now() < deadline, "{closed} of 100 clients are done");
         driver.wait(Some(SECOND_NANOS), &mut events);
@@ -261,12 +261,12 @@ fn the_waker_ends_a_wait_and_is_remembered_before_one() {
             thread::sleep(Duration::from_millis(30));
             waker.wake();
         });
-        driver.wait(Some(20 * SECOND_NANOS), &mut events);
+        driver.wait(Some(1000 * SECOND_NANOS), &mut events);
         thread.join().expect("wakes");
         // The wake-up may have left an edge behind.
         driver.wait(Some(0), &mut events);
     }
-    assert!(before.elapsed() < Duration::from_secs(10), "a wait was not ended");
+    assert!(before.elapsed() < Duration::from_secs(500), "a wait was not ended");
     assert_eq!(events, []);
 
     let before = Instant::now();
@@ -377,9 +377,8 @@ fn connections_that_are_asked_for_carry_bytes_both_ways() {
 #[test]
 fn a_host_that_cannot_be_reached_is_said_so_and_forgotten() {
     let mut driver = driver();
-    let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
-    let port = closed.local_addr().expect("is bound").port();
-    drop(closed);
+    // Reserved, and not among the ports that the system gives out: nobody listens on it.
+    let port = 1;
     for (host, wanted) in [("127.0.0.1", "refused"), ("no.such.name.invalid", "look the name up")] {
         let id = driver.connect(host, port);
         let why = wait_for(&mut driver, |event| match event {
