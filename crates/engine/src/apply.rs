@@ -104,6 +104,12 @@ impl Keyspace {
                 for id in 0..self.databases.len() as u32 {
                     self.flush(DatabaseId(id));
                 }
+                // Nothing is no part of anything.
+                self.is_partial = false;
+                Ok(Applied::Changed)
+            }
+            Effect::TransferBegan | Effect::TransferEnded => {
+                self.is_partial = *effect == Effect::TransferBegan;
                 Ok(Applied::Changed)
             }
             Effect::SwapDatabases { with } => {

@@ -62,6 +62,11 @@ pub enum Effect<'a> {
     FlushAll,
     /// Two databases change places. Carries no key.
     SwapDatabases { with: DatabaseId },
+    /// From here on the keyspace is a part of a master's data set, until the transfer ends or all
+    /// keys go. Carries no key.
+    TransferBegan,
+    /// The keyspace is whole: the transfer has ended, or an operator says so. Carries no key.
+    TransferEnded,
 }
 
 /// Why a key went: the statistics of replicas and the change stream tell them apart.
@@ -122,6 +127,13 @@ mod opcode {
     pub const FLUSH_DATABASE: u8 = 26;
     pub const FLUSH_ALL: u8 = 27;
     pub const SWAP_DATABASES: u8 = 28;
+    pub const TRANSFER_BEGAN: u8 = 29;
+    pub const TRANSFER_ENDED: u8 = 30;
+
+    /// Whether the effect is on a whole database and names no key.
+    pub fn is_keyless(code: u8) -> bool {
+        (FLUSH_DATABASE..=TRANSFER_ENDED).contains(&code)
+    }
 }
 
 /// Encodes the effects of one unit after another into one buffer, behind room for a record's
@@ -234,7 +246,11 @@ impl EffectEncoder {
                 self.put_u64(offset);
                 self.put_bytes(bytes);
             }
-            Effect::Delete { .. } | Effect::FlushDatabase | Effect::FlushAll => {}
+            Effect::Delete { .. }
+            | Effect::FlushDatabase
+            | Effect::FlushAll
+            | Effect::TransferBegan
+            | Effect::TransferEnded => {}
             Effect::Expire { at } => {
                 if let Some(at) = at {
                     self.put_u64(at as u64);
@@ -274,7 +290,7 @@ impl EffectEncoder {
 impl Effect<'_> {
     /// Whether the effect is on a whole database and names no key.
     pub fn is_keyless(&self) -> bool {
-        matches!(self, Self::FlushDatabase | Self::FlushAll | Self::SwapDatabases { .. })
+        opcode::is_keyless(self.opcode())
     }
 
     fn opcode(&self) -> u8 {
@@ -307,6 +323,8 @@ impl Effect<'_> {
             Self::FlushDatabase => opcode::FLUSH_DATABASE,
             Self::FlushAll => opcode::FLUSH_ALL,
             Self::SwapDatabases { .. } => opcode::SWAP_DATABASES,
+            Self::TransferBegan => opcode::TRANSFER_BEGAN,
+            Self::TransferEnded => opcode::TRANSFER_ENDED,
         }
     }
 }
@@ -340,9 +358,7 @@ impl<'a> EffectDecoder<'a> {
         }
         let database = self.database.ok_or_else(|| self.error("effect without a database"))?;
         let code = first & !(NEW_DATABASE | SAME_KEY);
-        let keyless =
-            matches!(code, opcode::FLUSH_DATABASE | opcode::FLUSH_ALL | opcode::SWAP_DATABASES);
-        let key = if keyless {
+        let key = if opcode::is_keyless(code) {
             &[][..]
         } else if first & SAME_KEY != 0 {
             self.key.ok_or_else(|| self.error("effect repeats a key that is not there"))?
@@ -378,6 +394,8 @@ impl<'a> EffectDecoder<'a> {
             opcode::FLUSH_DATABASE => Effect::FlushDatabase,
             opcode::FLUSH_ALL => Effect::FlushAll,
             opcode::SWAP_DATABASES => Effect::SwapDatabases { with: DatabaseId(self.u32()?) },
+            opcode::TRANSFER_BEGAN => Effect::TransferBegan,
+            opcode::TRANSFER_ENDED => Effect::TransferEnded,
             _ => self.collection_operands(code)?,
         })
     }

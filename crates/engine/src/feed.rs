@@ -296,10 +296,9 @@ impl Feed {
             Effect::Copy { to_database, to } => self.say_copy(database, key, to_database, to),
             Effect::FlushDatabase => self.say(database, &[text("FLUSHDB")]),
             Effect::FlushAll => self.say(database, &[text("FLUSHALL")]),
-            Effect::SwapDatabases { with } => {
-                let (one, other) = (u64::from(database.0), u64::from(with.0));
-                self.say(database, &[text("SWAPDB"), number(one), number(other)]);
-            }
+            Effect::SwapDatabases { with } => self.say_swap(database, with),
+            // Nobody follows a server that has a master, or a part of its data.
+            Effect::TransferBegan | Effect::TransferEnded => {}
             Effect::ListPop { .. }
             | Effect::ListSet { .. }
             | Effect::ListInsert { .. }
@@ -313,6 +312,11 @@ impl Feed {
             | Effect::SortedAdd { .. }
             | Effect::SortedRemove { .. } => unreachable!("told by `tell`, which has them join"),
         }
+    }
+
+    fn say_swap(&mut self, one: DatabaseId, other: DatabaseId) {
+        let number = |it: DatabaseId| Word::Number(i64::from(it.0));
+        self.say(one, &[Word::Text(b"SWAPDB"), number(one), number(other)]);
     }
 
     fn say_copy(&mut self, database: DatabaseId, key: &[u8], to_database: DatabaseId, to: &[u8]) {

@@ -36,6 +36,8 @@ pub struct Keyspace {
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
     /// The time of the unit or record being applied.
     pub(crate) now: UnixMillis,
+    /// See [`Self::is_partial`].
+    pub(crate) is_partial: bool,
     /// The snapshot being written, if one is.
     pub(crate) snapshot: Option<Box<Snapshot>>,
 }
@@ -113,6 +115,7 @@ impl Keyspace {
             subscribers: Subscribers::default(),
             garbage: Vec::new(),
             now: UnixMillis(0),
+            is_partial: false,
             snapshot: None,
         }
     }
@@ -146,6 +149,12 @@ impl Keyspace {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether what is here is a part of a master's data set, whose transfer has not ended. The
+    /// log and snapshots carry it, so that a start knows it too.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Bytes of all data: entries, values and tables. What `maxmemory` limits.
@@ -196,6 +205,7 @@ impl Keyspace {
         let affected: Vec<(DatabaseId, Option<DatabaseId>)> = match *effect {
             Effect::FlushAll => self.databases().map(|(id, _)| (id, None)).collect(),
             Effect::SwapDatabases { with } => vec![(database, Some(with)), (with, Some(database))],
+            Effect::TransferBegan | Effect::TransferEnded => return,
             _ => vec![(database, None)],
         };
         let mut watchers = std::mem::take(&mut self.watchers);

@@ -51,6 +51,9 @@ use std::io;
 /// The version of the format that is written; up to it is read.
 pub const VERSION: u32 = 10;
 
+/// The auxiliary field of our own that says [`crate::keyspace::Keyspace::is_partial`].
+pub const PARTIAL: &str = "kiln-partial";
+
 /// Types of values, as the byte before the key names them.
 pub mod kind {
     pub const STRING: u8 = 0;

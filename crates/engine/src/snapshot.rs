@@ -19,6 +19,7 @@ mod tests;
 use crate::effect::Effect;
 use crate::keyspace::EntryRef;
 use crate::keyspace::{Database, Keyspace};
+use crate::rdb::PARTIAL;
 use crate::rdb::piece::{Place, put_count, put_piece};
 use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
 use crate::settings::Settings;
@@ -154,8 +155,15 @@ impl Keyspace {
         let mut bytes = Vec::new();
         let began = (now.0 / 1000).to_string();
         let used = self.used_bytes().to_string();
-        let auxiliary =
-            [("redis-ver", "7.0.15"), ("redis-bits", "64"), ("ctime", &began), ("used-mem", &used)];
+        let mut auxiliary = vec![
+            ("redis-ver", "7.0.15"),
+            ("redis-bits", "64"),
+            ("ctime", &began),
+            ("used-mem", &used),
+        ];
+        if self.is_partial {
+            auxiliary.push((PARTIAL, "1"));
+        }
         put_header(&mut bytes, &auxiliary);
         let mut selected = None;
         for (number, database) in self.databases.iter_mut().enumerate() {
@@ -262,8 +270,8 @@ impl Keyspace {
     /// Writes what an effect is about to change, as far as the walk has not seen it.
     pub(crate) fn keep_before(&mut self, database: DatabaseId, key: &[u8], effect: &Effect<'_>) {
         match *effect {
-            // The first hands its databases over, the second changes no key.
-            Effect::FlushDatabase | Effect::FlushAll | Effect::SwapDatabases { .. } => return,
+            // A flush hands its databases over, the others change no key.
+            _ if effect.is_keyless() => return,
             Effect::Rename { to_database, to } | Effect::Copy { to_database, to } => {
                 self.keep_cell(to_database, to);
             }

@@ -34,6 +34,8 @@ fn every_effect() -> Vec<(u32, &'static [u8], Effect<'static>)> {
         (2, b"", Effect::FlushDatabase),
         (2, b"", Effect::FlushAll),
         (2, b"", Effect::SwapDatabases { with: DatabaseId(9) }),
+        (2, b"", Effect::TransferBegan),
+        (2, b"", Effect::TransferEnded),
     ]
 }
 

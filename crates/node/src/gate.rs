@@ -87,8 +87,17 @@ impl Server {
         {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
-        let writes = Registered::may_write;
+        if let refused @ Verdict::Refuse(_) = self.judge_part(session, command) {
+            return refused;
+        }
+        let writes = |command: &Registered| self.needs_log(command);
         self.judge_log(writes(command) || self.is_any_queued(session, command, writes))
+    }
+
+    /// Whether the log must take what a command does. REPLICAOF calls a part whole.
+    fn needs_log(&self, command: &Registered) -> bool {
+        let ends_part = || matches!(command.name(), "replicaof" | "slaveof");
+        command.may_write() || self.shard.engine.keyspace.is_partial() && ends_part()
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.

@@ -11,6 +11,11 @@
 //! the master is durable here. The position in the stream is kept in memory only: a process that
 //! starts anew asks for everything.
 //!
+//! The unit of the FLUSHALL says too that a transfer began, and the last unit of the transfer that
+//! it ended. In between the keyspace is a part of a data set
+//! ([`engine::keyspace::Keyspace::is_partial`]), whatever happens to the link and the process, and
+//! requests about it are refused.
+//!
 //! | file | holds |
 //! |---|---|
 //! | [`handshake`] | what is said before the data comes |
@@ -400,11 +405,12 @@ impl Server {
         self.link.schedule_retry(fault, self.monotonic);
     }
 
-    /// What a transfer brought before it failed is no data set: nobody shall read it.
+    /// What a transfer brought before it failed is no data set, and goes. Nobody reads it even if
+    /// the log takes no writes now: it is known to be a part.
     fn abandon_transfer(&mut self) {
         if self.link.is_loading() && !matches!(self.shard.gate(), txlog::Gate::Refuse(_)) {
             self.shard.unit.clear();
-            self.flush_keyspace();
+            self.make_way();
             self.end_own_unit();
         }
     }

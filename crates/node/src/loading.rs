@@ -339,6 +339,13 @@ impl Server {
         keyspace.watchers = std::mem::take(&mut before.watchers);
         keyspace.waiters = std::mem::take(&mut before.waiters);
         keyspace.settings = engine_settings(&self.config);
+        if keyspace.is_partial() {
+            tracing::error!(
+                keys = keyspace.len(),
+                "the transfer of a master's data set was cut short: what is here is a part of it, \
+                 and requests are refused until REPLICAOF or FLUSHALL"
+            );
+        }
         self.shard = shard;
         self.persistence.is_loading = false;
         Ok(None)

@@ -3,7 +3,7 @@
 //! Fast, because a restart waits for it: keys are known to be new, so nothing is looked up twice,
 //! and entries enter the table in batches whose buckets were asked for beforehand.
 
-use super::{RdbError, Source, VERSION, opcode};
+use super::{PARTIAL, RdbError, Source, VERSION, opcode};
 use crate::access;
 use crate::apply::entry_bytes;
 use crate::keyspace::{Entry, Keyspace};
@@ -122,7 +122,7 @@ impl<R: Read> Loader<R> {
                 opcode::FREQUENCY => {
                     word = Some(access::of_frequency(self.source.byte()?, self.now));
                 }
-                opcode::AUX => self.auxiliary()?,
+                opcode::AUX => self.auxiliary(keyspace)?,
                 opcode::RESIZE_DATABASE => {
                     self.source.length()?;
                     self.source.length()?;
@@ -134,9 +134,10 @@ impl<R: Read> Loader<R> {
         }
     }
 
-    fn auxiliary(&mut self) -> Result<(), RdbError> {
+    fn auxiliary(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
         let name = self.source.owned()?;
         let value = self.source.owned()?;
+        keyspace.is_partial |= name == PARTIAL.as_bytes();
         if name.len().max(value.len()) <= AUXILIARY_BYTES_MAX && self.auxiliary.len() < 64 {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             self.auxiliary.push((text(&name), text(&value)));

@@ -1,6 +1,7 @@
 //! A snapshot beside changes is what was there when it began.
 
 use super::*;
+use crate::effect::EffectEncoder;
 use crate::rdb::Loader;
 use crate::rdb::write::checksum;
 use crate::testing::{Bench, holdings};
@@ -172,4 +173,33 @@ fn an_empty_keyspace_has_a_snapshot_too() {
     keyspace.begin_snapshot(NOW);
     assert!(keyspace.walk_snapshot(1, 1));
     assert!(load(&keyspace.take_snapshot_bytes(Vec::new())).is_empty());
+}
+
+#[test]
+fn a_part_of_a_master_s_data_is_known_to_be_one_from_log_and_snapshot() {
+    let mut bench = bench_of(10);
+    let keyspace = &mut bench.engine.keyspace;
+    let mut encoder = EffectEncoder::new(0);
+    encoder.push(DatabaseId(0), b"", &Effect::FlushAll);
+    encoder.push(DatabaseId(0), b"", &Effect::TransferBegan);
+    encoder.push(DatabaseId(0), b"key", &Effect::SetInteger { value: 7 });
+    keyspace.apply_payload(encoder.payload(), NOW).expect("the effects fit");
+    assert!(keyspace.is_partial() && keyspace.len() == 1);
+    let taken = |keyspace: &mut Keyspace| {
+        keyspace.begin_snapshot(NOW);
+        while !keyspace.walk_snapshot(40, 4096) {}
+        let bytes = keyspace.take_snapshot_bytes(Vec::new());
+        keyspace.end_snapshot();
+        load(&bytes)
+    };
+    let loaded = taken(keyspace);
+    assert!(loaded.is_partial() && loaded.len() == 1);
+    for end in [Effect::FlushAll, Effect::TransferEnded] {
+        let mut loaded = taken(keyspace);
+        loaded.apply(DatabaseId(0), b"", &end).expect("it meets no type");
+        assert!(!loaded.is_partial() && !taken(&mut loaded).is_partial(), "{end:?}");
+    }
+    let flush = Effect::FlushDatabase;
+    keyspace.apply(DatabaseId(0), b"", &flush).expect("it meets no type");
+    assert!(keyspace.is_partial(), "other databases hold a part too");
 }

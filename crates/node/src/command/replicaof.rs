@@ -38,7 +38,7 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
         return Err(Refusal::of("ERR Command is not valid when client is a replica."));
     }
     if args.is(1, "NO") && args.is(2, "ONE") {
-        if server.is_replica() {
+        if server.is_replica() || server.shard.engine.keyspace.is_partial() {
             server.lead_again();
             tracing::info!(client = session.id, "follows no master any more");
         }

@@ -14,6 +14,10 @@ use engine::unit::{Context, Overdue};
 const READ_ONLY: Refusal = Refusal::of("READONLY You can't write against a read only replica.");
 const STALE: Refusal =
     Refusal::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+const PARTIAL: Refusal = Refusal::of(
+    "MASTERDOWN The transfer of a master's data set was cut short, and what is here is a part of \
+     it. REPLICAOF host port takes it anew, REPLICAOF NO ONE keeps the part, FLUSHALL removes it.",
+);
 const UNBLOCKED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
@@ -65,6 +69,19 @@ impl Server {
         Verdict::Run
     }
 
+    /// Refuses what would take a part of a master's data set for the whole, or write to it. PING
+    /// says of the process that it is well, and nothing of the data.
+    pub(crate) fn judge_part(&self, session: &Session, command: &Registered) -> Verdict {
+        let tells = |command: &Registered| {
+            !command.flags.contains(Flags::STALE) && !matches!(command.name(), "flushall" | "ping")
+        };
+        let is_partial = self.shard.engine.keyspace.is_partial();
+        if is_partial && (tells(command) || self.is_any_queued(session, command, tells)) {
+            return Verdict::Refuse(PARTIAL);
+        }
+        Verdict::Run
+    }
+
     /// Whether a command is an EXEC and some command of its transaction is like that.
     pub(crate) fn is_any_queued(
         &self,
@@ -94,17 +111,22 @@ impl Server {
         self.link.down_since = Some(self.now);
     }
 
-    /// Follows nobody any more, within the unit of the command that asked for it.
+    /// Follows nobody any more, within the unit of the command that asked for it. What is here
+    /// counts from now on, even if it is a part of what the master had.
     pub(crate) fn lead_again(&mut self) {
         self.drop_link();
         self.config.set_master(None);
         self.link = Link { dropped: std::mem::take(&mut self.link.dropped), ..Link::default() };
+        if self.shard.engine.keyspace.is_partial() {
+            tracing::warn!("what is here of a master's data set is kept as if it were whole");
+            self.call_whole();
+        }
     }
 
     /// Ends the connection to the master. What half a transfer brought goes with it.
     fn drop_link(&mut self) {
         if self.link.is_loading() && !matches!(self.shard.gate(), txlog::Gate::Refuse(_)) {
-            self.flush_keyspace();
+            self.make_way();
         }
         if let (Phase::Streaming, Some(connection)) = (&self.link.phase, self.link.connection) {
             self.link.connection = None;

@@ -205,7 +205,7 @@ impl Server {
             tracing::info!(bytes = transfer.total_bytes, "loading the master's data set");
             transfer.is_flushed = true;
             self.shard.unit.clear();
-            self.flush_keyspace();
+            self.make_way();
             self.end_own_unit();
         }
         let outcome = if transfer.rest.is_some() {
@@ -229,6 +229,9 @@ impl Server {
         match ended {
             Ok(Some(rest)) => {
                 tracing::info!(keys = transfer.keys, "the master's data set is loaded");
+                self.shard.unit.clear();
+                self.call_whole();
+                self.end_own_unit();
                 let (place, database) = (transfer.place.clone(), transfer.stream_database);
                 self.begin_stream(place, database, rest);
             }
@@ -262,11 +265,22 @@ impl Server {
         outcome.map_err(|error| error.to_string())
     }
 
-    /// All keys go, within the unit at hand.
-    pub(super) fn flush_keyspace(&mut self) {
+    /// All keys go, and what comes is a part until the transfer ends: within the unit at hand, so
+    /// that no crash leaves the one without the other.
+    pub(super) fn make_way(&mut self) {
+        self.change_all(Effect::FlushAll);
+        self.change_all(Effect::TransferBegan);
+    }
+
+    /// What is here is no part any more, from the unit at hand on.
+    pub(super) fn call_whole(&mut self) {
+        self.change_all(Effect::TransferEnded);
+    }
+
+    fn change_all(&mut self, effect: Effect<'_>) {
         let shard = &mut self.shard;
         let context = Context::background(self.now, DatabaseId(0));
-        shard.engine.tx(context, &mut shard.unit).change_all(DatabaseId(0), Effect::FlushAll);
+        shard.engine.tx(context, &mut shard.unit).change_all(DatabaseId(0), effect);
     }
 
     /// Ends a unit that no client asked for.

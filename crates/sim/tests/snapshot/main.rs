@@ -1,9 +1,11 @@
-//! A node that takes snapshots beside writes, on a disk that loses power at any of its syncs; and a
-//! replica of Redis that follows it.
+//! A node that takes snapshots beside writes, on a disk that loses power at any of its syncs; a
+//! replica of Redis that follows it, and a master that it follows itself.
 
 mod crash;
 mod follow;
 mod follower;
 mod gone;
 mod large;
+mod master;
+mod transfer;
 mod world;

@@ -14,7 +14,7 @@ use node::config::Config;
 use node::config::settings::engine_settings;
 use node::loading::{Loading, Sources};
 use node::reactor::Scratch;
-use node::snapshot::Snapshots;
+use node::snapshot::{Pace, Snapshots};
 use node::{Options, Server, Shard};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
@@ -56,6 +56,7 @@ pub struct Life {
     scratch: Scratch,
     pub client: SimClient,
     network: SimNetwork,
+    clock: SimClock,
     /// A replica of the node, once it has attached.
     pub follower: Option<Follower>,
     pub replies: Vec<u8>,
@@ -125,6 +126,23 @@ impl Life {
         seed: u64,
         ledger: &mut Ledger,
     ) -> Result<Self, String> {
+        ledger.hold_against_the_log(disk);
+        let life = Self::start_unchecked(commit_nanos, Pace::default(), disk, seed)?;
+        life.check_start(ledger);
+        Ok(life)
+    }
+
+    /// As [`Self::start_with_commits_of`], with snapshots at this pace, and what was loaded is not
+    /// looked at.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_unchecked(
+        commit_nanos: u64,
+        pace: Pace,
+        disk: &SimDisk,
+        seed: u64,
+    ) -> Result<Self, String> {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
@@ -135,7 +153,6 @@ impl Life {
         };
         let config = Config::new(Path::new("/data"));
         let settings = engine_settings(&config);
-        ledger.hold_against_the_log(disk);
         let store = store(disk)?;
         let loading = Loading::open(Sources {
             disk: Arc::new(disk.clone()),
@@ -154,21 +171,21 @@ impl Life {
         let options = Options {
             config,
             port: 1,
-            clock: Arc::new(clock),
+            clock: Arc::new(clock.clone()),
             disk: Arc::new(disk.clone()),
             machine: Arc::new(UnknownMachine),
             entropy: seed,
         };
         let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
         server.load(&mut driver, loading, || timeline.pass(DISK_NANOS)).map_err(text)?;
-        server.keep_snapshots(Snapshots::new(store, queue("snapshots", driver.waker())));
+        let mut snapshots = Snapshots::new(store, queue("snapshots", driver.waker()));
+        snapshots.set_pace(pace);
+        server.keep_snapshots(snapshots);
         server.feed_replicas(queue("feed", driver.waker()));
         let client = network.connect(NODE);
         let scratch = Scratch::default();
         let (follower, replies) = (None, Vec::new());
-        let life = Self { server, driver, scratch, client, network, follower, replies };
-        life.check_start(ledger);
-        Ok(life)
+        Ok(Self { server, driver, scratch, client, network, clock, follower, replies })
     }
 
     /// No durable record may be missing, and the state must be the one behind the recovered tail.
@@ -186,6 +203,11 @@ impl Life {
     /// Lets a replica attach.
     pub fn attach(&mut self) {
         self.follower = Some(Follower::attach(self.network.connect(NODE)));
+    }
+
+    /// Another node in the same network.
+    pub fn listen(&self, name: &str) -> SimDriver {
+        SimDriver::listen(&self.network, name, self.clock.clone(), 7)
     }
 
     /// Another client.

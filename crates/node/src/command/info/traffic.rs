@@ -94,6 +94,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
 pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("role", if server.is_replica() { "slave" } else { "master" });
     describe_link(server, text);
+    text.line("kiln_data_is_partial", u8::from(server.shard.engine.keyspace.is_partial()));
     let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
     text.line("connected_slaves", replicas.len());
     if server.settings.min_replicas_to_write > 0 && server.settings.min_replicas_max_lag > 0 {
