@@ -32,7 +32,7 @@ fn main() {
     for _ in 0..3 {
         let mut loaded = Keyspace::new(Settings::default(), 2);
         let began = clock();
-        let mut loader = Loader::of_own_file(&file[..], UnixMillis(0));
+        let mut loader = Loader::of_own_file(&file[..], keys, UnixMillis(0));
         loader.load(&mut loaded, u64::MAX).expect("it was just written");
         let took = began.elapsed();
         println!(

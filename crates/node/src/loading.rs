@@ -47,6 +47,10 @@ impl Default for Pace {
     }
 }
 
+/// Bytes of the shortest entry of a snapshot: its type, and lengths of an empty key and value. A
+/// manifest that claims more keys than there is room for takes no memory for them.
+const ENTRY_BYTES_MIN: u64 = 3;
+
 /// Time between two lines of progress, in nanoseconds.
 const PROGRESS_NANOS: u64 = 1_000_000_000;
 
@@ -182,7 +186,8 @@ impl Loading {
                 tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
                 let part = self.store.open_part(&snapshot, 0)?;
                 self.total_bytes = part.length();
-                let loader = Loader::of_own_file(part, self.clock.unix_millis());
+                let keys = snapshot.manifest.keys.min(part.length() / ENTRY_BYTES_MIN);
+                let loader = Loader::of_own_file(part, keys, self.clock.unix_millis());
                 Ok(Stage::Snapshot(Box::new((snapshot, loader))))
             }
             Some(Candidate::Whole(snapshot)) => {

@@ -75,7 +75,8 @@ fn load_all<R: std::io::Read>(mut loader: Loader<R>) -> Result<Keyspace, RdbErro
 fn survives_a_snapshot(keyspace: &Keyspace) {
     let digest = Digest::of_keyspace(keyspace);
     let file = save(keyspace);
-    for loader in [Loader::new(&file[..], NOW), Loader::of_own_file(&file[..], NOW)] {
+    let keys = keyspace.len() as u64;
+    for loader in [Loader::new(&file[..], NOW), Loader::of_own_file(&file[..], keys, NOW)] {
         let read = load_all(loader).expect("a file that was written can be read");
         assert_eq!(read.len(), keyspace.len(), "every key is read back");
         assert_eq!(Digest::of_keyspace(&read), digest, "what is read back is what was written");

@@ -1,7 +1,8 @@
 //! A whole file into a keyspace, in slices.
 //!
 //! Fast, because a restart waits for it: keys are known to be new, so nothing is looked up twice,
-//! and entries enter the table in batches whose buckets were asked for beforehand.
+//! tables are laid out for all keys at once, and entries enter them in batches whose buckets were
+//! asked for beforehand.
 
 use super::{PARTIAL, RdbError, Source, VERSION, opcode};
 use crate::access;
@@ -30,6 +31,10 @@ pub struct Loader<R> {
     batch: Vec<(KeyHash, Entry)>,
     /// The instant against which idle times count.
     now: UnixMillis,
+    /// Keys for which tables may be laid out beforehand, and have been. What the file itself says
+    /// is not believed: its bytes may be damaged.
+    keys_known: u64,
+    keys_reserved: u64,
     pub keys_loaded: u64,
     /// Auxiliary fields as they stood in the file.
     pub auxiliary: Vec<(String, String)>,
@@ -44,8 +49,11 @@ impl<R: Read> Loader<R> {
     /// is the checksum computed a second time, nor is every key looked for before it is inserted.
     /// Together that is about a quarter of the time. Until the stream has reached its end nothing
     /// that was loaded may be relied on.
-    pub fn of_own_file(stream: R, now: UnixMillis) -> Self {
-        Self::of_source(Source::without_checksum(stream), true, now)
+    ///
+    /// `keys` is how many the file has, from somebody who knows: memory for them is taken at once.
+    pub fn of_own_file(stream: R, keys: u64, now: UnixMillis) -> Self {
+        let loader = Self::of_source(Source::without_checksum(stream), true, now);
+        Self { keys_known: keys, ..loader }
     }
 
     fn of_source(source: Source<R>, is_own: bool, now: UnixMillis) -> Self {
@@ -58,6 +66,8 @@ impl<R: Read> Loader<R> {
             key: Vec::new(),
             batch: Vec::with_capacity(BATCH_ENTRIES),
             now,
+            keys_known: 0,
+            keys_reserved: 0,
             keys_loaded: 0,
             auxiliary: Vec::new(),
         }
@@ -123,10 +133,7 @@ impl<R: Read> Loader<R> {
                     word = Some(access::of_frequency(self.source.byte()?, self.now));
                 }
                 opcode::AUX => self.auxiliary(keyspace)?,
-                opcode::RESIZE_DATABASE => {
-                    self.source.length()?;
-                    self.source.length()?;
-                }
+                opcode::RESIZE_DATABASE => self.sizes(keyspace)?,
                 opcode::SELECT_DATABASE => self.select(keyspace)?,
                 opcode::EOF => return self.end(),
                 kind => return self.entry(kind, expire_at, word, keyspace),
@@ -154,6 +161,15 @@ impl<R: Read> Loader<R> {
             return Err(self.source.unsupported(what));
         }
         self.database = DatabaseId(number as u32);
+        Ok(())
+    }
+
+    /// Lays the database's table out for its keys: growing step by step costs much of the time.
+    fn sizes(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
+        let keys = self.source.length()?.min(self.keys_known - self.keys_reserved);
+        let _expiring = self.source.length()?;
+        self.keys_reserved += keys;
+        keyspace.database_mut(self.database).table.reserve(keys as usize);
         Ok(())
     }
 

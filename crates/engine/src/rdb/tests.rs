@@ -105,11 +105,39 @@ fn what_is_written_is_read_back() {
     let loaded = load(&bytes).unwrap();
     assert_eq!(holdings(&loaded), holdings(&bench.engine.keyspace));
     let mut own = Keyspace::new(Settings::default(), 98);
-    assert!(Loader::of_own_file(&bytes[..], NOW).load(&mut own, u64::MAX).unwrap());
+    assert!(Loader::of_own_file(&bytes[..], 9, NOW).load(&mut own, u64::MAX).unwrap());
     assert_eq!(holdings(&own), holdings(&bench.engine.keyspace));
     assert!(own.used_bytes() > 0 && loaded.used_bytes() > 0);
     let due = loaded.databases().flat_map(|(_, database)| database.expiries().iter());
     assert_eq!(due.map(|(at, _)| at).collect::<Vec<_>>(), [1_800_000_000_000]);
+}
+
+#[test]
+fn tables_are_laid_out_for_the_keys_there_are_whatever_the_file_says() {
+    let mut bench = Bench::new();
+    for key in 0..1000 {
+        bench.run(&format!("SET key:{key} {key}"));
+    }
+    let mut bytes = Vec::new();
+    put_header(&mut bytes, &[]);
+    for database in [0, 3, 5] {
+        put_database(&mut bytes, DatabaseId(database));
+        put_sizes(&mut bytes, usize::MAX, usize::MAX);
+    }
+    put_database(&mut bytes, DatabaseId(0));
+    for entry in bench.engine.keyspace.database(DatabaseId(0)).table().iter() {
+        put_entry(&mut bytes, entry, NOW, &bench.engine.keyspace.settings);
+    }
+    put_end(&mut bytes);
+    bytes.extend_from_slice(&[0; 8]);
+    let mut known = Keyspace::new(Settings::default(), 98);
+    assert!(Loader::of_own_file(&bytes[..], 1000, NOW).load(&mut known, u64::MAX).unwrap());
+    let grown = load(&bytes).unwrap();
+    assert_eq!(holdings(&known), holdings(&grown));
+    let table =
+        |keyspace: &Keyspace, id| keyspace.database(DatabaseId(id)).table().allocated_bytes();
+    assert!(table(&known, 0) <= 14_000 && table(&grown, 0) <= 14_000);
+    assert_eq!(table(&known, 3) + table(&known, 5), 0);
 }
 
 #[test]

@@ -59,7 +59,9 @@ fn load_patched(input: &[u8]) {
     for candidate in store.list().expect("a disk without faults lists") {
         let Candidate::Whole(snapshot) = candidate else { continue };
         let Ok(part) = store.open_part(&snapshot, 0) else { continue };
-        let Ok(read) = load_all(Loader::of_own_file(part, NOW)) else { continue };
+        let Ok(read) = load_all(Loader::of_own_file(part, snapshot.manifest.keys, NOW)) else {
+            continue;
+        };
         let (keys, digest) = (keyspace.len() as u64, Digest::of_keyspace(&keyspace));
         assert_eq!(snapshot.manifest.keys, keys);
         assert_eq!(Digest::of_keyspace(&read), digest, "what changed is refused");

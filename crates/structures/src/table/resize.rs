@@ -13,6 +13,9 @@ const DEPTH_MAX: u8 = 30;
 /// normal table there are 75 or more.
 const ELEMENTS_PER_DIRECTORY_ENTRY_MIN: usize = 16;
 const DIRECTORY_ALWAYS_ALLOWED: usize = 64;
+/// Elements for which a segment is laid out beforehand at most: by chance it gets some more, and
+/// should not split for them. The lowest number at which one splits is 254.
+const RESERVED_MAX: usize = 208;
 /// Two halves merge when together they hold fewer entries: far below the 254 to 406 at which the
 /// result would split again.
 const MERGE_BELOW: usize = 96;
@@ -27,6 +30,28 @@ fn split_limit(segment: &Segment) -> usize {
 }
 
 impl<E: Element> Table<E> {
+    /// Lays an empty table out for about `elements`, so that filling it moves few of them again:
+    /// growing in steps is half of what loading a snapshot of small values costs otherwise. Does
+    /// nothing to a table that has elements. The caller answers for the number: memory for all of
+    /// them is taken at once.
+    pub fn reserve(&mut self, elements: usize) {
+        if elements == 0 || !self.segments.is_empty() {
+            return;
+        }
+        let segments = elements.div_ceil(RESERVED_MAX).next_power_of_two();
+        let depth = segments.trailing_zeros().min(u32::from(DEPTH_MAX)) as u8;
+        let segments = 1_u32 << depth;
+        let buckets = buckets_for(elements / segments as usize + 1);
+        for prefix in 0..segments {
+            let segment = Segment::new(depth, depth, prefix, buckets);
+            self.segment_bytes += segment.allocated_bytes();
+            self.segments.push(segment);
+        }
+        self.directory = (0..segments).collect();
+        self.deepest = segments;
+        self.depth = depth;
+    }
+
     /// The index of the segment that owns `hash`, with room for one more entry.
     pub(super) fn make_room(&mut self, hash: u64) -> usize {
         let Some(index) = self.segment_index(hash) else {

@@ -208,6 +208,47 @@ fn small_tables_are_small() {
 }
 
 #[test]
+fn a_reserved_table_takes_what_it_was_reserved_for_and_grows_beyond_it() {
+    for reserved in [1, 7, 200, 3_000, 20_000] {
+        let mut pair = Pair::new(Hashing::Good);
+        pair.table.reserve(reserved);
+        let segments = pair.table.segments.len();
+        pair.check();
+        (0..reserved as u64).for_each(|key| pair.insert(key, key));
+        assert_eq!(pair.table.segments.len(), segments, "no segment splits");
+        pair.check();
+        let each = pair.table.allocated_bytes() as f64 / reserved as f64;
+        assert!(reserved < 200 || each <= 13.5, "{each:.2} bytes an item of {reserved}");
+        pair.table.reserve(1_000_000);
+        assert_eq!(pair.table.segments.len(), segments, "it is not empty any more");
+        (0..3 * reserved as u64).for_each(|key| pair.insert(key, key));
+        pair.check();
+        (0..3 * reserved as u64).for_each(|key| pair.remove(key));
+        assert_eq!(pair.table.allocated_bytes(), 0, "an empty table owns nothing");
+    }
+}
+
+#[test]
+fn a_reserved_table_is_scanned_and_walked_while_it_is_nearly_empty() {
+    let mut pair = Pair::new(Hashing::Good);
+    pair.table.reserve(50_000);
+    pair.table.begin_walk();
+    (0..10).for_each(|key| {
+        pair.table.visit_unwalked(pair.hash(key), |_| panic!("nothing was there"));
+        pair.insert(key, key);
+    });
+    while !pair.table.walk(100, |_| panic!("what comes later came after the beginning")) {}
+    let mut seen = BTreeSet::new();
+    let mut cursor = pair.table.scan(0, 10, |probe| assert!(seen.insert(key_of(probe))));
+    while cursor != 0 {
+        cursor = pair.table.scan(cursor, 10, |probe| assert!(seen.insert(key_of(probe))));
+    }
+    assert_eq!(seen.len(), 10);
+    assert!(pair.table.random(3).is_some());
+    pair.check();
+}
+
+#[test]
 fn table_shrinks_with_its_content() {
     let mut pair = Pair::new(Hashing::Good);
     (0..100_000).for_each(|key| pair.insert(key, key));
