@@ -36,12 +36,11 @@ UNITS = [
     *_plain("type/hash", "expire", "keyspace", "scan", "multi", "pubsub", "sort", "bitops"),
     *_plain("bitfield", "protocol", "info-command", "slowlog", "latency-monitor", "lazyfree"),
     *_plain("pause", "quit", "violations"),
-    Unit("unit/dump", tags="-slow", debug=True),
     Unit("unit/geo", tags="", debug=True, seconds_max=1800),
     Unit("unit/hyperloglog", tags="", debug=True, seconds_max=1800),
     Unit("unit/querybuf", tags="", debug=True),
     *_spawning("auth", "acl", "acl-v2", "networking", "info", "pubsubshard", "wait"),
-    *_spawning("introspection", "introspection-2"),
+    *_spawning("introspection", "introspection-2", "dump"),
 ]
 
 

@@ -50,13 +50,44 @@ impl Engine {
                 run(&mut tx, args, reply)
             }
         };
+        self.end_call(context, unit);
+        outcome
+    }
+
+    /// Looks at keys for the node itself, as a command that only reads does.
+    pub fn look<T>(
+        &mut self,
+        context: Context,
+        unit: &mut Unit,
+        look: impl FnOnce(&mut View<'_>) -> T,
+    ) -> T {
+        self.keyspace.now = context.now;
+        let found = look(&mut View::new(&self.keyspace, unit, &mut self.random, context));
+        self.end_call(context, unit);
+        found
+    }
+
+    /// Changes keys for the node itself, as one command does.
+    pub fn act<T>(
+        &mut self,
+        context: Context,
+        unit: &mut Unit,
+        act: impl FnOnce(&mut Tx<'_>) -> T,
+    ) -> T {
+        let done = act(&mut self.tx(context, unit));
+        self.end_call(context, unit);
+        done
+    }
+
+    /// Ends what was done as one command: keys that it found past their time go, and replicas are
+    /// told of it by itself.
+    fn end_call(&mut self, context: Context, unit: &mut Unit) {
         if self.keeps_expired || context.overdue != Overdue::Deleted {
             unit.expired.clear();
         } else if !unit.expired.is_empty() {
             self.delete_expired(context, unit);
         }
         unit.feed.end_call();
-        outcome
     }
 
     /// A transaction handle for work that no client asked for: expiry, eviction.

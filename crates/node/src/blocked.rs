@@ -42,6 +42,9 @@ impl Server {
         if matches!(blocked, Blocked::Replicas { .. }) {
             self.forget_waiter(session.connection);
         }
+        if matches!(blocked, Blocked::Migration) {
+            self.migrations.leave(session.connection);
+        }
         if let Some(deadline) = blocked.deadline() {
             self.deadlines.remove(&(deadline, session.connection));
         }

@@ -12,6 +12,7 @@ pub mod info;
 pub(crate) mod key_specs;
 pub mod latency;
 pub mod memory;
+pub mod migrate;
 pub mod pubsub;
 pub mod replicaof;
 pub mod replication;
@@ -59,6 +60,7 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    migrate::COMMANDS,
     pubsub::COMMANDS,
     replicaof::COMMANDS,
     replication::COMMANDS,

@@ -1,6 +1,7 @@
 //! A request's way through gate and execution to a held reply.
 
 use crate::gate::Verdict;
+use crate::migrate::is_guard;
 use crate::registry::{CommandId, Function};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, ReplyMode, Session};
@@ -64,6 +65,12 @@ impl Server {
         let Some(id) = command else { return Dispatched::Done };
         if known.is_some_and(|command| self.must_pause(session, command)) {
             self.wait_for_pause(session, OwnedRequest::new(id, args));
+            return Dispatched::Stop;
+        }
+        if !queues
+            && known.is_some_and(|command| self.must_wait_for_migration(session, command, args))
+        {
+            self.wait_for_migration(session, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
         if queues {
@@ -156,7 +163,8 @@ impl Server {
         }
         if let Some(wait) = self.shard.unit.wait.take() {
             self.block(session, Blocked::Keys { request: request(), wait });
-        } else {
+        } else if session.blocked.is_none() {
+            // Else its reply is still to come.
             self.finish_reply(session, written, observed);
         }
         self.spread(observed, Some(session));
@@ -182,6 +190,10 @@ impl Server {
     /// Delivers a unit's messages and dirties the sessions that watch what it changed.
     pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
         for watcher in std::mem::take(&mut self.shard.unit.dirtied) {
+            if is_guard(watcher) {
+                self.migrations.note_changed(watcher);
+                continue;
+            }
             let connection = ConnectionId(watcher.0);
             match current.as_deref_mut() {
                 Some(session) if session.connection == connection => session.is_dirty = true,

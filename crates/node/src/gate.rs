@@ -54,7 +54,7 @@ impl Server {
         if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
-        if session.transaction.is_some() && command.flags.contains(Flags::NO_MULTI) {
+        if session.transaction.is_some() && is_never_queued(command) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
         }
         if let Some(denied) = self.denied(session, command, args) {
@@ -113,7 +113,7 @@ impl Server {
     }
 
     /// Whether the log takes a write now.
-    fn judge_log(&self, writes: bool) -> Verdict {
+    pub(crate) fn judge_log(&self, writes: bool) -> Verdict {
         if !writes {
             return Verdict::Run;
         }
@@ -134,6 +134,12 @@ const DEBUG_REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-
                              set to \"local\", you can run it from a local connection, otherwise \
                              you need to set this option in the configuration file, and then \
                              restart the server.";
+
+/// Whether a command cannot be part of a transaction. MIGRATE can in Redis, where everything waits
+/// for the other server; here only its client does, and a unit waits for nothing.
+fn is_never_queued(command: &Registered) -> bool {
+    command.flags.contains(Flags::NO_MULTI) || command.name() == "migrate"
+}
 
 fn subscriber_refusal(command: &Registered) -> Option<Refusal> {
     const ALLOWED: [&str; 9] = [

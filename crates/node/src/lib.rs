@@ -20,6 +20,7 @@
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
 //! | [`link`] | follows a Redis server, to take over its data |
+//! | `migrate` | moves keys to another server |
 //! | [`metrics`] | figures for whoever watches |
 //! | [`config`] | what the operator asked for |
 #![forbid(unsafe_code)]
@@ -38,6 +39,7 @@ pub mod limits;
 pub mod link;
 pub mod loading;
 pub mod metrics;
+mod migrate;
 mod observe;
 pub mod output;
 pub mod pause;

@@ -32,6 +32,7 @@ use crate::server::Server;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos, UnixMillis};
 use handshake::{Asks, Handshake, Next};
+pub(crate) use role::READ_ONLY;
 use transfer::Transfer;
 
 /// Time until the first new attempt, in nanoseconds; it doubles with each failure in a row.
@@ -224,7 +225,9 @@ impl Server {
     /// Takes a connection that stands.
     pub(crate) fn link_connected(&mut self, driver: &mut dyn Driver, connection: ConnectionId) {
         if !self.link.is_own(connection) {
-            driver.close(connection);
+            if !self.migration_connected(connection) {
+                driver.close(connection);
+            }
             return;
         }
         let (handshake, first) = Handshake::begin();
@@ -239,6 +242,8 @@ impl Server {
         if self.link.is_own(connection) {
             self.link.connection = None;
             self.fail_link(&format!("cannot connect: {why}"), Fault::Connection);
+        } else {
+            self.migration_unreachable(connection);
         }
     }
 

@@ -144,10 +144,7 @@ fn is_secret(command: &str, args: Args<'_>, index: usize) -> bool {
         "config|set" => {
             index >= 3 && index % 2 == 1 && crate::config::change::is_sensitive(args.at(index - 1))
         }
-        "migrate" => {
-            let at = (1..args.len()).find(|at| args.is(*at, "AUTH") || args.is(*at, "AUTH2"));
-            at.is_some_and(|at| index == at + 1 || index == at + 2 && args.is(at, "AUTH2"))
-        }
+        "migrate" => crate::command::migrate::is_secret(args, index),
         _ => false,
     }
 }

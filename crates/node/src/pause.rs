@@ -96,21 +96,33 @@ impl Server {
             return;
         }
         for connection in std::mem::take(&mut self.pause.waiting) {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
-            if matches!(session.blocked, Some(Blocked::Pause { .. }))
-                && let Some(Blocked::Pause { request }) = self.unblock(&mut session)
-            {
-                let args: Args<'_> = request.args();
-                let dispatched = self.dispatch(&mut session, Some(request.command), args);
-                if dispatched == Dispatched::Later {
-                    self.wait_for_pause(&mut session, request);
-                } else {
-                    self.enqueue(&mut session);
-                }
+            if self.resume(connection) == Some(Dispatched::Later) {
+                self.pause.waiting.push_back(connection);
             }
-            self.sessions.insert(connection, session);
         }
         self.resume_link();
+    }
+
+    /// Executes a request that has waited; what became of it, if it still waited. If that is for
+    /// later, it goes on waiting.
+    pub(crate) fn resume(&mut self, connection: ConnectionId) -> Option<Dispatched> {
+        let mut session = self.sessions.remove(&connection)?;
+        let request = match session.blocked {
+            Some(Blocked::Pause { .. }) => self.unblock(&mut session),
+            _ => None,
+        };
+        let mut dispatched = None;
+        if let Some(Blocked::Pause { request }) = request {
+            let args: Args<'_> = request.args();
+            dispatched = Some(self.dispatch(&mut session, Some(request.command), args));
+            if dispatched == Some(Dispatched::Later) {
+                self.block(&mut session, Blocked::Pause { request });
+            } else {
+                self.enqueue(&mut session);
+            }
+        }
+        self.sessions.insert(connection, session);
+        dispatched
     }
 }
 

@@ -99,6 +99,7 @@ impl Server {
         self.evict();
         self.tick();
         self.advance_link(driver);
+        self.advance_migrations(driver);
         self.advance_snapshot();
         self.advance_feed();
         self.deliver_feed();
@@ -126,7 +127,8 @@ impl Server {
         let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
         let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
         let link = self.link.wait_nanos(self.monotonic).filter(|_| !self.is_stalled());
-        Some(until.into_iter().chain(link).fold(TICK_NANOS, u64::min))
+        let migrations = self.migrations.wait_nanos(self.monotonic);
+        Some(until.into_iter().chain(link).chain(migrations).fold(TICK_NANOS, u64::min))
     }
 
     /// Whether too much is withheld to execute more.
@@ -146,12 +148,14 @@ impl Server {
                 }
             }
             Event::Readable(connection) => {
-                if !self.link_readable(driver, connection) {
+                if !self.link_readable(driver, connection)
+                    && !self.migration_readable(driver, connection)
+                {
                     self.receive(driver, connection);
                 }
             }
             Event::Writable(connection) => {
-                if self.link_writable(driver, connection) {
+                if self.link_writable(driver, connection) || self.migration_writable(connection) {
                     return;
                 }
                 if let Some(session) = self.sessions.get_mut(&connection) {
@@ -163,7 +167,7 @@ impl Server {
                 }
             }
             Event::Broken(connection) => {
-                if !self.link_broken(connection) {
+                if !self.link_broken(connection) && !self.migration_broken(connection) {
                     self.close(connection);
                 }
             }

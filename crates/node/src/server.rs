@@ -12,6 +12,7 @@ use crate::feed::Feed;
 use crate::latency::Latency;
 use crate::link::{Link, Master};
 use crate::metrics::Metrics;
+use crate::migrate::Migrations;
 use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::registry::Registry;
@@ -84,6 +85,8 @@ pub struct Server {
     pub persistence: Persistence,
     /// The link to a master, if this server follows one.
     pub link: Link,
+    /// Keys on their way to other servers.
+    pub(crate) migrations: Migrations,
     /// Sessions that run MONITOR.
     pub(crate) monitors: BTreeSet<ConnectionId>,
     /// CLIENT PAUSE.
@@ -174,6 +177,7 @@ impl Server {
             latency: Latency::default(),
             persistence: Persistence::new(started),
             link: Link::new(master),
+            migrations: Migrations::default(),
             monitors: BTreeSet::new(),
             pause: Pause::default(),
             asleep_until: MonotonicNanos(0),
@@ -363,6 +367,7 @@ impl Server {
     /// The log became durable further: what waited for it may leave.
     pub(crate) fn release(&mut self) {
         let durable = self.shard.tracker.durable();
+        self.migrations.is_due = true;
         while let Some(&(sequence, connection)) = self.held.front() {
             if sequence > durable {
                 break;

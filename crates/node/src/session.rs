@@ -62,10 +62,12 @@ const NAME_BYTES: usize = 64;
 pub enum Blocked {
     /// A key (BLPOP and its kin): the request runs again when one is ready.
     Keys { request: OwnedRequest, wait: Wait },
-    /// The end of CLIENT PAUSE: the request runs then.
+    /// The end of CLIENT PAUSE, or of the migration of a key: the request runs then.
     Pause { request: OwnedRequest },
     /// The publication of a snapshot (SAVE).
     Snapshot,
+    /// What another server makes of its keys (MIGRATE).
+    Migration,
     /// Replicas that have executed the stream so far (WAIT). No deadline: without limit.
     Replicas { offset: u64, wanted: i64, deadline: Option<UnixMillis> },
 }
@@ -76,7 +78,7 @@ impl Blocked {
         match self {
             Self::Keys { wait, .. } => wait.deadline,
             Self::Replicas { deadline, .. } => *deadline,
-            Self::Pause { .. } | Self::Snapshot => None,
+            Self::Pause { .. } | Self::Snapshot | Self::Migration => None,
         }
     }
 }

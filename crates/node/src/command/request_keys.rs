@@ -4,6 +4,8 @@
 //! the use of a key depends on an option (`SET key value GET`), a function per command looks at the
 //! arguments, as in Redis.
 
+use super::key_specs::Spec;
+use super::migrate::key_arguments;
 use crate::registry::Registered;
 use engine::command::KeySpec;
 
@@ -22,6 +24,7 @@ impl RequestKey {
 
 const READ: &[&str] = &["RO", "access"];
 const CHANGE: &[&str] = &["RW", "access", "update"];
+const MOVE: &[&str] = &["RW", "access", "delete"];
 const OVERWRITE: &[&str] = &["OW", "update"];
 
 /// Whether requests of this command can have keys at all. What is only hashed like a key, as the
@@ -37,7 +40,8 @@ pub(crate) fn keys_of<'a>(
     argument: impl Fn(usize) -> &'a [u8],
 ) -> Vec<RequestKey> {
     let specs: Vec<_> = command.specs.iter().filter(|spec| !spec.has("not_key")).collect();
-    let is_certain = !specs.iter().any(|spec| spec.has("variable_flags"));
+    let is_uncertain = |spec: &&Spec| spec.has("variable_flags") || spec.has("incomplete");
+    let is_certain = !specs.iter().copied().any(|spec| is_uncertain(&spec));
     let by_specs = || {
         let mut keys = Vec::new();
         for spec in &specs {
@@ -55,6 +59,10 @@ pub(crate) fn keys_of<'a>(
         "bitfield" => vec![RequestKey::new(1, bitfield_flags(count, argument))],
         "sort" => sort(count, argument),
         "sort_ro" => vec![RequestKey::new(1, READ)],
+        "migrate" => {
+            let keys = key_arguments(count, argument);
+            keys.map(|index| RequestKey::new(index, MOVE)).collect()
+        }
         "georadius" | "georadiusbymember" => radius(count, argument),
         _ => counted(&command.declared.keys, count, argument),
     }

@@ -11,7 +11,8 @@ use engine::command::Flags;
 use engine::refusal::Refusal;
 use engine::unit::{Context, Overdue};
 
-const READ_ONLY: Refusal = Refusal::of("READONLY You can't write against a read only replica.");
+pub(crate) const READ_ONLY: Refusal =
+    Refusal::of("READONLY You can't write against a read only replica.");
 const STALE: Refusal =
     Refusal::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 const PARTIAL: Refusal = Refusal::of(

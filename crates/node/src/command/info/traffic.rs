@@ -58,10 +58,10 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("pubsub_channels", subscribers.names_len(Sort::Channel));
     text.line("pubsub_patterns", subscribers.names_len(Sort::Pattern));
     text.line("pubsubshard_channels", subscribers.names_len(Sort::Shard));
+    text.line("latest_fork_usec", 0);
+    text.line("total_forks", 0);
+    text.line("migrate_cached_sockets", server.migrations.idle_connections());
     for field in [
-        "latest_fork_usec",
-        "total_forks",
-        "migrate_cached_sockets",
         "slave_expires_tracked_keys",
         "active_defrag_hits",
         "active_defrag_misses",

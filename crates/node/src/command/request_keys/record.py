@@ -29,6 +29,7 @@ WORDS = {
     "blpop": ["0"], "bzpopmin": ["0"], "smove": [], "copy": ["REPLACE", "DB"], "rename": [],
     "lmove": ["LEFT"], "geosearchstore": ["BYRADIUS"], "zrangestore": ["BYSCORE"], "get": [],
     "sinterstore": [], "watch": [], "touch": [], "ping": [], "spublish": [], "ssubscribe": [],
+    "migrate": ["KEYS", "keys", "AUTH", "AUTH2", "COPY", "REPLACE", "0"],
 }
 
 
@@ -41,7 +42,7 @@ def requests():
             words.insert(at, random.choice(NUMBERS))
             yield [name, *words]
     for name, own in WORDS.items():
-        for _ in range(120 if name in ("sort", "bitfield") or "radius" in name else 25):
+        for _ in range(120 if name in ("sort", "bitfield", "migrate") or "radius" in name else 25):
             yield [name, *random.choices(PLAIN[:2] + own, k=random.randint(1, 9))]
 
 

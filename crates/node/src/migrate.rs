@@ -1,0 +1,595 @@
+//! MIGRATE: keys move to another server, and the client waits for it while everybody else is
+//! served (Redis documentation, MIGRATE).
+//!
+//! ```text
+//! MIGRATE ─▶ connect ─▶ AUTH, SELECT ─▶ dump, watch ─▶ durable ─▶ RESTORE ─▶ +OK
+//!                                           ▲ the next keys ─────────────────┘ │ all answered
+//!            reply ◀─ durable ◀─ DEL of what was taken and did not change ◀────┘
+//! ```
+//! A key is always on one side at least: it is sent in a durable state, deleted only once the
+//! target has taken it and if it is still what was sent, and the reply waits for the deletion like
+//! any other. Whatever fails on the way leaves a key here, or on both sides.
+//!
+//! What has begun goes to its end although its client is gone, as in Redis, where a client is not
+//! looked at before that. A process that ends on the way has deleted nothing.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`crate::command::migrate`] | the request |
+//! | `exchange` | what is said to the target and heard from it |
+//! | `moving` | the keys under way: who changed them, who waits for them |
+//! | `idle` | connections kept for the next migration |
+
+mod exchange;
+mod idle;
+mod moving;
+
+use crate::gate::Verdict;
+use crate::server::Server;
+use crate::session::{Blocked, Session};
+use base::driver::{Received, Sent};
+use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
+use engine::notify::Class;
+use engine::rdb::dump::dump;
+use engine::refusal::Refusal;
+use engine::unit::{Context, WatcherId};
+use exchange::{Dumped, Exchange};
+use idle::{Idle, IdleConnections};
+pub(crate) use moving::is_guard;
+use moving::{Guard, Moving};
+use std::collections::BTreeMap;
+
+/// Migrations under way at a time; further requests wait. Each has a connection and what is on its
+/// way on it. A guess: as many as connections are kept.
+const RUNNING_MAX: usize = 64;
+
+/// Bytes of requests that wait for the log or for a target; the last key may overshoot. Several
+/// times what a connection within a data centre holds, so that it never runs dry.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes dumped in one turn, for all migrations; the last key may overshoot. About 1 ms.
+const TURN_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of answers received at a time: some thousands of them.
+const RECEIVE_BYTES: usize = 16 << 10;
+
+const CONNECTING: Refusal = Refusal::of("IOERR error or timeout connecting to the client");
+const WRITING: Refusal = Refusal::of("IOERR error or timeout writing to target instance");
+const READING: Refusal = Refusal::of("IOERR error or timeout reading from target instance");
+const CHANGED: Refusal = Refusal::of(
+    "ERR a key was changed while it was sent: it was not deleted here, and the target may hold it \
+     as it was before",
+);
+
+/// As whom to speak to a target.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Login {
+    pub user: Option<Vec<u8>>,
+    pub password: Vec<u8>,
+}
+
+/// Where keys go.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub host: String,
+    /// `None`: what was given is no port.
+    pub port: Option<u16>,
+    pub login: Option<Login>,
+}
+
+/// What a request asks for.
+pub(crate) struct Order {
+    pub target: Target,
+    /// The target's database, as it was given: the target judges it.
+    pub into: i64,
+    /// Time without progress after which the migration fails.
+    pub timeout_nanos: u64,
+    /// The keys stay here too.
+    pub copies: bool,
+    pub replaces: bool,
+}
+
+/// How far a migration is.
+enum Stage {
+    /// It has no connection.
+    New,
+    Dialing,
+    Talking,
+    /// Nothing more is said or heard. What is still to be answered, if not OK.
+    Over(Option<Refusal>),
+}
+
+/// A key on its way.
+struct Key {
+    name: Vec<u8>,
+    /// Since it was sent, if it is to be deleted.
+    guard: Option<Guard>,
+    /// The target has it.
+    is_taken: bool,
+}
+
+/// One request under way.
+pub(crate) struct Migration {
+    /// Whom to answer; `None`: it is gone.
+    client: Option<ConnectionId>,
+    database: DatabaseId,
+    order: Order,
+    stage: Stage,
+    connection: Option<ConnectionId>,
+    /// The connection has served another migration.
+    is_reused: bool,
+    /// The connection takes no more bytes at the moment.
+    is_clogged: bool,
+    exchange: Exchange,
+    keys: Vec<Key>,
+    /// How many of the keys were sent, or found to be gone.
+    sent: usize,
+    /// When it last came further.
+    moved: MonotonicNanos,
+}
+
+/// All migrations.
+#[derive(Default)]
+pub(crate) struct Migrations {
+    running: BTreeMap<u64, Migration>,
+    begun: u64,
+    moving: Moving,
+    idle: IdleConnections,
+    /// Connections given up, to be closed.
+    dropped: Vec<ConnectionId>,
+    /// Something happened that a migration may have waited for.
+    pub(crate) is_due: bool,
+}
+
+impl Migrations {
+    /// Connections kept for the next migration.
+    pub fn idle_connections(&self) -> usize {
+        self.idle.len()
+    }
+
+    /// A client waits no longer: what it asked for goes on.
+    pub fn leave(&mut self, client: ConnectionId) {
+        for migration in self.running.values_mut() {
+            migration.client = migration.client.filter(|waiting| *waiting != client);
+        }
+    }
+
+    /// Notes that what a guard watches was changed.
+    pub fn note_changed(&mut self, watcher: WatcherId) {
+        self.moving.changed(watcher);
+    }
+
+    /// How long until a migration wants to do something by itself; `None`: as long as you like.
+    pub fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
+        let running = self.running.values();
+        let soonest = running.filter_map(|migration| migration.nanos_left(now)).min();
+        if self.is_due && !self.running.is_empty() { Some(0) } else { soonest }
+    }
+
+    fn is_full(&self) -> bool {
+        self.running.len() >= RUNNING_MAX
+    }
+
+    fn of(&mut self, connection: ConnectionId) -> Option<(u64, Migration)> {
+        let is_its = |(_, migration): &(&u64, &Migration)| migration.connection == Some(connection);
+        let id = *self.running.iter().find(is_its)?.0;
+        self.running.remove(&id).map(|migration| (id, migration))
+    }
+}
+
+impl Migration {
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over(_))
+    }
+
+    /// Time that the target still has; `None`: it is not waited for.
+    fn nanos_left(&self, now: MonotonicNanos) -> Option<u64> {
+        let is_waited_for = match self.stage {
+            Stage::Dialing => true,
+            Stage::Talking => self.exchange.owes(),
+            Stage::New | Stage::Over(_) => false,
+        };
+        is_waited_for.then(|| self.order.timeout_nanos.saturating_sub(now.since(self.moved)))
+    }
+
+    /// What has failed, if something fails now.
+    fn failure(&self) -> Refusal {
+        match self.stage {
+            Stage::New | Stage::Dialing => CONNECTING,
+            _ if self.exchange.output.sendable().is_empty() => READING,
+            _ => WRITING,
+        }
+    }
+
+    /// Ends with what the target refused first, or else with this.
+    fn end(&mut self, refusal: Option<Refusal>) {
+        let refused = self.exchange.refusal.take();
+        let refused = refused
+            .map(|error| Refusal::new(format!("ERR Target instance replied with error: {error}")));
+        self.stage = Stage::Over(refused.or(refusal));
+    }
+}
+
+impl Server {
+    /// Begins to move keys that are there; the session waits.
+    pub(crate) fn begin_migration(
+        &mut self,
+        session: &mut Session,
+        order: Order,
+        keys: Vec<Vec<u8>>,
+    ) {
+        for key in keys.iter().filter(|_| !order.copies) {
+            self.migrations.moving.add(key);
+        }
+        let keys = keys.into_iter().map(|name| Key { name, guard: None, is_taken: false });
+        let migration = Migration {
+            client: Some(session.connection),
+            database: session.database,
+            order,
+            stage: Stage::New,
+            connection: None,
+            is_reused: false,
+            is_clogged: false,
+            exchange: Exchange::new(),
+            keys: keys.collect(),
+            sent: 0,
+            moved: self.monotonic,
+        };
+        self.migrations.begun += 1;
+        self.migrations.running.insert(self.migrations.begun, migration);
+        self.migrations.is_due = true;
+        self.block(session, Blocked::Migration);
+    }
+
+    /// Brings all migrations further, each by a bounded piece.
+    pub(crate) fn advance_migrations(&mut self, driver: &mut dyn Driver) {
+        let migrations = &mut self.migrations;
+        migrations.dropped.extend(migrations.idle.take_old(self.monotonic));
+        migrations.is_due = false;
+        let mut bytes_left = TURN_BYTES_MAX;
+        let mut has_ended = false;
+        for id in migrations.running.keys().copied().collect::<Vec<_>>() {
+            let Some(mut migration) = self.migrations.running.remove(&id) else { continue };
+            self.advance_migration(driver, &mut migration, &mut bytes_left);
+            if migration.is_over() && self.conclude_migration(&mut migration) {
+                has_ended = true;
+            } else {
+                self.migrations.running.insert(id, migration);
+            }
+        }
+        for connection in std::mem::take(&mut self.migrations.dropped) {
+            driver.close(connection);
+        }
+        if has_ended {
+            self.resume_after_migration();
+        }
+    }
+
+    fn advance_migration(
+        &mut self,
+        driver: &mut dyn Driver,
+        migration: &mut Migration,
+        bytes_left: &mut usize,
+    ) {
+        if migration.is_over() {
+            return;
+        }
+        if let Some(refusal) = self.refuses_to_move() {
+            migration.end(Some(refusal));
+            return;
+        }
+        match migration.nanos_left(self.monotonic) {
+            None => migration.moved = self.monotonic,
+            Some(0) => {
+                let failure = migration.failure();
+                migration.end(Some(failure));
+                return;
+            }
+            Some(_) => {}
+        }
+        if let Stage::New = migration.stage {
+            self.connect_migration(driver, migration);
+        }
+        if let Stage::Talking = migration.stage {
+            self.dump_keys(migration, bytes_left);
+            self.flush_migration(driver, migration);
+            let is_told = migration.sent == migration.keys.len();
+            let is_open = migration.exchange.is_open();
+            if migration.exchange.is_answered() && (is_told || !is_open) {
+                migration.end(None);
+            }
+        }
+    }
+
+    /// Why no key of this server is its own to move, if none is any more.
+    fn refuses_to_move(&self) -> Option<Refusal> {
+        let follows = self.is_replica() && self.settings.replica_read_only;
+        follows.then_some(crate::link::READ_ONLY)
+    }
+
+    /// Takes a connection that is kept, or asks for one.
+    fn connect_migration(&mut self, driver: &mut dyn Driver, migration: &mut Migration) {
+        let target = &migration.order.target;
+        if let Some(idle) = self.migrations.idle.take(target) {
+            migration.connection = Some(idle.connection);
+            migration.is_reused = true;
+            migration.exchange.selected = idle.selected;
+            migration.exchange.open(&migration.order, true);
+            migration.stage = Stage::Talking;
+        } else if let Some(port) = target.port {
+            migration.connection = Some(driver.connect(&target.host, port));
+            migration.stage = Stage::Dialing;
+        } else {
+            migration.end(Some(CONNECTING));
+        }
+        migration.moved = self.monotonic;
+    }
+
+    /// Sends the next keys, as far as there is room.
+    fn dump_keys(&mut self, migration: &mut Migration, bytes_left: &mut usize) {
+        let context = Context::background(self.now, migration.database);
+        while migration.exchange.is_open() && migration.sent < migration.keys.len() {
+            let pending = migration.exchange.output.pending_bytes();
+            if pending >= OUTPUT_BYTES_MAX {
+                return;
+            }
+            if *bytes_left == 0 {
+                self.migrations.is_due = true;
+                return;
+            }
+            let index = migration.sent;
+            migration.sent += 1;
+            let name = &migration.keys[index].name;
+            self.shard.unit.clear();
+            let found = self.shard.engine.look(context, &mut self.shard.unit, |view| {
+                let entry = view.peek(name)?;
+                Some((dump(entry.value()), entry.expire_at()))
+            });
+            let observed = self.settle_unit();
+            self.spread(observed, None);
+            let Some((payload, expire_at)) = found else { continue };
+            let dumped = Dumped {
+                index,
+                key: name,
+                ttl_millis: expire_at.map_or(0, |at| (at - self.now.0).max(1)),
+                payload: &payload,
+                replaces: migration.order.replaces,
+            };
+            let durable = self.shard.tracker.durable();
+            migration.exchange.restore(&dumped, observed, durable);
+            if !migration.order.copies {
+                let guard = self.guard(migration.database, name, expire_at);
+                migration.keys[index].guard = Some(guard);
+            }
+            let added = migration.exchange.output.pending_bytes() - pending;
+            *bytes_left = bytes_left.saturating_sub(added);
+        }
+    }
+
+    /// Sends what may leave.
+    fn flush_migration(&mut self, driver: &mut dyn Driver, migration: &mut Migration) {
+        let Some(connection) = migration.connection else { return };
+        let output = &mut migration.exchange.output;
+        output.release(self.shard.tracker.durable());
+        while !migration.is_clogged && !output.sendable().is_empty() {
+            let offered = output.sendable().len();
+            match driver.send(connection, output.sendable()) {
+                Sent::Bytes(count) => {
+                    output.sent(count);
+                    migration.is_clogged = count < offered;
+                    migration.moved = self.monotonic;
+                }
+                Sent::Closed => {
+                    self.lose_target(migration);
+                    return;
+                }
+            }
+        }
+        // What was sent made room.
+        self.migrations.is_due |= !migration.is_clogged && migration.sent < migration.keys.len();
+    }
+
+    /// The connection is no more. One that was kept may have been closed long ago: if nothing was
+    /// answered on it, a new one is tried, once, as Redis does.
+    fn lose_target(&mut self, migration: &mut Migration) {
+        self.migrations.dropped.extend(migration.connection.take());
+        if !migration.is_reused || migration.exchange.has_heard {
+            let failure = migration.failure();
+            migration.end(Some(failure));
+            return;
+        }
+        for index in 0..migration.keys.len() {
+            self.unguard_key(migration, index);
+        }
+        migration.exchange = Exchange::new();
+        migration.sent = 0;
+        migration.is_reused = false;
+        migration.is_clogged = false;
+        migration.stage = Stage::New;
+        self.migrations.is_due = true;
+    }
+
+    /// Ends the watch on a key; whether it is what was sent.
+    fn unguard_key(&mut self, migration: &mut Migration, index: usize) -> bool {
+        let key = &mut migration.keys[index];
+        let guard = key.guard.take();
+        guard.is_some_and(|guard| self.unguard(migration.database, &key.name, &guard))
+    }
+
+    /// Deletes what the target has taken, and answers. Whether that could be done now.
+    fn conclude_migration(&mut self, migration: &mut Migration) -> bool {
+        let Stage::Over(refusal) = &migration.stage else { return false };
+        let mut refusal = refusal.clone();
+        let deletes = migration.keys.iter().any(|key| key.is_taken) && !migration.order.copies;
+        let mut stays = self.refuses_to_move();
+        if deletes && stays.is_none() {
+            // The data set stands still, or the log takes nothing now.
+            if self.pause.paused().is_some() {
+                return false;
+            }
+            match self.judge_log(true) {
+                Verdict::Later => return false,
+                Verdict::Refuse(why) => stays = Some(why),
+                Verdict::Run => {}
+            }
+        }
+        let mut leaving = Vec::new();
+        for index in 0..migration.keys.len() {
+            let is_same = self.unguard_key(migration, index);
+            let key = &mut migration.keys[index];
+            let name = std::mem::take(&mut key.name);
+            if !migration.order.copies {
+                self.migrations.moving.remove(&name);
+            }
+            if !key.is_taken || !deletes {
+                continue;
+            }
+            if is_same {
+                leaving.push(name);
+            } else {
+                refusal = refusal.or(Some(CHANGED));
+            }
+        }
+        if let Some(why) = stays.filter(|_| deletes) {
+            leaving.clear();
+            refusal = refusal.or(Some(why));
+        }
+        self.delete_moved(migration.database, &leaving);
+        self.answer_migration(migration, refusal);
+        self.spread(self.shard.newest_executed(), None);
+        self.wake_ready(None);
+        self.part_from_target(migration);
+        true
+    }
+
+    /// Deletes keys that are elsewhere now, as one unit.
+    fn delete_moved(&mut self, database: DatabaseId, keys: &[Vec<u8>]) {
+        self.shard.unit.clear();
+        let context = Context::background(self.now, database);
+        self.shard.engine.act(context, &mut self.shard.unit, |tx| {
+            for key in keys {
+                // A key may be named twice.
+                if tx.delete(key) {
+                    tx.notify(Class::Generic, "del", key);
+                }
+            }
+        });
+        self.settle_unit();
+    }
+
+    /// Tells the client how it ended, once everything that reveals is durable.
+    fn answer_migration(&mut self, migration: &Migration, refusal: Option<Refusal>) {
+        let Some(connection) = migration.client else { return };
+        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        self.unblock(&mut session);
+        let written = session.output.end();
+        match refusal {
+            Some(refusal) => self.refuse(&mut session, written, &refusal),
+            None => session.reply().ok(),
+        }
+        if self.shard.unit.changes > 0 {
+            session.fed_offset = self.feed.offset();
+        }
+        let observed = self.shard.newest_executed();
+        self.finish_reply(&mut session, written, observed);
+        self.enqueue(&mut session);
+        self.sessions.insert(connection, session);
+    }
+
+    /// Keeps the connection if another migration could use it.
+    fn part_from_target(&mut self, migration: &mut Migration) {
+        let Some(connection) = migration.connection.take() else { return };
+        if !migration.exchange.is_reusable() {
+            self.migrations.dropped.push(connection);
+            return;
+        }
+        let target = migration.order.target.clone();
+        let selected = migration.exchange.selected;
+        let idle = Idle { connection, target, selected, since: self.monotonic };
+        let gone = self.migrations.idle.keep(idle);
+        self.migrations.dropped.extend(gone);
+    }
+}
+
+/// What the driver tells of the connections; each says whether the connection is a migration's.
+impl Server {
+    pub(crate) fn migration_connected(&mut self, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |server, migration| {
+            migration.stage = Stage::Talking;
+            migration.exchange.open(&migration.order, false);
+            migration.moved = server.monotonic;
+        })
+    }
+
+    pub(crate) fn migration_unreachable(&mut self, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |_, migration| {
+            migration.connection = None;
+            migration.end(Some(CONNECTING));
+        })
+    }
+
+    pub(crate) fn migration_writable(&mut self, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |_, migration| migration.is_clogged = false)
+    }
+
+    pub(crate) fn migration_broken(&mut self, connection: ConnectionId) -> bool {
+        if self.migrations.idle.forget(connection) {
+            self.migrations.dropped.push(connection);
+            return true;
+        }
+        self.with_migration(connection, Self::lose_target)
+    }
+
+    pub(crate) fn migration_readable(
+        &mut self,
+        driver: &mut dyn Driver,
+        connection: ConnectionId,
+    ) -> bool {
+        if self.migrations.idle.forget(connection) {
+            self.migrations.dropped.push(connection);
+            return true;
+        }
+        self.with_migration(connection, |server, migration| {
+            let input = &mut migration.exchange.input;
+            let received = driver.receive(connection, input, RECEIVE_BYTES);
+            if let Received::Bytes(_) = received {
+                migration.moved = server.monotonic;
+            }
+            match migration.exchange.hear() {
+                Ok(taken) => {
+                    for index in taken {
+                        migration.keys[index].is_taken = true;
+                    }
+                }
+                Err(exchange::NotAnAnswer) => {
+                    server.migrations.dropped.extend(migration.connection.take());
+                    migration.end(Some(READING));
+                    return;
+                }
+            }
+            // A target may close behind its last answer.
+            let is_done = migration.exchange.is_answered() && migration.sent > 0;
+            if received == Received::Closed && !is_done {
+                server.lose_target(migration);
+            }
+        })
+    }
+
+    /// Does something to the migration that has this connection; whether there is one.
+    fn with_migration(
+        &mut self,
+        connection: ConnectionId,
+        act: impl FnOnce(&mut Self, &mut Migration),
+    ) -> bool {
+        let Some((id, mut migration)) = self.migrations.of(connection) else { return false };
+        if migration.is_over() {
+            // It can only be the end of the connection.
+            self.migrations.dropped.extend(migration.connection.take());
+        } else {
+            act(self, &mut migration);
+        }
+        self.migrations.is_due = true;
+        self.migrations.running.insert(id, migration);
+        true
+    }
+}

@@ -1,0 +1,150 @@
+//! Keys under way to another server, and the requests that wait for them.
+//!
+//! Redis stands still while it migrates, so a key that was sent is the key that is deleted. Here
+//! everybody else is served meanwhile, and two things take the place of standing still:
+//!
+//! 1. *A key that changed is not deleted.* Each key is watched, as WATCH does it, from the moment
+//!    its value is taken. Nothing gets past that, whoever changes it, so nothing is ever lost.
+//! 2. *Who would change it waits*, as for Redis itself, until the migration has ended: else a key
+//!    that is written all the time could never be moved. Only requests that name the key wait, and
+//!    those that write without naming any. What changes it otherwise (an eviction, a blocked
+//!    client's BLMOVE that another key serves) is what the first rule is for.
+//!
+//! The second rule need not be exact. A name counts in every database, because a transaction may
+//! select another. RESTORE never waits: it may be this very migration, arriving where it left.
+
+use crate::dispatch::Dispatched;
+use crate::registry::Registered;
+use crate::server::Server;
+use crate::session::{Blocked, OwnedRequest, Session};
+use base::{ConnectionId, DatabaseId};
+use engine::command::{Args, Flags};
+use engine::unit::WatcherId;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Sets the names of guards apart from those of connections, which are counted from 1.
+const GUARD: u64 = 1 << 63;
+
+/// The keys under way.
+#[derive(Default)]
+pub(super) struct Moving {
+    /// How many migrations have a key of this name.
+    names: BTreeMap<Vec<u8>, usize>,
+    /// Those who watch, and whether their key changed.
+    guards: BTreeMap<WatcherId, bool>,
+    guards_made: u64,
+    /// Sessions whose requests wait, in the order in which they came.
+    waiting: VecDeque<ConnectionId>,
+}
+
+/// Watches a key that was sent.
+pub(super) struct Guard {
+    watcher: WatcherId,
+    /// When the time of the key comes: that it goes then is no change, it goes there too.
+    pub expire_at: Option<i64>,
+}
+
+/// Whether it is a migration that watches.
+pub(crate) fn is_guard(watcher: WatcherId) -> bool {
+    watcher.0 & GUARD != 0
+}
+
+impl Moving {
+    pub fn add(&mut self, name: &[u8]) {
+        *self.names.entry(name.to_vec()).or_default() += 1;
+    }
+
+    pub fn remove(&mut self, name: &[u8]) {
+        if let Some(count) = self.names.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                self.names.remove(name);
+            }
+        }
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// Notes that what a guard watches was changed.
+    pub fn changed(&mut self, watcher: WatcherId) {
+        if let Some(changed) = self.guards.get_mut(&watcher) {
+            *changed = true;
+        }
+    }
+}
+
+impl Server {
+    /// Watches a key from now on.
+    pub(super) fn guard(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        expire_at: Option<i64>,
+    ) -> Guard {
+        let moving = &mut self.migrations.moving;
+        moving.guards_made += 1;
+        let watcher = WatcherId(GUARD | moving.guards_made);
+        moving.guards.insert(watcher, false);
+        self.shard.engine.keyspace.watchers.watch(watcher, database, key, false);
+        Guard { watcher, expire_at }
+    }
+
+    /// Watches a key no longer; whether it is what it was.
+    pub(super) fn unguard(&mut self, database: DatabaseId, key: &[u8], guard: &Guard) -> bool {
+        self.shard.engine.keyspace.watchers.unwatch(guard.watcher, database, key);
+        let is_changed = self.migrations.moving.guards.remove(&guard.watcher);
+        let has_expired = guard.expire_at.is_some_and(|at| at <= self.now.0);
+        is_changed == Some(false)
+            || has_expired && !self.shard.engine.keyspace.exists(database, key)
+    }
+
+    /// Whether a request must wait until a migration has ended.
+    pub(crate) fn must_wait_for_migration(
+        &self,
+        session: &Session,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        // What comes from the master was executed there.
+        if self.migrations.running.is_empty() || session.is_link {
+            return false;
+        }
+        let queued = session.transaction.iter().flat_map(|transaction| &transaction.queued);
+        self.changes_moving(command, args)
+            || command.name() == "exec"
+                && queued.into_iter().any(|request| {
+                    self.changes_moving(self.registry.command(request.command), request.args())
+                })
+            || command.name() == "migrate" && self.migrations.is_full()
+    }
+
+    /// Whether a request may change a key that is under way.
+    fn changes_moving(&self, command: &Registered, args: Args<'_>) -> bool {
+        if !command.may_write() || command.name().starts_with("restore") {
+            return false;
+        }
+        let keys = crate::command::request_keys::keys_of(command, args.len(), |at| args.at(at));
+        let moving = &self.migrations.moving;
+        keys.iter().any(|key| moving.has(args.at(key.index)))
+            || keys.is_empty() && !moving.names.is_empty() && command.flags.contains(Flags::WRITE)
+    }
+
+    /// Leaves a session waiting for the end of a migration.
+    pub(crate) fn wait_for_migration(&mut self, session: &mut Session, request: OwnedRequest) {
+        self.migrations.moving.waiting.push_back(session.connection);
+        self.block(session, Blocked::Pause { request });
+    }
+
+    /// A migration has ended: lets the requests go on that waited, in the order in which they came.
+    /// Those that still must wait come to stand in that order again.
+    pub(super) fn resume_after_migration(&mut self) {
+        for connection in std::mem::take(&mut self.migrations.moving.waiting) {
+            if self.resume(connection) == Some(Dispatched::Later) {
+                self.migrations.moving.waiting.push_back(connection);
+                self.migrations.is_due = true;
+            }
+        }
+    }
+}
