@@ -314,7 +314,7 @@ impl Server {
             migration.connection = Some(idle.connection);
             migration.is_reused = true;
             migration.exchange.selected = idle.selected;
-            migration.exchange.open(&migration.order, true);
+            migration.exchange.open(&migration.order);
             migration.stage = Stage::Talking;
         } else if let Some(port) = target.port {
             migration.connection = Some(driver.connect(&target.host, port));
@@ -385,8 +385,9 @@ impl Server {
                 }
             }
         }
-        // What was sent made room.
-        self.migrations.is_due |= !migration.is_clogged && migration.sent < migration.keys.len();
+        let has_room = output.pending_bytes() < OUTPUT_BYTES_MAX;
+        let has_more = migration.sent < migration.keys.len() && migration.exchange.is_open();
+        self.migrations.is_due |= has_room && has_more;
     }
 
     /// The connection is no more. One that was kept may have been closed long ago: if nothing was
@@ -516,7 +517,7 @@ impl Server {
     pub(crate) fn migration_connected(&mut self, connection: ConnectionId) -> bool {
         self.with_migration(connection, |server, migration| {
             migration.stage = Stage::Talking;
-            migration.exchange.open(&migration.order, false);
+            migration.exchange.open(&migration.order);
             migration.moved = server.monotonic;
         })
     }

@@ -106,8 +106,8 @@ const KEY_TWICE: Refusal = Refusal::of(
     "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string",
 );
 
-/// In a transaction, or from a master. Redis lets everything wait for the other server; here nothing
-/// waits for it within a unit, which is all or nothing.
+/// In a transaction, or from a master. Redis lets everything wait for the other server; here
+/// nothing waits for it within a unit, which is all or nothing.
 const NOT_ALONE: Refusal = Refusal::of("ERR Command not allowed inside a transaction");
 
 impl Order {

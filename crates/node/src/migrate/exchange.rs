@@ -67,9 +67,10 @@ impl Exchange {
         }
     }
 
-    /// Says who is there and which database is meant, as far as the target does not know it.
-    pub fn open(&mut self, order: &Order, is_known: bool) {
-        if let Some(Login { user, password }) = order.target.login.as_ref().filter(|_| !is_known) {
+    /// Says who is there, and which database is meant unless it is the selected one. A login is
+    /// said on a connection that was kept as well: it may be refused by now.
+    pub fn open(&mut self, order: &Order) {
+        if let Some(Login { user, password }) = &order.target.login {
             let user = user.as_ref();
             self.output.reply.array(2 + usize::from(user.is_some()));
             self.output.reply.bulk("AUTH");
@@ -183,7 +184,7 @@ mod tests {
     fn keys_are_sent_when_the_database_is_selected() {
         let login = Login { user: Some(b"me".to_vec()), password: b"secret".to_vec() };
         let mut exchange = Exchange::new();
-        exchange.open(&order(Some(login)), false);
+        exchange.open(&order(Some(login)));
         let expected = "*3 $4 AUTH $2 me $6 secret *2 $6 SELECT $1 3";
         assert_eq!(said(&mut exchange), expected);
         assert!(!exchange.is_open());
@@ -203,7 +204,7 @@ mod tests {
     fn a_key_is_sent_when_its_state_is_durable_and_not_before() {
         let mut exchange = Exchange::new();
         exchange.selected = Some(3);
-        exchange.open(&order(None), true);
+        exchange.open(&order(None));
         send(&mut exchange, 0, Sequence(6));
         assert_eq!(said(&mut exchange), "");
         assert!(!exchange.owes(), "the log is waited for, not the target");
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn who_is_turned_away_sends_nothing() {
         let mut exchange = Exchange::new();
-        exchange.open(&order(None), false);
+        exchange.open(&order(None));
         assert_eq!(hear(&mut exchange, b"-ERR DB index is out of range\r\n"), Ok(vec![]));
         assert!(!exchange.is_open() && exchange.is_answered() && !exchange.is_reusable());
     }
@@ -226,7 +227,7 @@ mod tests {
         for bytes in [&b"+OK\r\n+OK\r\n"[..], b"$3\r\nfoo\r\n", b"\r\n", b"+QUEUED\r\n", &[7; 5000]]
         {
             let mut exchange = Exchange::new();
-            exchange.open(&order(None), false);
+            exchange.open(&order(None));
             assert_eq!(hear(&mut exchange, bytes), Err(NotAnAnswer), "{bytes:?}");
         }
     }
