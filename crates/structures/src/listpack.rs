@@ -14,8 +14,10 @@
 //! broken in spite of that is our own mistake and stops the process instead of reading elsewhere.
 //!
 //! Memory grows to the next size class of the allocator rather than to twice the size: most
-//! listpacks stay below 128 bytes, where doubling would be the larger part of their cost.
+//! listpacks stay below 128 bytes, where doubling would be the larger part of their cost. Elements
+//! come and go at either end at the same price: see [`buffer`].
 
+mod buffer;
 pub mod check;
 pub mod encoding;
 mod iter;
@@ -28,11 +30,14 @@ pub use check::ListpackError;
 pub use encoding::{Item, parse_integer};
 pub use iter::Iter;
 
-use crate::size_class::size_class;
+use buffer::Buffer;
 use encoding::{END, Encoded, backlen_len, decode, entry_len, read_backlen};
 
 /// Bytes before the first entry.
 const HEADER_BYTES: usize = 6;
+
+/// A listpack of no elements.
+const EMPTY: [u8; HEADER_BYTES + 1] = [7, 0, 0, 0, 0, 0, END];
 
 /// Value of the header's element count that means "more than fit into it, or not counted".
 const COUNT_UNKNOWN: u16 = u16::MAX;
@@ -44,7 +49,7 @@ pub const LISTPACK_BYTES_MAX: usize = 1 << 30;
 /// A listpack that owns its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Listpack {
-    bytes: Vec<u8>,
+    bytes: Buffer,
 }
 
 /// The place of one element. Any change to the listpack makes cursors behind the change stale;
@@ -67,20 +72,18 @@ impl std::fmt::Debug for Listpack {
 impl Listpack {
     /// An empty listpack: seven bytes.
     pub fn new() -> Self {
-        Self { bytes: vec![7, 0, 0, 0, 0, 0, END] }
+        Self { bytes: Buffer::exact(EMPTY.to_vec()) }
     }
 
     /// An empty listpack with room for `bytes` bytes in all.
     pub fn with_capacity(bytes: usize) -> Self {
-        let mut pack = Vec::with_capacity(bytes.max(HEADER_BYTES + 1));
-        pack.extend_from_slice(&[7, 0, 0, 0, 0, 0, END]);
-        Self { bytes: pack }
+        Self { bytes: Buffer::with_capacity(bytes, &EMPTY) }
     }
 
     /// Takes bytes from a file or a peer, after walking every entry in them.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ListpackError> {
         check::check(&bytes)?;
-        Ok(Self { bytes })
+        Ok(Self { bytes: Buffer::exact(bytes) })
     }
 
     /// The whole listpack as it goes into an RDB file.
@@ -89,7 +92,7 @@ impl Listpack {
     }
 
     pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+        self.bytes.into_vec()
     }
 
     /// Bytes of the listpack, header and end mark included.
@@ -284,34 +287,31 @@ impl Listpack {
     pub fn split_off(&mut self, cursor: Cursor) -> Self {
         let at = cursor.0 as usize;
         let moved = self.iter_from(cursor).count();
-        let mut tail = Self::with_capacity(HEADER_BYTES + self.bytes.len() - at);
-        tail.bytes.pop();
-        tail.bytes.extend_from_slice(&self.bytes[at..]);
+        let moved_bytes = self.bytes.len() - 1 - at;
+        let mut tail = Self::with_capacity(EMPTY.len() + moved_bytes);
+        tail.bytes.splice(HEADER_BYTES, 0, moved_bytes);
+        tail.bytes[HEADER_BYTES..].copy_from_slice(&self.bytes[at..]);
         tail.set_header(count_field(moved));
-        self.splice(at, self.bytes.len() - 1 - at, moved, None);
+        self.splice(at, moved_bytes, moved, None);
         tail
     }
 
     /// Moves the elements of `other` behind those of this one.
     pub fn append(&mut self, other: &Self) {
         let count = count_field(self.len() + other.len());
-        let entries = &other.bytes[HEADER_BYTES..];
-        self.bytes.pop();
-        self.reserve(entries.len());
-        self.bytes.extend_from_slice(entries);
+        let (entries, end) = (&other.bytes[HEADER_BYTES..], self.bytes.len() - 1);
+        self.bytes.splice(end, 1, entries.len());
+        self.bytes[end..].copy_from_slice(entries);
         self.set_header(count);
     }
 
     /// Gives memory back that an earlier, larger size left behind.
     pub fn shrink(&mut self) {
-        let wanted = size_class(self.bytes.len());
-        if wanted < self.bytes.capacity() {
-            self.bytes.shrink_to(wanted);
-        }
+        self.bytes.shrink();
     }
 
     /// Replaces `removed_bytes` bytes at `at`, which are `removed` whole entries, by `entry`. The
-    /// one place where bytes move.
+    /// one place where entries move.
     fn splice(
         &mut self,
         at: usize,
@@ -320,14 +320,8 @@ impl Listpack {
         entry: Option<Encoded<'_>>,
     ) {
         let inserted_bytes = entry.map_or(0, |entry| entry.total_len());
-        let (old_len, tail) = (self.bytes.len(), at + removed_bytes);
-        if inserted_bytes >= removed_bytes {
-            self.reserve(inserted_bytes - removed_bytes);
-            self.bytes.resize(old_len + inserted_bytes - removed_bytes, 0);
-            self.bytes.copy_within(tail..old_len, at + inserted_bytes);
-        } else {
-            self.bytes.copy_within(tail..old_len, at + inserted_bytes);
-            self.bytes.truncate(old_len - (removed_bytes - inserted_bytes));
+        self.bytes.splice(at, removed_bytes, inserted_bytes);
+        if inserted_bytes < removed_bytes {
             self.shrink_if_half_empty();
         }
         if let Some(entry) = entry {
@@ -339,14 +333,6 @@ impl Listpack {
             count => count_field(usize::from(count) - removed + usize::from(entry.is_some())),
         };
         self.set_header(count);
-    }
-
-    fn reserve(&mut self, additional: usize) {
-        let needed = self.bytes.len() + additional;
-        assert!(u32::try_from(needed).is_ok(), "a listpack of 4 GiB: `fits` was not asked");
-        if needed > self.bytes.capacity() {
-            self.bytes.reserve_exact(size_class(needed) - self.bytes.len());
-        }
     }
 
     fn shrink_if_half_empty(&mut self) {

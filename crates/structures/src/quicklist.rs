@@ -33,6 +33,10 @@ use crate::listpack::{Item, Listpack};
 use node::Node;
 use spine::Spine;
 
+/// A list of so many nodes will probably fill the next one too, so that one gets all its room at
+/// once instead of being moved a dozen times; what may stay unused is little beside the others.
+const LONG_LIST_NODES: usize = 16;
+
 /// Which end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -66,12 +70,15 @@ impl Quicklist {
             End::Front => self.spine.first(),
             End::Back => self.spine.last(),
         };
-        if let Some(place) = edge
-            && self.limits.allows(self.spine.node(place), text.len())
-        {
+        let Some(place) = edge else {
+            return self.spine.push_node(end, self.limits.node_of(text, false));
+        };
+        if self.limits.allows(self.spine.node(place), text.len()) {
             return self.spine.edit(place, |node| node.push(end, text));
         }
-        self.spine.push_node(end, self.limits.node_of(text));
+        self.spine.edit(place, Node::shrink);
+        let is_long = self.spine.nodes_len() >= LONG_LIST_NODES;
+        self.spine.push_node(end, self.limits.node_of(text, is_long));
     }
 
     pub fn push_front(&mut self, text: &[u8]) {

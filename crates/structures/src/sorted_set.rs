@@ -67,6 +67,16 @@ impl SortedSet {
         self.table.hasher().hash(member)
     }
 
+    /// Asks the processor for the bucket of the members with this hash.
+    pub fn prefetch_bucket(&self, hash: u64) {
+        self.table.prefetch_bucket(hash);
+    }
+
+    /// Then for the members that the bucket points to.
+    pub fn prefetch_member(&self, hash: u64) {
+        self.table.prefetch_entry(hash);
+    }
+
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         self.table.find(self.hash(member), member).map(ScoredRef::score)
     }

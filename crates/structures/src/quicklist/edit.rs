@@ -16,7 +16,7 @@ impl Quicklist {
         if grows_in_place {
             self.spine.edit(place, |node| node.replace(offset, text));
         } else if self.spine.node(place).count() == 1 {
-            let node = self.limits.node_of(text);
+            let node = self.limits.node_of(text, false);
             self.spine.edit(place, |old| *old = node);
         } else {
             self.insert_after(index, text);
@@ -60,7 +60,7 @@ impl Quicklist {
             Some(beside) if self.limits.allows(self.spine.node(beside), text.len()) => {
                 self.spine.edit(beside, |node| node.push(end, text));
             }
-            _ => self.spine.insert_node(place, after, self.limits.node_of(text)),
+            _ => self.spine.insert_node(place, after, self.limits.node_of(text, false)),
         }
     }
 

@@ -54,20 +54,28 @@ impl NodeLimits {
         text_len >= self.plain_bytes_min as usize
     }
 
-    /// A new node that holds one element.
-    pub(super) fn node_of(&self, text: &[u8]) -> Node {
+    /// A new node that holds one element. A `roomy` one has all the room that it may come to need.
+    pub(super) fn node_of(&self, text: &[u8], roomy: bool) -> Node {
         if self.is_large(text.len()) {
             return Node::plain(text.to_vec());
         }
-        let mut pack = Listpack::new();
+        let mut pack = match self.bytes_max() {
+            Some(bytes) if roomy => Listpack::with_capacity(bytes),
+            _ => Listpack::new(),
+        };
         pack.push_back(text);
         Node::packed(pack)
     }
 
+    /// Bytes of a node, if it is not elements that count.
+    fn bytes_max(&self) -> Option<usize> {
+        (self.fill < 0).then(|| (4 << 10) << (-1 - self.fill))
+    }
+
     fn allows_size(&self, bytes: usize, count: usize) -> bool {
-        match usize::try_from(self.fill) {
-            Ok(count_max) => bytes <= COUNTED_NODE_BYTES_MAX && count <= count_max,
-            Err(_) => bytes <= (4 << 10) << (-1 - self.fill),
+        match self.bytes_max() {
+            Some(bytes_max) => bytes <= bytes_max,
+            None => bytes <= COUNTED_NODE_BYTES_MAX && count <= self.fill as usize,
         }
     }
 }
@@ -164,6 +172,13 @@ impl Node {
             End::Back => pack.pop_back(),
         };
         self.change(change, -1)
+    }
+
+    /// Gives back the room of a node that takes no more.
+    pub(super) fn shrink(&mut self) {
+        if let Body::Packed(pack) = &mut self.body {
+            pack.shrink();
+        }
     }
 
     /// Inserts before the element at `offset`, or behind the last one.
