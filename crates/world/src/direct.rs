@@ -153,7 +153,12 @@ impl DiskFile for DirectFile {
             return self.plain.allocate(offset, length);
         }
         self.plain.reserve(offset, length)?;
-        self.write_pieces(offset, bytes, |_, piece| piece.fill(0))
+        // The buffer is the same for every piece, and no later one is longer.
+        self.write_pieces(offset, bytes, |done, piece| {
+            if done == 0 {
+                piece.fill(0);
+            }
+        })
     }
 
     fn sync_data(&self) -> io::Result<()> {

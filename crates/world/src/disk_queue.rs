@@ -70,7 +70,10 @@ impl DiskQueue for ThreadDiskQueue {
 
     fn poll(&mut self, done: &mut Vec<(DiskTicket, DiskOutcome)>) {
         done.append(&mut self.ready);
-        while let Ok(outcome) = self.done.try_recv() {
+        // The loop asks in every turn, and mostly nothing is under way.
+        while self.received < self.submitted
+            && let Ok(outcome) = self.done.try_recv()
+        {
             self.received += 1;
             done.push(outcome);
         }
