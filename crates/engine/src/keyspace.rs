@@ -167,16 +167,6 @@ impl Keyspace {
         entry.set_access(crate::access::touched(entry.access(), now, &self.settings));
     }
 
-    /// First stage of a batched lookup: asks the processor for the key's bucket.
-    pub fn prefetch_bucket(&self, database: DatabaseId, hash: KeyHash) {
-        self.database(database).table.prefetch_bucket(hash);
-    }
-
-    /// Second stage: asks for the entry that the bucket points to.
-    pub fn prefetch_entry(&self, database: DatabaseId, hash: KeyHash) {
-        self.database(database).table.prefetch_entry(hash);
-    }
-
     /// Whether a key is there, past its time or not.
     pub fn exists(&self, database: DatabaseId, key: &[u8]) -> bool {
         self.database(database).find(self.hash(key), key).is_some()

@@ -41,6 +41,7 @@ pub mod interest;
 pub mod keyspace;
 pub mod notify;
 pub mod number;
+mod prefetch;
 pub mod random;
 pub mod rdb;
 pub mod refusal;

@@ -141,6 +141,21 @@ impl Registry {
         Ok(())
     }
 
+    /// As [`Self::find`], for who sends the same command again and again.
+    pub fn find_again(
+        &self,
+        last: Option<CommandId>,
+        name: &[u8],
+        subcommand: Option<&[u8]>,
+    ) -> Option<&Registered> {
+        let again = last.map(|id| self.command(id)).filter(|command| {
+            command.parent.is_none()
+                && command.subcommands.is_empty()
+                && command.called.eq_ignore_ascii_case(name)
+        });
+        again.or_else(|| self.find(name, subcommand))
+    }
+
     /// The command of a request, a container's subcommand included.
     pub fn find(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Registered> {
         let command = self.find_plain(name)?;
@@ -212,7 +227,8 @@ impl Registry {
         let mut row = Command::new(first.usage, Function::Container, Flags::NONE);
         row.group = first.group;
         row.since = first.since;
-        let declared = Declared { name: name.to_owned(), arity: -2, keys: Vec::new() };
+        let declared =
+            Declared { name: name.to_owned(), arity: -2, keys: Vec::new(), member: None };
         let id = self.push(row, declared, None);
         self.index(id);
         id
@@ -305,6 +321,24 @@ mod tests {
         assert_eq!(name(("C", Some("GET"))).as_deref(), Some("config|get"));
         assert_eq!(name(("config", Some("get"))), None);
         assert_eq!(name(("append", None)).as_deref(), Some("append"));
+    }
+
+    #[test]
+    fn who_repeats_a_command_finds_what_others_find() {
+        let registry = renamed(&[("GET", "fetch"), ("flushall", "")]).expect("free");
+        let names: [&[u8]; 6] = [b"get", b"Fetch", b"set", b"SET", b"config", b""];
+        let ids = std::iter::once(None).chain(registry.iter().map(|command| Some(command.id)));
+        for last in ids {
+            // What has no name cannot have been sent before.
+            if last.is_some_and(|id| registry.command(id).called.is_empty()) {
+                continue;
+            }
+            for name in names {
+                let expected = registry.find(name, Some(b"get")).map(|command| command.id);
+                let found = registry.find_again(last, name, Some(b"get"));
+                assert_eq!(found.map(|command| command.id), expected);
+            }
+        }
     }
 
     #[test]

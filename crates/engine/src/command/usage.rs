@@ -26,6 +26,9 @@ pub struct Declared {
     /// As COMMAND INFO gives it: negative if more arguments may follow.
     pub arity: i32,
     pub keys: Vec<KeySpec>,
+    /// The argument that names a field or a member of the first key's collection, if its place is
+    /// fixed.
+    pub member: Option<usize>,
 }
 
 impl Declared {
@@ -35,8 +38,10 @@ impl Declared {
         let literals = tokens.iter().take_while(|token| is_literal(token)).count().min(2);
         let name = tokens[..literals.max(1)].join("|").to_ascii_lowercase();
         let counted = Shape::new(&tokens);
+        let member = matches!(tokens[..], [_, key, "field" | "member", ..] if is_key(key));
         Self {
             name,
+            member: member.then_some(2),
             arity: if arity == 0 { counted.arity } else { arity },
             keys: keys.map_or(counted.keys, <[KeySpec]>::to_vec),
         }
@@ -240,6 +245,15 @@ mod tests {
         check("OBJECT ENCODING key", "object|encoding", 3, (2, 2, 1));
         check("BITOP operation destkey key [key ...]", "bitop", -4, (2, -1, 1));
         check("LMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT>", "lmove", 5, (1, 2, 1));
+    }
+
+    #[test]
+    fn a_member_is_known_by_its_place_behind_the_key() {
+        let member = |usage| Declared::new(usage, 0, None).member;
+        assert_eq!(member("HSET key field value [field value ...]"), Some(2));
+        assert_eq!(member("SISMEMBER key member"), Some(2));
+        assert_eq!(member("ZADD key [NX | XX] score member"), None);
+        assert_eq!(member("GET key"), None);
     }
 
     #[test]

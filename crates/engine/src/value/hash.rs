@@ -98,6 +98,14 @@ impl Hash {
         }
     }
 
+    /// The table, if it is one.
+    pub(crate) fn table(&self) -> Option<&Table<Field>> {
+        match self {
+            Self::Pack(_) => None,
+            Self::Table(fields) => Some(&fields.table),
+        }
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         match self {

@@ -107,6 +107,14 @@ impl Set {
         }
     }
 
+    /// The table, if it is one.
+    pub(crate) fn table(&self) -> Option<&Table<Member>> {
+        match self {
+            Self::Integers(_) => None,
+            Self::Table(members) => Some(&members.table),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::Integers(integers) => integers.len(),

@@ -54,7 +54,9 @@ struct Parsed {
     input: Range<usize>,
     /// Where its words stand, if it is an inline request; its ranges count from there.
     words: Option<Range<usize>>,
+    /// Hashes of its first key, and of the first field or member it names there; 0: none.
     hash: u64,
+    member_hash: u64,
 }
 
 /// Buffers reused between turns.
@@ -83,6 +85,9 @@ impl Server {
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
         let mut share = Share { requests: TURN_REQUESTS_MAX, reply_bytes: TURN_REPLY_BYTES_MAX };
         let mut bytes_left = TURN_BYTES_MAX;
+        if !self.ready.is_empty() {
+            self.lap = self.options.clock.monotonic();
+        }
         for turn in 0..self.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
                 self.look_ahead();
@@ -145,7 +150,11 @@ impl Server {
             let limit = BATCH_REQUESTS_MAX.min(share.requests);
             goes_on = self.parse(session, &bytes, limit, scratch);
             self.prefetch(session, scratch);
-            self.lap = self.options.clock.monotonic();
+            if scratch.parsed.len() > 1 {
+                // Parsing and prefetching a batch is not the time of its first command. Of a lone
+                // one it is little, and asking for the time would be more.
+                self.lap = self.options.clock.monotonic();
+            }
             let dispatched = self.execute_batch(session, &bytes, share, scratch);
             if dispatched != Dispatched::Done {
                 session.rewind();
@@ -198,7 +207,7 @@ impl Server {
                     input.parsed += consumed;
                     input.wanted = 0;
                     let range = start..input.parsed;
-                    self.add_parsed(bytes, range, scratch);
+                    self.add_parsed(session.last_command, bytes, range, scratch);
                 }
                 Decoded::Empty { consumed } => {
                     input.parsed += consumed;
@@ -219,7 +228,13 @@ impl Server {
         true
     }
 
-    fn add_parsed(&self, bytes: &[u8], input: Range<usize>, scratch: &mut Scratch) {
+    fn add_parsed(
+        &self,
+        last: Option<CommandId>,
+        bytes: &[u8],
+        input: Range<usize>,
+        scratch: &mut Scratch,
+    ) {
         let request = &bytes[input.clone()];
         let source = scratch.one.source(request);
         let words = (!std::ptr::eq(source, request)).then(|| {
@@ -230,12 +245,17 @@ impl Server {
         let first_range = scratch.ranges.len();
         scratch.ranges.extend_from_slice(scratch.one.ranges());
         let ranges = first_range..scratch.ranges.len();
-        let mut parsed = Parsed { command: None, ranges, input, words, hash: 0 };
+        let mut parsed = Parsed { command: None, ranges, input, words, hash: 0, member_hash: 0 };
         let args = scratch.args(&parsed, bytes);
-        if let Some(command) = self.registry.find(args.at(0), args.get(1)) {
+        let last = scratch.parsed.last().map_or(last, |parsed| parsed.command);
+        if let Some(command) = self.registry.find_again(last, args.at(0), args.get(1)) {
             parsed.command = Some(command.id);
+            let keyspace = &self.shard.engine.keyspace;
             if let Some(key) = args.get(command.first_key).filter(|_| command.first_key > 0) {
-                parsed.hash = self.shard.engine.keyspace.hash(key);
+                parsed.hash = keyspace.hash(key);
+            }
+            if let Some(member) = command.declared.member.and_then(|at| args.get(at)) {
+                parsed.member_hash = keyspace.hash(member);
             }
         }
         scratch.parsed.push(parsed);
@@ -253,6 +273,22 @@ impl Server {
         }
         for hash in hashes() {
             keyspace.prefetch_entry(session.database, hash);
+        }
+        let mut tables = [None; BATCH_REQUESTS_MAX];
+        let mut found = (0, None);
+        let named = scratch.parsed.iter().filter(|parsed| parsed.member_hash != 0);
+        for (table, parsed) in tables.iter_mut().zip(named) {
+            // Requests of one pipeline often go to one collection.
+            if found.0 != parsed.hash {
+                found = (parsed.hash, keyspace.find_table(session.database, parsed.hash));
+            }
+            *table = found.1.map(|value| (value, parsed.member_hash));
+        }
+        for (value, member) in tables.iter().flatten() {
+            value.prefetch_bucket(*member);
+        }
+        for (value, member) in tables.iter().flatten() {
+            value.prefetch_member(*member);
         }
     }
 
