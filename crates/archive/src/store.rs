@@ -44,6 +44,16 @@ pub enum Candidate {
     },
 }
 
+/// What pruning did.
+#[derive(Debug)]
+pub struct Pruned {
+    /// The position through which no retained snapshot needs the log; `None` while fewer are there
+    /// than are to stay.
+    pub trim: Option<Position>,
+    /// Why something could not be removed.
+    pub failure: Option<io::Error>,
+}
+
 impl Candidate {
     pub fn name(&self) -> &str {
         match self {
@@ -109,23 +119,24 @@ impl SnapshotStore {
     }
 
     /// Removes all but the newest [`RETAINED`] whole snapshots, and the damaged ones older than
-    /// those. Returns the position through which no retained one needs the log; `None` while fewer
-    /// are there than are to stay.
+    /// those, as far as the disk lets.
     ///
     /// # Errors
-    /// The disk's.
-    pub fn prune(&self) -> io::Result<Option<Position>> {
+    /// The disk's, if it does not say what there is.
+    pub fn prune(&self) -> io::Result<Pruned> {
         let mut whole = 0;
         let mut oldest = None;
+        let mut failure = None;
         for candidate in self.list()? {
             if whole == RETAINED {
-                self.remove(candidate.name())?;
+                // What stays behind costs space. The log can be trimmed all the same.
+                failure = self.remove(candidate.name()).err().or(failure);
             } else if let Candidate::Whole(snapshot) = candidate {
                 whole += 1;
                 oldest = Some(snapshot.place.position);
             }
         }
-        Ok(oldest.filter(|_| whole == RETAINED))
+        Ok(Pruned { trim: oldest.filter(|_| whole == RETAINED), failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.

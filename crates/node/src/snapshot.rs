@@ -12,7 +12,7 @@
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use archive::manifest::Place;
-use archive::{Facts, SnapshotStore, SnapshotWriter};
+use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{ConnectionId, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence};
 use engine::rdb::{Crc64, write::checksum};
@@ -404,10 +404,13 @@ impl Server {
             let bytes = snapshot.manifest.parts.iter().map(|part| part.bytes).sum();
             let file = store.open_file(&snapshot, 0)?;
             // It is published: what fails now costs space, nothing else.
-            let trim = store.prune().unwrap_or_else(|error| {
+            let (trim, failure) = match store.prune() {
+                Ok(Pruned { trim, failure }) => (trim, failure),
+                Err(error) => (None, Some(error)),
+            };
+            if let Some(error) = failure {
                 tracing::warn!("old snapshots cannot be removed: {error}");
-                None
-            });
+            }
             let trim = if trims_through_newest { Some(facts.place.position) } else { trim };
             Ok(Outcome::Published(Published { name: snapshot.name, bytes, file, trim }))
         });

@@ -41,6 +41,9 @@ pub struct Faults {
     pub cut_at_sync: Option<u64>,
     /// This sync fails with an I/O error, and takes the unsynced bytes with it.
     pub fail_sync: Option<u64>,
+    /// This write finds no space (counted from 1 over the disk's life), even over bytes that are
+    /// there: as on a file system that copies what it overwrites.
+    pub full_at_write: Option<u64>,
     /// Bytes that the disk holds.
     pub capacity_bytes: Option<u64>,
     /// Syncs of files report success and do nothing: a build broken on purpose.
@@ -77,6 +80,7 @@ struct State {
     random: Random,
     faults: Faults,
     syncs: u64,
+    writes: u64,
     is_off: bool,
     /// Counts restarts: handles of an earlier life work no more.
     life: u64,
@@ -106,6 +110,7 @@ impl SimDisk {
             random: Random::stream(seed, "disk"),
             faults: Faults::default(),
             syncs: 0,
+            writes: 0,
             is_off: false,
             life: 0,
             created: 0,
@@ -176,6 +181,11 @@ impl SimDisk {
     /// Syncs so far, those that failed included.
     pub fn syncs(&self) -> u64 {
         self.state().syncs
+    }
+
+    /// Writes so far, those that failed included.
+    pub fn writes(&self) -> u64 {
+        self.state().writes
     }
 
     /// Whether a sync that is to fail is still to come.
@@ -503,6 +513,10 @@ impl DiskFile for SimFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state()?;
         let (start, end) = (offset as usize, offset as usize + bytes.len());
+        state.writes += 1;
+        if state.faults.full_at_write == Some(state.writes) {
+            return Err(ErrorKind::StorageFull.into());
+        }
         state.grow(self.id, end)?;
         let node = state.node_mut(self.id);
         node.live[start..end].copy_from_slice(bytes);

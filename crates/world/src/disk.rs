@@ -45,6 +45,7 @@ impl Disk for RealDisk {
     /// By access(2), not stat(2): a look at a file's times makes the kernel give its next write a
     /// fresh one, and that dirties the inode. A log that looks at its claim at each commit and then
     /// writes its mark there paid one more disk write for it (docs/measurements/log-write.md).
+    /// It judges by the real user id, which is the effective one unless the binary is set-uid.
     fn exists(&self, path: &Path) -> io::Result<bool> {
         match rustix::fs::access(path, Access::EXISTS) {
             Ok(()) => Ok(true),

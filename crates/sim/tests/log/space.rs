@@ -57,6 +57,59 @@ fn a_full_disk_closes_the_gate_before_execution_and_opens_it_when_space_is_back(
     assert_eq!(process.durable, process.at.sequence);
 }
 
+/// Names of files that are being prepared.
+fn spares(disk: &SimDisk) -> usize {
+    let entries = disk.list(Path::new(DIRECTORY)).expect("a whole disk");
+    entries.iter().filter(|entry| entry.name.starts_with("spare-")).count()
+}
+
+/// A run in which one write finds no space over bytes that are there. Whether that harmed nothing;
+/// `None` if the run ended before it.
+fn run_with_full_write(write: u64) -> Option<bool> {
+    let disk = SimDisk::new(5);
+    let mut random = Random::from_seed(5);
+    let mut ledger = Ledger::default();
+    let start = Process::start(&disk, 5, options(5), &mut ledger);
+    let mut process = start.expect("the disk is whole");
+    let at = disk.writes() + write;
+    disk.set_faults(Faults { full_at_write: Some(at), ..Faults::default() });
+    process.run(&mut random, 40, &mut ledger);
+    if !process.failures.is_empty() {
+        // The mark could not be published: final, and what was acknowledged is there.
+        drop(process);
+        disk.kill_process();
+        Process::start(&disk, 6, options(6), &mut ledger).expect("the log is whole");
+        return Some(false);
+    }
+    // What comes next is written, and told of, as if nothing had been.
+    process.append_data(&mut random, &mut ledger);
+    for _ in 0..4 {
+        process.timeline.pass(400_000_000);
+        process.poll(&mut ledger);
+        process.log.drain();
+    }
+    process.poll(&mut ledger);
+    if !process.failures.is_empty() {
+        return Some(false);
+    }
+    assert_eq!(process.durable, process.at.sequence, "write {write}");
+    let (records, _) = read_all(&process.log).expect("the log is whole");
+    assert_eq!(records.len() as u64, process.at.sequence.0, "write {write}: a segment is missed");
+    assert!(spares(&disk) <= 1, "write {write}: a file is left behind");
+    (disk.writes() >= at).then_some(true)
+}
+
+#[test]
+fn a_write_that_finds_no_space_over_its_own_bytes_loses_sight_of_no_segment() {
+    let mut harmless = 0;
+    let mut write = 1;
+    while let Some(is_harmless) = run_with_full_write(write) {
+        harmless += u32::from(is_harmless);
+        write += 1;
+    }
+    assert!(harmless > 20, "{harmless} of {write}");
+}
+
 #[test]
 fn a_log_on_a_full_disk_opens_for_reads_and_takes_writes_when_space_is_back() {
     let (disk, mut random, mut ledger, process) = written(7, 8);

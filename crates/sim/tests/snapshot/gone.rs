@@ -1,7 +1,10 @@
 //! A log that is gone while snapshots of it are there.
 
 use super::world::{LOG, Ledger, Life, STORE, store};
+use archive::Facts;
+use archive::manifest::Place;
 use base::disk::Disk;
+use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use sim::disk::SimDisk;
 use std::path::Path;
 
@@ -49,4 +52,28 @@ fn start_without_log(is_damaged: bool) {
         );
         assert!(disk.list(log).is_err(), "a start that is refused makes no log");
     }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_removed_does_not_keep_the_log_from_being_trimmed() {
+    let disk = SimDisk::new(1);
+    let store = store(&disk).expect("the disk is whole");
+    let mut positions = Vec::new();
+    for sequence in 1..=4 {
+        let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
+        let (clock, began) = (UnixMillis(0), UnixMillis(0));
+        let place = Place { position, chain: 0, epoch: Epoch(1), clock, began };
+        let mut writer = store.begin(position).expect("the disk is whole");
+        writer.append(b"bytes").expect("the disk is whole");
+        let snapshot = writer.publish(&Facts { place, keys: 0 }).expect("the disk is whole");
+        positions.push((snapshot.name, position));
+    }
+    // A directory within a snapshot is nothing that its removal knows of.
+    let stray = Path::new(STORE).join(&positions[1].0).join("stray");
+    disk.create_directory(&stray).expect("the disk is whole");
+    let pruned = store.prune().expect("it lists");
+    assert!(pruned.failure.is_some(), "{pruned:?}");
+    assert_eq!(pruned.trim, Some(positions[2].1), "the log can be trimmed");
+    let oldest = Path::new(STORE).join(&positions[0].0);
+    assert!(!disk.exists(&oldest).expect("it can be asked"), "the others are removed");
 }

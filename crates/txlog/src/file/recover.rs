@@ -286,6 +286,7 @@ pub(crate) fn take_over(
         incarnation,
         claim,
         active,
+        rolled: None,
         tail: end.tail,
         chain: end.chain,
         salt,

@@ -42,7 +42,8 @@ impl Spare {
         }
     }
 
-    /// Gives it a header and records, makes them durable, and then its name.
+    /// Gives it a header and records, makes them durable, and then its name. A failure before that
+    /// leaves nothing behind, as far as the disk lets.
     pub(crate) fn publish(
         self,
         disk: &dyn Disk,
@@ -51,16 +52,28 @@ impl Spare {
         frames: &[u8],
     ) -> Result<Active, LogError> {
         let path = layout::segment_path(directory, header.first, header.claim);
-        let at = PAGE_BYTES as u64;
-        let wrote = self.file.write_at(0, &header.encode());
-        wrote
-            .and_then(|()| self.file.write_at(at, frames))
-            .map_err(LogError::io("write", &path))?;
-        self.file.sync_data().map_err(LogError::io("sync", &path))?;
-        disk.rename(&self.path, &path).map_err(LogError::io("rename", &path))?;
+        if let Err(error) = self.name(disk, &path, header, frames) {
+            // Nobody will use it any more. The failure told to the caller is the one that matters.
+            let _ = disk.remove(&self.path);
+            return Err(error);
+        }
         disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
-        let offset = at + frames.len() as u64;
+        let offset = (PAGE_BYTES + frames.len()) as u64;
         Ok(Active { file: self.file, path, header, offset, capacity: self.capacity })
+    }
+
+    fn name(
+        &self,
+        disk: &dyn Disk,
+        path: &Path,
+        header: SegmentHeader,
+        frames: &[u8],
+    ) -> Result<(), LogError> {
+        let wrote = self.file.write_at(0, &header.encode());
+        let wrote = wrote.and_then(|()| self.file.write_at(PAGE_BYTES as u64, frames));
+        wrote.map_err(LogError::io("write", path))?;
+        self.file.sync_data().map_err(LogError::io("sync", path))?;
+        disk.rename(&self.path, path).map_err(LogError::io("rename", path))
     }
 }
 
@@ -98,7 +111,7 @@ pub(crate) enum CommitError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Committed {
     pub tail: Sequence,
-    /// The segment that the commit began.
+    /// The segment that the commit, or one before it that found no space, began.
     pub rolled: Option<Segment>,
 }
 
@@ -108,6 +121,9 @@ pub(crate) struct Tenure {
     pub incarnation: Incarnation,
     pub claim: Claim,
     pub active: Active,
+    /// The segment that is being written, until a commit has told of it: one may begin it and then
+    /// find no space for its records.
+    pub rolled: Option<Segment>,
     /// The last durable record.
     pub tail: Sequence,
     /// Where the chain stands there.
@@ -137,13 +153,11 @@ impl Tenure {
         spare: &mut Option<Spare>,
     ) -> Result<Committed, CommitError> {
         let bytes: usize = records.iter().map(|record| framed_bytes(record.len())).sum();
-        let rolled = if bytes as u64 > self.space() {
+        if bytes as u64 > self.space() {
             let spare = spare.take().ok_or(CommitError::Full)?;
             self.roll(spare).map_err(classify)?;
-            Some(self.segment())
-        } else {
-            None
-        };
+            self.rolled = Some(self.segment());
+        }
         self.write(records).map_err(|error| classify_io(&error, &self.active.path, "write"))?;
         if !self.skips_sync {
             let synced = self.active.file.sync_data();
@@ -158,7 +172,7 @@ impl Tenure {
         self.count(records, bytes);
         let published = self.claim.publish(self.tail);
         published.map_err(|error| fatal(&error, &self.directory, "publish the mark in"))?;
-        Ok(Committed { tail: self.tail, rolled })
+        Ok(Committed { tail: self.tail, rolled: self.rolled.take() })
     }
 
     fn write(&mut self, records: &[Bytes]) -> io::Result<()> {
