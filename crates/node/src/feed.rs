@@ -188,7 +188,12 @@ impl Server {
                 self.hold(&mut session, base::Sequence::ZERO);
             }
             let lag_max = i64::from(self.settings.repl_timeout);
-            let lag = session.replica.as_ref().and_then(|it| it.lag_seconds(self.now));
+            let waiting = session.output.pending_bytes();
+            let taken = session.output.end() - waiting as u64;
+            let lag = session.replica.as_mut().and_then(|replica| {
+                let stuck = replica.stuck_seconds(taken, waiting, self.now);
+                stuck.or(replica.lag_seconds(self.now))
+            });
             if lag.is_some_and(|lag| lag > lag_max) {
                 tracing::warn!(client = session.id, "a replica does not answer: disconnected");
                 self.close_session(&mut session);

@@ -26,6 +26,8 @@ pub struct Pause {
     /// What waits, and until when.
     until: Option<(Paused, UnixMillis)>,
     waiting: VecDeque<ConnectionId>,
+    /// The link to the master has requests that wait, in its input.
+    pub(crate) is_link_waiting: bool,
 }
 
 impl Pause {
@@ -52,7 +54,7 @@ impl Pause {
 
     /// Whether the pause is over and clients are still to be told.
     pub fn is_just_over(&self) -> bool {
-        self.until.is_none() && !self.waiting.is_empty()
+        self.until.is_none() && (!self.waiting.is_empty() || self.is_link_waiting)
     }
 
     fn expire(&mut self, now: UnixMillis) {
@@ -67,6 +69,8 @@ impl Server {
             None => false,
             // Who waits for them to catch up waits during a pause.
             _ if session.is_replica() => false,
+            // Its requests wait in its input, where the place in the stream is known.
+            _ if session.is_link => false,
             Some(Paused::All) => true,
             Some(Paused::Writes) => {
                 let replicates = |command: &Registered| {
@@ -100,7 +104,9 @@ impl Server {
                 self.pause.waiting.push_back(connection);
             }
         }
-        self.resume_link();
+        if std::mem::take(&mut self.pause.is_link_waiting) {
+            self.resume_link();
+        }
     }
 
     /// Executes a request that has waited; what became of it, if it still waited. If that is for

@@ -33,6 +33,9 @@ pub struct Replica {
     pub acknowledged_at: UnixMillis,
     /// Commands to be sent behind the file.
     kept: Vec<u8>,
+    /// Bytes of its output that it had taken when that was last looked at while the file was under
+    /// way, and since when it took no more.
+    taken: Option<(u64, UnixMillis)>,
 }
 
 impl Default for Replica {
@@ -46,6 +49,7 @@ impl Default for Replica {
             acknowledged: 0,
             acknowledged_at: UnixMillis(0),
             kept: Vec::new(),
+            taken: None,
         }
     }
 }
@@ -78,6 +82,19 @@ impl Replica {
         answers.then(|| (now.0 - self.acknowledged_at.0).max(0) / 1000)
     }
 
+    /// Seconds for which it has taken nothing of its file, given the bytes of its output that it
+    /// has taken so far and those that wait for it.
+    pub fn stuck_seconds(&mut self, taken: u64, waiting: usize, now: UnixMillis) -> Option<i64> {
+        if !matches!(self.stage, Stage::Sending(_)) {
+            return None;
+        }
+        let (before, since) = self.taken.unwrap_or((taken, now));
+        let is_stuck = before == taken && waiting > 0;
+        let since = if is_stuck { since } else { now };
+        self.taken = Some((taken, since));
+        Some((now.0 - since.0).max(0) / 1000)
+    }
+
     /// The stage as INFO names it.
     pub fn state(&self) -> &'static str {
         match self.stage {
@@ -108,5 +125,54 @@ impl Session {
         let peer = self.peer.rsplit_once(':').map_or("", |(host, _)| host);
         let address = if announced.is_empty() { peer } else { announced };
         (address.trim_matches(['[', ']']).to_owned(), replica.map_or(0, |replica| replica.port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::transfer::Transfer;
+    use base::DiskFile;
+    use std::io;
+    use std::sync::Arc;
+
+    struct NoFile;
+
+    impl DiskFile for NoFile {
+        fn length(&self) -> io::Result<u64> {
+            Ok(0)
+        }
+        fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+        fn set_length(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn allocate(&self, _: u64, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_replica_is_stuck_while_bytes_wait_and_it_takes_none() {
+        let mut replica = Replica::default();
+        assert_eq!(replica.stuck_seconds(0, 10, UnixMillis(0)), None, "it is sent no file yet");
+        let file: Arc<dyn DiskFile> = Arc::new(NoFile);
+        replica.stage = Stage::Sending(Transfer::new(&file, 100));
+        let mut at = |seconds: i64, taken, waiting| {
+            replica.stuck_seconds(taken, waiting, UnixMillis(seconds * 1000))
+        };
+        assert_eq!(at(5, 10, 10), Some(0), "it counts from the first look");
+        assert_eq!(at(15, 10, 10), Some(10));
+        assert_eq!(at(16, 11, 10), Some(0), "it has taken something");
+        assert_eq!(at(20, 11, 10), Some(4));
+        assert_eq!(at(30, 11, 0), Some(0), "nothing waits for it: the disk is slow");
+        assert_eq!(at(32, 11, 10), Some(2));
     }
 }

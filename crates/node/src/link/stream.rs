@@ -71,6 +71,10 @@ impl Server {
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
+        if self.pause.paused().is_some() {
+            // The stream itself may have begun it.
+            return Dispatched::Later;
+        }
         if args.is(0, "REPLCONF") {
             if args.len() > 1 && args.is(1, "GETACK") {
                 self.acknowledge_from(session);

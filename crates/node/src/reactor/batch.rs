@@ -101,6 +101,7 @@ impl Server {
             session.is_queued = false;
             if session.is_link && self.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
+                self.pause.is_link_waiting = true;
                 self.sessions.insert(connection, session);
                 continue;
             }

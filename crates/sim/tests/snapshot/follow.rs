@@ -4,6 +4,7 @@ use super::crash::requests;
 use super::follower::Follower;
 use super::world::{Ledger, Life};
 use sim::disk::{Faults, SimDisk};
+use sim::network::ClientState;
 use sim::random::Random;
 
 /// Requests of a life, if the power stays on.
@@ -79,4 +80,31 @@ fn a_server_that_tells_too_early_is_noticed() {
     let mut life = life.expect("the disk is whole");
     life.server.shard.break_tracker();
     live(&mut life, &mut random, &mut ledger);
+}
+
+#[test]
+fn a_replica_that_takes_nothing_of_its_file_is_let_go() {
+    let disk = SimDisk::new(1);
+    let mut ledger = Ledger::default();
+    let mut life = Life::start(&disk, 1, &mut ledger).expect("the disk is whole");
+    // More than the network takes off the server's hands.
+    let sets = (0..300).map(|key| format!("SET key:{key} {}\r\n", "v".repeat(1000)));
+    let sets = sets.collect::<String>();
+    life.client.send(sets.as_bytes());
+    while life.replies.len() < 300 * "+OK\r\n".len() {
+        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+    }
+    let deaf = life.connect();
+    deaf.send(b"PSYNC ? -1\r\n");
+    deaf.set_reading(false);
+    let began = life.server.now;
+    for _ in 0..TURNS_MAX {
+        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        if deaf.state() != ClientState::Open && deaf.state() != ClientState::Connecting {
+            let seconds = (life.server.now.0 - began.0) / 1000;
+            assert!((60..100).contains(&seconds), "let go after {seconds} s");
+            return;
+        }
+    }
+    panic!("it is still attached");
 }

@@ -53,6 +53,8 @@ pub struct Master<'a> {
     piece_bytes: usize,
     /// Hangs up the first connection when it has sent so many bytes of the data set.
     pub hangs_up_at: Option<usize>,
+    /// What follows the data set.
+    pub stream: Vec<u8>,
     replica: Option<ConnectionId>,
     heard: Vec<u8>,
     /// Bytes of the data set that were sent, once it was asked for.
@@ -69,6 +71,7 @@ impl<'a> Master<'a> {
             data,
             piece_bytes,
             hangs_up_at: None,
+            stream: Vec::new(),
             replica: None,
             heard: Vec::new(),
             sent: None,
@@ -148,6 +151,10 @@ impl<'a> Master<'a> {
         let until = (sent + self.piece_bytes).min(data.file.len());
         self.sent = Some(until);
         self.say(&data.file[sent..until]);
+        if until == data.file.len() {
+            let stream = std::mem::take(&mut self.stream);
+            self.say(&stream);
+        }
     }
 
     fn say(&mut self, mut bytes: &[u8]) {

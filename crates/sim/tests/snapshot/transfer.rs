@@ -265,3 +265,21 @@ fn a_transfer_that_the_log_refuses_leaves_nothing_to_be_read() {
     assert!(is_partial(&life));
     leave(life, &disk, &data, 1);
 }
+
+#[test]
+fn a_pause_in_the_stream_leaves_the_place_in_it_known() {
+    let data = DataSet::new();
+    let disk = SimDisk::new(6);
+    let (mut life, _) = begin(&disk, 6);
+    let mut master = Master::new(life.listen("master"), &data, 4096);
+    master.stream = b"CLIENT PAUSE 500 WRITE\r\nINCR count\r\n".to_vec();
+    let all = master.stream.len() as u64;
+    take_over(&mut life, &mut master, &disk);
+    let before = life.server.now.0;
+    while ask(&mut life, "EXISTS count") == ":0\r\n" {
+        master.turn();
+    }
+    assert!(life.server.now.0 - before >= 400, "it waits for the end of the pause");
+    assert_eq!(ask(&mut life, "GET count"), "$1\r\n1\r\n");
+    assert_eq!(life.server.link.offset(), Some(all), "what was executed is not asked for again");
+}
