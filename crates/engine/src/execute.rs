@@ -25,6 +25,12 @@ impl Engine {
         Self { keyspace, keeps_expired: false, random: Random::new(seed) }
     }
 
+    /// The process ends: leaves the memory of all keys to the system, which takes it back at once.
+    /// Freeing it key by key would keep a large server for seconds. Nothing may be executed later.
+    pub fn leave_memory(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.keyspace.databases));
+    }
+
     /// Runs one command. Its effects, observations and messages are appended to `unit`, its reply
     /// to `reply`; keys that a read found past their time are deleted by effects of the same unit.
     ///

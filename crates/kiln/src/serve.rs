@@ -85,6 +85,7 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     if let Some(path) = &settings.pidfile {
         world::process::remove_pid(path);
     }
+    server.leave_memory();
     Ok(stop)
 }
 

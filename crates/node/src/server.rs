@@ -156,6 +156,11 @@ pub enum Stop {
 }
 
 impl Server {
+    /// The last thing that is asked of a server: the process ends.
+    pub fn leave_memory(mut self) {
+        self.shard.engine.leave_memory();
+    }
+
     /// `garbage` takes big values to free; it must not block.
     pub fn new(
         shard: Shard,
