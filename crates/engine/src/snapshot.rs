@@ -26,7 +26,7 @@ use crate::settings::Settings;
 use crate::unit::KeyHash;
 use crate::value::{Hash, Set, Sorted, Value};
 use base::{DatabaseId, UnixMillis};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use structures::entry::ValueRef;
 
 /// Keys visited between two looks at the bounds of a slice: six cells or so.
@@ -49,10 +49,13 @@ pub struct Snapshot {
 /// The bytes in the making.
 struct Writing {
     bytes: Vec<u8>,
-    /// Big values to be written in pieces. Of the first a part may stand at the end of `bytes`.
-    big: VecDeque<Big>,
+    /// The big value of which a part stands at the end of `bytes`.
+    unfinished: Option<Big>,
     /// What comes behind that one.
     aside: Vec<u8>,
+    /// Big values to be written in pieces later: no set is empty. Each write looks here for its
+    /// key, however many there are.
+    waiting: BTreeMap<DatabaseId, BTreeSet<Vec<u8>>>,
     /// The database that the last bytes belong to.
     selected: Option<DatabaseId>,
     began: UnixMillis,
@@ -64,8 +67,8 @@ struct Big {
     /// As it was numbered when the snapshot began.
     database: DatabaseId,
     key: Vec<u8>,
-    /// How far it is written, if it is begun.
-    place: Option<Place>,
+    /// How far it is written.
+    place: Place,
 }
 
 /// Whether to write a value in pieces. Small encodings are one string, and limited.
@@ -91,40 +94,65 @@ impl Writing {
         self.keys += 1;
         match entry.value() {
             ValueRef::Boxed(value) if may_wait && is_big(value) => {
-                self.big.push_back(Big { database, key: entry.key().to_vec(), place: None });
+                self.waiting.entry(database).or_default().insert(entry.key().to_vec());
             }
             _ => self.put_whole(database, entry, settings),
         }
     }
 
     fn put_whole(&mut self, database: DatabaseId, entry: EntryRef<'_>, settings: &Settings) {
-        let is_one_begun = self.big.front().is_some_and(|big| big.place.is_some());
-        let out = if is_one_begun { &mut self.aside } else { &mut self.bytes };
+        let out = if self.unfinished.is_some() { &mut self.aside } else { &mut self.bytes };
         select(out, &mut self.selected, database);
         put_entry(out, entry, self.began, settings);
     }
 
-    /// Goes on with the first big value, which `entry` is, by about `bytes_max`.
-    fn go_on(&mut self, entry: EntryRef<'_>, settings: &Settings, bytes_max: usize) {
+    fn has_big(&self) -> bool {
+        self.unfinished.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Database and key of the big value that is to be written next.
+    fn next_big(&self) -> Option<(DatabaseId, &[u8])> {
+        if let Some(unfinished) = &self.unfinished {
+            return Some((unfinished.database, &unfinished.key));
+        }
+        let (database, keys) = self.waiting.first_key_value()?;
+        keys.first().map(|key| (*database, key.as_slice()))
+    }
+
+    /// Goes on with the next big value, which `entry` is, by about `bytes_max`.
+    fn go_on(
+        &mut self,
+        database: DatabaseId,
+        entry: EntryRef<'_>,
+        settings: &Settings,
+        bytes_max: usize,
+    ) {
         let ValueRef::Boxed(value) = entry.value() else {
             panic!("a big value stands still until it is written");
         };
-        let Some(big) = self.big.front_mut() else { return };
-        if big.place.is_none() {
-            select(&mut self.bytes, &mut self.selected, big.database);
+        if self.unfinished.is_none() {
+            self.no_longer_waits(database, entry.key());
+            select(&mut self.bytes, &mut self.selected, database);
             put_key(&mut self.bytes, entry, self.began, settings);
             put_count(&mut self.bytes, value);
         }
-        let place = big.place.get_or_insert_default();
-        if put_piece(&mut self.bytes, value, place, bytes_max) {
-            self.big.pop_front();
+        let place = Place::default();
+        let key = || entry.key().to_vec();
+        let unfinished = self.unfinished.get_or_insert_with(|| Big { database, key: key(), place });
+        if put_piece(&mut self.bytes, value, &mut unfinished.place, bytes_max) {
+            self.unfinished = None;
             self.bytes.append(&mut self.aside);
         }
     }
 
-    /// Where a key stands among the big values.
-    fn position(&self, database: DatabaseId, key: &[u8]) -> Option<usize> {
-        self.big.iter().position(|big| big.database == database && big.key == key)
+    /// Takes a key out of those that wait; whether it was there.
+    fn no_longer_waits(&mut self, database: DatabaseId, key: &[u8]) -> bool {
+        let Some(keys) = self.waiting.get_mut(&database) else { return false };
+        let waited = keys.remove(key);
+        if keys.is_empty() {
+            self.waiting.remove(&database);
+        }
+        waited
     }
 }
 
@@ -138,8 +166,10 @@ fn select(out: &mut Vec<u8>, selected: &mut Option<DatabaseId>, database: Databa
 impl Snapshot {
     /// Whether a database that is being flushed has something yet to be written.
     pub(crate) fn needs(&self, database: &Database) -> bool {
-        let is_here = |big: &Big| big.database == database.walked_as;
-        database.table.is_walking() || self.writing.big.iter().any(is_here)
+        let Writing { unfinished, waiting, .. } = &self.writing;
+        let number = database.walked_as;
+        let is_begun = unfinished.as_ref().is_some_and(|big| big.database == number);
+        database.table.is_walking() || is_begun || waiting.contains_key(&number)
     }
 
     /// Goes on with a database that is being flushed.
@@ -175,8 +205,15 @@ impl Keyspace {
                 put_sizes(&mut bytes, database.len(), database.expiries.len());
             }
         }
-        let (big, aside) = (VecDeque::new(), Vec::new());
-        let writing = Writing { bytes, big, aside, selected, began: now, keys: 0 };
+        let writing = Writing {
+            bytes,
+            unfinished: None,
+            aside: Vec::new(),
+            waiting: BTreeMap::new(),
+            selected,
+            began: now,
+            keys: 0,
+        };
         self.snapshot = Some(Box::new(Snapshot { writing, flushed: Vec::new(), is_done: false }));
     }
 
@@ -191,7 +228,7 @@ impl Keyspace {
             let Self { databases, settings, snapshot, garbage, .. } = self;
             let Some(snapshot) = snapshot else { return true };
             let Snapshot { writing, flushed, is_done } = &mut **snapshot;
-            if !writing.big.is_empty() {
+            if writing.has_big() {
                 return false;
             }
             let walked = flushed.extract_if(.., |database| !database.table.is_walking());
@@ -215,24 +252,24 @@ impl Keyspace {
     /// Writes big values until all are written, or the snapshot's bytes reach `bytes_until`.
     fn write_big_values(&mut self, bytes_until: usize) {
         while let Some(snapshot) = &self.snapshot
-            && !snapshot.writing.big.is_empty()
+            && snapshot.writing.has_big()
             && snapshot.writing.bytes.len() < bytes_until
         {
-            self.write_first_big(bytes_until - snapshot.writing.bytes.len());
+            self.write_next_big(bytes_until - snapshot.writing.bytes.len());
         }
     }
 
-    /// Goes on with the first big value, by about `bytes_max`.
-    fn write_first_big(&mut self, bytes_max: usize) {
+    /// Goes on with the next big value, by about `bytes_max`.
+    fn write_next_big(&mut self, bytes_max: usize) {
         let Self { databases, settings, snapshot, hasher, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let Snapshot { writing, flushed, .. } = &mut **snapshot;
-        let Some(big) = writing.big.front() else { return };
+        let Some((number, key)) = writing.next_big() else { return };
         let mut all = flushed.iter().chain(&*databases);
-        let database = all.find(|database| database.walked_as == big.database);
-        let entry = database.and_then(|it| it.find(hasher.hash(&big.key), &big.key));
+        let database = all.find(|database| database.walked_as == number);
+        let entry = database.and_then(|it| it.find(hasher.hash(key), key));
         let entry = entry.expect("a big value is not dropped until it is written");
-        writing.go_on(entry, settings, bytes_max);
+        writing.go_on(number, entry, settings, bytes_max);
     }
 
     /// Takes the bytes written since the last call. What is written next goes into `next`, which is
@@ -293,7 +330,7 @@ impl Keyspace {
             writing.put(id, entry, settings, entry.key() != key);
         });
         if writing.aside.len() > ASIDE_BYTES_MAX {
-            self.write_first_big(usize::MAX);
+            self.write_next_big(usize::MAX);
         }
     }
 
@@ -304,15 +341,13 @@ impl Keyspace {
         let writing = &mut snapshot.writing;
         let database = &databases[database.0 as usize];
         let id = database.walked_as;
-        match writing.position(id, key) {
-            None => {}
-            Some(index) if writing.big[index].place.is_none() => {
-                writing.big.remove(index);
-                if let Some(entry) = database.find(hash, key) {
-                    writing.put_whole(id, entry, settings);
-                }
-            }
-            Some(_) => self.write_first_big(usize::MAX),
+        let is_it = |big: &Big| big.database == id && big.key == key;
+        if writing.unfinished.as_ref().is_some_and(is_it) {
+            self.write_next_big(usize::MAX);
+        } else if writing.no_longer_waits(id, key)
+            && let Some(entry) = database.find(hash, key)
+        {
+            writing.put_whole(id, entry, settings);
         }
     }
 }
