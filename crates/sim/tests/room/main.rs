@@ -1,5 +1,7 @@
 //! One machine, through power cuts, failed syncs, full disks and bad networks.
 
+mod migrate;
+
 use sim::room::{Broken, Outcome, Plan, run};
 use std::io::Write;
 
