@@ -1,0 +1,93 @@
+//! What the driver tells of the connections to targets; each says whether the connection is a
+//! migration's.
+
+use super::exchange::NotAnAnswer;
+use super::{CONNECTING, Migration, READING, Stage};
+use crate::server::Server;
+use base::driver::Received;
+use base::{ConnectionId, Driver};
+
+/// Bytes of answers received at a time: some thousands of them.
+const RECEIVE_BYTES: usize = 16 << 10;
+
+impl Server {
+    pub(crate) fn migration_connected(&mut self, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |server, migration| {
+            migration.stage = Stage::Talking;
+            migration.exchange.open(&migration.order);
+            migration.moved = server.monotonic;
+        })
+    }
+
+    pub(crate) fn migration_unreachable(&mut self, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |_, migration| {
+            migration.connection = None;
+            migration.end(Some(CONNECTING));
+        })
+    }
+
+    pub(crate) fn migration_writable(&mut self, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |_, migration| migration.is_clogged = false)
+    }
+
+    pub(crate) fn migration_broken(&mut self, connection: ConnectionId) -> bool {
+        if self.migrations.idle.forget(connection) {
+            self.migrations.dropped.push(connection);
+            return true;
+        }
+        self.with_migration(connection, Self::lose_target)
+    }
+
+    pub(crate) fn migration_readable(
+        &mut self,
+        driver: &mut dyn Driver,
+        connection: ConnectionId,
+    ) -> bool {
+        if self.migrations.idle.forget(connection) {
+            self.migrations.dropped.push(connection);
+            return true;
+        }
+        self.with_migration(connection, |server, migration| {
+            let input = &mut migration.exchange.input;
+            let received = driver.receive(connection, input, RECEIVE_BYTES);
+            if let Received::Bytes(_) = received {
+                migration.moved = server.monotonic;
+            }
+            match migration.exchange.hear() {
+                Ok(taken) => {
+                    for index in taken {
+                        migration.keys[index].is_taken = true;
+                    }
+                }
+                Err(NotAnAnswer) => {
+                    server.migrations.dropped.extend(migration.connection.take());
+                    migration.end(Some(READING));
+                    return;
+                }
+            }
+            // A target may close behind its last answer.
+            let is_done = migration.exchange.is_answered() && migration.sent > 0;
+            if received == Received::Closed && !is_done {
+                server.lose_target(migration);
+            }
+        })
+    }
+
+    /// Does something to the migration that has this connection; whether there is one.
+    fn with_migration(
+        &mut self,
+        connection: ConnectionId,
+        act: impl FnOnce(&mut Self, &mut Migration),
+    ) -> bool {
+        let Some((id, mut migration)) = self.migrations.of(connection) else { return false };
+        if migration.is_over() {
+            // It can only be the end of the connection.
+            self.migrations.dropped.extend(migration.connection.take());
+        } else {
+            act(self, &mut migration);
+        }
+        self.migrations.is_due = true;
+        self.migrations.running.insert(id, migration);
+        true
+    }
+}
