@@ -291,6 +291,12 @@ impl Segment {
         }
     }
 
+    /// What one bucket holds, whoever's home it is.
+    pub fn bucket(&self, index: usize) -> impl Iterator<Item = Stored> {
+        let line = &self.buckets[index];
+        line.occupied().map(|place| line.stored(place))
+    }
+
     /// Visits the entries whose fraction lies in `from..to`, wherever they live, once each.
     pub fn for_fractions(&self, from: u32, to: u32, mut visit: impl FnMut(Stored)) {
         if from >= to {

@@ -49,12 +49,16 @@ impl Segment {
         fresh
     }
 
-    /// Asks for the elements of a cell further on, at the segment's beginning of all up to it.
-    /// What lies past the segment's end is left out: it is one cell in sixteen.
+    /// Asks for what the buckets hold that end with a cell further on, at the segment's beginning of
+    /// all up to it: whole buckets, because telling whose element is whose costs more than asking
+    /// for a few too early. What lies past the segment's end is left out: one cell in sixteen.
     fn prefetch_ahead<E: Element>(&self, cell: u32) {
-        let first = if cell == 0 { 0 } else { cell + CELLS_AHEAD };
-        let (from, to) = (first * CELL_FRACTIONS, (cell + CELLS_AHEAD + 1) * CELL_FRACTIONS);
-        self.for_fractions(from, to.min(FRACTIONS), |stored| E::prefetch(stored.raw()));
+        let end = |cell: u32| (cell + CELLS_AHEAD + 1) * CELL_FRACTIONS;
+        let bucket_behind = |end: u32| self.home(end.min(FRACTIONS) - 1) + 1;
+        let first = if cell == 0 { 0 } else { bucket_behind(end(cell - 1)) };
+        for bucket in first..bucket_behind(end(cell)) {
+            self.bucket(bucket).for_each(|stored| E::prefetch(stored.raw()));
+        }
     }
 
     fn cell_of_hash(&self, hash: u64) -> u32 {
