@@ -42,8 +42,14 @@ pub struct Pace {
     pub backlog_bytes_max: usize,
     /// The log grows by at least this much between two snapshots, and by as much as the data
     /// occupies. So a restart replays no more log than it loads snapshot, and snapshots write no
-    /// more than the log does. 256 MiB replay in well under a second.
+    /// more than the log does. 256 MiB of small records replay in about two seconds.
     pub log_growth_bytes_min: u64,
+    /// Time from the beginning of one snapshot to that of the next, in nanoseconds, unless the log
+    /// grows by `log_growth_bytes_hasty` meanwhile: small data under many writes would be written
+    /// again every other second, which costs a fifth of what the writes do.
+    pub rest_nanos: u64,
+    /// What a restart may have to replay of such a log, in bytes: eight seconds of small records.
+    pub log_growth_bytes_hasty: u64,
     /// Builds on purpose snapshots that know more than the log, so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -69,6 +75,8 @@ impl Default for Pace {
             chunk_bytes: 256 << 10,
             backlog_bytes_max: 8 << 20,
             log_growth_bytes_min: 256 << 20,
+            rest_nanos: 60_000_000_000,
+            log_growth_bytes_hasty: 1 << 30,
             publishes_before_durable: false,
             trims_through_newest: false,
         }
@@ -90,8 +98,10 @@ pub struct Snapshots {
     running: Option<Running>,
     /// Clients whose SAVE waits for the running one.
     waiting: Vec<ConnectionId>,
-    /// Nothing is scheduled before this.
+    /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
+    /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
+    rests_until: MonotonicNanos,
     done: Vec<(DiskTicket, DiskOutcome)>,
 }
 
@@ -183,6 +193,7 @@ impl Snapshots {
             running: None,
             waiting: Vec::new(),
             not_before: MonotonicNanos(0),
+            rests_until: MonotonicNanos(0),
             done: Vec::new(),
         }
     }
@@ -280,8 +291,10 @@ impl Server {
         if grown < snapshots.pace.log_growth_bytes_min || snapshots.is_busy() {
             return;
         }
+        let is_hasty = grown >= snapshots.pace.log_growth_bytes_hasty;
+        let rests = snapshots.rests_until > self.monotonic && !is_hasty;
         let is_early = snapshots.not_before > self.monotonic;
-        if !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 {
+        if !rests && !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 {
             tracing::info!(log_bytes = grown, "the log has grown, a snapshot is due");
             // It cannot be refused: none is under way.
             let _ = self.request_snapshot(false);
@@ -303,6 +316,7 @@ impl Server {
         let (position, chain) = (shard.appended(), shard.chain());
         let Some(snapshots) = &mut self.snapshots else { return };
         snapshots.is_wanted = false;
+        snapshots.rests_until = MonotonicNanos(self.monotonic.0 + snapshots.pace.rest_nanos);
         let place = Place {
             position,
             chain: chain.value.0,

@@ -170,6 +170,8 @@ impl Machine {
             chunk_bytes: 1 << 10,
             backlog_bytes_max: 2 << 10,
             log_growth_bytes_min: 32 << 10,
+            rest_nanos: 0,
+            log_growth_bytes_hasty: 0,
             publishes_before_durable: self.broken == Broken::PublishesEarly,
             trims_through_newest: self.broken == Broken::TrimsThroughNewest,
         });

@@ -2,6 +2,7 @@
 //! replica of Redis that follows it, and a master that it follows itself.
 
 mod crash;
+mod due;
 mod follow;
 mod follower;
 mod gone;

@@ -49,9 +49,10 @@ impl Segment {
         fresh
     }
 
-    /// Asks for what the buckets hold that end with a cell further on, at the segment's beginning of
-    /// all up to it: whole buckets, because telling whose element is whose costs more than asking
-    /// for a few too early. What lies past the segment's end is left out: one cell in sixteen.
+    /// Asks for what the buckets hold that end with a cell further on, at the segment's
+    /// beginning of all up to it: whole buckets, because telling whose element is whose costs more
+    /// than asking for a few too early. What lies past the segment's end is left out: it is one
+    /// cell in sixteen.
     fn prefetch_ahead<E: Element>(&self, cell: u32) {
         let end = |cell: u32| (cell + CELLS_AHEAD + 1) * CELL_FRACTIONS;
         let bucket_behind = |end: u32| self.home(end.min(FRACTIONS) - 1) + 1;
