@@ -6,6 +6,7 @@
 //! | [`record`] | one record: header, payload, bytes |
 //! | [`chain`] | the void rule, split units, and the stamping of a leader's records |
 //! | [`file`] | the log in a directory of one machine |
+//! | [`remote`] | the log that other machines keep, over any service that stores numbered records |
 //! | `conformance` | what every backend must keep, as tests (a feature) |
 //! | [`memory`] | the reference backend, with faults on demand |
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod file;
 pub mod log;
 pub mod memory;
 pub mod record;
+pub mod remote;
 
 pub use chain::{Chain, Consumed, FollowError, Follower, Stamper, empty_record};
 pub use file::{FileLog, FileOptions, LogError, Queues, Recovery, Replay};

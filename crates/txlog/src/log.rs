@@ -45,6 +45,9 @@ pub enum Refusal {
     NotWriter,
     /// The log was deleted or created anew under its writer.
     LogLost,
+    /// The service that keeps the log does not answer, or does not keep its promises. The gate
+    /// opens when it does again. Says what is wrong.
+    Unavailable(String),
     /// A sync failed; nothing more is ever written through this handle.
     Failed(String),
 }
@@ -55,6 +58,9 @@ impl fmt::Display for Refusal {
             Self::DiskFull => f.write_str("the disk of the transaction log is full"),
             Self::NotWriter => f.write_str("another writer holds the transaction log"),
             Self::LogLost => f.write_str("the transaction log was deleted or replaced"),
+            Self::Unavailable(what) => {
+                write!(f, "the transaction log cannot be reached: {what}")
+            }
             Self::Failed(what) => write!(f, "the transaction log failed: {what}"),
         }
     }

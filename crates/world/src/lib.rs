@@ -8,6 +8,7 @@
 //! | [`disk`] | the machine's file system |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
+//! | [`log`] | logs that other machines keep, each through its own client |
 //! | [`machine`] | the process as the kernel describes it |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
@@ -21,6 +22,7 @@ mod direct;
 pub mod disk;
 pub mod disk_queue;
 pub mod garbage;
+pub mod log;
 pub mod machine;
 pub mod metrics_http;
 pub mod net;

@@ -1,0 +1,12 @@
+//! Logs that other machines keep, each through its own client.
+//!
+//! ```text
+//! node ─▶ txlog::remote::RemoteLog ─▶ ServiceStore ═ bounded queue ═▶ thread: tokio + client
+//!            order, doubt, reading        ▲ outcomes, waker ◀═══════════╝
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`service`] | the thread on which a client works, and the way there and back |
+
+pub mod service;
