@@ -38,8 +38,18 @@ pub trait Bench {
     fn recreate(&mut self);
     /// Arranges for a loss on the way of the next append of any handle. False if it cannot.
     fn lose_next(&mut self, loss: Loss) -> bool;
-    /// Whether a deposed writer's records are accepted if their numbers fit.
+    /// Whether a deposed writer's records are accepted if their numbers fit: the service checks
+    /// numbers only, and several are under way at a time.
     fn accepts_by_number(&self) -> bool;
+    /// Whether a handle resolves doubts itself, and goes on behind records that are void. If not,
+    /// it tells its user of them.
+    fn resolves_doubts(&self) -> bool {
+        false
+    }
+    /// Whether a leader's tail is confirmed. Not where the service may answer from the past.
+    fn confirms_tail(&self) -> bool {
+        true
+    }
     /// What reads the log from its origin. A test may break it, to see the suite notice.
     fn follower(&self) -> Follower {
         Follower::new(Sequence::ZERO, Chain::start(self.origin().incarnation))
@@ -51,10 +61,13 @@ pub trait Bench {
 /// # Panics
 /// At the first promise that the backend breaks.
 pub fn run(bench: &mut dyn Bench) {
-    let cases: [fn(&mut dyn Bench); 10] = [
+    let cases: [fn(&mut dyn Bench); 13] = [
         records_are_read_in_the_order_of_their_appends,
         an_append_at_another_place_is_a_conflict,
         what_a_deposed_writer_sent_ahead_is_void,
+        a_candidate_that_comes_late_reads_on_and_leads,
+        a_reader_tails_what_another_appends,
+        reading_begins_in_the_middle,
         a_lost_acknowledgement_leaves_one_record,
         a_lost_record_is_sent_again_unchanged,
         trimming_forgets_no_more_than_asked,
@@ -122,6 +135,7 @@ impl Leader {
                         assert!(position <= self.at, "nothing is durable that was not appended");
                         durable = position.sequence;
                     }
+                    LogEvent::Shifted { by } => self.at.sequence.0 += by,
                     LogEvent::Failed(ticket, error) => failures.push((ticket, error)),
                     _ => {}
                 }
@@ -223,7 +237,7 @@ fn records_are_read_in_the_order_of_their_appends(bench: &mut dyn Bench) {
         _ => None,
     });
     assert_eq!(position, leader.at);
-    assert!(confirmed, "a leader's tail is confirmed");
+    assert_eq!(confirmed, bench.confirms_tail(), "whether a leader's tail is confirmed");
     let reading = read(bench, &mut *leader.log);
     assert_eq!((reading.payloads, reading.voids), (expected, 0));
 }
@@ -255,15 +269,99 @@ fn what_a_deposed_writer_sent_ahead_is_void(bench: &mut dyn Bench) {
         old.append_data(b"never");
     }
     assert!(!old.settle(bench).is_empty(), "a deposed writer learns that it failed");
-    if bench.accepts_by_number() {
+    if bench.accepts_by_number() && !bench.resolves_doubts() {
         // What a leader does on a conflict: read, find no foreign Lead, append at the new tail.
         new.at = read_new(bench).tail;
     }
     new.append_data(b"after");
+    new.append_data(b"and on");
     assert_eq!(new.settle(bench), []);
     let reading = read_new(bench);
-    assert_eq!(reading.payloads, [&b"before"[..], b"after"]);
+    assert_eq!(reading.payloads, [&b"before"[..], b"after", b"and on"]);
+    assert_eq!(reading.tail, new.at, "a leader knows where its records stand");
     assert_eq!(reading.voids, if bench.accepts_by_number() { 2 } else { 0 });
+}
+
+fn a_candidate_that_comes_late_reads_on_and_leads(bench: &mut dyn Bench) {
+    let mut leader = Leader::elect(bench, 1);
+    let mut log = bench.open();
+    let early = read(bench, &mut *log);
+    leader.append_data(b"one");
+    leader.append_data(b"two");
+    assert_eq!(leader.settle(bench), []);
+    let mut stamper = Stamper::new(WriterId(2), early.chain, UnixMillis(0));
+    let lead = stamper.lead(LEASE_MILLIS, UnixMillis(1), early.tail.sequence);
+    let ticket = log.append(early.tail, lead);
+    let error = await_event(bench, &mut *log, |event| match event {
+        LogEvent::Failed(of, error) if of == ticket => Some(error),
+        _ => None,
+    });
+    let AppendError::Conflict { tail } = error else { panic!("a late Lead gave {error:?}") };
+    assert!(tail > early.tail && tail <= leader.at, "the tail is {tail:?}");
+    let reading = read(bench, &mut *log);
+    assert_eq!(reading.payloads, [&b"one"[..], b"two"]);
+    let stamper = Stamper::new(WriterId(3), reading.chain, UnixMillis(0));
+    let mut late = Leader { log, stamper, at: reading.tail };
+    let lead = late.stamper.lead(LEASE_MILLIS, UnixMillis(1), late.at.sequence);
+    late.append(lead);
+    late.append_data(b"three");
+    assert_eq!(late.settle(bench), []);
+    leader.append_data(b"never");
+    assert!(!leader.settle(bench).is_empty(), "it was deposed");
+    assert_eq!(read_new(bench).payloads, [&b"one"[..], b"two", b"three"]);
+}
+
+fn a_reader_tails_what_another_appends(bench: &mut dyn Bench) {
+    let mut leader = Leader::elect(bench, 1);
+    let mut log = bench.open();
+    let mut at = bench.origin();
+    log.read_from(at.next());
+    for round in 0..5 {
+        for number in 0..round * 3 {
+            leader.append_data(&payload(number));
+        }
+        if round > 0 {
+            assert_eq!(leader.settle(bench), []);
+        }
+        let mut told = None;
+        await_event(bench, &mut *log, |event| {
+            match event {
+                LogEvent::Read(position, _) => {
+                    assert_eq!(position, at.next(), "reading is gapless and in order");
+                    at = position;
+                }
+                LogEvent::CaughtUp(position) => {
+                    assert_eq!(position, at, "caught up means that everything was handed out");
+                    assert_ne!(told, Some(position), "told once");
+                    told = Some(position);
+                }
+                other => panic!("reading gave {other:?}"),
+            }
+            (told == Some(leader.at)).then_some(())
+        });
+    }
+}
+
+fn reading_begins_in_the_middle(bench: &mut dyn Bench) {
+    let mut leader = Leader::elect(bench, 1);
+    for number in 0..20 {
+        leader.append_data(&payload(number));
+    }
+    assert_eq!(leader.settle(bench), []);
+    let all = read_new(bench).records;
+    for (skipped, log) in [(7, &mut *leader.log), (20, &mut *bench.open())] {
+        log.read_from(bench.origin().at(Sequence(skipped as u64 + 1)));
+        let mut read = Vec::new();
+        await_event(bench, log, |event| match event {
+            LogEvent::Read(_, bytes) => {
+                read.push(bytes);
+                None
+            }
+            LogEvent::CaughtUp(_) => Some(()),
+            _ => None,
+        });
+        assert_eq!(read, all[skipped..]);
+    }
 }
 
 fn a_lost_acknowledgement_leaves_one_record(bench: &mut dyn Bench) {
@@ -276,6 +374,10 @@ fn a_lost_acknowledgement_leaves_one_record(bench: &mut dyn Bench) {
     bench.lose_next(Loss::Acknowledgement);
     let record = leader.data(b"once");
     let ticket = leader.append(record.clone());
+    if bench.resolves_doubts() {
+        is_found_out(bench, leader, &record);
+        return;
+    }
     assert_eq!(leader.settle(bench), [(ticket, AppendError::InDoubt)]);
     // Sent again unchanged, it meets itself.
     let again = leader.log.append(before, record.clone());
@@ -299,6 +401,10 @@ fn a_lost_record_is_sent_again_unchanged(bench: &mut dyn Bench) {
     bench.lose_next(Loss::Record);
     let record = leader.data(b"once");
     let ticket = leader.append(record.clone());
+    if bench.resolves_doubts() {
+        is_found_out(bench, leader, &record);
+        return;
+    }
     assert_eq!(leader.settle(bench), [(ticket, AppendError::InDoubt)]);
     assert_eq!(read_new(bench).tail, before, "absent, but that is not final");
     leader.log.append(before, record);
@@ -307,6 +413,15 @@ fn a_lost_record_is_sent_again_unchanged(bench: &mut dyn Bench) {
         leader.log.poll(&mut Vec::new());
     }
     assert_eq!(read_new(bench).payloads, [&b"once"[..]]);
+}
+
+/// What became of `record` is for the handle to find out: it is there once, and so is what follows.
+fn is_found_out(bench: &mut dyn Bench, mut leader: Leader, record: &Bytes) {
+    leader.append_data(b"next");
+    assert_eq!(leader.settle(bench), []);
+    let reading = read_new(bench);
+    assert_eq!(reading.records.iter().filter(|stored| *stored == record).count(), 1);
+    assert_eq!((reading.payloads, reading.voids), (vec!["once".into(), "next".into()], 0));
 }
 
 fn trimming_forgets_no_more_than_asked(bench: &mut dyn Bench) {
@@ -338,12 +453,14 @@ fn trimming_forgets_no_more_than_asked(bench: &mut dyn Bench) {
         _ => None,
     });
     assert_eq!(read, all[through.sequence.0 as usize..]);
-    leader.log.read_from(first.at(Sequence(1)));
-    let trimmed = await_event(bench, &mut *leader.log, |event| match event {
-        LogEvent::Trimmed { first } => Some(first),
-        _ => None,
-    });
-    assert_eq!(trimmed, first.sequence);
+    for log in [&mut *leader.log, &mut *bench.open()] {
+        log.read_from(first.at(Sequence(1)));
+        let trimmed = await_event(bench, log, |event| match event {
+            LogEvent::Trimmed { first } => Some(first),
+            _ => None,
+        });
+        assert_eq!(trimmed, first.sequence);
+    }
 }
 
 fn a_log_created_anew_is_lost(bench: &mut dyn Bench) {

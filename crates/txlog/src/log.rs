@@ -109,6 +109,10 @@ impl fmt::Display for AppendError {
 pub enum LogEvent {
     /// Every record appended through this position is durable.
     Durable(Position),
+    /// Records that do not count, a deposed writer's stragglers, stand where ours were to stand:
+    /// every record appended and not yet told durable, and the place of the next, moves so many
+    /// places on. Told before any of those is durable.
+    Shifted { by: u64 },
     /// One append failed. Every later append of this handle fails too.
     Failed(Ticket, AppendError),
     /// The next committed record of the reading that `read_from` began.

@@ -1,7 +1,215 @@
-//! Logs that other machines keep: what every such log shares, whatever service stores it.
+//! The log that other machines keep: one [`TransactionLog`] over any [`RecordStore`].
+//!
+//! A store takes a record at a number, if that is the next one, and says how it went, or that it
+//! does not know. What makes a log of that lies here, once for all services: the order of what is
+//! acknowledged, doubts, deposed writers' stragglers, reading. It calls the store and is told the
+//! time; it has no thread and no socket, so that the simulator runs exactly this.
+//!
+//! ```text
+//! append ─▶ queue ─▶ at most puts_max puts under way ─▶ stored, and all before it: Durable
+//!             ▲              │ one did not succeed
+//!             └── resend ◀── doubt: wait for all to end, read back, compare bytes and chain
+//! ```
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`store`] | what is asked of the service: numbered puts, gets, and how each ended |
+//! | [`appends`] | records on their way: order, window, who may append |
+//! | [`doubt`] | what stands at the places of records whose fate is unknown, and what follows |
+//! | [`reading`] | reading in order, and tailing |
+//! | [`questions`] | tail, first, trim |
+//! | [`backoff`] | how long to wait before trying again |
+//! | [`memory`] | a service in memory with every fault of a real one, for tests and the simulator |
 
+mod appends;
+mod backoff;
+mod doubt;
+pub mod memory;
+mod questions;
+mod reading;
 pub mod store;
+
+pub use doubt::Broken;
+
+use crate::log::{Gate, Limits, LogEvent, Ticket, TransactionLog};
+use appends::Appends;
+use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
+use bytes::Bytes;
+use questions::Questions;
+use reading::Reading;
+use std::sync::Arc;
+use store::{OperationId, Outcome, RecordStore};
+
+/// Records that may wait for each put that may be under way. With two, what executes while the
+/// window is full has a record to go to; with more it would only wait longer.
+const RECORDS_PER_PUT: usize = 2;
+
+/// Bytes of records not yet durable above which the gate says wait: twice eight puts of 512 KiB,
+/// beyond which larger records only add latency, and as much again.
+const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
+
+/// One handle on a log that a service keeps.
+pub struct RemoteLog {
+    store: Box<dyn RecordStore>,
+    clock: Arc<dyn Clock>,
+    log: Position,
+    limits: Limits,
+    appends: Appends,
+    reading: Option<Reading>,
+    questions: Questions,
+    /// As of the last poll or append: it is asked for every write.
+    gate: Gate,
+    events: Vec<LogEvent>,
+    outcomes: Vec<(OperationId, Outcome)>,
+    tickets: u64,
+}
+
+impl RemoteLog {
+    /// A handle on the log that `store` is connected to. It reads, and appends nothing before a
+    /// `Lead`.
+    pub fn new(store: Box<dyn RecordStore>, clock: Arc<dyn Clock>) -> Self {
+        let of_store = store.limits();
+        let puts_max = of_store.puts_max.max(1);
+        let log = Position { incarnation: store.incarnation(), sequence: Sequence::ZERO };
+        let mut handle = Self {
+            store,
+            clock,
+            log,
+            limits: Limits {
+                record_bytes_max: of_store.record_bytes_max,
+                in_flight_records_max: puts_max * RECORDS_PER_PUT,
+                in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
+            },
+            appends: Appends::new(log, puts_max),
+            reading: None,
+            questions: Questions::default(),
+            gate: Gate::Wait,
+            events: Vec::new(),
+            outcomes: Vec::new(),
+            tickets: 0,
+        };
+        handle.set_gate(handle.clock.monotonic());
+        handle
+    }
+
+    /// Which life of the log this is.
+    pub fn incarnation(&self) -> Incarnation {
+        self.log.incarnation
+    }
+
+    /// Breaks a rule on purpose, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn break_rule(&mut self, broken: Broken) {
+        self.appends.broken = Some(broken);
+    }
+
+    /// Ends the reading.
+    pub fn stop_reading(&mut self) {
+        self.reading = None;
+    }
+
+    /// In how many nanoseconds `poll` should be called although nothing woke the loop, because
+    /// something is to be tried again.
+    pub fn wait_nanos(&self) -> Option<u64> {
+        let reading = self.reading.as_ref().and_then(Reading::retry_at);
+        let retry_at = self.appends.retry_at().into_iter().chain(reading).min()?;
+        Some(retry_at.since(self.clock.monotonic()))
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    fn set_gate(&mut self, now: MonotonicNanos) {
+        self.gate = self.appends.gate(&*self.store, &self.limits, now);
+    }
+
+    /// Hands an outcome to whoever began the operation. One of a reading that was replaced belongs
+    /// to nobody.
+    fn take(&mut self, id: OperationId, outcome: Outcome, now: MonotonicNanos) {
+        let Some(outcome) = self.appends.take(id, outcome, now, &mut self.events) else { return };
+        let Some(outcome) = self.questions.take(self.log, id, outcome, &mut self.events) else {
+            return;
+        };
+        if let Some(reading) = &mut self.reading
+            && reading.take(id, outcome, now, &mut self.events).is_break()
+        {
+            self.reading = None;
+        }
+    }
+}
+
+impl TransactionLog for RemoteLog {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
+    fn append(&mut self, after: Position, record: Bytes) -> Ticket {
+        let ticket = self.ticket();
+        let now = self.clock.monotonic();
+        let bytes_max = self.limits.record_bytes_max;
+        if let Err(error) = self.appends.append(ticket, after, record, bytes_max, now) {
+            self.events.push(LogEvent::Failed(ticket, error));
+        }
+        self.set_gate(now);
+        ticket
+    }
+
+    fn poll(&mut self, events: &mut Vec<LogEvent>) {
+        let now = self.clock.monotonic();
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        self.store.poll(&mut outcomes);
+        for (id, outcome) in outcomes.drain(..) {
+            self.take(id, outcome, now);
+        }
+        self.outcomes = outcomes;
+        self.appends.pump(&mut *self.store, now);
+        self.questions.pump(&mut *self.store);
+        if let Some(reading) = &mut self.reading {
+            reading.pump(&mut *self.store, now);
+        }
+        self.set_gate(now);
+        events.append(&mut self.events);
+    }
+
+    fn is_busy(&self) -> bool {
+        let is_reading = self.reading.as_ref().is_some_and(Reading::is_busy);
+        !self.appends.is_empty()
+            || self.questions.is_busy()
+            || is_reading
+            || !self.events.is_empty()
+    }
+
+    fn read_from(&mut self, from: Position) {
+        self.reading = None;
+        if from.incarnation == self.log.incarnation {
+            self.reading = Some(Reading::new(from));
+        } else {
+            self.events.push(LogEvent::Lost);
+        }
+    }
+
+    fn tail(&mut self) -> Ticket {
+        let ticket = self.ticket();
+        self.questions.ask_tail(&mut *self.store, ticket, &mut self.events);
+        ticket
+    }
+
+    fn trim(&mut self, through: Position) {
+        if through.incarnation == self.log.incarnation {
+            self.questions.trim(through.sequence);
+            self.questions.pump(&mut *self.store);
+        }
+    }
+
+    fn first(&mut self) -> Ticket {
+        let ticket = self.ticket();
+        self.questions.ask_first(&mut *self.store, ticket, &mut self.events);
+        ticket
+    }
+}

@@ -8,7 +8,7 @@ use sim::timeline::Timeline;
 use txlog::conformance::{Bench, Loss, run};
 use txlog::log::{AppendError, Gate, Limits, LogEvent, Ticket};
 use txlog::memory::{MemoryFaults, MemoryHandle, MemoryLog};
-use txlog::{Follower, TransactionLog};
+use txlog::{Follower, Kind, TransactionLog};
 
 struct FileBench {
     disk: SimDisk,
@@ -107,6 +107,9 @@ impl TransactionLog for Lossy {
     }
     fn append(&mut self, after: Position, record: bytes::Bytes) -> Ticket {
         let loss = self.loss.take();
+        if txlog::Record::decode(&record).is_ok_and(|record| record.header.kind == Kind::Lead) {
+            self.handle.reopen();
+        }
         self.handle.set_faults(MemoryFaults {
             loses_next_ack: loss == Some(Loss::Acknowledgement),
             loses_next_append: loss == Some(Loss::Record),

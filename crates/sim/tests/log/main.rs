@@ -1,8 +1,11 @@
-//! The file log on a disk that loses power, fails and fills up.
+//! The file log on a disk that loses power, fails and fills up; the remote log over a service that
+//! loses answers.
 
+mod campaign;
 mod conformance;
 mod crash;
 mod damage;
 mod harness;
+mod remote;
 mod rivals;
 mod space;

@@ -1,0 +1,215 @@
+//! What stands at the places of records whose fate is unknown, and what follows from it.
+//!
+//! A put that did not succeed says little: it may have been stored and its answer lost, it may be
+//! stored later, or somebody else's record stands there. So nothing more is put until every put
+//! under way has ended, and then the log is read from the first unsettled place on:
+//!
+//! ```text
+//! what stands there                what follows
+//! ours, byte for byte              durable; an earlier attempt landed
+//! another that counts, a Lead      deposed: Conflict
+//! another that is void             a deposed writer's straggler, or ours, put behind a gap: go on
+//!                                  behind it, everything shifts by one place
+//! nothing                          put again: the same bytes at the same place
+//! ```
+//!
+//! Absence is not final: the first attempt may still land while the second is under way. But both
+//! want the same number, so one of them is stored at most; and once another record has the place,
+//! neither ever is. What counts is decided as every reader decides it, by the chain. Where it
+//! stands, the front record says itself: its predecessor is the last record that counted.
+
+use super::appends::Appends;
+use super::store::{Operation, OperationId, Outcome, RecordStore};
+use crate::chain::Chain;
+use crate::log::{AppendError, LogEvent};
+use crate::record::{self, Kind};
+use base::{Epoch, MonotonicNanos, Position};
+use bytes::Bytes;
+
+/// Bytes read back at a time. A window of puts fits, and hardly ever is there more to see: the
+/// first record that counts and is not ours ends it.
+const CHECK_BYTES_MAX: usize = 8 << 20;
+
+/// Something unknown, to be read back.
+pub(super) struct Doubt {
+    check: Option<OperationId>,
+    /// When to read, or to read again.
+    check_at: MonotonicNanos,
+}
+
+/// A rule that a test breaks to see that it would notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// An acknowledgement counts although an earlier one is missing.
+    CountsEveryAcknowledgement,
+    /// What is in doubt counts as stored.
+    AssumesTheBest,
+    /// What is in doubt is put again behind whatever stands at its place, itself too.
+    ResendsElsewhere,
+    /// Goes on behind records that count as if they were void.
+    IgnoresLeads,
+}
+
+impl Doubt {
+    pub(super) fn new(check_at: MonotonicNanos) -> Self {
+        Self { check: None, check_at }
+    }
+
+    pub(super) fn not_before(&mut self, at: MonotonicNanos) {
+        self.check_at = self.check_at.max(at);
+    }
+
+    pub(super) fn is_of(&self, id: OperationId) -> bool {
+        self.check == Some(id)
+    }
+
+    pub(super) fn retry_at(&self) -> Option<MonotonicNanos> {
+        self.check.is_none().then_some(self.check_at)
+    }
+
+    fn again(&mut self, at: MonotonicNanos) {
+        self.check = None;
+        self.check_at = at;
+    }
+}
+
+/// Whose record stands at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Found {
+    Ours,
+    Void,
+    /// It counts, or cannot be read by this build.
+    Foreign,
+}
+
+/// What is to be told of places gone over, in order. One of the two at a time.
+#[derive(Default)]
+struct News {
+    is_durable: bool,
+    shifted_by: u64,
+}
+
+impl News {
+    fn tell(&mut self, settled: Position, events: &mut Vec<LogEvent>) {
+        if std::mem::take(&mut self.is_durable) {
+            events.push(LogEvent::Durable(settled));
+        }
+        let by = std::mem::take(&mut self.shifted_by);
+        if by > 0 {
+            events.push(LogEvent::Shifted { by });
+        }
+    }
+}
+
+impl Appends {
+    /// Reads back what is in doubt. No put is under way.
+    pub(super) fn resolve(&mut self, store: &mut dyn RecordStore, now: MonotonicNanos) {
+        let from = self.settled.sequence.next();
+        let Some(doubt) = &mut self.doubt else { return };
+        if doubt.check.is_none() && now >= doubt.check_at {
+            let get = Operation::Get { from, bytes_max: CHECK_BYTES_MAX, waits: false };
+            doubt.check = Some(store.begin(get));
+        }
+    }
+
+    /// The answer to what [`Self::resolve`] asked.
+    pub(super) fn learn(
+        &mut self,
+        outcome: Outcome,
+        now: MonotonicNanos,
+        events: &mut Vec<LogEvent>,
+    ) {
+        match outcome {
+            Outcome::Records { records, tail } => {
+                let is_empty = records.is_empty();
+                if self.compare(records, now, events) == Found::Foreign {
+                    let tail = self.settled.at(tail.max(self.settled.sequence.next()));
+                    self.depose(AppendError::Conflict { tail }, events);
+                } else if self.queue.is_empty() || tail <= self.settled.sequence {
+                    self.doubt = None;
+                } else {
+                    // More is there to see; at once, unless the service withholds it.
+                    let at = if is_empty { self.retry.after_failure(now) } else { now };
+                    self.check_again(at);
+                }
+            }
+            // Whoever trimmed the place knew what stood there. We cannot any more.
+            Outcome::Trimmed { .. } => self.depose(AppendError::InDoubt, events),
+            Outcome::Lost(_) => self.close(events),
+            _ => {
+                let at = self.retry.after_failure(now);
+                self.check_again(at);
+            }
+        }
+    }
+
+    fn check_again(&mut self, at: MonotonicNanos) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.again(at);
+        }
+    }
+
+    /// Goes over the records that stand from the first unsettled place on, until one deposes us.
+    fn compare(
+        &mut self,
+        records: Vec<Bytes>,
+        now: MonotonicNanos,
+        events: &mut Vec<LogEvent>,
+    ) -> Found {
+        let mut news = News::default();
+        let mut last = Found::Void;
+        for theirs in records {
+            let Some(ours) = self.front() else { break };
+            last = self.judge(ours, &theirs);
+            match last {
+                Found::Ours => {
+                    if news.shifted_by > 0 {
+                        news.tell(self.settled, events);
+                    }
+                    self.settle_front(now);
+                    news.is_durable = true;
+                }
+                Found::Void => {
+                    if news.is_durable {
+                        news.tell(self.settled, events);
+                    }
+                    self.settled = self.settled.next();
+                    self.retry.reset();
+                    news.shifted_by += 1;
+                }
+                Found::Foreign => break,
+            }
+        }
+        news.tell(self.settled, events);
+        last
+    }
+
+    fn judge(&self, ours: &Bytes, theirs: &Bytes) -> Found {
+        let found = match tell_apart(ours, theirs) {
+            // A candidate has read no further than its place. It reads on before it leads.
+            Found::Void if self.is_candidate() => Found::Foreign,
+            found => found,
+        };
+        match (self.broken, found) {
+            (Some(Broken::ResendsElsewhere), Found::Ours)
+            | (Some(Broken::IgnoresLeads), Found::Foreign) => Found::Void,
+            _ => found,
+        }
+    }
+}
+
+/// Whose record stands where `ours` should.
+fn tell_apart(ours: &Bytes, theirs: &Bytes) -> Found {
+    if ours == theirs {
+        return Found::Ours;
+    }
+    let headers = (record::decode_header(ours, false), record::decode_header(theirs, true));
+    let (Ok(ours), Ok(theirs)) = headers else { return Found::Foreign };
+    let epoch = match ours.kind {
+        Kind::Lead => Epoch(ours.epoch.0.saturating_sub(1)),
+        _ => ours.epoch,
+    };
+    let chain = Chain { value: ours.predecessor, epoch };
+    if chain.admits(&theirs) { Found::Foreign } else { Found::Void }
+}

@@ -1,0 +1,158 @@
+//! Reading in order, and tailing: one piece at a time, handed out as it comes.
+
+use super::backoff::Backoff;
+use super::store::{Operation, OperationId, Outcome, RecordStore};
+use crate::log::LogEvent;
+use base::{MonotonicNanos, Position, Sequence};
+use bytes::Bytes;
+use std::ops::ControlFlow;
+
+/// Bytes asked for at a time, and so the most that is read ahead, but for a record larger than it:
+/// some ten milliseconds of a gigabit network, so that round trips hardly count.
+const READ_BYTES_MAX: usize = 4 << 20;
+
+/// How long every answer must say that the log ends before the place asked for, until that is
+/// believed although nobody confirms it. A service that was cut off from its peers may answer from
+/// the past until it notices; JetStream takes ten seconds for that.
+const LOST_NANOS: u64 = 15_000_000_000;
+
+/// The reading that `read_from` began.
+pub(super) struct Reading {
+    /// The next record wanted.
+    next: Position,
+    under_way: Option<UnderWay>,
+    /// The tail that was told as caught up with.
+    told: Option<Sequence>,
+    retry: Backoff,
+    retry_at: MonotonicNanos,
+    /// Since when every answer names a tail before the last record handed out.
+    behind_tail_since: Option<MonotonicNanos>,
+}
+
+#[derive(Clone, Copy)]
+struct UnderWay {
+    id: OperationId,
+    /// Its answer comes when there is something new.
+    waits: bool,
+}
+
+impl Reading {
+    pub(super) fn new(from: Position) -> Self {
+        Self {
+            next: from.at(from.sequence.max(Sequence(1))),
+            under_way: None,
+            told: None,
+            retry: Backoff::default(),
+            retry_at: MonotonicNanos(0),
+            behind_tail_since: None,
+        }
+    }
+
+    /// Whether an answer is expected soon.
+    pub(super) fn is_busy(&self) -> bool {
+        self.under_way.is_none_or(|under_way| !under_way.waits)
+    }
+
+    pub(super) fn retry_at(&self) -> Option<MonotonicNanos> {
+        self.under_way.is_none().then_some(self.retry_at)
+    }
+
+    /// The record before the next one: the last one handed out, or the one read from behind.
+    fn last(&self) -> Sequence {
+        Sequence(self.next.sequence.0 - 1)
+    }
+
+    pub(super) fn pump(&mut self, store: &mut dyn RecordStore, now: MonotonicNanos) {
+        if self.under_way.is_some() || now < self.retry_at {
+            return;
+        }
+        let waits = self.told == Some(self.last());
+        let operation = if self.behind_tail_since.is_some() {
+            Operation::Tail
+        } else {
+            Operation::Get { from: self.next.sequence, bytes_max: READ_BYTES_MAX, waits }
+        };
+        self.under_way = Some(UnderWay { id: store.begin(operation), waits });
+    }
+
+    /// Takes an outcome, if it is this reading's. Breaks if the reading has ended.
+    pub(super) fn take(
+        &mut self,
+        id: OperationId,
+        outcome: Outcome,
+        now: MonotonicNanos,
+        events: &mut Vec<LogEvent>,
+    ) -> ControlFlow<()> {
+        if self.under_way.is_none_or(|under_way| under_way.id != id) {
+            return ControlFlow::Continue(());
+        }
+        self.under_way = None;
+        match outcome {
+            Outcome::Records { records, tail } => self.hand_out(records, tail, now, events),
+            Outcome::Tail { sequence, is_confirmed } => {
+                return self.doubt_place(sequence, is_confirmed, now, events);
+            }
+            Outcome::Trimmed { first } => {
+                events.push(LogEvent::Trimmed { first });
+                return ControlFlow::Break(());
+            }
+            Outcome::Lost(_) => {
+                events.push(LogEvent::Lost);
+                return ControlFlow::Break(());
+            }
+            _ => self.retry_at = self.retry.after_failure(now),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn hand_out(
+        &mut self,
+        records: Vec<Bytes>,
+        tail: Sequence,
+        now: MonotonicNanos,
+        events: &mut Vec<LogEvent>,
+    ) {
+        let is_empty = records.is_empty();
+        for record in records {
+            events.push(LogEvent::Read(self.next, record));
+            self.next = self.next.next();
+        }
+        let last = self.last();
+        if is_empty && tail != last {
+            // Either the place lies behind the tail, or the answer comes from the past, or the
+            // service withholds what it says is there.
+            if tail < last {
+                self.behind_tail_since.get_or_insert(now);
+            }
+            self.retry_at = self.retry.after_failure(now);
+            return;
+        }
+        self.retry.reset();
+        self.behind_tail_since = None;
+        if tail <= last && self.told != Some(last) {
+            self.told = Some(last);
+            events.push(LogEvent::CaughtUp(self.next.at(last)));
+        }
+    }
+
+    /// Asked for the tail, because the place lies behind the one that was named before.
+    fn doubt_place(
+        &mut self,
+        tail: Sequence,
+        is_confirmed: bool,
+        now: MonotonicNanos,
+        events: &mut Vec<LogEvent>,
+    ) -> ControlFlow<()> {
+        if tail >= self.last() {
+            self.behind_tail_since = None;
+            return ControlFlow::Continue(());
+        }
+        let since = *self.behind_tail_since.get_or_insert(now);
+        if is_confirmed || now.since(since) > LOST_NANOS {
+            events.push(LogEvent::Lost);
+            return ControlFlow::Break(());
+        }
+        self.retry_at = self.retry.after_failure(now);
+        ControlFlow::Continue(())
+    }
+}
