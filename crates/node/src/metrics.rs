@@ -57,7 +57,7 @@ const FIGURES: [Figure; 20] = [
         s.shard.appended().sequence.0
     }),
     gauge("kiln_log_sequence_durable", "The last record on stable storage.", |s| {
-        s.shard.tracker.durable().0
+        s.shard.durable().sequence.0
     }),
     gauge("kiln_log_bytes_since_snapshot", "Log that a restart would replay.", |s| {
         s.shard.bytes_since_snapshot

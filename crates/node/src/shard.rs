@@ -2,6 +2,10 @@
 //!
 //! Everything executed in one turn of the loop goes out as one record. The record's place is known
 //! before it is appended, so replies know what to wait for while effects are still gathering.
+//!
+//! Records that count for nobody may take places that were meant for ours, and then ours move on
+//! behind them. What waits for a record knows it by the place it was first meant for; its place in
+//! the log is that and what has been [`Shard::shifted`] since. Only this file counts in both.
 
 use crate::tracker::Tracker;
 use base::{Position, Sequence, UnixMillis};
@@ -23,8 +27,10 @@ pub struct Shard {
     pub unit: Unit,
     log: Box<dyn TransactionLog>,
     stamper: Stamper,
-    /// The last record appended.
+    /// The last record appended, as it was first meant.
     appended: Position,
+    /// How many places further on in the log the records stand that are not yet durable.
+    shifted: u64,
     /// Records and bytes appended since the start, for INFO.
     pub records_appended: u64,
     pub bytes_appended: u64,
@@ -63,6 +69,7 @@ impl Shard {
             log,
             stamper,
             appended: applied,
+            shifted: 0,
             records_appended: 0,
             bytes_appended: 0,
             bytes_since_snapshot: 0,
@@ -98,9 +105,30 @@ impl Shard {
         self.appended.sequence.next()
     }
 
-    /// The last record appended.
+    /// The last record appended: its place in the log, as far as can be told.
     pub fn appended(&self) -> Position {
-        self.appended
+        self.in_log(self.appended.sequence)
+    }
+
+    /// What waits for everything appended waits for this.
+    pub fn newest_appended(&self) -> Sequence {
+        self.appended.sequence
+    }
+
+    /// How many places further on than meant the records stand that are not yet durable. While it
+    /// stays, so does the place of every record.
+    pub fn shifted(&self) -> u64 {
+        self.shifted
+    }
+
+    /// Through this place the log is durable: our records, and void ones behind them.
+    pub fn durable(&self) -> Position {
+        self.in_log(self.tracker.durable())
+    }
+
+    /// Where a record that is not yet durable comes to stand.
+    fn in_log(&self, meant: Sequence) -> Position {
+        self.appended.at(Sequence(meant.0 + self.shifted))
     }
 
     /// The record that what reveals everything until now must wait for.
@@ -211,9 +239,9 @@ impl Shard {
         self.bytes_appended += buffer.len() as u64;
         self.bytes_since_snapshot += buffer.len() as u64;
         self.records_appended += 1;
-        let durable = self.tracker.durable();
+        let durable = self.durable().sequence;
         let record = self.stamper.stamp(Kind::Data, part, buffer, now, durable);
-        self.log.append(self.appended, record);
+        self.log.append(self.appended(), record);
         self.appended.sequence = self.appended.sequence.next();
     }
 
@@ -240,9 +268,10 @@ impl Shard {
         for event in events.drain(..) {
             match event {
                 LogEvent::Durable(position) => {
-                    self.tracker.durable_through(position.sequence);
+                    self.tracker.durable_through(Sequence(position.sequence.0 - self.shifted));
                     progress = Progress::Durable;
                 }
+                LogEvent::Shifted { by } => self.shifted += by,
                 LogEvent::Failed(_, error) => {
                     progress = Progress::Fatal(explain(&error));
                     break;

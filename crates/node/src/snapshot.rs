@@ -108,6 +108,11 @@ pub struct Snapshots {
 /// A snapshot under way.
 struct Running {
     place: Place,
+    /// The record that it must wait for, and what the log was shifted by when it began.
+    waits_for: Sequence,
+    shifted: u64,
+    /// That record is durable, at the place.
+    is_durable: bool,
     began: MonotonicNanos,
     keys: u64,
     is_walked: bool,
@@ -312,8 +317,10 @@ impl Server {
             return;
         }
         self.start_gathering();
+        let waits_for = self.shard.newest_appended();
         let shard = &mut self.shard;
         let (position, chain) = (shard.appended(), shard.chain());
+        let shifted = shard.shifted();
         let Some(snapshots) = &mut self.snapshots else { return };
         snapshots.is_wanted = false;
         snapshots.rests_until = MonotonicNanos(self.monotonic.0 + snapshots.pace.rest_nanos);
@@ -329,6 +336,9 @@ impl Server {
         keyspace.begin_snapshot(self.now);
         snapshots.running = Some(Running {
             place,
+            waits_for,
+            shifted,
+            is_durable: false,
             began: self.monotonic,
             keys: 0,
             is_walked: false,
@@ -386,10 +396,19 @@ impl Server {
 
     /// Hands chunks to the disk, and in the end the whole for publication.
     fn write_snapshot(&mut self) {
-        let durable = self.shard.tracker.durable();
+        let (durable, shifted) = (self.shard.tracker.durable(), self.shard.shifted());
         let Some(snapshots) = &mut self.snapshots else { return };
         let Some(running) = &mut snapshots.running else { return };
+        let has_moved = !running.is_durable && shifted != running.shifted;
+        running.is_durable |= !has_moved && durable >= running.waits_for;
         if running.part.is_none() {
+            return;
+        }
+        if has_moved {
+            // Its place bears another record's number by now. This is rarer than a failover.
+            let Some(part) = running.part.take() else { return };
+            let error = io::Error::other("the log's newest records have moved");
+            submit(&mut *snapshots.queue, move || Err(part.abandon(error)));
             return;
         }
         if !running.chunks.is_empty() {
@@ -401,8 +420,7 @@ impl Server {
             });
             return;
         }
-        let is_durable = durable >= running.place.position.sequence;
-        if !running.is_walked || !is_durable && !snapshots.pace.publishes_before_durable {
+        if !running.is_walked || !running.is_durable && !snapshots.pace.publishes_before_durable {
             return;
         }
         let Some(mut part) = running.part.take() else { return };

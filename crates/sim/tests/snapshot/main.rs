@@ -8,5 +8,6 @@ mod follower;
 mod gone;
 mod large;
 mod master;
+mod shifted;
 mod transfer;
 mod world;

@@ -195,7 +195,7 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("kiln_log_bytes_appended", server.shard.bytes_appended);
     text.line("kiln_log_bytes_since_snapshot", server.shard.bytes_since_snapshot);
     text.line("kiln_log_last_record", server.shard.appended().sequence);
-    text.line("kiln_log_durable_record", server.shard.tracker.durable());
+    text.line("kiln_log_durable_record", server.shard.durable().sequence);
     text.line("kiln_reply_bytes_held", server.held_bytes);
 }
 
