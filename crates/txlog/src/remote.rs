@@ -48,6 +48,11 @@ const RECORDS_PER_PUT: usize = 2;
 /// beyond which larger records only add latency, and as much again.
 const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 
+/// How long every answer must say that the log ends before a place where something stood, until
+/// that is believed although nobody confirms it. A service that was cut off from its peers may
+/// answer from the past until it notices; JetStream takes ten seconds for that.
+const LOST_NANOS: u64 = 15_000_000_000;
+
 /// One handle on a log that a service keeps.
 pub struct RemoteLog {
     store: Box<dyn RecordStore>,

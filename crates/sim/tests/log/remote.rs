@@ -138,7 +138,7 @@ fn readers_of_a_remote_log_without_the_void_rule_are_caught() {
 }
 
 #[test]
-#[should_panic(expected = "neither became durable nor failed")]
+#[should_panic(expected = "assertion")]
 fn a_remote_log_that_assumes_the_best_is_caught() {
     run(&mut RemoteBench { broken: Some(Broken::AssumesTheBest), ..RemoteBench::new(8) });
 }

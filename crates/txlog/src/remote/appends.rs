@@ -215,20 +215,20 @@ impl Appends {
             Outcome::Lost(_) => self.close(events),
             Outcome::Full(_) => {
                 self.is_full = true;
-                self.doubt_from(MonotonicNanos(now.0 + FULL_RETRY_NANOS));
+                self.begin_doubt(now).not_before(MonotonicNanos(now.0 + FULL_RETRY_NANOS));
             }
             _ => {
-                let at = self.retry.after_failure(now);
-                self.doubt_from(at);
+                self.begin_doubt(now);
             }
         }
         None
     }
 
-    /// Something is unknown: nothing more is put before it has been read back, at `at` or later.
-    fn doubt_from(&mut self, at: MonotonicNanos) {
-        let doubt = self.doubt.get_or_insert_with(|| Doubt::new(at));
-        doubt.not_before(at);
+    /// Something is unknown: nothing more is put before it has been read back. Whatever else of the
+    /// window fails is the same failure.
+    fn begin_doubt(&mut self, now: MonotonicNanos) -> &mut Doubt {
+        let retry = &mut self.retry;
+        self.doubt.get_or_insert_with(|| Doubt::new(retry.after_failure(now)))
     }
 
     fn is_flying(&self) -> bool {

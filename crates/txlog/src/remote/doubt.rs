@@ -11,6 +11,7 @@
 //! another that is void             a deposed writer's straggler, or ours, put behind a gap: go on
 //!                                  behind it, everything shifts by one place
 //! nothing                          put again: the same bytes at the same place
+//! nothing, and less than we had    an answer from the past; if it stays so, the log is lost
 //! ```
 //!
 //! Absence is not final: the first attempt may still land while the second is under way. But both
@@ -18,6 +19,7 @@
 //! neither ever is. What counts is decided as every reader decides it, by the chain. Where it
 //! stands, the front record says itself: its predecessor is the last record that counted.
 
+use super::LOST_NANOS;
 use super::appends::Appends;
 use super::store::{Operation, OperationId, Outcome, RecordStore};
 use crate::chain::Chain;
@@ -35,6 +37,8 @@ pub(super) struct Doubt {
     check: Option<OperationId>,
     /// When to read, or to read again.
     check_at: MonotonicNanos,
+    /// Since when every answer says that the log ends before what is settled.
+    lost_since: Option<MonotonicNanos>,
 }
 
 /// A rule that a test breaks to see that it would notice.
@@ -53,7 +57,7 @@ pub enum Broken {
 
 impl Doubt {
     pub(super) fn new(check_at: MonotonicNanos) -> Self {
-        Self { check: None, check_at }
+        Self { check: None, check_at, lost_since: None }
     }
 
     pub(super) fn not_before(&mut self, at: MonotonicNanos) {
@@ -126,8 +130,10 @@ impl Appends {
                 if self.compare(records, now, events) == Found::Foreign {
                     let tail = self.settled.at(tail.max(self.settled.sequence.next()));
                     self.depose(AppendError::Conflict { tail }, events);
-                } else if self.queue.is_empty() || tail <= self.settled.sequence {
+                } else if self.queue.is_empty() || tail == self.settled.sequence {
                     self.doubt = None;
+                } else if tail < self.settled.sequence && self.is_lost(now) {
+                    self.close(events);
                 } else {
                     // More is there to see; at once, unless the service withholds it.
                     let at = if is_empty { self.retry.after_failure(now) } else { now };
@@ -142,6 +148,12 @@ impl Appends {
                 self.check_again(at);
             }
         }
+    }
+
+    /// The log ends before what is settled: whether it has done so for long.
+    fn is_lost(&mut self, now: MonotonicNanos) -> bool {
+        let since = self.doubt.as_mut().map(|doubt| *doubt.lost_since.get_or_insert(now));
+        since.is_some_and(|since| now.since(since) > LOST_NANOS)
     }
 
     fn check_again(&mut self, at: MonotonicNanos) {

@@ -1,5 +1,6 @@
 //! Reading in order, and tailing: one piece at a time, handed out as it comes.
 
+use super::LOST_NANOS;
 use super::backoff::Backoff;
 use super::store::{Operation, OperationId, Outcome, RecordStore};
 use crate::log::LogEvent;
@@ -10,11 +11,6 @@ use std::ops::ControlFlow;
 /// Bytes asked for at a time, and so the most that is read ahead, but for a record larger than it:
 /// some ten milliseconds of a gigabit network, so that round trips hardly count.
 const READ_BYTES_MAX: usize = 4 << 20;
-
-/// How long every answer must say that the log ends before the place asked for, until that is
-/// believed although nobody confirms it. A service that was cut off from its peers may answer from
-/// the past until it notices; JetStream takes ten seconds for that.
-const LOST_NANOS: u64 = 15_000_000_000;
 
 /// The reading that `read_from` began.
 pub(super) struct Reading {
