@@ -40,22 +40,25 @@ struct Odds {
     stray: u64,
     full: u64,
     stale: u64,
+    /// The longest way of an operation that does not stray.
+    way_nanos: u64,
 }
 
 impl Odds {
     fn draw(random: &mut Random) -> Self {
-        let mut percent = || if random.chance(40) { 0 } else { random.within(1..20) };
+        let mut percent = || if random.chance(60) { 0 } else { random.within(1..20) };
         Self {
             lost: percent(),
             unanswered: percent(),
             stray: percent(),
             full: percent() / 4,
             stale: percent(),
+            way_nanos: *random.choose(&[MILLISECOND, 3 * MILLISECOND, 40 * MILLISECOND]),
         }
     }
 
     fn fate(&self, random: &mut Random) -> Fate {
-        let mut nanos = random.within(200_000..3 * MILLISECOND);
+        let mut nanos = random.within(MILLISECOND / 10..self.way_nanos);
         let strays = random.chance(self.stray);
         if strays {
             nanos = random.within(MILLISECOND..400 * MILLISECOND);
@@ -70,6 +73,17 @@ impl Odds {
     }
 }
 
+/// How often a run came by what it is about.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Seen {
+    durable: u64,
+    shifted: u64,
+    deposed: u64,
+    in_doubt: u64,
+    trimmed: u64,
+    trace: u64,
+}
+
 /// What was stored and told, by all nodes together.
 struct Ledger {
     service: MemoryService,
@@ -81,7 +95,7 @@ struct Ledger {
     counted: BTreeSet<Bytes>,
     /// Told to have failed for certain.
     never: BTreeSet<Bytes>,
-    told_durable: u64,
+    seen: Seen,
 }
 
 impl Ledger {
@@ -94,7 +108,7 @@ impl Ledger {
             last_counter: BTreeMap::new(),
             counted: BTreeSet::new(),
             never: BTreeSet::new(),
-            told_durable: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -129,7 +143,7 @@ impl Ledger {
     }
 
     fn durable(&mut self, at: Sequence, bytes: &Bytes) -> Result<(), String> {
-        self.told_durable += 1;
+        self.seen.durable += 1;
         match self.records.get(at.0 as usize - 1) {
             Some((stored, true)) if stored == bytes => Ok(()),
             Some((stored, false)) if stored == bytes => {
@@ -228,7 +242,7 @@ impl World {
         Node { log, wire, follower, caught_up, tenure, tails }
     }
 
-    fn run(mut self) -> Result<(u64, u64), String> {
+    fn run(mut self) -> Result<Seen, String> {
         for _ in 0..FAULTY_STEPS {
             let node = self.random.within(0..NODES as u64) as usize;
             self.timeline.pass(self.random.within(0..8 * MILLISECOND));
@@ -237,7 +251,7 @@ impl World {
             self.poll(node)?;
         }
         self.heal()?;
-        Ok((self.timeline.trace(), self.ledger.told_durable))
+        Ok(Seen { trace: self.timeline.trace(), ..self.ledger.seen })
     }
 
     /// Something goes wrong, or comes right again.
@@ -345,6 +359,7 @@ impl World {
                 node.caught_up = at.sequence;
             }
             LogEvent::Trimmed { .. } => {
+                ledger.seen.trimmed += 1;
                 node.follower = ledger.reader.clone();
                 node.log.read_from(position(node.follower.at().next()));
             }
@@ -357,6 +372,7 @@ impl World {
                 }
             }
             LogEvent::Shifted { by } => {
+                ledger.seen.shifted += 1;
                 node.tenure.as_mut().ok_or("shifted without a tenure")?.settled.0 += by;
             }
             LogEvent::Failed(ticket, error) => {
@@ -366,10 +382,14 @@ impl World {
                     return Err("failures come out of order".to_owned());
                 }
                 match error {
-                    AppendError::Conflict { .. } | AppendError::NotAttempted => {
+                    AppendError::Conflict { .. } => {
+                        ledger.seen.deposed += 1;
                         ledger.never.insert(bytes);
                     }
-                    AppendError::InDoubt => {}
+                    AppendError::NotAttempted => {
+                        ledger.never.insert(bytes);
+                    }
+                    AppendError::InDoubt => ledger.seen.in_doubt += 1,
                     other => return Err(format!("an append failed: {other}")),
                 }
                 if tenure.pending.is_empty() {
@@ -390,18 +410,19 @@ impl World {
 
     /// All faults end. One node leads, unless one does, and everyone reads to the end.
     fn heal(&mut self) -> Result<(), String> {
-        *self.odds.lock().expect("not poisoned") = Odds::default();
+        let way_nanos = MILLISECOND;
+        *self.odds.lock().expect("not poisoned") = Odds { way_nanos, ..Odds::default() };
         self.service.set_stalled(false);
         self.service.set_full(false);
         self.nodes.iter().for_each(|node| node.wire.set_reachable(true));
-        let goal = self.ledger.told_durable + 20;
+        let goal = self.ledger.seen.durable + 20;
         for _ in 0..HEALING_STEPS {
             self.timeline.pass(5 * MILLISECOND);
             for index in 0..NODES {
                 self.poll(index)?;
             }
             let leader = self.nodes.iter().position(|node| node.tenure.is_some());
-            let is_done = self.ledger.told_durable >= goal;
+            let is_done = self.ledger.seen.durable >= goal;
             match leader {
                 Some(leader) if !is_done && self.nodes[leader].log.gate() == Gate::Open => {
                     self.append(leader, false);
@@ -428,20 +449,23 @@ impl World {
     }
 }
 
-fn run(seed: u64, broken: Option<Broken>) -> Result<(u64, u64), String> {
+fn run(seed: u64, broken: Option<Broken>) -> Result<Seen, String> {
     World::new(seed, broken).run()
 }
 
 #[test]
 fn what_a_remote_log_tells_is_true_whatever_its_service_does() {
-    let mut told_durable = 0;
+    let mut all = Seen::default();
     for seed in 0..200 {
-        match run(seed, None) {
-            Ok((_, told)) => told_durable += told,
-            Err(what) => panic!("seed {seed}: {what}"),
-        }
+        let seen = run(seed, None).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        all.durable += seen.durable;
+        all.shifted += seen.shifted;
+        all.deposed += seen.deposed;
+        all.in_doubt += seen.in_doubt;
+        all.trimmed += seen.trimmed;
     }
-    assert!(told_durable > 20_000, "only {told_durable} records became durable");
+    let met_all = all.shifted > 100 && all.in_doubt > 500 && all.trimmed > 20;
+    assert!(met_all && all.durable > 20_000 && all.deposed > 1000, "{all:?}");
 }
 
 #[test]
