@@ -11,8 +11,21 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Names one connection, accepted or asked for. Never reused within a process.
+///
+/// Its low bits are small, and no other connection open at the same time has the same: who keeps
+/// something for each connection finds it by them as an index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u64);
+
+impl ConnectionId {
+    /// How many low bits: far more connections than there are file descriptors.
+    pub const SLOT_BITS: u32 = 24;
+
+    /// What the low bits say.
+    pub const fn slot(self) -> usize {
+        (self.0 & ((1 << Self::SLOT_BITS) - 1)) as usize
+    }
+}
 
 /// What happened while the loop waited.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -49,6 +49,7 @@ pub mod recovery;
 pub mod registry;
 pub mod server;
 pub mod session;
+mod sessions;
 pub mod shard;
 pub mod slowlog;
 pub mod snapshot;

@@ -10,7 +10,7 @@
 mod batch;
 
 use crate::server::{Server, Stop};
-use crate::session::Blocked;
+use crate::session::{Blocked, Session};
 use crate::shard::Progress;
 use base::driver::Received;
 use base::{ConnectionId, Driver, Event};
@@ -148,22 +148,19 @@ impl Server {
                 }
             }
             Event::Readable(connection) => {
-                if !self.link_readable(driver, connection)
-                    && !self.migration_readable(driver, connection)
-                {
-                    self.receive(driver, connection);
+                // Nearly always it is a session's.
+                if !self.receive(driver, connection) && !self.link_readable(driver, connection) {
+                    self.migration_readable(driver, connection);
                 }
             }
             Event::Writable(connection) => {
                 if self.link_writable(driver, connection) || self.migration_writable(connection) {
                     return;
                 }
-                if let Some(session) = self.sessions.get_mut(&connection) {
+                if let Some(mut session) = self.sessions.remove(&connection) {
                     session.is_clogged = false;
-                    if !session.is_flushing {
-                        session.is_flushing = true;
-                        self.flushing.push(connection);
-                    }
+                    self.flush_later(&mut session);
+                    self.sessions.insert(connection, session);
                 }
             }
             Event::Broken(connection) => {
@@ -179,20 +176,26 @@ impl Server {
         }
     }
 
-    fn receive(&mut self, driver: &mut dyn Driver, connection: ConnectionId) {
-        let Some(session) = self.sessions.get(&connection) else { return };
+    /// Receives for a session; whether the connection is one's.
+    fn receive(&mut self, driver: &mut dyn Driver, connection: ConnectionId) -> bool {
+        let Some(mut session) = self.sessions.remove(&connection) else { return false };
+        self.receive_into(driver, &mut session);
+        self.sessions.insert(connection, session);
+        true
+    }
+
+    fn receive_into(&mut self, driver: &mut dyn Driver, session: &mut Session) {
         let unexecuted_max = self.unexecuted_bytes_max(session);
-        let Some(session) = self.sessions.get_mut(&connection) else { return };
         let mut received = 0;
         loop {
             let room = session.input.room(unexecuted_max);
             if room == 0 {
                 session.is_paused = true;
-                driver.set_reading(connection, false);
+                driver.set_reading(session.connection, false);
                 break;
             }
             self.statistics.reads += 1;
-            match driver.receive(connection, &mut session.input.bytes, room) {
+            match driver.receive(session.connection, &mut session.input.bytes, room) {
                 Received::Bytes(count) => {
                     self.statistics.input_bytes += count as u64;
                     received += count;
@@ -211,31 +214,27 @@ impl Server {
         if session.is_link {
             self.link_received(received);
         }
-        if self.sessions.get(&connection).is_some_and(|session| self.exceeds_input_limit(session)) {
-            self.close(connection);
+        if self.exceeds_input_limit(session) {
+            self.close_session(session);
             return;
         }
-        let Some(session) = self.sessions.get_mut(&connection) else { return };
         let waits =
             matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Replicas { .. }));
         if session.is_gone && (session.input.is_empty() || waits) {
-            self.hang_up(connection);
-        } else if !session.is_queued {
-            session.is_queued = true;
-            self.ready.push_back(connection);
+            self.hang_up(session);
+        } else {
+            self.enqueue(session);
         }
     }
 
     /// The peer has said its last word and waits for nothing more, unless replies are still held
     /// or on their way: a client may close its side alone.
-    fn hang_up(&mut self, connection: ConnectionId) {
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
+    fn hang_up(&mut self, session: &mut Session) {
         session.is_closing = true;
-        self.unblock(&mut session);
+        self.unblock(session);
         if session.output.pending_bytes() == 0 {
-            self.close_session(&mut session);
+            self.close_session(session);
         }
-        self.sessions.insert(connection, session);
     }
 
     fn poll_log(&mut self) {

@@ -17,6 +17,7 @@ use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::registry::Registry;
 use crate::session::Session;
+use crate::sessions::Sessions;
 use crate::shard::Shard;
 use crate::slowlog::Slowlog;
 use crate::snapshot::Snapshots;
@@ -25,8 +26,7 @@ use base::machine::Identity;
 use base::{Clock, ConnectionId, Disk, Machine, MonotonicNanos, Sequence, UnixMillis};
 use engine::eviction::Room;
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use txlog::Gate;
 
@@ -44,29 +44,6 @@ pub struct Options {
     /// Unpredictable bits, for ids.
     pub entropy: u64,
 }
-
-/// Hashes connection ids, which are already well spread, and which nobody outside chooses. The
-/// map's order is never used.
-#[derive(Default)]
-pub struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
-
-type Sessions = HashMap<ConnectionId, Box<Session>, BuildHasherDefault<IdHasher>>;
 
 /// One reactor's state.
 pub struct Server {
@@ -232,13 +209,13 @@ impl Server {
 
     /// All sessions but the one whose command is running, by CLIENT ID.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.by_id.values().filter_map(|id| self.sessions.get(id)).map(|session| &**session)
+        self.by_id.values().filter_map(|id| self.sessions.get(id))
     }
 
     /// A session by CLIENT ID, unless it is the one whose command is running.
     pub fn session_mut(&mut self, id: u64) -> Option<&mut Session> {
         let connection = self.by_id.get(&id)?;
-        self.sessions.get_mut(connection).map(|session| &mut **session)
+        self.sessions.get_mut(connection)
     }
 
     /// Frees big values away from the loop.

@@ -256,7 +256,7 @@ impl Server {
             if *id == current.id {
                 return Some(current);
             }
-            self.sessions.get(connection).map(|session| &**session)
+            self.sessions.get(connection)
         })
     }
 }

@@ -43,8 +43,8 @@ impl Server {
     /// Whether the next turn has something to read.
     pub(crate) fn is_feed_ready(&self) -> bool {
         let wants_more = |connection| {
-            let session: Option<&Box<Session>> = self.sessions.get(connection);
-            session.is_some_and(|session| session.wants_chunk())
+            let session = self.sessions.get(connection);
+            session.is_some_and(Session::wants_chunk)
         };
         self.feed.replicas.iter().any(wants_more)
     }

@@ -10,8 +10,7 @@
 use base::driver::ConnectionId;
 use rustix::fd::OwnedFd;
 
-const SLOT_BITS: u32 = 24;
-const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+const SLOT_BITS: u32 = ConnectionId::SLOT_BITS;
 
 /// Connections open at once. File descriptors run out long before.
 const CONNECTIONS_MAX: usize = 1 << SLOT_BITS;
@@ -90,7 +89,7 @@ impl Connections {
 
     /// The connection of an id that is held, in place of the one it had.
     pub fn put(&mut self, id: ConnectionId, connection: Connection) {
-        if let Some(Some((holder, place))) = self.slots.get_mut((id.0 & SLOT_MASK) as usize)
+        if let Some(Some((holder, place))) = self.slots.get_mut(id.slot())
             && *holder == id
         {
             *place = Some(connection);
@@ -98,7 +97,7 @@ impl Connections {
     }
 
     pub fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        match self.slots.get_mut((id.0 & SLOT_MASK) as usize) {
+        match self.slots.get_mut(id.slot()) {
             Some(Some((holder, connection))) if *holder == id => connection.as_mut(),
             _ => None,
         }
@@ -106,7 +105,7 @@ impl Connections {
 
     /// Gives an id up, with its connection if it has one.
     pub fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
-        let slot = (id.0 & SLOT_MASK) as usize;
+        let slot = id.slot();
         match self.slots.get(slot) {
             Some(Some((holder, _))) if *holder == id => {}
             _ => return None,
@@ -123,7 +122,7 @@ impl Connections {
 
 /// Whether an epoll datum names a connection; the other numbers name the poller's own sources.
 pub const fn is_connection(datum: u64) -> bool {
-    datum > SLOT_MASK
+    datum >> SLOT_BITS > 0
 }
 
 #[cfg(test)]
