@@ -105,29 +105,32 @@ impl Server {
         }
     }
 
-    /// The periodic work: samples what INFO shows as rates and peaks.
+    /// The periodic work, when it is due.
     pub(crate) fn tick(&mut self) {
-        if !self.statistics.is_sample_due(self.monotonic) {
-            return;
+        if self.statistics.is_sample_due(self.monotonic) {
+            self.sample();
         }
+    }
+
+    /// Samples what INFO shows as rates and peaks, and looks at every session.
+    #[cold]
+    fn sample(&mut self) {
         self.statistics.sample(self.monotonic);
         self.check_sessions();
-        self.statistics.usage = self.options.machine.usage();
         let used = self.shard.engine.keyspace.used_bytes() as u64;
         self.statistics.memory_peak_bytes = self.statistics.memory_peak_bytes.max(used);
-        if self.statistics.is_trim_due() {
-            for session in self.sessions.values_mut() {
+        let is_trim_due = self.statistics.is_trim_due();
+        let (mut input_max, mut output_max) = (0, 0);
+        for session in self.sessions.values_mut() {
+            if is_trim_due {
                 let idle_millis = self.now.0 - session.last_interaction.0;
                 session.input.trim(idle_millis > IDLE_MILLIS);
             }
+            input_max = input_max.max(session.input.bytes.capacity());
+            output_max = output_max.max(session.output.allocated_bytes());
         }
-        let sizes = self
-            .sessions
-            .values()
-            .map(|session| (session.input.bytes.capacity(), session.output.allocated_bytes()));
-        let (inputs, outputs): (Vec<usize>, Vec<usize>) = sizes.unzip();
-        self.statistics.input_bytes_max = inputs.into_iter().max().unwrap_or(0);
-        self.statistics.output_bytes_max = outputs.into_iter().max().unwrap_or(0);
+        self.statistics.input_bytes_max = input_max;
+        self.statistics.output_bytes_max = output_max;
         self.publish_metrics();
     }
 }

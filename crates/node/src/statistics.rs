@@ -3,7 +3,6 @@
 
 use crate::histogram::Histogram;
 use crate::registry::CommandId;
-use base::machine::Usage;
 use base::{MonotonicNanos, UnixMillis};
 use std::collections::BTreeMap;
 
@@ -78,8 +77,6 @@ pub struct Statistics {
     pub output_rate: Rate,
     /// The largest `used_memory` seen, in bytes. Not reset.
     pub memory_peak_bytes: u64,
-    /// What the machine told at the last sample.
-    pub usage: Usage,
     /// Largest input and output of a client that the last sample saw, in bytes.
     pub input_bytes_max: usize,
     pub output_bytes_max: usize,
@@ -138,7 +135,6 @@ impl Statistics {
         let kept = std::mem::take(self);
         *self = Self::new(kept.commands.len());
         self.memory_peak_bytes = kept.memory_peak_bytes;
-        self.usage = kept.usage;
         self.sampled = kept.sampled;
     }
 }
