@@ -54,9 +54,6 @@ struct Parsed {
     input: Range<usize>,
     /// Where its words stand, if it is an inline request; its ranges count from there.
     words: Option<Range<usize>>,
-    /// Hashes of its first key, and of the first field or member it names there; 0: none.
-    hash: u64,
-    member_hash: u64,
 }
 
 /// Buffers reused between turns.
@@ -150,7 +147,7 @@ impl Server {
             }
             let limit = BATCH_REQUESTS_MAX.min(share.requests);
             goes_on = self.parse(session, &bytes, limit, scratch);
-            self.prefetch(session, scratch);
+            self.prefetch(session, &bytes, scratch);
             if scratch.parsed.len() > 1 {
                 // Parsing and prefetching a batch is not the time of its first command. Of a lone
                 // one it is little, and asking for the time would be more.
@@ -246,44 +243,51 @@ impl Server {
         let first_range = scratch.ranges.len();
         scratch.ranges.extend_from_slice(scratch.one.ranges());
         let ranges = first_range..scratch.ranges.len();
-        let mut parsed = Parsed { command: None, ranges, input, words, hash: 0, member_hash: 0 };
+        let mut parsed = Parsed { command: None, ranges, input, words };
         let args = scratch.args(&parsed, bytes);
         let last = scratch.parsed.last().map_or(last, |parsed| parsed.command);
-        if let Some(command) = self.registry.find_again(last, args.at(0), args.get(1)) {
-            parsed.command = Some(command.id);
-            let keyspace = &self.shard.engine.keyspace;
-            if let Some(key) = args.get(command.first_key).filter(|_| command.first_key > 0) {
-                parsed.hash = keyspace.hash(key);
-            }
-            if let Some(member) = command.declared.member.and_then(|at| args.get(at)) {
-                parsed.member_hash = keyspace.hash(member);
-            }
-        }
+        let command = self.registry.find_again(last, args.at(0), args.get(1));
+        parsed.command = command.map(|command| command.id);
         scratch.parsed.push(parsed);
     }
 
+    /// Hashes of a request's first key, and of the first field or member it names there; 0: none.
+    fn hashes(&self, parsed: &Parsed, args: Args<'_>) -> (u64, u64) {
+        let Some(command) = parsed.command.map(|id| self.registry.command(id)) else {
+            return (0, 0);
+        };
+        let hash = |argument| self.shard.engine.keyspace.hash(argument);
+        let key = args.get(command.first_key).filter(|_| command.first_key > 0);
+        let member = command.declared.member.and_then(|at| args.get(at));
+        (key.map_or(0, hash), member.map_or(0, hash))
+    }
+
     /// Asks the processor for what the batch will look at, so that the misses overlap.
-    fn prefetch(&self, session: &Session, scratch: &Scratch) {
+    fn prefetch(&self, session: &Session, bytes: &[u8], scratch: &Scratch) {
         if scratch.parsed.len() < 2 {
             return;
         }
         let keyspace = &self.shard.engine.keyspace;
-        let hashes = || scratch.parsed.iter().map(|parsed| parsed.hash).filter(|hash| *hash != 0);
-        for hash in hashes() {
-            keyspace.prefetch_bucket(session.database, hash);
+        let mut requests = [(0, 0); BATCH_REQUESTS_MAX];
+        let requests = &mut requests[..scratch.parsed.len()];
+        for (hashes, parsed) in requests.iter_mut().zip(&scratch.parsed) {
+            *hashes = self.hashes(parsed, scratch.args(parsed, bytes));
+            if hashes.0 != 0 {
+                keyspace.prefetch_bucket(session.database, hashes.0);
+            }
         }
-        for hash in hashes() {
-            keyspace.prefetch_entry(session.database, hash);
+        for (key, _) in requests.iter().filter(|(key, _)| *key != 0) {
+            keyspace.prefetch_entry(session.database, *key);
         }
         let mut tables = [None; BATCH_REQUESTS_MAX];
         let mut found = (0, None);
-        let named = scratch.parsed.iter().filter(|parsed| parsed.member_hash != 0);
-        for (table, parsed) in tables.iter_mut().zip(named) {
+        let named = requests.iter().filter(|(_, member)| *member != 0);
+        for (table, &(key, member)) in tables.iter_mut().zip(named) {
             // Requests of one pipeline often go to one collection.
-            if found.0 != parsed.hash {
-                found = (parsed.hash, keyspace.find_table(session.database, parsed.hash));
+            if found.0 != key {
+                found = (key, keyspace.find_table(session.database, key));
             }
-            *table = found.1.map(|value| (value, parsed.member_hash));
+            *table = found.1.map(|value| (value, member));
         }
         for (value, member) in tables.iter().flatten() {
             value.prefetch_bucket(*member);
