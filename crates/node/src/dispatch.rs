@@ -189,6 +189,9 @@ impl Server {
 
     /// Delivers a unit's messages and dirties the sessions that watch what it changed.
     pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
+        if self.shard.unit.dirtied.is_empty() && self.shard.unit.messages.is_empty() {
+            return;
+        }
         for watcher in std::mem::take(&mut self.shard.unit.dirtied) {
             if is_guard(watcher) {
                 self.migrations.note_changed(watcher);

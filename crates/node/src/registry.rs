@@ -24,8 +24,8 @@ pub enum Function {
 /// One command with everything derived from its declaration.
 pub struct Registered {
     pub id: CommandId,
-    /// What clients call it (`rename-command`); empty: nobody may. A subcommand is found through
-    /// its container.
+    /// What clients call it (`rename-command`), in lower case; empty: nobody may. A subcommand is
+    /// found through its container.
     pub called: Vec<u8>,
     pub declared: Declared,
     pub row: Command<Function>,
@@ -46,6 +46,13 @@ impl Registered {
     /// The name in lower case, `config|get` for a subcommand.
     pub fn name(&self) -> &str {
         &self.declared.name
+    }
+
+    /// Whether a client that sends this word, in whatever case, means the command. Written out: the
+    /// standard library folds both sides, byte by byte, and this is asked for every request.
+    fn is_called(&self, word: &[u8]) -> bool {
+        let is_same = |(byte, own): (&u8, &u8)| byte.to_ascii_lowercase() == *own;
+        word.len() == self.called.len() && word.iter().zip(&self.called).all(is_same)
     }
 
     /// Whether the command may change keys and so needs the log: a few that Redis calls reads do.
@@ -130,7 +137,7 @@ impl Registry {
         if holder.is_some_and(|holder| holder.id != id) {
             return Err("Target command name already exists");
         }
-        self.commands[id.0 as usize].called = to.to_owned();
+        self.commands[id.0 as usize].called = to.to_ascii_lowercase();
         self.buckets.fill(0);
         for id in 0..self.commands.len() as u16 {
             let command = self.command(CommandId(id));
@@ -149,9 +156,7 @@ impl Registry {
         subcommand: Option<&[u8]>,
     ) -> Option<&Registered> {
         let again = last.map(|id| self.command(id)).filter(|command| {
-            command.parent.is_none()
-                && command.subcommands.is_empty()
-                && command.called.eq_ignore_ascii_case(name)
+            command.parent.is_none() && command.subcommands.is_empty() && command.is_called(name)
         });
         again.or_else(|| self.find(name, subcommand))
     }
@@ -196,7 +201,7 @@ impl Registry {
         loop {
             let id = self.buckets[bucket].checked_sub(1)?;
             let command = &self.commands[id as usize];
-            if command.called.eq_ignore_ascii_case(name) {
+            if command.is_called(name) {
                 return Some(command);
             }
             bucket = (bucket + 1) & (BUCKETS - 1);

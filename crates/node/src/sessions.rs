@@ -1,7 +1,7 @@
 //! The sessions of a loop, by connection.
 //!
-//! A request asks for its session half a dozen times. So it stands in the slot that its connection's
-//! id names, where it is found without hashing.
+//! A request asks for its session half a dozen times. So it stands in the slot that the id of its
+//! connection names, where it is found without hashing.
 
 use crate::session::Session;
 use base::ConnectionId;
