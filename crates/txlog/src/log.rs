@@ -59,7 +59,7 @@ impl fmt::Display for Refusal {
             Self::NotWriter => f.write_str("another writer holds the transaction log"),
             Self::LogLost => f.write_str("the transaction log was deleted or replaced"),
             Self::Unavailable(what) => {
-                write!(f, "the transaction log cannot be reached: {what}")
+                write!(f, "the transaction log is unavailable: {what}")
             }
             Self::Failed(what) => write!(f, "the transaction log failed: {what}"),
         }

@@ -50,8 +50,9 @@ const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 
 /// How long every answer must say that the log ends before a place where something stood, until
 /// that is believed although nobody confirms it. A service that was cut off from its peers may
-/// answer from the past until it notices; JetStream takes ten seconds for that.
-const LOST_NANOS: u64 = 15_000_000_000;
+/// answer from the past until it notices. A leader in JetStream looks every ten seconds whether it
+/// has heard from a quorum within the last ten (`lostQuorumCheck`): that takes it up to twenty.
+const LOST_NANOS: u64 = 25_000_000_000;
 
 /// One handle on a log that a service keeps.
 pub struct RemoteLog {

@@ -7,6 +7,8 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`jetstream`] | the log in a NATS JetStream cluster |
 //! | [`service`] | the thread on which a client works, and the way there and back |
 
+pub mod jetstream;
 pub mod service;

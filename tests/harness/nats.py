@@ -1,0 +1,156 @@
+"""A cluster of NATS servers with JetStream, on loopback: started, killed and stopped by their pids.
+
+Every server syncs before it acknowledges, as a log needs it. Directories lie on a disk.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+from . import paths
+from .server import Ports, die_with_parent
+
+# How long a cluster may take to elect its leaders: 4 to 9 s each, on a machine that is busy.
+READY_SECONDS_MAX = 120.0
+
+CONFIGURATION = """
+server_name: {name}
+listen: "127.0.0.1:{port}"
+http: "127.0.0.1:{monitor}"
+jetstream {{ store_dir: "{directory}", {sync}max_file_store: 8GB, max_memory_store: 64MB }}
+{cluster}
+"""
+
+CLUSTER = 'cluster {{ name: kiln, listen: "127.0.0.1:{port}", routes: [{routes}] }}'
+
+
+class Node:
+    """One server. `sync` is what its configuration says of it."""
+
+    def __init__(self, directory, number, count, ports, sync):
+        self.name = f"n{number}"
+        self.directory = directory / self.name
+        self.directory.mkdir()
+        self.port, self.monitor = ports + number, ports + count + number
+        routes = [ports + 2 * count + other for other in range(count)]
+        self.configuration = self.directory / "nats.conf"
+        cluster = ""
+        if count > 1:
+            listed = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+            cluster = CLUSTER.format(port=routes[number], routes=listed)
+        self.configuration.write_text(CONFIGURATION.format(
+            name=self.name, port=self.port, monitor=self.monitor, cluster=cluster,
+            directory=self.directory / "data", sync=f"sync_interval: {sync}, " if sync else ""))
+        self.log = self.directory / "server.log"
+        self.process = None
+        self.is_paused = False
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [paths.tool("nats-server"), "-c", str(self.configuration)],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """SIGKILL, as a crash is."""
+        if self.alive():
+            self.process.kill()
+        if self.process is not None:
+            self.process.wait()
+        self.is_paused = False
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+        self.is_paused = True
+
+    def resume(self):
+        if self.is_paused and self.alive():
+            self.process.send_signal(signal.SIGCONT)
+        self.is_paused = False
+
+    def page(self, name):
+        """A page of the monitoring port, or None if the server does not answer."""
+        try:
+            url = f"http://127.0.0.1:{self.monitor}/{name}"
+            with urllib.request.urlopen(url, timeout=1) as answer:
+                return json.load(answer)
+        except (OSError, ValueError):
+            return None
+
+
+class Cluster:
+    """`count` servers, or one that stands alone. `sync` may be None: NATS's own default."""
+
+    def __init__(self, count=3, sync="always", folder=paths.RUNS):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-nats-", dir=folder))
+        self.ports = Ports(3 * count)
+        self.nodes = [Node(self.directory, number, count, self.ports.first, sync)
+                      for number in range(count)]
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self):
+        """Starts whoever does not run, and waits until the cluster can make streams."""
+        for node in self.nodes:
+            if not node.alive():
+                node.start()
+        self.wait_ready()
+
+    def wait_ready(self):
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while not all(self._is_ready(node) for node in self.nodes):
+            if time.monotonic() > deadline:
+                tails = "\n".join(node.log.read_text()[-2000:] for node in self.nodes)
+                raise SystemExit(f"the NATS cluster did not get ready:\n{tails}")
+            time.sleep(0.05)
+
+    def _is_ready(self, node):
+        page = node.page("jsz")
+        if page is None:
+            return False
+        if len(self.nodes) == 1:
+            return True
+        meta = page.get("meta_cluster", {})
+        return bool(meta.get("leader")) and meta.get("cluster_size") == len(self.nodes)
+
+    def leader(self, stream):
+        """The server that leads a stream, as the others see it; None while there is none."""
+        for node in self.nodes:
+            page = node.page("jsz?accounts=true&streams=true") if node.alive() else None
+            for account in (page or {}).get("account_details", []):
+                for detail in account.get("stream_detail", []):
+                    leader = detail.get("cluster", {}).get("leader")
+                    if detail["name"] == stream and leader:
+                        return next(node for node in self.nodes if node.name == leader)
+        return None
+
+    def url(self, name, options=""):
+        """A log's URL for Kiln."""
+        servers = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+        monitors = ",".join(f"127.0.0.1:{node.monitor}" for node in self.nodes)
+        return f"jetstream://{servers}/{name}?monitor={monitors}{options}"
+
+    def kill(self):
+        for node in self.nodes:
+            node.kill()
+
+    def close(self):
+        self.kill()
+        self.ports.close()
+        if not os.environ.get("KILN_KEEP_RUNS"):
+            shutil.rmtree(self.directory, ignore_errors=True)
