@@ -47,6 +47,7 @@ pub mod rdb;
 pub mod refusal;
 pub mod settings;
 pub mod sha1;
+pub mod slot;
 pub mod snapshot;
 pub mod statistics;
 pub mod subscribers;

@@ -4,9 +4,8 @@ use crate::{allocator, configuration};
 use archive::SnapshotStore;
 use base::Driver;
 use base::driver::Waker;
-use node::config::Config;
 use node::config::settings::{NodeSettings, engine_settings, node_settings};
-use node::loading::{Loading, Sources};
+use node::loading::{FileLogOpener, Loading, Sources};
 use node::metrics::Metrics;
 use node::snapshot::Snapshots;
 use node::{Options, Server, Shard, Stop};
@@ -27,7 +26,7 @@ use world::systemd;
 pub fn serve(arguments: &[String]) -> ExitCode {
     match run(arguments) {
         Ok(Stop::Clean | Stop::Now) => ExitCode::SUCCESS,
-        Ok(Stop::LogFailed(why)) => {
+        Ok(Stop::LogFailed(why) | Stop::Demoted(why)) => {
             tracing::error!("{why}: stopping, so that nothing is acknowledged that is not durable");
             ExitCode::FAILURE
         }
@@ -61,24 +60,18 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
         format!("cannot make the directory of snapshots {}: {error}", place.display())
     })?;
-    let loading = loading(&config, store.clone(), driver.waker(), entropy)?;
-    let port = options.port;
     let shard = Shard::without_data(engine_settings(&config), entropy);
     let garbage = GarbageCollector::start()?;
     let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
     server.start_with_acl_file()?;
     let _metrics = serve_metrics(&settings, Arc::clone(&server.metrics))?;
-    let stopped = server.load(&mut driver, loading, std::thread::yield_now)?;
-    let stop = match stopped {
-        Some(stop) => stop,
-        None => {
-            let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
-            server.keep_snapshots(Snapshots::new(store, Box::new(queue)));
-            let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
-            server.feed_replicas(Box::new(queue));
-            tracing::info!(port, "Ready to accept connections");
-            tell_manager(systemd::notify_ready());
-            server.run(&mut driver)
+    let stop = loop {
+        match live(&mut server, &mut driver, &store)? {
+            Stop::Demoted(why) => {
+                tracing::warn!("begins again as a replica: {why}");
+                server = server.begin_again(&mut driver);
+            }
+            stop => break stop,
         }
     };
     tell_manager(systemd::notify_stopping());
@@ -89,26 +82,49 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     Ok(stop)
 }
 
-fn loading(
-    config: &Config,
-    store: SnapshotStore,
-    waker: Waker,
-    entropy: u64,
-) -> Result<Loading, Box<dyn Error>> {
+/// Loads and serves, until the process is to stop or to begin again.
+fn live(
+    server: &mut Server,
+    driver: &mut NetDriver,
+    store: &SnapshotStore,
+) -> Result<Stop, Box<dyn Error>> {
+    let loading = loading(server, store.clone(), driver.waker())?;
+    if let Some(stop) = server.load(driver, loading)? {
+        return Ok(stop);
+    }
+    let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
+    server.keep_snapshots(Snapshots::new(store.clone(), Box::new(queue)));
+    let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
+    server.feed_replicas(Box::new(queue));
+    let part = if server.is_following() { "replica" } else { "primary" };
+    tracing::info!(port = server.options.port, part, "Ready to accept connections");
+    tell_manager(systemd::notify_ready());
+    Ok(server.run(driver))
+}
+
+fn loading(server: &Server, store: SnapshotStore, waker: Waker) -> Result<Loading, Box<dyn Error>> {
     let queues = Queues {
         commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
         background: Box::new(ThreadDiskQueue::start("log-background", Urgency::Prompt, waker)?),
     };
-    Loading::open(Sources {
+    let entropy = server.options.entropy;
+    let opener = FileLogOpener {
         disk: Arc::new(RealDisk),
         clock: Arc::new(RealClock),
         queues,
-        log: &node_settings(config).transaction_log,
-        log_options: FileOptions::new(entropy),
+        directory: server.settings.transaction_log.clone(),
+        options: FileOptions {
+            may_write: server.settings.replica_priority > 0,
+            ..FileOptions::new(entropy)
+        },
+    };
+    let sources = Sources {
+        clock: Arc::new(RealClock),
         store,
-        settings: engine_settings(config),
+        settings: engine_settings(&server.config),
         entropy,
-    })
+    };
+    Loading::open(sources, |known| opener.open(known))
 }
 
 /// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.

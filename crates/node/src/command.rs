@@ -2,6 +2,7 @@
 
 pub mod acl;
 pub mod client;
+pub mod cluster;
 pub mod commands;
 pub mod config;
 pub mod connection;
@@ -53,6 +54,7 @@ pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionF
 pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     acl::COMMANDS,
     client::COMMANDS,
+    cluster::COMMANDS,
     commands::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,

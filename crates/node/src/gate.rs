@@ -69,7 +69,7 @@ impl Server {
         {
             return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_write_on_replica(session, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_role(session, command, args) {
             return refused;
         }
         if session.is_subscriber()

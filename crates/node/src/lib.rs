@@ -19,6 +19,7 @@
 //! | [`feed`] | tells replicas of Redis what happens, as commands |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
+//! | [`role`] | primary or replica of the transaction log: leadership and its lease |
 //! | [`link`] | follows a Redis server, to take over its data |
 //! | `migrate` | moves keys to another server |
 //! | [`metrics`] | figures for whoever watches |
@@ -47,6 +48,7 @@ pub mod pubsub;
 pub mod reactor;
 pub mod recovery;
 pub mod registry;
+pub mod role;
 pub mod server;
 pub mod session;
 mod sessions;

@@ -133,6 +133,11 @@ impl Link {
         self.master.as_ref()
     }
 
+    /// Every connection to a master.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.connection.into_iter().chain(self.dropped.iter().copied())
+    }
+
     /// Whether the stream flows.
     pub fn is_up(&self) -> bool {
         matches!(self.phase, Phase::Streaming)
@@ -296,7 +301,7 @@ impl Server {
             driver.close(connection);
         }
         let Some(master) = self.link.master.clone() else { return };
-        if self.persistence.is_loading || self.stopping.is_some() {
+        if self.persistence.is_loading || self.is_following() || self.stopping.is_some() {
             return;
         }
         if let Phase::Waiting = self.link.phase {

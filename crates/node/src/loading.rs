@@ -1,32 +1,37 @@
 //! The start of a server: the newest snapshot, then the log behind it, in slices.
 //!
 //! ```text
-//! choose ─▶ snapshot ─▶ log ─▶ lead
+//! choose ─▶ snapshot ─▶ log ─▶ follow, and lead when it may
 //!    ▲──────────┘ damaged: refused by name, the one before it is taken
 //! ```
 //! Between the slices the loop turns, so that clients are told LOADING instead of nothing. A
 //! snapshot is read once: its checksums are compared as it is loaded, and what was loaded of one
 //! that turns out damaged is thrown away.
+//!
+//! Another process may lead meanwhile, publish snapshots and trim its log. What is found gone is
+//! then no loss: the loading begins again with a newer snapshot.
 
 use crate::config::settings::engine_settings;
 use crate::reactor::Scratch;
-use crate::recovery::{Replayer, lead};
+use crate::recovery::Replayer;
+use crate::role::sign::Signs;
 use crate::server::{Server, Stop};
 use crate::shard::Shard;
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
 use base::{Clock, Disk, Driver, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
+use bytes::Bytes;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use engine::rdb::{Loader, RdbError};
 use engine::settings::Settings;
 use std::collections::VecDeque;
 use std::error::Error;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use txlog::file::{FileLog, FileOptions, Queues};
 use txlog::memory::MemoryLog;
 use txlog::record::ChainValue;
-use txlog::{Chain, Replay, Stamper, WriterId};
+use txlog::{Chain, LogEvent, Stamper, TransactionLog, WriterId};
 
 /// Time between two turns of the loop, in nanoseconds: what a client waits for its LOADING.
 const SLICE_NANOS: u64 = 10_000_000;
@@ -56,17 +61,52 @@ const PROGRESS_NANOS: u64 = 1_000_000_000;
 
 type Failure = Box<dyn Error>;
 
-/// What a loading needs to know.
-pub struct Sources<'a> {
+/// A log that is open.
+pub struct OpenLog {
+    pub handle: Box<dyn TransactionLog>,
+    pub incarnation: Incarnation,
+    /// Whoever wrote it is proven dead, or nobody ever did: there is no lease to wait for.
+    pub is_free: bool,
+}
+
+/// What snapshots say of the log that is to be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// It held this record once. One that does not, or that is another log, is lost.
+    pub position: Option<Position>,
+    /// There was a log, whatever is known of it: none is begun in its place.
+    pub must_exist: bool,
+}
+
+/// Opens a log in a directory.
+pub struct FileLogOpener {
     pub disk: Arc<dyn Disk>,
     pub clock: Arc<dyn Clock>,
     pub queues: Queues,
-    pub log: &'a Path,
-    pub log_options: FileOptions,
+    pub directory: PathBuf,
+    pub options: FileOptions,
+}
+
+impl FileLogOpener {
+    /// # Errors
+    /// The log is damaged or lost, or the disk fails.
+    pub fn open(mut self, known: &Known) -> Result<OpenLog, Failure> {
+        self.options.known = known.position;
+        self.options.must_exist = known.must_exist;
+        let Self { disk, clock, queues, directory, options } = self;
+        let (log, found) = FileLog::open(disk, clock, queues, &directory, options)?;
+        let incarnation = found.tail.incarnation;
+        Ok(OpenLog { handle: Box::new(log), incarnation, is_free: found.is_writer })
+    }
+}
+
+/// What a loading needs to know.
+pub struct Sources {
+    pub clock: Arc<dyn Clock>,
     /// The same that later keeps the server's snapshots: it learns here which are damaged.
     pub store: SnapshotStore,
     pub settings: Settings,
-    /// Unpredictable bits: the seed of the keys' hash and the writer's id.
+    /// Unpredictable bits: the seed of the keys' hash.
     pub entropy: u64,
 }
 
@@ -78,12 +118,18 @@ pub struct Loading {
     entropy: u64,
     /// Snapshots not yet tried, newest first.
     candidates: VecDeque<Candidate>,
-    log: FileLog,
-    found: txlog::Recovery,
+    log: OpenLog,
+    events: Vec<LogEvent>,
+    /// Records read and not applied.
+    records: VecDeque<(Position, Bytes)>,
     engine: Engine,
+    /// What the records say of who leads.
+    signs: Signs,
     stage: Stage,
+    /// How often it began again, because what it needed was gone.
+    restarts: u32,
     pace: Pace,
-    /// Bytes of the stage, used and in all.
+    /// Bytes of the stage, used and in all; of the log, it is records.
     pub used_bytes: u64,
     pub total_bytes: u64,
     /// Keys that the snapshot had.
@@ -97,33 +143,46 @@ pub struct Loading {
 enum Stage {
     Choose,
     Snapshot(Box<(Snapshot, Loader<PartReader>)>),
-    Log(Replay, Box<Replayer>),
+    /// Until the end of the log, once it is known.
+    Log(Box<Replayer>, Option<Sequence>),
     Done(Box<Replayer>),
 }
 
+/// What a slice brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// There is more to do at once.
+    More,
+    /// The log has to be waited for.
+    Wait,
+    Done,
+}
+
+/// Beginnings in vain before giving up: each time a whole snapshot was replaced meanwhile.
+const RESTARTS_MAX: u32 = 16;
+
 impl Loading {
-    /// Opens the log and looks for snapshots. Blocks.
+    /// Looks for snapshots and opens the log that they speak of. Blocks.
     ///
     /// # Errors
-    /// The log is damaged, lost, or written by another process; the disk fails.
-    pub fn open(sources: Sources<'_>) -> Result<Self, Failure> {
-        let Sources { disk, clock, queues, log: path, mut log_options, store, settings, entropy } =
-            sources;
+    /// The log is damaged or lost; the disk fails.
+    pub fn open(
+        sources: Sources,
+        open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
+    ) -> Result<Self, Failure> {
+        let Sources { clock, store, settings, entropy } = sources;
         let candidates = store.list()?;
-        let newest = candidates.iter().filter_map(|candidate| match candidate {
-            Candidate::Whole(snapshot) => Some(snapshot.place.position),
-            Candidate::Damaged { .. } => None,
-        });
-        log_options.known = newest.max_by_key(|position| position.sequence);
-        // A damaged snapshot says no more than that there was a log; that is enough.
-        log_options.must_exist = !candidates.is_empty();
-        let (log, found) = FileLog::open(disk, Arc::clone(&clock), queues, path, log_options)?;
-        if !found.is_writer {
-            let path = path.display();
-            return Err(format!("another process writes the transaction log {path}").into());
+        let known = known(&candidates);
+        let log = open_log(&known)?;
+        if known.position.is_some_and(|position| position.incarnation != log.incarnation) {
+            return Err(
+                "the transaction log is another one than the snapshots were taken of".into()
+            );
         }
-        // Only now: the log's lock says that no other process writes snapshots here.
-        store.remove_unpublished()?;
+        if log.is_free {
+            // Only now: the log's lock says that no other process writes snapshots here.
+            store.remove_unpublished()?;
+        }
         let began = clock.monotonic();
         Ok(Self {
             engine: Engine::new(Keyspace::new(settings.clone(), entropy), entropy),
@@ -133,8 +192,11 @@ impl Loading {
             entropy,
             candidates: candidates.into(),
             log,
-            found,
+            events: Vec::new(),
+            records: VecDeque::new(),
+            signs: Signs::default(),
             stage: Stage::Choose,
+            restarts: 0,
             pace: Pace::default(),
             used_bytes: 0,
             total_bytes: 0,
@@ -150,30 +212,30 @@ impl Loading {
         self.pace = pace;
     }
 
-    /// Goes on for one slice; whether everything is loaded.
+    /// Goes on for one slice.
     ///
     /// # Errors
     /// The data cannot be had back: the log is damaged, or does not reach back to any snapshot.
-    pub fn step(&mut self) -> Result<bool, Failure> {
+    pub fn step(&mut self) -> Result<Step, Failure> {
         let began = self.clock.monotonic();
         for _ in 0..self.pace.steps_max {
-            let stage = std::mem::replace(&mut self.stage, Stage::Choose);
-            self.stage = match stage {
-                Stage::Choose => self.choose()?,
-                Stage::Snapshot(loading) => self.load(loading)?,
-                Stage::Log(replay, replayer) => self.replay(replay, replayer)?,
-                done @ Stage::Done(_) => {
-                    self.stage = done;
-                    return Ok(true);
-                }
+            let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
+                Stage::Choose => (self.choose()?, Step::More),
+                Stage::Snapshot(loading) => (self.load(loading)?, Step::More),
+                Stage::Log(replayer, until) => self.replay(replayer, until)?,
+                done @ Stage::Done(_) => (done, Step::Done),
             };
+            self.stage = stage;
+            if step != Step::More {
+                return Ok(step);
+            }
             let now = self.clock.monotonic();
             self.tell(now);
             if now.since(began) >= SLICE_NANOS {
                 break;
             }
         }
-        Ok(false)
+        Ok(Step::More)
     }
 
     fn choose(&mut self) -> Result<Stage, Failure> {
@@ -184,7 +246,10 @@ impl Loading {
             }
             Some(Candidate::Whole(snapshot)) if snapshot.manifest.parts.len() == 1 => {
                 tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
-                let part = self.store.open_part(&snapshot, 0)?;
+                let part = match self.store.open_part(&snapshot, 0) {
+                    Ok(part) => part,
+                    Err(error) => return self.begin_again(error.into()),
+                };
                 self.total_bytes = part.length();
                 let keys = snapshot.manifest.keys.min(part.length() / ENTRY_BYTES_MIN);
                 let loader = Loader::of_own_file(part, keys, self.clock.unix_millis());
@@ -194,13 +259,30 @@ impl Loading {
                 let parts = snapshot.manifest.parts.len();
                 Err(format!("snapshot {} has {parts} parts, not one", snapshot.name).into())
             }
-            None if self.found.first.sequence > Sequence(1) => {
-                let first = self.found.first.sequence;
-                let what = "no snapshot can be used, and the transaction log begins";
-                Err(format!("{what} at record {first}: the data before it is gone").into())
+            None => {
+                let start = Chain::start(self.log.incarnation);
+                Ok(self.begin_log(Replayer::new(Sequence::ZERO, start)))
             }
-            None => self.begin_log(Replayer::new(Sequence::ZERO, self.log.first_chain())),
         }
+    }
+
+    /// Begins with the newest snapshot once more, if another process may have published it since.
+    fn begin_again(&mut self, why: Failure) -> Result<Stage, Failure> {
+        if self.log.is_free || self.restarts == RESTARTS_MAX {
+            return Err(why);
+        }
+        self.restarts += 1;
+        tracing::info!("begins to load again: {why}");
+        self.candidates = self.store.list()?.into();
+        self.records.clear();
+        self.replayed_bytes = 0;
+        self.forget_loaded();
+        Ok(Stage::Choose)
+    }
+
+    fn forget_loaded(&mut self) {
+        let keyspace = Keyspace::new(self.settings.clone(), self.entropy);
+        self.engine = Engine::new(keyspace, self.entropy);
     }
 
     fn load(&mut self, mut loading: Box<(Snapshot, Loader<PartReader>)>) -> Result<Stage, Failure> {
@@ -212,7 +294,7 @@ impl Loading {
             Ok(false) => return Ok(Stage::Snapshot(loading)),
             Ok(true) if loader.keys_loaded == keys => {
                 self.keys_loaded = keys;
-                return self.begin_log_behind(snapshot);
+                return Ok(self.begin_log_behind(snapshot));
             }
             Ok(true) => format!("it holds {} keys instead of {keys}", loader.keys_loaded),
             Err(error @ RdbError::Unsupported { .. }) => {
@@ -222,12 +304,11 @@ impl Loading {
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);
         self.store.refuse(&snapshot.name, &why);
-        let keyspace = Keyspace::new(self.settings.clone(), self.entropy);
-        self.engine = Engine::new(keyspace, self.entropy);
+        self.forget_loaded();
         Ok(Stage::Choose)
     }
 
-    fn begin_log_behind(&mut self, snapshot: &Snapshot) -> Result<Stage, Failure> {
+    fn begin_log_behind(&mut self, snapshot: &Snapshot) -> Stage {
         let place = &snapshot.place;
         let chain = Chain { value: ChainValue(place.chain), epoch: place.epoch };
         let mut replayer = Replayer::new(place.position.sequence, chain);
@@ -235,26 +316,76 @@ impl Loading {
         self.begin_log(replayer)
     }
 
-    fn begin_log(&mut self, replayer: Replayer) -> Result<Stage, Failure> {
-        let replay = self.log.replay(replayer.at().next())?;
-        self.total_bytes = replay.progress().total_bytes;
-        Ok(Stage::Log(replay, Box::new(replayer)))
+    fn begin_log(&mut self, replayer: Replayer) -> Stage {
+        let (incarnation, sequence) = (self.log.incarnation, replayer.at().next());
+        self.log.handle.read_from(Position { incarnation, sequence });
+        self.used_bytes = 0;
+        self.total_bytes = 0;
+        Stage::Log(Box::new(replayer), None)
     }
 
     fn replay(
         &mut self,
-        mut replay: Replay,
         mut replayer: Box<Replayer>,
-    ) -> Result<Stage, Failure> {
-        for _ in 0..self.pace.step_records {
-            let Some((position, bytes)) = replay.next_record()? else {
-                return Ok(Stage::Done(replayer));
-            };
-            self.replayed_bytes += bytes.len() as u64;
-            replayer.consume(&mut self.engine, position.sequence, &bytes)?;
+        mut until: Option<Sequence>,
+    ) -> Result<(Stage, Step), Failure> {
+        if self.records.is_empty() {
+            match self.read(&replayer)? {
+                Some(Found::End(end)) => until = Some(end),
+                Some(Found::Gap(why)) => return Ok((self.begin_again(why)?, Step::More)),
+                None => {}
+            }
         }
-        self.used_bytes = replay.progress().read_bytes;
-        Ok(Stage::Log(replay, replayer))
+        for _ in 0..self.pace.step_records {
+            let Some((position, bytes)) = self.records.pop_front() else { break };
+            self.replayed_bytes += bytes.len() as u64;
+            let consumed = replayer.consume(&mut self.engine, position.sequence, &bytes)?;
+            self.signs.note(&consumed);
+        }
+        self.used_bytes = replayer.at().0;
+        self.total_bytes = until.unwrap_or_default().0.max(self.used_bytes);
+        if !self.records.is_empty() {
+            return Ok((Stage::Log(replayer, until), Step::More));
+        }
+        if until.is_some_and(|until| replayer.at() >= until) {
+            return Ok((Stage::Done(replayer), Step::Done));
+        }
+        Ok((Stage::Log(replayer, until), Step::Wait))
+    }
+
+    /// Takes what the log has read meanwhile.
+    fn read(&mut self, replayer: &Replayer) -> Result<Option<Found>, Failure> {
+        let mut found = None;
+        self.log.handle.poll(&mut self.events);
+        for event in self.events.drain(..) {
+            match event {
+                LogEvent::Read(position, bytes) => self.records.push_back((position, bytes)),
+                LogEvent::CaughtUp(position) => found = Some(Found::End(position.sequence)),
+                LogEvent::Trimmed { first } => {
+                    let at = replayer.at();
+                    let what = if at == Sequence::ZERO {
+                        format!(
+                            "no snapshot can be used, and the transaction log begins at record \
+                             {first}: the data before it is gone"
+                        )
+                    } else {
+                        format!(
+                            "the snapshot ends at record {at}, and the transaction log begins at \
+                             record {first}: the data between them is gone"
+                        )
+                    };
+                    found = Some(Found::Gap(what.into()));
+                }
+                LogEvent::Lost => {
+                    let next = replayer.at().next();
+                    let what = "the transaction log was cut, deleted or created anew";
+                    return Err(format!("{what}: record {next} was asked for").into());
+                }
+                LogEvent::ReadFailed(what) => return Err(what.into()),
+                _ => {}
+            }
+        }
+        Ok(found)
     }
 
     fn tell(&mut self, now: MonotonicNanos) {
@@ -278,12 +409,9 @@ impl Loading {
         }
     }
 
-    /// Takes the lead of the log. Blocks until that is durable.
-    ///
-    /// # Errors
-    /// The log refuses, or not everything was loaded.
-    pub fn finish(self, wait: impl FnMut()) -> Result<Shard, Failure> {
-        let Stage::Done(replayer) = self.stage else { return Err("still loading".into()) };
+    /// The shard, which follows its log from here on. `None` while still loading.
+    pub fn into_shard(self) -> Option<Loaded> {
+        let Stage::Done(replayer) = self.stage else { return None };
         let millis = self.clock.monotonic().since(self.began) / 1_000_000;
         tracing::info!(
             snapshot_keys = self.keys_loaded,
@@ -293,13 +421,41 @@ impl Loading {
             millis,
             "loaded"
         );
-        let log = Box::new(self.log);
-        let incarnation = self.found.tail.incarnation;
-        let writer = WriterId(self.entropy | 1);
-        let now = self.clock.unix_millis();
-        let mut shard = lead(self.engine, log, &replayer, incarnation, writer, now, wait)?;
+        let OpenLog { handle, incarnation, is_free } = self.log;
+        let through = replayer.at();
+        let mut shard = Shard::following(self.engine, handle, *replayer, incarnation);
         shard.bytes_since_snapshot = self.replayed_bytes;
-        Ok(shard)
+        Some(Loaded { shard, signs: self.signs, is_free, through })
+    }
+}
+
+/// What a loading hands over.
+pub struct Loaded {
+    pub shard: Shard,
+    /// What the records that were applied said of who leads.
+    pub signs: Signs,
+    /// No lease need be waited for.
+    pub is_free: bool,
+    /// The end of the log, as it was found.
+    pub through: Sequence,
+}
+
+/// How a reading came to an end.
+enum Found {
+    End(Sequence),
+    Gap(Failure),
+}
+
+/// What the snapshots say of the log.
+fn known(candidates: &[Candidate]) -> Known {
+    let positions = candidates.iter().filter_map(|candidate| match candidate {
+        Candidate::Whole(snapshot) => Some(snapshot.place.position),
+        Candidate::Damaged { .. } => None,
+    });
+    // A damaged snapshot says no more than that there was a log; that is enough.
+    Known {
+        position: positions.max_by_key(|position| position.sequence),
+        must_exist: !candidates.is_empty(),
     }
 }
 
@@ -315,8 +471,8 @@ impl Shard {
 }
 
 impl Server {
-    /// Loads everything while clients are told to wait, then serves it. `Some` if the server was
-    /// told to stop before it was done.
+    /// Loads everything while clients are told to wait, and goes on until it is known whether this
+    /// process leads or follows. `Some` if the server was told to stop before that.
     ///
     /// # Errors
     /// The data cannot be had back.
@@ -324,20 +480,45 @@ impl Server {
         &mut self,
         driver: &mut dyn Driver,
         mut loading: Loading,
-        wait: impl FnMut(),
     ) -> Result<Option<Stop>, Failure> {
         let mut scratch = Scratch::default();
         self.persistence.is_loading = true;
-        while !loading.step()? {
+        loop {
+            let step = loading.step()?;
             self.persistence.bytes_loaded = loading.used_bytes;
             self.persistence.bytes_to_load = loading.total_bytes;
+            if step == Step::Done {
+                break;
+            }
+            self.has_more_to_load = step == Step::More;
             self.turn(driver, &mut scratch);
-            if let Some(stop) = self.stopping.clone() {
+            if let Some(stop) = self.stopped_while_loading()? {
                 return Ok(Some(stop));
             }
         }
+        self.has_more_to_load = false;
         self.persistence.keys_loaded = loading.keys_loaded;
-        let mut shard = loading.finish(wait)?;
+        let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
+        self.take_up(loaded);
+        while !self.roles.is_settled() {
+            self.turn(driver, &mut scratch);
+            if let Some(stop) = self.stopped_while_loading()? {
+                return Ok(Some(stop));
+            }
+        }
+        self.persistence.is_loading = false;
+        Ok(None)
+    }
+
+    fn stopped_while_loading(&self) -> Result<Option<Stop>, Failure> {
+        match self.stopping.clone() {
+            Some(Stop::LogFailed(why)) => Err(why.into()),
+            other => Ok(other),
+        }
+    }
+
+    fn take_up(&mut self, loaded: Loaded) {
+        let Loaded { mut shard, signs, is_free, through } = loaded;
         let before = &mut self.shard.engine.keyspace;
         let keyspace = &mut shard.engine.keyspace;
         // Clients may have begun to watch keys.
@@ -352,7 +533,14 @@ impl Server {
             );
         }
         self.shard = shard;
-        self.persistence.is_loading = false;
-        Ok(None)
+        let now = self.options.clock.monotonic();
+        self.roles = self.new_roles();
+        for sign in signs.into_signs() {
+            self.roles.saw(sign, now);
+        }
+        if is_free {
+            self.roles.is_free(now);
+        }
+        self.roles.caught_up(through, now);
     }
 }

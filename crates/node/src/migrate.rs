@@ -146,6 +146,12 @@ impl Migrations {
         self.idle.len()
     }
 
+    /// Every connection to a target.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let running = self.running.values().filter_map(|migration| migration.connection);
+        running.chain(self.idle.connections()).chain(self.dropped.iter().copied())
+    }
+
     /// A client waits no longer: what it asked for goes on.
     pub fn leave(&mut self, client: ConnectionId) {
         for migration in self.running.values_mut() {

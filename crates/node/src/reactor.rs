@@ -11,7 +11,6 @@ mod batch;
 
 use crate::server::{Server, Stop};
 use crate::session::{Blocked, Session};
-use crate::shard::Progress;
 use base::driver::Received;
 use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
@@ -63,7 +62,7 @@ impl Server {
         loop {
             self.turn(driver, &mut scratch);
             if let Some(stop) = self.stopping.clone()
-                && (stop != Stop::Clean || self.is_drained())
+                && (stop != Stop::Clean || self.is_drained() && self.has_handed_over())
             {
                 return stop;
             }
@@ -72,7 +71,8 @@ impl Server {
 
     /// Whether everything executed is durable and sent as far as clients take it.
     fn is_drained(&self) -> bool {
-        !self.shard.has_gathered() && !self.shard.is_in_flight() && self.flushing.is_empty()
+        let is_written = !self.shard.has_gathered() && !self.shard.is_in_flight();
+        is_written && (self.flushing.is_empty() || self.is_lapsed)
     }
 
     /// One turn of the loop.
@@ -89,6 +89,7 @@ impl Server {
         if self.asleep_until > self.monotonic {
             return;
         }
+        self.advance_role();
         self.resume_after_pause();
         self.execute_ready(scratch);
         if self.asleep_until > self.monotonic {
@@ -106,17 +107,20 @@ impl Server {
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
-        self.flush(driver);
+        self.is_lapsed = self.has_lapsed();
+        if !self.is_lapsed {
+            self.flush(driver);
+        }
         self.close_sessions(driver);
     }
 
-    fn wait_nanos(&self) -> Option<u64> {
+    fn wait_nanos(&mut self) -> Option<u64> {
         let asleep = self.asleep_until.since(self.monotonic);
         if asleep > 0 {
             return Some(asleep);
         }
         let has_work = self.is_snapshot_ready() || self.is_feed_ready();
-        if has_work || self.persistence.is_loading || !self.flushing.is_empty() {
+        if has_work || self.has_more_to_load || !self.flushing.is_empty() && !self.is_lapsed {
             return Some(0);
         }
         let has_more = self.has_more_to_evict || !self.ready.is_empty() && !self.is_stalled();
@@ -128,12 +132,15 @@ impl Server {
         let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
         let link = self.link.wait_nanos(self.monotonic).filter(|_| !self.is_stalled());
         let migrations = self.migrations.wait_nanos(self.monotonic);
-        Some(until.into_iter().chain(link).chain(migrations).fold(TICK_NANOS, u64::min))
+        let role = self.role_wait_nanos();
+        let waits = until.into_iter().chain(link).chain(migrations).chain(role);
+        Some(waits.fold(TICK_NANOS, u64::min))
     }
 
     /// Whether too much is withheld to execute more.
     fn is_stalled(&self) -> bool {
-        self.shard.is_in_flight() && self.held_bytes > HELD_BYTES_MAX
+        self.is_lapsed
+            || self.shard.is_in_flight() && self.held_bytes > HELD_BYTES_MAX
             || matches!(self.shard.gate(), txlog::Gate::Wait)
             || self.is_snapshot_behind()
     }
@@ -237,21 +244,14 @@ impl Server {
         }
     }
 
-    fn poll_log(&mut self) {
-        match self.shard.poll() {
-            Progress::Durable => self.release(),
-            Progress::Nothing => {}
-            Progress::Fatal(why) => self.stopping = Some(Stop::LogFailed(why)),
-        }
-    }
-
     /// Deletes keys whose time has come.
     fn expire(&mut self) {
         let is_paused = self.pause.paused().is_some();
         let is_open = matches!(self.shard.gate(), txlog::Gate::Open);
         let is_replica = self.is_replica();
         self.shard.engine.keeps_expired = is_paused || is_replica || !is_open;
-        if !self.is_active_expiry_on || is_paused || is_replica || !is_open {
+        let stands_still = is_paused || is_replica || self.persistence.is_loading;
+        if !self.is_active_expiry_on || stands_still || !is_open {
             return;
         }
         if !self.shard.engine.has_due(self.now) {
@@ -281,6 +281,7 @@ impl Server {
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.shard.has_gathered();
         self.shard.commit(self.now);
+        self.note_appended();
         if has_gathered && self.lone.is_alone() && self.shard.commit_inline() {
             let took = driver.clock().monotonic().since(self.monotonic);
             if took > INLINE_SYNC_NANOS_MAX {

@@ -1,15 +1,11 @@
-//! From the log to a serving shard: replay what is committed, then lead.
+//! What is committed, applied record by record: at the start, and on a replica for ever.
 
-use crate::shard::Shard;
-use base::{Position, Sequence, UnixMillis};
+use base::{Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::apply::ApplyError;
 use engine::execute::Engine;
 use std::fmt;
-use txlog::{
-    Chain, Consumed, FollowError, Follower, Kind, LogError, LogEvent, Stamper, TransactionLog,
-    WriterId,
-};
+use txlog::{Chain, Consumed, FollowError, Follower, Kind};
 
 /// Why a log cannot be replayed.
 #[derive(Debug)]
@@ -18,10 +14,6 @@ pub enum RecoveryError {
     Follow(Sequence, FollowError),
     /// A record whose effects do not fit.
     Apply(Sequence, ApplyError),
-    /// The log refused this process as its writer.
-    NotWriter(String),
-    /// The log cannot be read.
-    Log(LogError),
 }
 
 impl fmt::Display for RecoveryError {
@@ -34,8 +26,6 @@ impl fmt::Display for RecoveryError {
             Self::Apply(at, ApplyError::Impossible { effect_index }) => {
                 write!(f, "record {at} of the log: effect {effect_index} does not fit its key")
             }
-            Self::NotWriter(why) => write!(f, "the log does not take this writer: {why}"),
-            Self::Log(error) => error.fmt(f),
         }
     }
 }
@@ -61,7 +51,7 @@ impl Replayer {
         self.clock = self.clock.max(clock);
     }
 
-    /// Applies the next record.
+    /// Applies the next record; what it was.
     ///
     /// # Errors
     /// [`RecoveryError`] if it is damaged or does not fit; the engine is then of no use.
@@ -70,18 +60,18 @@ impl Replayer {
         engine: &mut Engine,
         sequence: Sequence,
         bytes: &Bytes,
-    ) -> Result<(), RecoveryError> {
+    ) -> Result<Consumed, RecoveryError> {
         let consumed = self
             .follower
             .consume(sequence, bytes)
             .map_err(|error| RecoveryError::Follow(sequence, error))?;
-        let Consumed::Record(record) = consumed else { return Ok(()) };
+        let Consumed::Record(record) = &consumed else { return Ok(consumed) };
         self.clock = self.clock.max(record.header.clock);
         if record.header.kind == Kind::Data {
             let applied = engine.keyspace.apply_payload(&record.payload, record.header.clock);
             self.effects += applied.map_err(|error| RecoveryError::Apply(sequence, error))?;
         }
-        Ok(())
+        Ok(consumed)
     }
 
     pub fn chain(&self) -> Chain {
@@ -98,44 +88,3 @@ impl Replayer {
         self.clock
     }
 }
-
-/// Takes the lead of a log whose every record was replayed, and waits until that is durable.
-/// Blocks: for the start of a server. `wait` is called while the log works.
-///
-/// # Errors
-/// The log refuses: another process leads it, or its storage failed.
-pub fn lead(
-    engine: Engine,
-    mut log: Box<dyn TransactionLog>,
-    replayed: &Replayer,
-    incarnation: base::Incarnation,
-    writer: WriterId,
-    now: UnixMillis,
-    mut wait: impl FnMut(),
-) -> Result<Shard, RecoveryError> {
-    let mut stamper = Stamper::new(writer, replayed.chain(), replayed.clock());
-    let applied = Position { incarnation, sequence: replayed.at() };
-    let record = stamper.lead(LEASE_MILLIS, now, applied.sequence);
-    log.append(applied, record);
-    let led = Position { incarnation, sequence: applied.sequence.next() };
-    let mut events = Vec::new();
-    loop {
-        log.poll(&mut events);
-        for event in events.drain(..) {
-            match event {
-                LogEvent::Durable(position) if position.sequence >= led.sequence => {
-                    return Ok(Shard::new(engine, log, stamper, led));
-                }
-                LogEvent::Failed(_, error) => {
-                    return Err(RecoveryError::NotWriter(error.to_string()));
-                }
-                _ => {}
-            }
-        }
-        wait();
-    }
-}
-
-/// The lease that a `Lead` grants, in milliseconds. A process that holds a file log's lock needs
-/// none; challengers on the same host read it.
-const LEASE_MILLIS: u64 = 2000;

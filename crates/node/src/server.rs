@@ -16,14 +16,15 @@ use crate::migrate::Migrations;
 use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::registry::Registry;
+use crate::role::state::Roles;
 use crate::session::Session;
 use crate::sessions::Sessions;
-use crate::shard::Shard;
+use crate::shard::{Shard, Told};
 use crate::slowlog::Slowlog;
 use crate::snapshot::Snapshots;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
-use base::{Clock, ConnectionId, Disk, Machine, MonotonicNanos, Sequence, UnixMillis};
+use base::{Clock, ConnectionId, Disk, Driver, Machine, MonotonicNanos, Sequence, UnixMillis};
 use engine::eviction::Room;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -60,6 +61,18 @@ pub struct Server {
     pub scripts: Scripts,
     pub latency: Latency,
     pub persistence: Persistence,
+    /// What this process is to the shard: primary or replica.
+    pub roles: Roles,
+    /// The last record of this holder that the lease counts.
+    pub(crate) noted_sequence: Sequence,
+    /// Clients were served since then.
+    pub(crate) has_served: bool,
+    /// The lease was over when it was last looked at: nobody is served.
+    pub(crate) is_lapsed: bool,
+    /// A buffer for what the log tells.
+    pub(crate) told: Vec<Told>,
+    /// The loading has more to do at once.
+    pub(crate) has_more_to_load: bool,
     /// The link to a master, if this server follows one.
     pub link: Link,
     /// Keys on their way to other servers.
@@ -130,6 +143,9 @@ pub enum Stop {
     Now,
     /// The log failed; nothing more may be acknowledged.
     LogFailed(String),
+    /// Another process may lead the shard: this one discards what it holds, and begins again as a
+    /// replica.
+    Demoted(String),
 }
 
 impl Server {
@@ -158,6 +174,12 @@ impl Server {
             scripts: Scripts::default(),
             latency: Latency::default(),
             persistence: Persistence::new(started),
+            roles: Roles::alone(),
+            noted_sequence: Sequence::ZERO,
+            has_served: false,
+            is_lapsed: false,
+            told: Vec::new(),
+            has_more_to_load: false,
             link: Link::new(master),
             migrations: Migrations::default(),
             monitors: BTreeSet::new(),
@@ -189,6 +211,40 @@ impl Server {
             feed: Feed::default(),
             stopping: None,
         }
+    }
+
+    /// The same server in its next life: it has lost what it held and its connections, and keeps
+    /// its configuration, its users and what it has counted.
+    #[must_use]
+    pub fn begin_again(self, driver: &mut dyn Driver) -> Self {
+        for connection in self.connections() {
+            driver.close(connection);
+        }
+        let options = Options {
+            config: self.config.clone(),
+            entropy: driver.entropy(),
+            ..self.options.clone()
+        };
+        let shard = Shard::without_data(engine_settings(&self.config), options.entropy);
+        let before = self;
+        Self {
+            acl: before.acl,
+            identity: before.identity,
+            slowlog: before.slowlog,
+            latency: before.latency,
+            started: before.started,
+            statistics: before.statistics,
+            metrics: before.metrics,
+            sessions_created: before.sessions_created,
+            is_active_expiry_on: before.is_active_expiry_on,
+            ..Self::new(shard, options, before.garbage)
+        }
+    }
+
+    /// Every connection that this server has, those that it asked for included.
+    fn connections(&self) -> Vec<ConnectionId> {
+        let own = self.link.connections().chain(self.migrations.connections());
+        self.by_id.values().copied().chain(own).collect()
     }
 
     /// Puts a configuration in force.
@@ -238,7 +294,8 @@ impl Server {
         if !self.is_out_of_memory() {
             return Room::Enough;
         }
-        if self.pause.paused().is_some() || !matches!(self.shard.gate(), Gate::Open) {
+        let stands_still = self.pause.paused().is_some() || self.persistence.is_loading;
+        if stands_still || !matches!(self.shard.gate(), Gate::Open) {
             return Room::Later;
         }
         self.shard.unit.clear();

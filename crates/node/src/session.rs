@@ -128,6 +128,8 @@ pub struct Session {
     pub no_evict: bool,
     pub no_touch: bool,
     pub is_monitor: bool,
+    /// READONLY: it takes what a replica has applied.
+    pub reads_replica: bool,
     /// What it says is the stream of the master.
     pub is_link: bool,
     /// What it said of itself as a replica, and how far it is.
@@ -281,6 +283,7 @@ impl Session {
             no_evict: false,
             no_touch: false,
             is_monitor: false,
+            reads_replica: false,
             is_link: false,
             replica: None,
             fed_offset: 0,

@@ -1,17 +1,23 @@
 //! A shard at work: the engine, its log, and the tracker between them.
 //!
-//! Everything executed in one turn of the loop goes out as one record. The record's place is known
-//! before it is appended, so replies know what to wait for while effects are still gathering.
+//! The primary gathers everything executed in one turn of the loop into one record. The record's
+//! place is known before it is appended, so replies know what to wait for while effects are still
+//! gathering. A replica applies what it reads, and what it serves is durable already.
 //!
 //! Records that count for nobody may take places that were meant for ours, and then ours move on
 //! behind them. What waits for a record knows it by the place it was first meant for; its place in
 //! the log is that and what has been [`Shard::shifted`] since. Only this file counts in both.
 
+mod following;
+
+use crate::recovery::Replayer;
+use crate::role::member::Member;
 use crate::tracker::Tracker;
 use base::{Position, Sequence, UnixMillis};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use engine::execute::Engine;
 use engine::unit::Unit;
+pub use following::Told;
 use txlog::memory::MemoryLog;
 use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
 
@@ -19,15 +25,15 @@ use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, Transaction
 /// only adds latency (DESIGN section 7). The last unit may overshoot.
 const RECORD_BYTES_TARGET: usize = 512 << 10;
 
-/// One shard of which this process is the primary.
+/// One shard, of which this process is the primary or a replica.
 pub struct Shard {
     pub engine: Engine,
     pub tracker: Tracker,
     /// What the command being executed leaves behind; its effects gather until the next commit.
     pub unit: Unit,
     log: Box<dyn TransactionLog>,
-    stamper: Stamper,
-    /// The last record appended, as it was first meant.
+    duty: Duty,
+    /// The last record appended, as it was first meant; or the last one applied.
     appended: Position,
     /// How many places further on in the log the records stand that are not yet durable.
     shifted: u64,
@@ -41,23 +47,45 @@ pub struct Shard {
     is_tracker_broken: bool,
 }
 
+/// What this process does with the shard's log.
+enum Duty {
+    /// It appends.
+    Leads(Stamper),
+    /// It reads, and may have a `Lead` under way.
+    Follows { replayer: Box<Replayer>, bid: Option<Box<Stamper>> },
+}
+
 /// What the log told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// More became durable.
+    /// More became durable, or was applied.
     Durable,
     /// Nothing new.
     Nothing,
+    /// Another process may lead: what was executed here may be void.
+    Deposed(String),
+    /// What is needed of the log was trimmed: a snapshot has it.
+    Trimmed,
     /// The log is gone for this process; it must stop and says why.
     Fatal(String),
 }
 
 impl Shard {
-    /// A shard whose engine has applied everything through `applied`, where its log ends.
+    /// A shard whose engine has applied everything through `applied`, where its log ends, and which
+    /// this process leads.
     pub fn new(
-        mut engine: Engine,
+        engine: Engine,
         log: Box<dyn TransactionLog>,
         stamper: Stamper,
+        applied: Position,
+    ) -> Self {
+        Self::assemble(engine, log, Duty::Leads(stamper), applied)
+    }
+
+    fn assemble(
+        mut engine: Engine,
+        log: Box<dyn TransactionLog>,
+        duty: Duty,
         applied: Position,
     ) -> Self {
         let tracker = Tracker::new(applied.sequence);
@@ -67,7 +95,7 @@ impl Shard {
             tracker,
             unit: Unit::new(record::HEADER_BYTES),
             log,
-            stamper,
+            duty,
             appended: applied,
             shifted: 0,
             records_appended: 0,
@@ -87,7 +115,9 @@ impl Shard {
     /// Gives every record the same counter, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub fn break_counters(&mut self) {
-        self.stamper.reuses_counters = true;
+        if let Duty::Leads(stamper) = &mut self.duty {
+            stamper.reuses_counters = true;
+        }
     }
 
     /// Puts another log in the place of this one, made from it, so that a test can listen in.
@@ -136,9 +166,12 @@ impl Shard {
         if self.is_tracker_broken { Sequence::ZERO } else { self.tracker.newest() }
     }
 
-    /// Where the log's chain stands behind the last record appended.
+    /// Where the log's chain stands behind the last record appended or applied.
     pub fn chain(&self) -> Chain {
-        self.stamper.chain()
+        match &self.duty {
+            Duty::Leads(stamper) => stamper.chain(),
+            Duty::Follows { replayer, .. } => replayer.chain(),
+        }
     }
 
     /// Whether a write may execute now.
@@ -240,9 +273,34 @@ impl Shard {
         self.bytes_since_snapshot += buffer.len() as u64;
         self.records_appended += 1;
         let durable = self.durable().sequence;
-        let record = self.stamper.stamp(Kind::Data, part, buffer, now, durable);
+        let Duty::Leads(stamper) = &mut self.duty else { return };
+        let record = stamper.stamp(Kind::Data, part, buffer, now, durable);
+        self.hand_over(record);
+    }
+
+    fn hand_over(&mut self, record: Bytes) {
         self.log.append(self.appended(), record);
         self.appended.sequence = self.appended.sequence.next();
+    }
+
+    /// Appends a `Renew`, if nothing has gathered: a record with data renews as well.
+    pub fn renew(&mut self, lease_millis: u64, member: &Member, now: UnixMillis) {
+        let durable = self.durable().sequence;
+        if let Duty::Leads(stamper) = &mut self.duty
+            && self.unit.effects.is_empty()
+        {
+            let record = stamper.renew(lease_millis, &member.encode(), now, durable);
+            self.hand_over(record);
+        }
+    }
+
+    /// Appends a `Yield`: the last record of this holder. Nothing may have gathered.
+    pub fn give_up(&mut self, successor: &[u8], now: UnixMillis) {
+        let durable = self.durable().sequence;
+        if let Duty::Leads(stamper) = &mut self.duty {
+            let record = stamper.give_up(successor, now, durable);
+            self.hand_over(record);
+        }
     }
 
     /// Makes what was appended durable on this thread, where that is quicker (a lone client).
@@ -260,31 +318,58 @@ impl Shard {
         self.log.is_busy()
     }
 
-    /// Learns what became durable.
-    pub fn poll(&mut self) -> Progress {
+    /// In how many nanoseconds the log wants to be polled though nothing happens.
+    pub fn log_wait_nanos(&self) -> Option<u64> {
+        self.log.wait_nanos()
+    }
+
+    /// Whether somebody may wait for this holder's lease to end.
+    pub fn is_watched(&mut self) -> bool {
+        self.log.is_watched()
+    }
+
+    /// Learns what became durable, or applies what was read; `told` takes what it says of who
+    /// leads.
+    pub fn poll(&mut self, told: &mut Vec<Told>) -> Progress {
         let mut events = std::mem::take(&mut self.events);
         self.log.poll(&mut events);
         let mut progress = Progress::Nothing;
         for event in events.drain(..) {
-            match event {
-                LogEvent::Durable(position) => {
-                    self.tracker.durable_through(Sequence(position.sequence.0 - self.shifted));
-                    progress = Progress::Durable;
-                }
-                LogEvent::Shifted { by } => self.shifted += by,
-                LogEvent::Failed(_, error) => {
-                    progress = Progress::Fatal(explain(&error));
+            let found = match &self.duty {
+                Duty::Leads(_) => self.lead_on(event),
+                Duty::Follows { .. } => self.follow_on(event, told),
+            };
+            match found {
+                Progress::Nothing => {}
+                Progress::Durable => progress = Progress::Durable,
+                end => {
+                    progress = end;
                     break;
                 }
-                LogEvent::Lost => {
-                    progress = Progress::Fatal("the transaction log was deleted".to_owned());
-                    break;
-                }
-                _ => {}
             }
         }
+        events.clear();
         self.events = events;
         progress
+    }
+
+    fn lead_on(&mut self, event: LogEvent) -> Progress {
+        match event {
+            LogEvent::Durable(position) => {
+                self.tracker.durable_through(Sequence(position.sequence.0 - self.shifted));
+                Progress::Durable
+            }
+            LogEvent::Shifted { by } => {
+                self.shifted += by;
+                Progress::Nothing
+            }
+            LogEvent::Failed(_, error @ (AppendError::Fatal(_) | AppendError::LogLost)) => {
+                Progress::Fatal(explain(&error))
+            }
+            LogEvent::Failed(_, error) => Progress::Deposed(explain(&error)),
+            LogEvent::Lost => Progress::Fatal("the transaction log was deleted".to_owned()),
+            _ => Progress::Nothing,
+        }
     }
 
     /// Lets the log forget records through here.

@@ -230,6 +230,9 @@ impl Server {
     /// # Errors
     /// One is under way, or there is no place for snapshots.
     pub(crate) fn request_snapshot(&mut self, schedule: bool) -> Result<(), Refusal> {
+        if self.is_following() {
+            return Err(Refusal::of("ERR the primary takes the snapshots, and this is a replica"));
+        }
         let Some(snapshots) = &mut self.snapshots else {
             return Err(Refusal::of("ERR there is no snapshot store"));
         };
@@ -279,7 +282,7 @@ impl Server {
 
     /// One turn's share of the snapshot.
     pub(crate) fn advance_snapshot(&mut self) {
-        if self.snapshots.is_none() {
+        if self.snapshots.is_none() || !self.roles.leads() {
             return;
         }
         self.collect_snapshot_outcomes();

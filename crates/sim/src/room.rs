@@ -54,7 +54,7 @@ use base::driver::Driver;
 use crowd::Crowd;
 use generate::Generator;
 use habit::Habit;
-use machine::{DISK_NANOS, Machine};
+use machine::Machine;
 use node::reactor::Scratch;
 use node::{Server, Stop};
 use shadow::TappedLog;
@@ -269,8 +269,7 @@ impl Room {
             let mut server = machine.process(entropy);
             let loaded = machine.store().and_then(|store| {
                 let loading = machine.begin_loading(store.clone(), entropy, &waker)?;
-                let wait = || machine.timeline.pass(DISK_NANOS);
-                let loaded = server.load(&mut driver, loading, wait);
+                let loaded = server.load(&mut driver, loading);
                 loaded.map(|_| store).map_err(|error| error.to_string())
             });
             self.witness.borrow_mut().look_at_disk();

@@ -256,16 +256,36 @@ impl Stamper {
         self.counter
     }
 
-    /// Stamps the `Lead` into the next epoch.
-    pub fn lead(&mut self, lease_millis: u64, clock: UnixMillis, durable: Sequence) -> Bytes {
+    /// Stamps the `Lead` into the next epoch. `member` tells readers who leads; opaque here.
+    pub fn lead(
+        &mut self,
+        lease_millis: u64,
+        member: &[u8],
+        clock: UnixMillis,
+        durable: Sequence,
+    ) -> Bytes {
         let epoch = Epoch(self.chain.epoch.0 + 1);
-        self.stamp_epoch(epoch, Kind::Lead, Part::Whole, lease(lease_millis), clock, durable)
+        let buffer = lease(lease_millis, member);
+        self.stamp_epoch(epoch, Kind::Lead, Part::Whole, buffer, clock, durable)
     }
 
-    /// Stamps a `Renew`.
-    pub fn renew(&mut self, lease_millis: u64, clock: UnixMillis, durable: Sequence) -> Bytes {
-        let epoch = self.chain.epoch;
-        self.stamp_epoch(epoch, Kind::Renew, Part::Whole, lease(lease_millis), clock, durable)
+    /// Stamps a `Renew`. `member` as in [`Self::lead`], for readers that begin behind the `Lead`.
+    pub fn renew(
+        &mut self,
+        lease_millis: u64,
+        member: &[u8],
+        clock: UnixMillis,
+        durable: Sequence,
+    ) -> Bytes {
+        let (epoch, buffer) = (self.chain.epoch, lease(lease_millis, member));
+        self.stamp_epoch(epoch, Kind::Renew, Part::Whole, buffer, clock, durable)
+    }
+
+    /// Stamps a `Yield`. `successor` names who is to lead at once; empty: whoever is first.
+    pub fn give_up(&mut self, successor: &[u8], clock: UnixMillis, durable: Sequence) -> Bytes {
+        let mut buffer = empty_record(successor.len());
+        buffer.extend_from_slice(successor);
+        self.stamp(Kind::Yield, Part::Whole, buffer, clock, durable)
     }
 
     /// Stamps any other kind. `buffer` begins with [`record::HEADER_BYTES`] reserved bytes, the
@@ -319,8 +339,9 @@ pub fn empty_record(payload_bytes: usize) -> BytesMut {
     buffer
 }
 
-fn lease(lease_millis: u64) -> BytesMut {
-    let mut buffer = empty_record(8);
+fn lease(lease_millis: u64, member: &[u8]) -> BytesMut {
+    let mut buffer = empty_record(8 + member.len());
     buffer.extend_from_slice(&lease_millis.to_le_bytes());
+    buffer.extend_from_slice(member);
     buffer
 }

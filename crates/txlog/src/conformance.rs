@@ -97,7 +97,7 @@ impl Leader {
         let reading = read(bench, &mut *log);
         let stamper = Stamper::new(WriterId(writer), reading.chain, UnixMillis(0));
         let mut leader = Self { log, stamper, at: reading.tail };
-        let lead = leader.stamper.lead(LEASE_MILLIS, UnixMillis(1), leader.at.sequence);
+        let lead = leader.stamper.lead(LEASE_MILLIS, &[], UnixMillis(1), leader.at.sequence);
         leader.append(lead);
         assert_eq!(leader.settle(bench), [], "a Lead at the tail is accepted");
         leader
@@ -290,7 +290,7 @@ fn a_candidate_that_comes_late_reads_on_and_leads(bench: &mut dyn Bench) {
     leader.append_data(b"two");
     assert_eq!(leader.settle(bench), []);
     let mut stamper = Stamper::new(WriterId(2), early.chain, UnixMillis(0));
-    let lead = stamper.lead(LEASE_MILLIS, UnixMillis(1), early.tail.sequence);
+    let lead = stamper.lead(LEASE_MILLIS, &[], UnixMillis(1), early.tail.sequence);
     let ticket = log.append(early.tail, lead);
     let error = await_event(bench, &mut *log, |event| match event {
         LogEvent::Failed(of, error) if of == ticket => Some(error),
@@ -302,7 +302,7 @@ fn a_candidate_that_comes_late_reads_on_and_leads(bench: &mut dyn Bench) {
     assert_eq!(reading.payloads, [&b"one"[..], b"two"]);
     let stamper = Stamper::new(WriterId(3), reading.chain, UnixMillis(0));
     let mut late = Leader { log, stamper, at: reading.tail };
-    let lead = late.stamper.lead(LEASE_MILLIS, UnixMillis(1), late.at.sequence);
+    let lead = late.stamper.lead(LEASE_MILLIS, &[], UnixMillis(1), late.at.sequence);
     late.append(lead);
     late.append_data(b"three");
     assert_eq!(late.settle(bench), []);

@@ -19,6 +19,7 @@
 //! | [`recover`] | opening, torn tails and damage, taking over |
 //! | [`tenure`] | commit, roll |
 //! | [`trim`] | forgetting the oldest segments |
+//! | [`presence`] | who reads, and whether who wrote is dead |
 //! | [`replay`] | reading in order |
 //! | [`inspect`] | reading without touching |
 //! | [`tail`] | reading what is still growing |
@@ -29,6 +30,7 @@ mod error;
 mod inspect;
 mod layout;
 mod options;
+mod presence;
 mod recover;
 mod replay;
 mod scan;
@@ -49,6 +51,7 @@ use base::disk::Disk;
 use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
 use commit::Background;
+use presence::{Presence, Watched};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -109,11 +112,18 @@ pub struct FileLog {
     events: Vec<LogEvent>,
     tickets: u64,
     claims_made: u64,
+    /// While it is no writer, and others are.
+    presence: Option<Presence>,
+    watched: Watched,
+    is_probing: bool,
+    /// The newest claim that does not keep this handle from making its own: records of its tenure
+    /// were read, or it was waited for once. A younger one's writer is perhaps about to lead.
+    known_claim: u64,
 }
 
 impl FileLog {
-    /// Opens the log in `directory`, or begins one. If no other process writes it, this handle
-    /// becomes its writer at once. Blocks; for the start of a server.
+    /// Opens the log in `directory`, or begins one. If no other process writes it and the options
+    /// do not forbid it, this handle becomes its writer at once. Blocks; for the start of a server.
     ///
     /// # Errors
     /// `Damaged` if bytes that were durable are wrong, `Lost` if the directory is not the log that
@@ -135,7 +145,7 @@ impl FileLog {
         let survey = Survey::take(&*disk, directory, incarnation)?;
         // Held until the log is taken over: a process that opens at the same time then reads.
         let dead = claim::lock_dead(&*disk, directory, incarnation, &survey.claims, u64::MAX)?;
-        let is_free = dead.is_some();
+        let is_free = dead.is_some() && options.may_write;
         let mut log =
             Self::assemble(disk, clock, queues, directory.to_owned(), options, incarnation);
         let mut is_torn = false;
@@ -150,7 +160,9 @@ impl FileLog {
             is_torn = taken.is_torn;
             log.adopt(taken);
         } else {
+            log.presence = Some(Presence::show(&log.disk, &log.directory, log.options.entropy)?);
             log.durable = survey.mark;
+            log.known_claim = survey.claims.last().copied().unwrap_or_default();
             log.predicted = survey.mark;
             log.segments = survey.segments;
         }
@@ -207,6 +219,10 @@ impl FileLog {
             events: Vec::new(),
             tickets: 0,
             claims_made: 0,
+            presence: None,
+            watched: Watched::default(),
+            is_probing: false,
+            known_claim: 0,
         }
     }
 
@@ -260,6 +276,8 @@ impl FileLog {
         self.predicted = taken.tenure.tail;
         self.space = taken.tenure.space();
         self.tenure = Some(Box::new(taken.tenure));
+        self.presence = None;
+        self.watched = Watched::default();
         self.role = Role::Writer;
     }
 
@@ -292,8 +310,8 @@ impl FileLog {
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
         let mut options = self.options.clone();
         options.entropy = options.entropy.wrapping_add(self.claims_made);
-        let incarnation = self.incarnation;
-        let job = move || claim_after(&disk, &directory, incarnation, &options, after);
+        let (incarnation, known) = (self.incarnation, self.known_claim);
+        let job = move || claim_after(&disk, &directory, incarnation, &options, after, known);
         self.queues.commits.submit(Box::new(move || Box::new(job())));
     }
 
@@ -309,11 +327,19 @@ impl FileLog {
                 self.predicted = predicted;
             }
             ClaimOutcome::Taken(taken) => {
-                // The log is ours, but it holds more than the candidate has applied. It reads on
-                // and leads at the tail.
+                // The log holds more than the candidate has applied, and perhaps another leader.
+                // It lets its claim go and reads on, as any reader does.
                 let tail = self.position(taken.tenure.tail);
+                self.known_claim = taken.claim();
+                self.segments = taken.segments;
+                self.durable = taken.tenure.tail;
                 self.fail_pending(&AppendError::Conflict { tail });
-                self.adopt(*taken);
+                self.role = Role::Reader;
+            }
+            ClaimOutcome::Busy(claim) => {
+                self.known_claim = claim;
+                self.fail_pending(&AppendError::NotAttempted);
+                self.role = Role::Reader;
             }
             ClaimOutcome::Conflict(tail) => {
                 let tail = self.position(tail);
@@ -411,6 +437,10 @@ impl TransactionLog for FileLog {
             || !self.events.is_empty()
     }
 
+    fn wait_nanos(&self) -> Option<u64> {
+        self.reading_wait_nanos()
+    }
+
     fn read_from(&mut self, from: Position) {
         self.reading = None;
         if from.incarnation == self.incarnation {
@@ -418,6 +448,18 @@ impl TransactionLog for FileLog {
         } else {
             self.events.push(LogEvent::Lost);
         }
+    }
+
+    fn stop_reading(&mut self) {
+        self.reading = None;
+    }
+
+    fn probe_holder(&mut self) {
+        self.ask_for_death();
+    }
+
+    fn is_watched(&mut self) -> bool {
+        self.look_for_readers()
     }
 
     fn tail(&mut self) -> Ticket {
@@ -480,6 +522,8 @@ enum ClaimOutcome {
     Taken(Box<recover::TakenOver>),
     /// The log was longer already before it was claimed: its writer is left in peace.
     Conflict(Sequence),
+    /// Another process has just made this claim: it is let go first.
+    Busy(u64),
     Failed(LogError),
 }
 
@@ -489,11 +533,17 @@ fn claim_after(
     incarnation: Incarnation,
     options: &FileOptions,
     after: Sequence,
+    known: u64,
 ) -> ClaimOutcome {
     let outcome = (|| {
         let survey = Survey::take(&**disk, directory, incarnation)?;
         if survey.mark > after {
             return Ok(ClaimOutcome::Conflict(survey.mark));
+        }
+        if let Some(&newest) = survey.claims.last()
+            && newest > known
+        {
+            return Ok(ClaimOutcome::Busy(newest));
         }
         let taken = recover::take_over(disk, directory, incarnation, options, &[])?;
         Ok(ClaimOutcome::Taken(Box::new(taken)))

@@ -132,6 +132,9 @@ pub enum LogEvent {
     First { ticket: Ticket, position: Position },
     /// A question could not be answered.
     Unanswered(Ticket, String),
+    /// Answers `probe_holder`: whoever wrote this log is proven dead, so its lease need not be
+    /// waited for.
+    HolderDead,
 }
 
 /// One shard's log. See the conformance suite for what every backend must keep.
@@ -158,12 +161,31 @@ pub trait TransactionLog {
     /// Whether something is under way, so that `poll` should be called again.
     fn is_busy(&self) -> bool;
 
+    /// In how many nanoseconds `poll` should be called although nothing woke the loop: a reader
+    /// that must look for itself, an attempt to be repeated. `None`: not for that.
+    fn wait_nanos(&self) -> Option<u64> {
+        None
+    }
+
     /// Begins to read at `from` (the first record wanted): committed records only, gapless, and
     /// then the tail as it grows. Replaces an earlier reading.
     fn read_from(&mut self, from: Position);
 
+    /// Ends the reading: a leader knows what it appends.
+    fn stop_reading(&mut self);
+
     /// Asks for the newest committed position.
     fn tail(&mut self) -> Ticket;
+
+    /// Asks whether who wrote the log is proven dead: [`LogEvent::HolderDead`] follows if so, and
+    /// nothing otherwise. Silence proves nothing; most backends never know.
+    fn probe_holder(&mut self) {}
+
+    /// Whether another process may be waiting for the writer's lease to end: then the writer
+    /// renews it although nobody writes. Cheap; may be stale by a fraction of a second.
+    fn is_watched(&mut self) -> bool {
+        true
+    }
 
     /// Lets records through `through` be forgotten. May forget fewer, never more.
     fn trim(&mut self, through: Position);

@@ -239,6 +239,10 @@ impl TransactionLog for MemoryHandle {
         self.told = None;
     }
 
+    fn stop_reading(&mut self) {
+        self.reading = None;
+    }
+
     fn tail(&mut self) -> Ticket {
         let ticket = self.ticket();
         let position = self.log.tail();

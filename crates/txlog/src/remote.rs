@@ -109,19 +109,6 @@ impl RemoteLog {
         self.appends.broken = Some(broken);
     }
 
-    /// Ends the reading.
-    pub fn stop_reading(&mut self) {
-        self.reading = None;
-    }
-
-    /// In how many nanoseconds `poll` should be called although nothing woke the loop, because
-    /// something is to be tried again.
-    pub fn wait_nanos(&self) -> Option<u64> {
-        let reading = self.reading.as_ref().and_then(Reading::retry_at);
-        let retry_at = self.appends.retry_at().into_iter().chain(reading).min()?;
-        Some(retry_at.since(self.clock.monotonic()))
-    }
-
     fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
@@ -198,6 +185,16 @@ impl TransactionLog for RemoteLog {
         } else {
             self.events.push(LogEvent::Lost);
         }
+    }
+
+    fn stop_reading(&mut self) {
+        self.reading = None;
+    }
+
+    fn wait_nanos(&self) -> Option<u64> {
+        let reading = self.reading.as_ref().and_then(Reading::retry_at);
+        let retry_at = self.appends.retry_at().into_iter().chain(reading).min()?;
+        Some(retry_at.since(self.clock.monotonic()))
     }
 
     fn tail(&mut self) -> Ticket {

@@ -13,7 +13,7 @@ fn stamper(writer: u64, chain: Chain) -> Stamper {
 }
 
 fn lead(stamper: &mut Stamper) -> Bytes {
-    stamper.lead(1000, UnixMillis(1), Sequence::ZERO)
+    stamper.lead(1000, &[], UnixMillis(1), Sequence::ZERO)
 }
 
 fn part(stamper: &mut Stamper, part: Part, payload: &[u8]) -> Bytes {
@@ -94,7 +94,7 @@ fn a_split_unit_is_applied_with_its_last_part() {
     let log = [
         lead(&mut writer),
         part(&mut writer, Part::First, b"one "),
-        writer.renew(1000, UnixMillis(2), Sequence(1)),
+        writer.renew(1000, &[], UnixMillis(2), Sequence(1)),
         part(&mut writer, Part::Middle, b"two "),
         part(&mut writer, Part::Last, b"three"),
         data(&mut writer, b"next"),
@@ -151,8 +151,8 @@ fn a_gap_is_told_and_not_skipped() {
 #[test]
 fn the_shards_clock_never_goes_back() {
     let mut writer = stamper(1, Chain::start(LOG));
-    writer.lead(1000, UnixMillis(50), Sequence::ZERO);
-    let record = Record::decode(&writer.renew(1000, UnixMillis(20), Sequence::ZERO))
+    writer.lead(1000, &[], UnixMillis(50), Sequence::ZERO);
+    let record = Record::decode(&writer.renew(1000, &[], UnixMillis(20), Sequence::ZERO))
         .expect("it was just encoded");
     assert_eq!(record.header.clock, UnixMillis(50));
     assert_eq!((record.header.counter, record.lease_millis()), (2, Some(1000)));

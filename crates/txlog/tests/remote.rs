@@ -110,7 +110,7 @@ impl Bench {
     /// A handle whose `Lead` stands at 1.
     fn leader(puts_max: usize) -> Self {
         let mut bench = Self::new(puts_max);
-        let lead = bench.stamper.lead(1000, UnixMillis(0), Sequence::ZERO);
+        let lead = bench.stamper.lead(1000, &[], UnixMillis(0), Sequence::ZERO);
         bench.append(&lead);
         assert_eq!(bench.poll(), []);
         bench.answer(&put(1, &lead), Outcome::Stored);
@@ -273,7 +273,7 @@ fn what_is_found_among_stragglers_is_told_in_order() {
 fn a_foreign_lead_deposes_until_the_next_one_of_ours() {
     let mut bench = Bench::leader(2);
     let mut rival = Stamper::new(WriterId(2), bench.stamper.chain(), UnixMillis(0));
-    let lead = rival.lead(1000, UnixMillis(0), Sequence::ZERO);
+    let lead = rival.lead(1000, &[], UnixMillis(0), Sequence::ZERO);
     let r = bench.write("abc");
     bench.poll();
     bench.answer(&put(2, &r[0]), Outcome::Misplaced);
@@ -289,7 +289,7 @@ fn a_foreign_lead_deposes_until_the_next_one_of_ours() {
     assert_eq!(bench.log.gate(), Gate::Refuse(Refusal::NotWriter));
     let refused = bench.log.append(at(4), r[0].clone());
     assert_eq!(bench.poll(), [LogEvent::Failed(refused, AppendError::NotAttempted)]);
-    let again = rival.lead(1000, UnixMillis(0), Sequence::ZERO);
+    let again = rival.lead(1000, &[], UnixMillis(0), Sequence::ZERO);
     bench.log.append(at(3), again.clone());
     bench.poll();
     bench.answer(&put(4, &again), Outcome::Stored);
@@ -300,7 +300,7 @@ fn a_foreign_lead_deposes_until_the_next_one_of_ours() {
 #[test]
 fn a_candidate_does_not_pass_what_it_has_not_read() {
     let mut bench = Bench::new(2);
-    let lead = bench.stamper.lead(1000, UnixMillis(0), Sequence::ZERO);
+    let lead = bench.stamper.lead(1000, &[], UnixMillis(0), Sequence::ZERO);
     let ticket = bench.append(&lead);
     let straggler = data(&mut stamper(9), b"straggler");
     bench.poll();

@@ -89,7 +89,7 @@ fn records_survive_restarts_and_rolls_in_order() {
         assert_eq!(recovery.chain, Some(chain));
         let mut stamper = Stamper::new(WriterId(u64::from(round)), chain, UnixMillis(0));
         let mut at = recovery.tail;
-        log.append(at, stamper.lead(1000, UnixMillis(1), at.sequence));
+        log.append(at, stamper.lead(1000, &[], UnixMillis(1), at.sequence));
         at = at.next();
         for number in 0..200_u32 {
             let payload = vec![number as u8; (number as usize * 37) % 4000];
@@ -117,7 +117,7 @@ fn a_second_process_reads_until_the_first_is_dead() {
         recovery.chain.expect("a log that was written to has a chain"),
         UnixMillis(0),
     );
-    first.append(recovery.tail, stamper.lead(1000, UnixMillis(1), Sequence::ZERO));
+    first.append(recovery.tail, stamper.lead(1000, &[], UnixMillis(1), Sequence::ZERO));
     first.append(recovery.tail.next(), data(&mut stamper, b"payload"));
     first.drain();
     let (second, recovery) = open(&path);

@@ -218,6 +218,8 @@ pub const TIPS: &[(&str, &[&str])] = &[
 /// Commands in an ACL category that neither their group nor their flags tell.
 pub const CATEGORIES: &[(&str, &[&str])] = &[
     ("lastsave", &["admin", "dangerous"]),
+    ("readonly", &["connection"]),
+    ("readwrite", &["connection"]),
     ("role", &["admin", "dangerous"]),
     ("sort", &["dangerous", "list", "set", "sortedset"]),
     ("sort_ro", &["dangerous", "list", "set", "sortedset"]),

@@ -37,6 +37,9 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
     if session.is_link {
         return Err(Refusal::of("ERR Command is not valid when client is a replica."));
     }
+    if server.is_following() {
+        return Err(crate::link::READ_ONLY);
+    }
     if args.is(1, "NO") && args.is(2, "ONE") {
         if server.is_replica() || server.shard.engine.keyspace.is_partial() {
             server.lead_again();
@@ -71,6 +74,10 @@ fn checked_host(host: &[u8]) -> Result<String, Refusal> {
 }
 
 fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    if server.is_following() {
+        describe_following(server, session);
+        return Ok(());
+    }
     let Some(master) = server.link.master() else {
         describe_replicas(server, session);
         return Ok(());
@@ -84,6 +91,18 @@ fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let offset = server.link.offset().filter(|_| server.link.is_up());
     reply.integer(offset.map_or(-1, |offset| offset as i64));
     Ok(())
+}
+
+/// ROLE of a replica of the transaction log. Its offset is the last record that it has applied.
+fn describe_following(server: &Server, session: &mut Session) {
+    let leader = server.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
+    let reply = session.reply();
+    reply.array(5);
+    reply.bulk("slave");
+    reply.bulk(&leader.host);
+    reply.integer(i64::from(leader.port));
+    reply.bulk(if server.hears_primary() { "connected" } else { "connect" });
+    reply.integer(server.shard.appended().sequence.0 as i64);
 }
 
 /// ROLE of a server that others may follow.
@@ -108,6 +127,10 @@ fn describe_replicas(server: &Server, session: &mut Session) {
 
 /// The lines of INFO replication that a replica has behind its role.
 pub(crate) fn describe_link(server: &Server, text: &mut Text) {
+    if server.is_following() {
+        describe_log(server, text);
+        return;
+    }
     let link = &server.link;
     let Some(master) = link.master() else { return };
     let seconds = |nanos: u64| nanos / 1_000_000_000;
@@ -139,4 +162,21 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
     if let Some(error) = link.error() {
         text.line("kiln_link_error", error.replace(['\r', '\n'], " "));
     }
+}
+
+/// The same for a replica of the transaction log. Offsets are records.
+fn describe_log(server: &Server, text: &mut Text) {
+    let leader = server.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
+    let silence = server.monotonic.since(server.roles.heard()) / 1_000_000_000;
+    let applied = server.shard.appended().sequence;
+    text.line("master_host", &leader.host);
+    text.line("master_port", leader.port);
+    text.line("master_link_status", if server.hears_primary() { "up" } else { "down" });
+    text.line("master_last_io_seconds_ago", silence);
+    text.line("master_sync_in_progress", u8::from(!server.roles.is_current()));
+    text.line("slave_read_repl_offset", applied);
+    text.line("slave_repl_offset", applied);
+    text.line("slave_priority", server.settings.replica_priority);
+    text.line("slave_read_only", 1);
+    text.line("replica_announced", u8::from(server.settings.replica_announced));
 }

@@ -105,6 +105,8 @@ pub struct NodeSettings {
     pub dir: PathBuf,
     /// Absolute: the folder of the file log.
     pub transaction_log: PathBuf,
+    /// In milliseconds.
+    pub transaction_log_lease: u64,
     /// Absolute.
     pub snapshot_store: PathBuf,
     /// `debug`, `verbose`, `notice` or `warning`.
@@ -175,6 +177,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         min_replicas_max_lag: config.number(const { row("min-replicas-max-lag") }),
         dir: config.directory(),
         transaction_log: config.location(const { row("transaction-log") }),
+        transaction_log_lease: config.number(const { row("transaction-log-lease") }),
         snapshot_store: config.location(const { row("snapshot-store") }),
         loglevel: config.word(const { row("loglevel") }),
         logfile: path(const { row("logfile") }),

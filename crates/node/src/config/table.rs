@@ -109,6 +109,7 @@ pub const DIRECTIVES: &[Directive] = &[
 
     // Durability.
     location("transaction-log", "log").own(),
+    integer("transaction-log-lease", "2000", 100, 3_600_000).immutable().own(),
     location("snapshot-store", "snapshots").own(),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),

@@ -204,7 +204,7 @@ fn only_our_own_directives_are_unknown_to_redis() {
     let known: BTreeSet<&str> = golden.lines().filter_map(|line| line.split('\t').next()).collect();
     let own: Vec<&str> =
         DIRECTIVES.iter().map(|d| d.name).filter(|name| !known.contains(name)).collect();
-    assert_eq!(own, ["metrics-port", "transaction-log", "snapshot-store"]);
+    assert_eq!(own, ["metrics-port", "transaction-log", "transaction-log-lease", "snapshot-store"]);
 }
 
 #[test]

@@ -23,9 +23,9 @@ const UNBLOCKED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 impl Server {
-    /// Whether this server follows a master.
+    /// Whether this server follows a master, or another process that writes its log.
     pub fn is_replica(&self) -> bool {
-        self.link.master().is_some()
+        self.link.master().is_some() || self.is_following()
     }
 
     /// What stands still while a command of a session executes.
@@ -33,14 +33,17 @@ impl Server {
         let overdue = match (session.is_link, self.is_replica()) {
             (true, _) => Overdue::Kept,
             (false, true) if self.settings.replica_read_only => Overdue::Hidden,
+            (false, _) if self.is_following() => Overdue::Hidden,
             _ => Overdue::Deleted,
         };
-        Context { overdue, ..session.context(self.now) }
+        // A replica of the log lives in the time of the records that it has applied.
+        let now = self.shard.applied_clock().unwrap_or(self.now);
+        Context { overdue, ..session.context(now) }
     }
 
     /// Whether memory is the master's business.
     pub(crate) fn ignores_memory_limit(&self) -> bool {
-        self.is_replica() && self.settings.replica_ignore_maxmemory
+        self.is_following() || self.is_replica() && self.settings.replica_ignore_maxmemory
     }
 
     /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
@@ -49,7 +52,8 @@ impl Server {
         session: &Session,
         command: &Registered,
     ) -> Verdict {
-        let refuses = self.is_replica() && self.settings.replica_read_only && !session.is_link;
+        let follows = self.link.master().is_some();
+        let refuses = follows && self.settings.replica_read_only && !session.is_link;
         let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
         if refuses && (writes(command) || self.is_any_queued(session, command, writes)) {
             return Verdict::Refuse(READ_ONLY);
@@ -59,7 +63,7 @@ impl Server {
 
     /// Refuses what would show data that the master may have changed long ago.
     pub(crate) fn judge_staleness(&self, session: &Session, command: &Registered) -> Verdict {
-        let is_stale = self.is_replica()
+        let is_stale = self.link.master().is_some()
             && !self.link.is_up()
             && !self.settings.replica_serve_stale_data
             && !session.is_link;

@@ -28,6 +28,10 @@ impl IdleConnections {
         self.0.len()
     }
 
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.0.iter().map(|idle| idle.connection)
+    }
+
     /// Keeps a connection; one that must go for it.
     pub fn keep(&mut self, idle: Idle) -> Option<ConnectionId> {
         self.0.push(idle);

@@ -106,6 +106,7 @@ impl Server {
             self.execute_session(&mut session, &mut share, scratch);
             bytes_left = bytes_left.saturating_sub(received - session.input.waiting_bytes());
             self.sessions.insert(connection, session);
+            self.has_served = true;
             self.lone.saw(connection);
         }
     }

@@ -42,10 +42,10 @@ pub fn open_patched_log(input: &[u8]) {
     let Ok(mut log) = open(&disk, 1) else { return };
     let origin = Position { sequence: Sequence::ZERO, ..tail(&mut log) };
     let mut stamper = Stamper::new(WriterId(1), log.first_chain(), UnixMillis(0));
-    log.append(origin, stamper.lead(1000, UnixMillis(1), Sequence::ZERO));
+    log.append(origin, stamper.lead(1000, &[], UnixMillis(1), Sequence::ZERO));
     let mut at = origin.next();
     for clock in 2..20 {
-        log.append(at, stamper.renew(1000, UnixMillis(clock), at.sequence));
+        log.append(at, stamper.renew(1000, &[], UnixMillis(clock), at.sequence));
         at = at.next();
         log.commit_inline();
     }

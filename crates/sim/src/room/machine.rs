@@ -13,7 +13,7 @@ use engine::digest::Digest;
 use engine::execute::Engine;
 use node::config::Config;
 use node::config::settings::engine_settings;
-use node::loading::{Loading, Pace, Sources};
+use node::loading::{FileLogOpener, Loading, Pace, Sources, Step};
 use node::recovery::Replayer;
 use node::snapshot::{self, Snapshots};
 use node::{Options, Server, Shard};
@@ -104,20 +104,23 @@ impl Machine {
     /// # Errors
     /// What the server would say.
     fn open(&self, store: SnapshotStore, entropy: u64, waker: &Waker) -> Result<Loading, String> {
-        let opened = Loading::open(Sources {
+        let opener = FileLogOpener {
             disk: Arc::new(self.disk.for_process()),
             clock: Arc::new(self.clock.clone()),
             queues: Queues {
                 commits: self.queue(entropy, "commits", waker),
                 background: self.queue(entropy, "background", waker),
             },
-            log: Path::new(LOG),
-            log_options: self.file_options(entropy),
+            directory: Path::new(LOG).to_owned(),
+            options: self.file_options(entropy),
+        };
+        let sources = Sources {
+            clock: Arc::new(self.clock.clone()),
             store,
             settings: engine_settings(&Self::config()),
             entropy,
-        });
-        opened.map_err(text)
+        };
+        Loading::open(sources, |known| opener.open(known)).map_err(text)
     }
 
     /// What a start would load.
@@ -126,7 +129,13 @@ impl Machine {
     /// What the server would say.
     pub fn recover(&self, entropy: u64) -> Result<(Engine, Replayer), String> {
         let mut loading = self.open(self.store()?, entropy, &Waker(Arc::new(|| {})))?;
-        while !loading.step().map_err(text)? {}
+        loop {
+            match loading.step().map_err(text)? {
+                Step::More => {}
+                Step::Wait => self.timeline.pass(DISK_NANOS),
+                Step::Done => break,
+            }
+        }
         loading.into_loaded().ok_or_else(|| "still loading".to_owned())
     }
 

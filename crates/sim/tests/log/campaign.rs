@@ -323,7 +323,7 @@ impl World {
         let Some(tenure) = &mut node.tenure else { return };
         let clock = UnixMillis(1);
         let record = if is_lead {
-            tenure.stamper.lead(1000, clock, tenure.settled)
+            tenure.stamper.lead(1000, &[], clock, tenure.settled)
         } else {
             let mut buffer = empty_record(8 + padding);
             buffer.extend_from_slice(&self.payloads.to_le_bytes());

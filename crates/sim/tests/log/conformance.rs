@@ -126,6 +126,9 @@ impl TransactionLog for Lossy {
     fn read_from(&mut self, from: Position) {
         self.handle.read_from(from);
     }
+    fn stop_reading(&mut self) {
+        self.handle.stop_reading();
+    }
     fn tail(&mut self) -> Ticket {
         self.handle.tail()
     }
@@ -208,6 +211,9 @@ impl TransactionLog for ForgetfulLog {
     }
     fn read_from(&mut self, from: Position) {
         self.handle.read_from(from);
+    }
+    fn stop_reading(&mut self) {
+        self.handle.stop_reading();
     }
     fn tail(&mut self) -> Ticket {
         self.handle.tail()

@@ -166,7 +166,7 @@ impl Process {
     }
 
     pub fn lead(&mut self, ledger: &mut Ledger) {
-        let lead = self.stamper.lead(1000, UnixMillis(1), self.durable);
+        let lead = self.stamper.lead(1000, &[], UnixMillis(1), self.durable);
         self.append(lead, ledger);
     }
 

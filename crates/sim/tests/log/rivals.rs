@@ -31,7 +31,7 @@ fn lead_against(
     for _ in 0..3 {
         let (records, follower) = read_all(&log)?;
         let mut stamper = Stamper::new(WriterId(seed), follower.chain(), UnixMillis(0));
-        let ticket = log.append(at, stamper.lead(1000, UnixMillis(1), at.sequence));
+        let ticket = log.append(at, stamper.lead(1000, &[], UnixMillis(1), at.sequence));
         log.drain();
         let mut events = Vec::new();
         log.poll(&mut events);

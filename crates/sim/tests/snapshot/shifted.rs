@@ -97,6 +97,18 @@ impl TransactionLog for Shifting {
         self.log.read_from(from);
     }
 
+    fn stop_reading(&mut self) {
+        self.log.stop_reading();
+    }
+
+    fn wait_nanos(&self) -> Option<u64> {
+        self.log.wait_nanos()
+    }
+
+    fn is_watched(&mut self) -> bool {
+        self.log.is_watched()
+    }
+
     fn tail(&mut self) -> Ticket {
         self.log.tail()
     }

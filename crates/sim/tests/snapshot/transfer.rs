@@ -222,6 +222,22 @@ impl TransactionLog for GatedLog {
         self.log.read_from(from);
     }
 
+    fn wait_nanos(&self) -> Option<u64> {
+        self.log.wait_nanos()
+    }
+
+    fn stop_reading(&mut self) {
+        self.log.stop_reading();
+    }
+
+    fn probe_holder(&mut self) {
+        self.log.probe_holder();
+    }
+
+    fn is_watched(&mut self) -> bool {
+        self.log.is_watched()
+    }
+
     fn tail(&mut self) -> Ticket {
         self.log.tail()
     }

@@ -12,7 +12,7 @@ use engine::rdb::Loader;
 use engine::settings::Settings;
 use node::config::Config;
 use node::config::settings::engine_settings;
-use node::loading::{Loading, Sources};
+use node::loading::{FileLogOpener, Loading, Sources};
 use node::reactor::Scratch;
 use node::snapshot::{Pace, Snapshots};
 use node::{Options, Server, Shard};
@@ -154,19 +154,23 @@ impl Life {
         let config = Config::new(Path::new("/data"));
         let settings = engine_settings(&config);
         let store = store(disk)?;
-        let loading = Loading::open(Sources {
+        let opener = FileLogOpener {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(clock.clone()),
             queues: Queues {
                 commits: queue("commits", driver.waker()),
                 background: queue("background", driver.waker()),
             },
-            log: Path::new(LOG),
-            log_options: log_options(seed),
+            directory: Path::new(LOG).to_owned(),
+            options: log_options(seed),
+        };
+        let sources = Sources {
+            clock: Arc::new(clock.clone()),
             store: store.clone(),
             settings: settings.clone(),
             entropy: seed,
-        });
+        };
+        let loading = Loading::open(sources, |known| opener.open(known));
         let loading = loading.map_err(text)?;
         let options = Options {
             config,
@@ -177,7 +181,9 @@ impl Life {
             entropy: seed,
         };
         let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
-        server.load(&mut driver, loading, || timeline.pass(DISK_NANOS)).map_err(text)?;
+        // These runs are about records and snapshots: no lease ends in them.
+        server.settings.transaction_log_lease = 3_600_000;
+        server.load(&mut driver, loading).map_err(text)?;
         let mut snapshots = Snapshots::new(store, queue("snapshots", driver.waker()));
         snapshots.set_pace(pace);
         server.keep_snapshots(snapshots);

@@ -31,6 +31,10 @@ pub(super) enum Background {
     Read(Box<ReadOutcome>),
     Tail(Ticket, Result<Sequence, LogError>),
     Trimmed,
+    /// Whether some reader is alive.
+    Readers(Result<bool, LogError>),
+    /// Whether every writer is dead.
+    Death(Result<bool, LogError>),
 }
 
 impl FileLog {
@@ -204,6 +208,14 @@ impl FileLog {
                 self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
             }
             Background::Trimmed => {}
+            Background::Readers(found) => self.finish_look(found),
+            Background::Death(found) => {
+                self.is_probing = false;
+                // An error proves nothing.
+                if found.unwrap_or(false) {
+                    self.events.push(LogEvent::HolderDead);
+                }
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! 0000000003-89abcdef01234567.claim        the third tenure of that life: fence, lock, mark
 //! 00000000000000000001-0000000001.segment  records from 1 on, written by tenure 1
 //! spare-0000000003-1.tmp                   the next segment, being prepared
+//! 89abcdef01234567.reader                  a process that reads and may take over
 //! ```
 
 use super::error::LogError;
@@ -46,6 +47,10 @@ pub(crate) fn spare_path(directory: &Path, claim: u64, number: u64) -> PathBuf {
     directory.join(format!("spare-{claim:010}-{number}.tmp"))
 }
 
+pub(crate) fn reader_path(directory: &Path, token: u64) -> PathBuf {
+    directory.join(format!("{token:016x}.reader"))
+}
+
 /// What a name in a log directory stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
@@ -53,6 +58,7 @@ pub(crate) enum Name {
     Claim { claim: u64, incarnation: Incarnation },
     Segment { first: Sequence, claim: u64 },
     Spare,
+    Reader,
     Foreign,
 }
 
@@ -67,6 +73,9 @@ impl Name {
         }
         if name.starts_with("spare-") && name.ends_with(".tmp") {
             return Some(Self::Spare);
+        }
+        if name.ends_with(".reader") {
+            return Some(Self::Reader);
         }
         if let Some(stem) = name.strip_suffix(".claim") {
             let (claim, incarnation) = stem.split_once('-')?;

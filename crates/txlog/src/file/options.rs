@@ -26,6 +26,8 @@ pub struct FileOptions {
     pub known: Option<Position>,
     /// There has been a log here, whatever is known of it: if it is gone, none is begun.
     pub must_exist: bool,
+    /// This handle may claim the log. False for a process that is only to read it.
+    pub may_write: bool,
     /// Builds on purpose a log that loses acknowledged writes, so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -45,6 +47,7 @@ impl FileOptions {
             entropy,
             known: None,
             must_exist: false,
+            may_write: true,
             acknowledges_before_sync: false,
         }
     }

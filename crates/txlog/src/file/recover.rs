@@ -248,6 +248,13 @@ pub(crate) struct TakenOver {
     pub is_torn: bool,
 }
 
+impl TakenOver {
+    /// The claim by which it was taken.
+    pub(crate) fn claim(&self) -> u64 {
+        self.tenure.claim.number
+    }
+}
+
 /// Claims the log and seals what was there. Works against a live writer too: see [`claim`].
 /// `locked` are the claims whose locks the caller holds: their writers are dead.
 pub(crate) fn take_over(

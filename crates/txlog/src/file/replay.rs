@@ -80,6 +80,11 @@ impl Replay {
         }
     }
 
+    /// The tenure that wrote the record handed out last.
+    pub(crate) fn claim(&self) -> u64 {
+        self.segments.front().map_or(0, |segment| segment.header.claim)
+    }
+
     /// The last record that this reading hands out.
     pub fn until(&self) -> Sequence {
         self.until

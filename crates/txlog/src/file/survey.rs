@@ -73,7 +73,7 @@ impl Survey {
                     survey.mark = survey.mark.max(mark_of(disk, &path)?);
                 }
                 Name::Spare => survey.spares.push(path),
-                Name::Claim { .. } | Name::Incarnation | Name::Foreign => {}
+                Name::Claim { .. } | Name::Incarnation | Name::Reader | Name::Foreign => {}
             }
         }
         if let Some(strange) = found.iter().find(|s| s.header.incarnation != incarnation) {

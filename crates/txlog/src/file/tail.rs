@@ -44,9 +44,19 @@ pub(super) struct ReadOutcome {
     records: Vec<(Position, Bytes)>,
     error: Option<LogError>,
     until: Sequence,
+    /// The tenure that wrote the last of the records.
+    claim: u64,
 }
 
 impl FileLog {
+    /// When the next look at another process's mark is due.
+    pub(super) fn reading_wait_nanos(&self) -> Option<u64> {
+        let reading = self.reading.as_ref()?;
+        let is_idle = matches!(self.role, Role::Writer) && reading.told == Some(self.durable);
+        let until = reading.look_at.since(self.clock.monotonic());
+        (!reading.under_way && !is_idle).then_some(until)
+    }
+
     pub(super) fn pump_reading(&mut self) {
         let now = self.clock.monotonic();
         let is_writer = matches!(self.role, Role::Writer);
@@ -72,6 +82,7 @@ impl FileLog {
             return;
         }
         reading.replay = outcome.replay;
+        self.known_claim = self.known_claim.max(outcome.claim);
         for (position, bytes) in outcome.records {
             reading.next = position.sequence.next();
             self.events.push(LogEvent::Read(position, bytes));
@@ -108,8 +119,14 @@ struct Piece {
 impl Piece {
     fn read(self, replay: Option<Replay>, known: Option<(Vec<Segment>, Sequence)>) -> ReadOutcome {
         let from = self.from;
-        let mut outcome =
-            ReadOutcome { from, replay: None, records: Vec::new(), error: None, until: from };
+        let mut outcome = ReadOutcome {
+            from,
+            replay: None,
+            records: Vec::new(),
+            error: None,
+            until: from,
+            claim: 0,
+        };
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
         let incarnation = self.log.incarnation;
         outcome.error = match self.fill(&mut outcome, replay, known) {
@@ -151,6 +168,7 @@ impl Piece {
             let Some((position, record)) = replay.next_record()? else { break };
             bytes += record.len();
             outcome.records.push((position, record));
+            outcome.claim = replay.claim();
         }
         outcome.replay = Some(replay);
         Ok(())

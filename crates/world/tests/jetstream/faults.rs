@@ -36,7 +36,7 @@ impl Writer {
         let at = Position { incarnation, sequence: Sequence::ZERO };
         let stamper = Stamper::new(WriterId(entropy()), Chain::start(incarnation), UnixMillis(0));
         let mut writer = Self { log, stamper, at, appended: Vec::new(), durable: 0 };
-        let lead = writer.stamper.lead(60_000, UnixMillis(1), Sequence::ZERO);
+        let lead = writer.stamper.lead(60_000, &[], UnixMillis(1), Sequence::ZERO);
         writer.log.append(at, lead);
         writer.at = at.next();
         writer.until("the Lead is durable", |writer| writer.log.gate() == Gate::Open);

@@ -94,6 +94,9 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
 pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("role", if server.is_replica() { "slave" } else { "master" });
     describe_link(server, text);
+    let log = server.shard.appended();
+    text.line("kiln_log_epoch", server.shard.chain().epoch.0);
+    text.line("kiln_log_sequence", log.sequence);
     text.line("kiln_data_is_partial", u8::from(server.shard.engine.keyspace.is_partial()));
     let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
     text.line("connected_slaves", replicas.len());

@@ -1,0 +1,186 @@
+//! Primary or replica: what this process is to its shard, and what that means for clients.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`state`] | leadership and lease as a pure state machine |
+//! | [`sign`] | what records say of who leads |
+//! | [`member`] | who takes part, as records carry it |
+//! | `serve` | what a replica refuses, and where it sends its clients |
+//!
+//! The lease is looked at once a turn, after what was received was executed and before any of it
+//! is sent. That is enough: whatever is sent then was executed, and so was true, at an instant at
+//! which this process held the lease; how long the sending takes does not matter. What was executed
+//! and found the lease over is kept until a further record of this holder is durable, which proves
+//! that nobody led meanwhile; or it is never sent.
+
+pub mod member;
+mod serve;
+pub mod sign;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+use crate::command::info::process::hex_id;
+use crate::server::{Server, Stop};
+use crate::shard::{Progress, Told};
+use member::{Leader, Member, MemberId};
+use state::{Present, Roles, Terms, Wish};
+use txlog::{Gate, WriterId};
+
+/// Nanoseconds in a millisecond.
+const MILLI: u64 = 1_000_000;
+
+/// Two challengers stand apart by up to this part of a lease.
+const JITTER_PART: u64 = 10;
+
+impl Server {
+    /// This process as a member of its shard: its name in INFO, and where clients find it.
+    pub(crate) fn member(&self) -> Member {
+        let settings = &self.settings;
+        let announced = String::from_utf8_lossy(&settings.replica_announce_ip).into_owned();
+        let bound = settings.bind.iter().map(|host| host.trim_start_matches('-'));
+        let named = bound.into_iter().find(|host| !matches!(*host, "*" | "::*" | "0.0.0.0" | "::"));
+        let host =
+            if announced.is_empty() { named.unwrap_or("127.0.0.1").to_owned() } else { announced };
+        let port = match settings.replica_announce_port {
+            0 => self.options.port,
+            port => port,
+        };
+        Member { id: self.member_id(), host, port }
+    }
+
+    fn member_id(&self) -> MemberId {
+        MemberId::parse(&hex_id(self.options.entropy)).unwrap_or_default()
+    }
+
+    /// The state machine of a process that has just loaded.
+    pub(crate) fn new_roles(&self) -> Roles {
+        let lease_nanos = self.settings.transaction_log_lease * MILLI;
+        let jitter_nanos = self.options.entropy % (lease_nanos / JITTER_PART).max(1);
+        let may_lead = self.settings.replica_priority > 0;
+        Roles::new(self.member_id(), Terms { lease_nanos, jitter_nanos, may_lead })
+    }
+
+    /// Takes what the log has to say.
+    pub(crate) fn poll_log(&mut self) {
+        let mut told = std::mem::take(&mut self.told);
+        let progress = self.shard.poll(&mut told);
+        for told in told.drain(..) {
+            self.hear(told);
+        }
+        self.told = told;
+        match progress {
+            Progress::Durable => {
+                self.roles.durable(self.shard.tracker.durable());
+                self.release();
+            }
+            Progress::Nothing => {}
+            Progress::Deposed(why) => self.demote(format!("another process may lead: {why}")),
+            Progress::Trimmed => self.demote("what it would read next was trimmed".to_owned()),
+            Progress::Fatal(why) => self.stopping = Some(Stop::LogFailed(why)),
+        }
+    }
+
+    /// Ends this life: whatever it holds may not be what the log says.
+    fn demote(&mut self, why: String) {
+        let is_leaving = matches!(self.stopping, Some(Stop::Clean | Stop::Now));
+        self.stopping = Some(if is_leaving { Stop::Now } else { Stop::Demoted(why) });
+    }
+
+    fn hear(&mut self, told: Told) {
+        // Not the turn's instant: what was read may have been written since.
+        let now = self.options.clock.monotonic();
+        match told {
+            Told::Saw(sign) => self.roles.saw(sign, now),
+            Told::CaughtUp(through) => self.roles.caught_up(through, now),
+            Told::HolderDead => self.roles.is_free(now),
+            Told::Lost { tail } => self.roles.lost_bid(tail, now),
+            Told::Led => self.begin_to_lead(),
+        }
+    }
+
+    fn begin_to_lead(&mut self) {
+        let place = self.shard.newest_appended();
+        self.roles.durable(place);
+        let leader = Leader { epoch: self.shard.chain().epoch, member: self.member() };
+        tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
+        self.roles.note_leader(leader);
+        self.noted_sequence = place;
+    }
+
+    /// Does what leadership and lease ask for.
+    pub(crate) fn advance_role(&mut self) {
+        let present = self.present();
+        match self.roles.wish(present) {
+            None => {}
+            Some(Wish::Probe) => self.shard.probe_holder(),
+            Some(Wish::Lead) => {
+                let writer = WriterId(self.options.entropy | 1);
+                let (lease, member) = (self.roles.lease_millis(), self.member());
+                tracing::info!(behind = self.shard.appended().sequence.0, "stands for leadership");
+                let place = self.shard.stand(writer, lease, &member, self.now);
+                self.roles.bid(place, self.monotonic);
+            }
+            Some(Wish::Renew) => {
+                self.shard.commit(self.now);
+                if !self.shard.has_gathered() && self.shard.gate() != Gate::Wait {
+                    let (lease, member) = (self.roles.lease_millis(), self.member());
+                    self.shard.renew(lease, &member, self.now);
+                    self.roles.said(self.monotonic);
+                }
+                self.note_appended();
+            }
+        }
+        self.is_lapsed = self.has_lapsed();
+    }
+
+    fn present(&mut self) -> Present {
+        let is_busy = self.has_served || !self.ready.is_empty() || !self.flushing.is_empty();
+        Present { now: self.monotonic, is_watched: self.shard.is_watched(), is_busy }
+    }
+
+    /// The records appended since the last call renew the lease, from the beginning of this turn.
+    pub(crate) fn note_appended(&mut self) {
+        let appended = self.shard.newest_appended();
+        if appended > self.noted_sequence && self.roles.leads() {
+            self.noted_sequence = appended;
+            self.has_served = false;
+            self.roles.appended(appended, self.monotonic);
+        }
+    }
+
+    /// Whether this process leads, and its lease is over now.
+    pub(crate) fn has_lapsed(&self) -> bool {
+        self.roles.leads() && !self.roles.holds_lease(self.options.clock.monotonic())
+    }
+
+    /// Whether this process is a replica of whoever writes the transaction log.
+    pub fn is_following(&self) -> bool {
+        self.roles.follows()
+    }
+
+    /// Whether the primary was heard of within its lease.
+    pub(crate) fn hears_primary(&self) -> bool {
+        self.roles.hears_holder(self.monotonic)
+    }
+
+    /// In how many nanoseconds leadership or log want a turn; `None`: not by time.
+    pub(crate) fn role_wait_nanos(&mut self) -> Option<u64> {
+        let present = self.present();
+        let role = self.roles.wait_nanos(present);
+        role.into_iter().chain(self.shard.log_wait_nanos()).min()
+    }
+
+    /// Hands leadership over before the process ends, if somebody is there to take it. Whether
+    /// that is done.
+    pub(crate) fn has_handed_over(&mut self) -> bool {
+        let is_alone = self.roles.is_alone() || !self.shard.is_watched();
+        if self.roles.leads() && !is_alone && self.shard.gate() == Gate::Open {
+            tracing::info!("hands leadership over");
+            self.roles.yields();
+            self.shard.give_up(&[], self.now);
+            return false;
+        }
+        !self.shard.is_in_flight()
+    }
+}

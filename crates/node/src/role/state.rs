@@ -1,0 +1,392 @@
+//! Leadership and its lease, as a pure state machine: instants, what the log says and commands go
+//! in, wishes come out. It reads no clock and touches no log.
+//!
+//! ```text
+//!              the last record's lease is over, or its writer dead, or it yielded
+//!   Follows ───────────────────────────────────────────────────────────▶ Bids
+//!      ▲  ▲                    Lead failed: read on                        │ Lead durable
+//!      │  └───────────────────────────────────────────────────────────────┘
+//!      │ (the process starts anew: Demoted)                                 ▼
+//!      └──────── an append failed ◀────────────────────────────────────  Leads ──▶ Yields
+//! ```
+//! What makes it safe, with clocks that only must not drift apart by more than the margin:
+//!
+//! - A `Lead` is appended right behind what its candidate has applied, so the log takes it only
+//!   from who has seen everything. A record that lands before it makes it fail; one that lands
+//!   after it is void.
+//! - The holder counts its lease from *before* it handed a record to the log, a challenger from
+//!   *after* it read that record. So the challenger's wait begins later and, by twice the margin,
+//!   lasts longer.
+//! - The holder looks at the clock after it executed and before it sends (see `role::lease`).
+//! - A holder whose lease lapsed answers nothing until a further record of its own is durable at
+//!   the place it predicted. That proves that nobody led meanwhile.
+
+use super::member::{Leader, Member, MemberId};
+use super::sign::Sign;
+use base::{MonotonicNanos, Sequence};
+use std::collections::VecDeque;
+
+/// The margin is this part of a lease: how far apart two clocks may run while one lease lasts. The
+/// holder stops so much earlier, and a challenger waits so much longer.
+const MARGIN_PART: u64 = 20;
+
+/// An idle holder renews after this part of its lease: three more attempts fit into the rest.
+const RENEW_PART: u64 = 4;
+
+/// A holder is asked whether it is dead after this part of its lease: a renewal is overdue then.
+const SILENCE_PART: u64 = 3;
+
+/// A candidate that failed waits for this part of a lease, so that another one has its turn.
+const REST_PART: u64 = 8;
+
+/// How often a silent holder is asked whether it is dead, in nanoseconds.
+const PROBE_NANOS: u64 = 50_000_000;
+
+/// What the operator decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// The lease that this process takes when it leads.
+    pub lease_nanos: u64,
+    /// Added to what a challenger waits, so that two do not stand at the same instant.
+    pub jitter_nanos: u64,
+    /// `replica-priority` is not 0.
+    pub may_lead: bool,
+}
+
+/// What the state machine asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Append a `Lead` behind what is applied, then call [`Roles::bid`].
+    Lead,
+    /// Append a `Renew`.
+    Renew,
+    /// Ask the log whether the holder is dead.
+    Probe,
+}
+
+/// What holds at an instant, for [`Roles::wish`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Present {
+    pub now: MonotonicNanos,
+    /// Somebody may be waiting for the lease to end.
+    pub is_watched: bool,
+    /// Clients have been served since the last record, or wait for it.
+    pub is_busy: bool,
+}
+
+/// One process's part in its shard.
+pub struct Roles {
+    me: MemberId,
+    terms: Terms,
+    stage: Stage,
+    leader: Option<Leader>,
+    /// Of the holder, as its records say.
+    lease_nanos: u64,
+    /// When something was last heard of the holder.
+    heard: MonotonicNanos,
+    probe_at: MonotonicNanos,
+}
+
+enum Stage {
+    /// The only one there is, for ever: nobody else can reach its log.
+    Alone,
+    Follows(Following),
+    Bids {
+        sent: MonotonicNanos,
+        place: Sequence,
+    },
+    Leads(Holding),
+    /// It has served its last, and said so.
+    Yields,
+}
+
+#[derive(Default)]
+struct Following {
+    /// It has once applied all that there was. Before, it neither serves nor stands.
+    is_current: bool,
+    /// It stands at this instant; `None` while nothing is known of a holder.
+    stand_at: Option<MonotonicNanos>,
+    /// It has applied the log through here when it last reached the end, and stands only behind
+    /// `stand_behind`.
+    reached: Sequence,
+    stand_behind: Sequence,
+    /// The log says that no holder is alive: what was read before is no reason to wait.
+    is_free: bool,
+}
+
+struct Holding {
+    lease_nanos: u64,
+    /// Counted from before the newest durable record was sent; the margin is taken off.
+    until: MonotonicNanos,
+    /// Records under way, and the instants before they were sent.
+    sent: VecDeque<(Sequence, MonotonicNanos)>,
+    last_sent: MonotonicNanos,
+    /// When a record last said who leads, for those who begin to read later.
+    last_said: MonotonicNanos,
+}
+
+impl Roles {
+    /// A process that leads a log which nobody else can reach.
+    pub fn alone() -> Self {
+        let terms = Terms { lease_nanos: u64::MAX, jitter_nanos: 0, may_lead: true };
+        Self { stage: Stage::Alone, ..Self::new(MemberId::default(), terms) }
+    }
+
+    /// A process that begins to follow.
+    pub fn new(me: MemberId, terms: Terms) -> Self {
+        Self {
+            me,
+            terms,
+            stage: Stage::Follows(Following::default()),
+            leader: None,
+            lease_nanos: terms.lease_nanos,
+            heard: MonotonicNanos(0),
+            probe_at: MonotonicNanos(0),
+        }
+    }
+
+    /// A record that counts was applied.
+    pub fn saw(&mut self, sign: Sign, now: MonotonicNanos) {
+        self.heard = now;
+        let stand_at = match sign {
+            Sign::Holds { leader, lease_nanos } => {
+                self.note_leader(leader);
+                self.lease_nanos = lease_nanos;
+                self.terms.wait_from(now, lease_nanos)
+            }
+            Sign::Lives => self.terms.wait_from(now, self.lease_nanos),
+            Sign::Yields { successor: Some(id) } if id == self.me => now,
+            Sign::Yields { successor: Some(_) } => self.terms.wait_from(now, self.lease_nanos),
+            Sign::Yields { successor: None } => MonotonicNanos(now.0 + self.terms.jitter_nanos),
+        };
+        if let Stage::Follows(following) = &mut self.stage {
+            following.stand_at = Some(stand_at);
+            following.is_free &= !following.is_current;
+        }
+    }
+
+    /// Everything that the log held when it looked was applied, through this place.
+    pub fn caught_up(&mut self, through: Sequence, now: MonotonicNanos) {
+        let unheard = self.terms.wait_from(now, self.terms.lease_nanos);
+        let Stage::Follows(following) = &mut self.stage else { return };
+        following.reached = through;
+        if through < following.stand_behind {
+            return;
+        }
+        following.is_current = true;
+        if following.is_free {
+            following.stand_at = Some(now);
+        } else if following.stand_at.is_none() {
+            // A log without records: its writer may be about to lead.
+            following.stand_at = Some(unheard);
+        }
+    }
+
+    /// No holder is alive: there is no lease to wait for.
+    pub fn is_free(&mut self, now: MonotonicNanos) {
+        if let Stage::Follows(following) = &mut self.stage {
+            following.is_free = true;
+            if following.is_current {
+                following.stand_at = Some(now);
+            }
+        }
+    }
+
+    /// What is to be done now.
+    pub fn wish(&mut self, present: Present) -> Option<Wish> {
+        let now = present.now;
+        match &mut self.stage {
+            Stage::Follows(following) if following.is_current && self.terms.may_lead => {
+                let has_read = following.reached >= following.stand_behind;
+                if has_read && following.stand_at.is_some_and(|at| now >= at) {
+                    return Some(Wish::Lead);
+                }
+                let is_silent = now.since(self.heard) > self.lease_nanos / SILENCE_PART;
+                if is_silent && now >= self.probe_at {
+                    self.probe_at = MonotonicNanos(now.0 + PROBE_NANOS);
+                    return Some(Wish::Probe);
+                }
+                None
+            }
+            Stage::Leads(holding) => {
+                let is_due = now.since(holding.last_sent) >= holding.lease_nanos / RENEW_PART;
+                let is_wanted = present.is_watched || present.is_busy;
+                let is_forgotten = now.since(holding.last_said) >= holding.lease_nanos;
+                let renews = is_due && is_wanted && holding.sent.is_empty();
+                (renews || is_forgotten && present.is_watched).then_some(Wish::Renew)
+            }
+            _ => None,
+        }
+    }
+
+    /// A `Lead` was handed to the log for this place; `sent` is an instant before that.
+    pub fn bid(&mut self, place: Sequence, sent: MonotonicNanos) {
+        self.stage = Stage::Bids { sent, place };
+    }
+
+    /// The `Lead` failed, because the log goes on to `tail` at least, as far as it says. The
+    /// process reads on.
+    pub fn lost_bid(&mut self, tail: Sequence, now: MonotonicNanos) {
+        let rest = self.terms.lease_nanos / REST_PART + self.terms.jitter_nanos;
+        self.stage = Stage::Follows(Following {
+            is_current: true,
+            stand_at: Some(MonotonicNanos(now.0 + rest)),
+            reached: Sequence::ZERO,
+            stand_behind: tail,
+            is_free: false,
+        });
+    }
+
+    /// A `Renew` was handed to the log at this instant.
+    pub fn said(&mut self, now: MonotonicNanos) {
+        if let Stage::Leads(holding) = &mut self.stage {
+            holding.last_said = now;
+        }
+    }
+
+    /// A record of this holder was handed to the log; `sent` is an instant before that.
+    pub fn appended(&mut self, place: Sequence, sent: MonotonicNanos) {
+        if let Stage::Leads(holding) = &mut self.stage {
+            holding.last_sent = sent;
+            holding.sent.push_back((place, sent));
+        }
+    }
+
+    /// The log is durable through this place. Whether this process has just begun to lead.
+    pub fn durable(&mut self, through: Sequence) -> bool {
+        match &mut self.stage {
+            Stage::Bids { sent, place } if through >= *place => {
+                let (sent, lease_nanos) = (*sent, self.terms.lease_nanos);
+                let until = self.terms.held_until(sent, lease_nanos);
+                self.stage = Stage::Leads(Holding {
+                    lease_nanos,
+                    until,
+                    sent: VecDeque::new(),
+                    last_sent: sent,
+                    last_said: sent,
+                });
+                true
+            }
+            Stage::Leads(holding) => {
+                while let Some((_, sent)) =
+                    holding.sent.pop_front_if(|(place, _)| *place <= through)
+                {
+                    holding.until = self.terms.held_until(sent, holding.lease_nanos);
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// This holder serves no more and hands over.
+    pub fn yields(&mut self) {
+        self.stage = Stage::Yields;
+    }
+
+    /// Whether this process leads, with or without a valid lease.
+    pub fn leads(&self) -> bool {
+        matches!(self.stage, Stage::Alone | Stage::Leads(_))
+    }
+
+    /// Whether nobody else can reach the log.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.stage, Stage::Alone)
+    }
+
+    /// Whether this process reads what another writes, or would write.
+    pub fn follows(&self) -> bool {
+        matches!(self.stage, Stage::Follows(_) | Stage::Bids { .. })
+    }
+
+    /// Whether what this process serves now is the newest there is.
+    pub fn holds_lease(&self, now: MonotonicNanos) -> bool {
+        match &self.stage {
+            Stage::Alone => true,
+            Stage::Leads(holding) => now < holding.until,
+            _ => false,
+        }
+    }
+
+    /// Whether it is known which part this process plays: it leads, or follows one that is alive
+    /// or was until a lease ago.
+    pub fn is_settled(&self) -> bool {
+        match &self.stage {
+            Stage::Follows(following) => {
+                following.is_current && (!following.is_free || !self.terms.may_lead)
+            }
+            Stage::Bids { .. } => false,
+            Stage::Alone | Stage::Leads(_) | Stage::Yields => true,
+        }
+    }
+
+    /// Whether the following has once reached the end of the log.
+    pub fn is_current(&self) -> bool {
+        match &self.stage {
+            Stage::Follows(following) => following.is_current,
+            _ => true,
+        }
+    }
+
+    /// Who leads, as far as the log was read.
+    pub fn leader(&self) -> Option<&Leader> {
+        self.leader.as_ref()
+    }
+
+    /// Somebody leads; the log says so. A record that does not say who changes nothing in its
+    /// epoch.
+    pub fn note_leader(&mut self, leader: Leader) {
+        let is_said = leader.member != Member::default();
+        if is_said || self.leader.as_ref().is_none_or(|known| known.epoch != leader.epoch) {
+            self.leader = Some(leader);
+        }
+    }
+
+    pub fn id(&self) -> MemberId {
+        self.me
+    }
+
+    /// Whether a follower has heard of the holder within its lease.
+    pub fn hears_holder(&self, now: MonotonicNanos) -> bool {
+        self.leader.is_some() && now.since(self.heard) <= self.lease_nanos
+    }
+
+    /// When something was last heard of the holder.
+    pub fn heard(&self) -> MonotonicNanos {
+        self.heard
+    }
+
+    /// The lease that a `Lead` or `Renew` of this process carries, in milliseconds.
+    pub fn lease_millis(&self) -> u64 {
+        self.terms.lease_nanos / 1_000_000
+    }
+
+    /// In how many nanoseconds [`Self::wish`] may have something new to say; `None`: not by time.
+    pub fn wait_nanos(&self, present: Present) -> Option<u64> {
+        match &self.stage {
+            Stage::Follows(following) if following.is_current && self.terms.may_lead => {
+                let until = following.stand_at.map(|at| at.since(present.now));
+                Some(until.unwrap_or(PROBE_NANOS).min(PROBE_NANOS))
+            }
+            Stage::Leads(holding) if present.is_watched && holding.sent.is_empty() => {
+                let due = holding.last_sent.0 + holding.lease_nanos / RENEW_PART;
+                Some(due.saturating_sub(present.now.0))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Terms {
+    /// Until when a challenger waits that has just seen a record.
+    fn wait_from(&self, seen: MonotonicNanos, lease_nanos: u64) -> MonotonicNanos {
+        let margin = lease_nanos / MARGIN_PART;
+        let wait = lease_nanos.saturating_add(margin).saturating_add(self.jitter_nanos);
+        MonotonicNanos(seen.0.saturating_add(wait))
+    }
+
+    /// Until when a holder serves that handed a durable record over after this instant.
+    fn held_until(&self, sent: MonotonicNanos, lease_nanos: u64) -> MonotonicNanos {
+        MonotonicNanos(sent.0.saturating_add(lease_nanos - lease_nanos / MARGIN_PART))
+    }
+}

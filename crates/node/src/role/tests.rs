@@ -1,0 +1,191 @@
+//! The state machine by itself: leases, challengers, hand-over.
+
+use super::member::{Leader, Member, MemberId};
+use super::sign::Sign;
+use super::state::{Present, Roles, Terms, Wish};
+use base::{Epoch, MonotonicNanos, Sequence};
+
+const SECOND: u64 = 1_000_000_000;
+const LEASE: u64 = 2 * SECOND;
+
+fn roles(number: u8) -> Roles {
+    let terms = Terms { lease_nanos: LEASE, jitter_nanos: 0, may_lead: true };
+    Roles::new(MemberId([number; 20]), terms)
+}
+
+fn at(nanos: u64) -> MonotonicNanos {
+    MonotonicNanos(nanos)
+}
+
+fn holds(epoch: u64) -> Sign {
+    let member = Member { id: MemberId([9; 20]), host: "there".to_owned(), port: 1 };
+    Sign::Holds { leader: Leader { epoch: Epoch(epoch), member }, lease_nanos: LEASE }
+}
+
+fn quiet(nanos: u64) -> Present {
+    Present { now: at(nanos), is_watched: false, is_busy: false }
+}
+
+fn watched(nanos: u64) -> Present {
+    Present { is_watched: true, ..quiet(nanos) }
+}
+
+/// A process that leads since an instant, with nothing under way.
+fn leading_since(nanos: u64) -> Roles {
+    let mut roles = roles(1);
+    roles.is_free(at(nanos));
+    roles.caught_up(Sequence(5), at(nanos));
+    assert_eq!(roles.wish(quiet(nanos)), Some(Wish::Lead));
+    roles.bid(Sequence(6), at(nanos));
+    assert!(roles.durable(Sequence(6)));
+    roles
+}
+
+#[test]
+fn a_challenger_waits_longer_than_the_holder_serves() {
+    let mut challenger = roles(2);
+    challenger.saw(holds(1), at(10 * SECOND));
+    challenger.caught_up(Sequence(1), at(10 * SECOND));
+    let mut stands_after = 0;
+    while challenger.wish(quiet(10 * SECOND + stands_after)) != Some(Wish::Lead) {
+        stands_after += SECOND / 100;
+    }
+    let mut serves_until = 0;
+    let mut holder = leading_since(10 * SECOND);
+    holder.appended(Sequence(7), at(10 * SECOND));
+    holder.durable(Sequence(7));
+    while holder.holds_lease(at(10 * SECOND + serves_until)) {
+        serves_until += SECOND / 100;
+    }
+    assert!(serves_until + LEASE / 10 <= stands_after, "{serves_until} {stands_after}");
+}
+
+#[test]
+fn each_sign_of_life_begins_the_wait_anew() {
+    let mut challenger = roles(2);
+    challenger.caught_up(Sequence(0), at(0));
+    for second in 0..100 {
+        challenger.saw(Sign::Lives, at(second * SECOND));
+        assert_ne!(challenger.wish(quiet((second + 1) * SECOND - 1)), Some(Wish::Lead));
+    }
+    assert_eq!(challenger.wish(quiet(103 * SECOND)), Some(Wish::Lead));
+}
+
+#[test]
+fn an_empty_log_with_a_living_writer_is_left_to_it() {
+    let mut challenger = roles(2);
+    challenger.caught_up(Sequence(0), at(0));
+    assert!(challenger.is_settled());
+    assert_ne!(challenger.wish(quiet(LEASE)), Some(Wish::Lead));
+    assert_eq!(challenger.wish(quiet(LEASE + LEASE / 4)), Some(Wish::Lead));
+}
+
+#[test]
+fn a_lease_counts_from_before_the_record_was_sent() {
+    let mut holder = leading_since(0);
+    holder.appended(Sequence(7), at(SECOND));
+    assert!(!holder.holds_lease(at(LEASE)), "a record under way renews nothing");
+    holder.durable(Sequence(7));
+    assert!(holder.holds_lease(at(LEASE)));
+    assert!(!holder.holds_lease(at(LEASE + SECOND)));
+}
+
+#[test]
+fn a_lapsed_holder_serves_again_once_a_record_of_its_own_is_durable() {
+    let mut holder = leading_since(0);
+    let late = 10 * LEASE;
+    assert!(holder.leads() && !holder.holds_lease(at(late)));
+    assert_eq!(holder.wish(quiet(late)), None, "nobody asks");
+    assert_eq!(holder.wish(Present { is_busy: true, ..quiet(late) }), Some(Wish::Renew));
+    holder.appended(Sequence(7), at(late));
+    assert_eq!(holder.wish(Present { is_busy: true, ..quiet(late) }), None, "it is under way");
+    assert!(!holder.holds_lease(at(late)));
+    holder.durable(Sequence(7));
+    assert!(holder.holds_lease(at(late)));
+}
+
+#[test]
+fn an_idle_holder_renews_while_somebody_watches() {
+    let mut holder = leading_since(0);
+    assert_eq!(holder.wish(quiet(LEASE / 2)), None);
+    assert_eq!(holder.wish(watched(LEASE / 8)), None, "not yet");
+    assert_eq!(holder.wish(watched(LEASE / 2)), Some(Wish::Renew));
+}
+
+#[test]
+fn a_busy_holder_says_now_and_then_who_it_is() {
+    let mut holder = leading_since(0);
+    let mut said = 0;
+    for record in 0..=100 {
+        let now = record * LEASE / 20;
+        holder.appended(Sequence(7 + record), at(now));
+        if holder.wish(watched(now)) == Some(Wish::Renew) {
+            holder.said(at(now));
+            said += 1;
+        }
+    }
+    assert_eq!(said, 5, "once in a lease, although records are under way");
+}
+
+#[test]
+fn a_candidate_that_failed_reads_on_before_it_stands_again() {
+    let mut candidate = roles(2);
+    candidate.is_free(at(0));
+    candidate.caught_up(Sequence(5), at(0));
+    assert_eq!(candidate.wish(quiet(0)), Some(Wish::Lead));
+    candidate.bid(Sequence(6), at(0));
+    assert!(candidate.follows() && !candidate.leads());
+    candidate.lost_bid(Sequence(8), at(0));
+    assert_ne!(candidate.wish(quiet(100 * LEASE)), Some(Wish::Lead), "it has not read on");
+    candidate.saw(holds(2), at(SECOND));
+    candidate.caught_up(Sequence(8), at(SECOND));
+    assert_ne!(candidate.wish(quiet(LEASE)), Some(Wish::Lead), "somebody else leads");
+    assert_eq!(candidate.wish(quiet(2 * LEASE)), Some(Wish::Lead));
+}
+
+#[test]
+fn a_yield_names_who_may_lead_at_once() {
+    let yields = |to: Option<u8>| Sign::Yields { successor: to.map(|id| MemberId([id; 20])) };
+    for (to, is_at_once) in [(Some(2), true), (Some(3), false), (None, true)] {
+        let mut replica = roles(2);
+        replica.saw(holds(1), at(0));
+        replica.caught_up(Sequence(4), at(0));
+        replica.saw(yields(to), at(1));
+        assert_eq!(replica.wish(quiet(2)) == Some(Wish::Lead), is_at_once, "{to:?}");
+        assert_eq!(replica.wish(quiet(2 * LEASE)), Some(Wish::Lead), "{to:?}");
+    }
+}
+
+#[test]
+fn who_may_not_lead_never_stands() {
+    let terms = Terms { lease_nanos: LEASE, jitter_nanos: 0, may_lead: false };
+    let mut replica = Roles::new(MemberId([2; 20]), terms);
+    replica.is_free(at(0));
+    replica.caught_up(Sequence(5), at(0));
+    assert!(replica.is_settled());
+    assert_eq!(replica.wish(quiet(1000 * LEASE)), None);
+}
+
+#[test]
+fn a_silent_holder_is_asked_whether_it_is_dead() {
+    let mut replica = roles(2);
+    replica.saw(holds(1), at(0));
+    replica.caught_up(Sequence(4), at(0));
+    assert_eq!(replica.wish(quiet(LEASE / 4)), None);
+    assert_eq!(replica.wish(quiet(LEASE / 2)), Some(Wish::Probe));
+    assert_eq!(replica.wish(quiet(LEASE / 2)), None, "one question at a time");
+    replica.is_free(at(LEASE / 2));
+    assert_eq!(replica.wish(quiet(LEASE / 2)), Some(Wish::Lead));
+}
+
+#[test]
+fn what_was_read_while_loading_is_no_reason_to_wait_for_the_dead() {
+    let mut starting = roles(1);
+    starting.saw(holds(3), at(0));
+    starting.is_free(at(0));
+    starting.saw(Sign::Lives, at(1));
+    assert!(!starting.is_settled());
+    starting.caught_up(Sequence(9), at(2));
+    assert!(!starting.is_settled(), "it is about to lead");
+    assert_eq!(starting.wish(quiet(2)), Some(Wish::Lead));
+}

@@ -1,0 +1,109 @@
+"""Several servers on one transaction log, and faults for them."""
+
+import os
+import pathlib
+import shutil
+import signal
+import tempfile
+import time
+
+from harness import paths
+from harness.resp import Client, Disconnected, Refusal
+from harness.server import Server
+
+# How long a shard may take to have a primary that answers. Leases are 2 seconds; a busy machine may
+# need many times as long for a start.
+PRIMARY_SECONDS_MAX = 120.0
+
+# How long a replica may take to hold what the primary holds.
+CATCH_UP_SECONDS_MAX = 120.0
+
+
+class Stuck(Exception):
+    """The shard does not do what it must do in time; says what."""
+
+
+class Shard:
+    """`count` servers; `log` makes a member's arguments that name its log, from the shared folder and
+    the member's number."""
+
+    def __init__(self, command, count, log, arguments=()):
+        paths.RUNS.mkdir(parents=True, exist_ok=True)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kiln-shard-", dir=paths.RUNS))
+        # What is to be looked at after a failure.
+        self.keeps_folder = False
+        self.members = [
+            Server(command, [*log(self.folder, number), *arguments],
+                   directory=self._member_folder(number))
+            for number in range(count)]
+
+    def _member_folder(self, number):
+        folder = self.folder / f"member-{number}"
+        folder.mkdir()
+        return folder
+
+    def __enter__(self):
+        for member in self.members:
+            member.start()
+        return self
+
+    def __exit__(self, *_):
+        for member in self.members:
+            member.close()
+        if not self.keeps_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def primary(self, seconds=PRIMARY_SECONDS_MAX, but=()):
+        """The member that leads and answers a read, which it does only under its lease."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for member in self.members:
+                if member not in but and member.alive() and _leads(member):
+                    return member
+            time.sleep(0.01)
+        tails = "\n".join(f"{member.directory.name}: {member.log_tail()}" for member in self.members)
+        raise Stuck(f"no primary within {seconds:.0f} s\n{tails}")
+
+    def replicas(self):
+        primary = self.primary()
+        return [member for member in self.members if member is not primary and member.alive()]
+
+    def wait_for_equal_data(self):
+        """Until every member holds what the primary holds; nobody may be writing."""
+        wanted = digest(self.primary())
+        for replica in self.replicas():
+            deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
+            while (found := _digest_or_none(replica)) != wanted:
+                if time.monotonic() > deadline:
+                    raise Stuck(f"{replica.directory.name} holds {found}, the primary {wanted}")
+                time.sleep(0.02)
+
+
+def _leads(member):
+    try:
+        with Client(member.port, timeout=1.0) as client:
+            role = client.call("ROLE")
+            return role[0] == b"master" and not isinstance(client.call("EXISTS", "k"), Refusal)
+    except (Disconnected, Refusal, OSError):
+        return False
+
+
+def digest(member):
+    with member.client() as client:
+        client.call("READONLY")
+        return client.call("DEBUG", "DIGEST")
+
+
+def _digest_or_none(member):
+    try:
+        return digest(member)
+    except (Disconnected, Refusal, OSError):
+        return None
+
+
+def pause(member):
+    os.kill(member.pid, signal.SIGSTOP)
+
+
+def resume(member):
+    os.kill(member.pid, signal.SIGCONT)
