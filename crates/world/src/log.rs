@@ -8,7 +8,9 @@
 //! | file | holds |
 //! |---|---|
 //! | [`jetstream`] | the log in a NATS JetStream cluster |
+//! | [`objects`] | the log in an object store: S3, what speaks like it, a directory |
 //! | [`service`] | the thread on which a client works, and the way there and back |
 
 pub mod jetstream;
+pub mod objects;
 pub mod service;

@@ -1,0 +1,146 @@
+//! One record: put where its predecessor stands, if nothing stands there itself.
+
+use super::Objects;
+use super::look::Failure;
+use base::{MonotonicNanos, Sequence};
+use bytes::Bytes;
+use object_store::{Error, ObjectStoreExt, PutMode, PutPayload};
+use std::error::Error as StdError;
+use std::io;
+use std::time::Duration;
+use txlog::remote::store::Outcome;
+
+/// Times that a store may say "conflict" about a place where nothing stands. S3 does (409) when
+/// two requests for one name meet, or one meets a deletion.
+const CONFLICTS_MAX: u32 = 6;
+
+/// Before the first repetition after a conflict; twice as long before each further one.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
+
+impl Objects {
+    pub(super) async fn put_record(&self, sequence: Sequence, record: Bytes) -> Outcome {
+        match self.may_follow(sequence).await {
+            Ok(true) => {}
+            Ok(false) => return self.misplaced().await,
+            Err(error) => return Outcome::InDoubt(format!("record {sequence}: {error}")),
+        }
+        let path = self.names.record(self.life, sequence);
+        let mut pause = CONFLICT_PAUSE;
+        for _ in 0..CONFLICTS_MAX {
+            let asked = self.now();
+            let payload = PutPayload::from_bytes(record.clone());
+            match self.store.put_opts(&path, payload, PutMode::Create.into()).await {
+                Ok(_) => return self.placed(sequence, asked).await,
+                Err(Error::AlreadyExists { .. }) => match self.stands(sequence).await {
+                    Ok(true) => return self.misplaced().await,
+                    Ok(false) => {}
+                    Err(error) => return Outcome::InDoubt(error.to_string()),
+                },
+                // No record needs another object to exist: it is the bucket that is gone.
+                Err(error @ Error::NotFound { .. }) => return self.doubted(error).await,
+                Err(error) if is_full(&error) => return self.full(sequence, &error).await,
+                Err(error) => {
+                    self.break_if_file();
+                    return Outcome::InDoubt(error.to_string());
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Outcome::InDoubt(format!("{path}: the store goes on to report a conflict"))
+    }
+
+    /// Whether the place before this one was ever taken. Without that a record could stand behind
+    /// a hole, where no reader ever comes.
+    async fn may_follow(&self, sequence: Sequence) -> Result<bool, Error> {
+        let Some(before) = sequence.0.checked_sub(1).map(Sequence) else { return Ok(false) };
+        let (taken, floor) = {
+            let known = self.known();
+            (known.taken(), known.floor())
+        };
+        if sequence <= floor {
+            return Ok(false);
+        }
+        if before <= taken {
+            return Ok(true);
+        }
+        let stands = self.stands(before).await?;
+        if stands {
+            self.known().saw_taken(before, self.now());
+        }
+        Ok(stands)
+    }
+
+    /// The store has taken the record. It counts unless the place had been trimmed before.
+    async fn placed(&self, sequence: Sequence, asked: MonotonicNanos) -> Outcome {
+        let is_sure = self.known().is_sure(sequence, self.now());
+        if !is_sure {
+            match self.look().await {
+                Ok(floor) if floor < sequence => {}
+                Ok(_) => return self.withdrawn(sequence).await,
+                Err(failure) => return failure.into_doubt(),
+            }
+        }
+        let mut known = self.known();
+        known.saw_taken(sequence, self.now());
+        known.saw_free(sequence, asked);
+        Outcome::Stored
+    }
+
+    /// The place lies at or below the floor. What does may be deleted by anyone; if this fails, the
+    /// next trimming does it.
+    async fn withdrawn(&self, sequence: Sequence) -> Outcome {
+        if let Err(error) = self.store.delete(&self.names.record(self.life, sequence)).await {
+            tracing::debug!(%error, "a record put too late was left to be trimmed");
+        }
+        Outcome::Misplaced
+    }
+
+    /// Nothing was written; unless the log is another one, that is all there is to say.
+    async fn misplaced(&self) -> Outcome {
+        if let Err(error) = self.settle().await {
+            return Failure::from(error).into_doubt();
+        }
+        match self.look().await {
+            Ok(_) => Outcome::Misplaced,
+            Err(failure) => failure.into_doubt(),
+        }
+    }
+
+    /// Out of space, so nothing was written; but a directory whose sync failed has the record.
+    async fn full(&self, sequence: Sequence, error: &Error) -> Outcome {
+        match self.stands(sequence).await {
+            Ok(false) => Outcome::Full(error.to_string()),
+            Ok(true) | Err(_) => {
+                self.break_if_file();
+                Outcome::InDoubt(error.to_string())
+            }
+        }
+    }
+
+    async fn doubted(&self, error: Error) -> Outcome {
+        match self.look().await {
+            Err(Failure::Lost(why)) => Outcome::Lost(why),
+            Ok(_) | Err(Failure::Unanswered(_)) => Outcome::InDoubt(error.to_string()),
+        }
+    }
+}
+
+/// Whether nothing was written for want of space. The file system says it by its error's kind, the
+/// stores by codes of their own.
+fn is_full(error: &Error) -> bool {
+    let mut source: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            return matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            );
+        }
+        source = cause.source();
+    }
+    let text = error.to_string();
+    ["QuotaExceeded", "NoSpaceLeftOnDevice", "XMinioStorageFull", "507 Insufficient Storage"]
+        .iter()
+        .any(|code| text.contains(code))
+}

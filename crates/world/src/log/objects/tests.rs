@@ -1,0 +1,419 @@
+//! The protocol, over a store in memory and over a directory.
+
+mod faulty;
+
+use super::connect::in_memory;
+use super::names::{Life, Names};
+use super::{Location, Objects, Service, Trouble};
+use base::{Incarnation, Sequence};
+use bytes::Bytes;
+use faulty::{Fault, Faulty};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use txlog::Refusal;
+use txlog::remote::store::{Operation, Outcome};
+
+const ALL: usize = usize::MAX;
+
+/// Looks for something that takes a while, before it is called missing.
+const LOOKS_MAX: usize = 10_000;
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime needs no more than descriptors").block_on(work)
+}
+
+fn life(incarnation: u64, trim_age_ms: u64) -> Life {
+    Life { incarnation: Incarnation(incarnation), trim_age_ms }
+}
+
+async fn connect(store: &Arc<dyn ObjectStore>, life: Life) -> io::Result<Arc<Objects>> {
+    Objects::over(in_memory(store), life, Trouble::default()).await.map(Arc::new)
+}
+
+/// A client of the log that stands there. One that is begun lets its records be trimmed at once.
+async fn client(store: &Arc<dyn ObjectStore>) -> Arc<Objects> {
+    connect(store, life(7, 0)).await.expect("the store is well")
+}
+
+fn faulty() -> (Arc<Faulty>, Arc<dyn ObjectStore>) {
+    let faulty = Arc::new(Faulty::default());
+    (Arc::clone(&faulty), faulty)
+}
+
+fn memory() -> Arc<dyn ObjectStore> {
+    faulty().1
+}
+
+fn record(number: u64) -> Bytes {
+    Bytes::from(format!("record {number}"))
+}
+
+async fn put(client: &Arc<Objects>, number: u64) -> Outcome {
+    put_bytes(client, number, record(number)).await
+}
+
+async fn put_bytes(client: &Arc<Objects>, number: u64, bytes: Bytes) -> Outcome {
+    Arc::clone(client).put(Sequence(number), bytes).await.await
+}
+
+async fn put_all(client: &Arc<Objects>, numbers: std::ops::RangeInclusive<u64>) {
+    for number in numbers {
+        assert_eq!(put(client, number).await, Outcome::Stored, "record {number}");
+    }
+}
+
+async fn ask(client: &Arc<Objects>, question: Operation) -> Outcome {
+    Arc::clone(client).answer(question).await
+}
+
+async fn get(client: &Arc<Objects>, from: u64) -> Outcome {
+    ask(client, Operation::Get { from: Sequence(from), bytes_max: ALL, waits: false }).await
+}
+
+async fn tail(client: &Arc<Objects>) -> Outcome {
+    ask(client, Operation::Tail).await
+}
+
+async fn trim(client: &Arc<Objects>, through: u64) -> Outcome {
+    ask(client, Operation::Trim { through: Sequence(through) }).await
+}
+
+fn confirmed(sequence: u64) -> Outcome {
+    Outcome::Tail { sequence: Sequence(sequence), is_confirmed: true }
+}
+
+fn first(sequence: u64) -> Outcome {
+    Outcome::First { sequence: Sequence(sequence) }
+}
+
+fn trimmed(sequence: u64) -> Outcome {
+    Outcome::Trimmed { first: Sequence(sequence) }
+}
+
+fn nothing(tail: u64) -> Outcome {
+    Outcome::Records { records: Vec::new(), tail: Sequence(tail) }
+}
+
+/// Reads from a place to the end.
+async fn read_all(client: &Arc<Objects>, from: u64) -> Vec<Bytes> {
+    let mut read = Vec::new();
+    loop {
+        match get(client, from + read.len() as u64).await {
+            Outcome::Records { records, .. } if records.is_empty() => return read,
+            Outcome::Records { records, .. } => read.extend(records),
+            other => panic!("reading gave {other:?}"),
+        }
+    }
+}
+
+fn assert_lost(outcome: &Outcome) {
+    assert!(matches!(outcome, Outcome::Lost(_)), "{outcome:?}");
+}
+
+/// The names of all objects.
+async fn objects(store: &Arc<dyn ObjectStore>) -> Vec<Path> {
+    use futures_util::TryStreamExt;
+    let listed = store.list(None).map_ok(|meta| meta.location);
+    let mut names: Vec<Path> = listed.try_collect().await.expect("the store is well");
+    names.sort();
+    names
+}
+
+async fn count_records(store: &Arc<dyn ObjectStore>) -> usize {
+    objects(store).await.iter().filter(|path| Names::is_record(path)).count()
+}
+
+/// Two clients go through a log's whole life.
+async fn keeps_a_log(one: &Arc<Objects>, two: &Arc<Objects>) {
+    assert_eq!(get(one, 1).await, nothing(0));
+    assert_eq!(tail(one).await, confirmed(0));
+    put_all(one, 1..=40).await;
+    assert_eq!(tail(two).await, confirmed(40));
+    let expected: Vec<Bytes> = (1..=40).map(record).collect();
+    assert_eq!(read_all(two, 1).await, expected);
+    assert_eq!(put_bytes(two, 40, Bytes::from_static(b"other")).await, Outcome::Misplaced);
+    assert_eq!(put(two, 42).await, Outcome::Misplaced, "41 is not there yet");
+    assert_eq!(put(two, 41).await, Outcome::Stored);
+    assert_eq!(put(one, 41).await, Outcome::Misplaced);
+    assert_eq!(get(one, 50).await, nothing(41));
+    assert_eq!(trim(one, 30).await, first(31));
+    assert_eq!(ask(two, Operation::First).await, first(31));
+    assert_eq!(get(two, 30).await, trimmed(31));
+    assert_eq!(read_all(two, 31).await.len(), 11);
+    assert_eq!(trim(two, 99).await, first(41), "the newest record is never trimmed");
+    assert_eq!(tail(two).await, confirmed(41));
+    assert_eq!(put(one, 42).await, Outcome::Stored);
+}
+
+#[test]
+fn a_log_is_kept_in_memory() {
+    block_on(async {
+        let memory = memory();
+        keeps_a_log(&client(&memory).await, &client(&memory).await).await;
+        assert_eq!(count_records(&memory).await, 2);
+    });
+}
+
+#[test]
+fn a_log_is_kept_in_a_directory() {
+    block_on(async {
+        let name = format!("kiln-objects-{}", std::process::id());
+        let path: PathBuf = std::env::temp_dir().join(name);
+        let url = format!("file-object:{}?trim_age_ms=0", path.display());
+        let location = Location::parse(&url).expect("the URL is right");
+        let connect = || Objects::connect(&location, 7, Trouble::default());
+        let one = Arc::new(connect().await.expect("the directory can be made"));
+        let two = Arc::new(connect().await.expect("the log is there"));
+        keeps_a_log(&one, &two).await;
+        std::fs::remove_dir_all(&path).expect("the directory is there");
+        assert_lost(&put(&one, 43).await);
+        assert_lost(&get(&two, 43).await);
+        std::fs::remove_dir_all(&path).expect("the put has made it anew");
+    });
+}
+
+#[test]
+fn a_client_that_comes_late_finds_the_end() {
+    block_on(async {
+        let memory = memory();
+        let writer = client(&memory).await;
+        for end in [1, 2, 3, 64, 65, 100] {
+            let Outcome::Tail { sequence, .. } = tail(&writer).await else { panic!("a tail") };
+            put_all(&writer, sequence.0 + 1..=end).await;
+            assert_eq!(tail(&client(&memory).await).await, confirmed(end));
+        }
+        assert_eq!(trim(&writer, 90).await, first(91));
+        assert_eq!(tail(&client(&memory).await).await, confirmed(100));
+        assert_eq!(put(&client(&memory).await, 101).await, Outcome::Stored);
+    });
+}
+
+#[test]
+fn a_record_put_where_one_was_trimmed_does_not_count() {
+    block_on(async {
+        let memory = memory();
+        let (paused, reader) = (client(&memory).await, client(&memory).await);
+        put_all(&paused, 1..=3).await;
+        assert_eq!(read_all(&reader, 1).await.len(), 3);
+        // `paused` is about to put record 4 when another one takes the place.
+        let other = client(&memory).await;
+        put_all(&other, 4..=6).await;
+        assert_eq!(trim(&other, 5).await, first(6));
+        let ghost = Bytes::from_static(b"ghost");
+        assert_eq!(put_bytes(&paused, 4, ghost.clone()).await, Outcome::Misplaced);
+        assert_eq!(count_records(&memory).await, 1, "the ghost was taken away");
+
+        // One whose writer died in between is met by nobody, and goes with the next trimming.
+        let path = other.names.record(other.life, Sequence(4));
+        memory.put(&path, ghost.into()).await.expect("the store is well");
+        assert_eq!(get(&reader, 4).await, trimmed(6));
+        assert_eq!(put(&paused, 5).await, Outcome::Misplaced);
+        assert_eq!(put(&other, 7).await, Outcome::Stored);
+        assert_eq!(trim(&other, 5).await, first(6));
+        assert_eq!(count_records(&memory).await, 2);
+    });
+}
+
+#[test]
+fn records_are_trimmed_only_when_they_were_known_for_the_trim_age() {
+    block_on(async {
+        let memory = memory();
+        let age = life(7, 300);
+        let one = connect(&memory, age).await.expect("the store is well");
+        put_all(&one, 1..=10).await;
+        let two = connect(&memory, life(8, 0)).await.expect("the log is there");
+        assert_eq!(two.life, age, "a log's age is fixed when it is begun");
+        assert_eq!(tail(&two).await, confirmed(10));
+        assert_eq!(trim(&two, 5).await, first(1), "it knows them for a moment only");
+        let mut looks = 0..LOOKS_MAX;
+        while looks.next().is_some() && trim(&two, 5).await != first(6) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(trim(&two, 5).await, first(6));
+    });
+}
+
+#[test]
+fn deletions_that_a_crash_left_undone_are_done_later() {
+    block_on(async {
+        let memory = memory();
+        let client = client(&memory).await;
+        put_all(&client, 1..=10).await;
+        let floor = client.names.floor(client.life, Sequence(8));
+        memory.put(&floor, Bytes::new().into()).await.expect("the store is well");
+        assert_eq!(count_records(&memory).await, 10);
+        assert_eq!(get(&client, 8).await, trimmed(9), "the floor alone decides");
+        assert_eq!(trim(&client, 1).await, first(9));
+        assert_eq!(count_records(&memory).await, 2);
+    });
+}
+
+#[test]
+fn floors_do_not_pile_up() {
+    block_on(async {
+        let memory = memory();
+        let client = client(&memory).await;
+        for number in 1..=30 {
+            put_all(&client, number..=number).await;
+            assert_eq!(trim(&client, number).await, first(number));
+        }
+        let is_floor = |path: &&Path| path.as_ref().contains("/floor/");
+        assert_eq!(objects(&memory).await.iter().filter(is_floor).count(), 8);
+        assert_eq!(ask(&client, Operation::First).await, first(30));
+    });
+}
+
+#[test]
+fn a_log_begun_anew_is_another_one() {
+    block_on(async {
+        let memory = memory();
+        let old = client(&memory).await;
+        put_all(&old, 1..=3).await;
+        for path in objects(&memory).await {
+            memory.delete(&path).await.expect("the store is well");
+        }
+        let new = connect(&memory, life(8, 0)).await.expect("a log is begun");
+        put_all(&new, 1..=2).await;
+        assert_lost(&put(&old, 4).await);
+        assert_lost(&get(&old, 1).await);
+        assert_lost(&get(&old, 4).await);
+        assert_lost(&tail(&old).await);
+        assert_lost(&trim(&old, 1).await);
+        assert_eq!(old.trouble.get(), Some(Refusal::LogLost));
+        assert_eq!(read_all(&new, 1).await, [record(1), record(2)]);
+    });
+}
+
+#[test]
+fn what_an_operator_deletes_is_missed() {
+    block_on(async {
+        let memory = memory();
+        let one = client(&memory).await;
+        put_all(&one, 1..=3).await;
+        let delete = async |path: Path| memory.delete(&path).await.expect("the store is well");
+        delete(one.names.record(one.life, Sequence(2))).await;
+        assert_lost(&get(&one, 2).await);
+        delete(one.names.floor(one.life, Sequence(0))).await;
+        assert_lost(&get(&one, 3).await);
+        connect(&memory, life(7, 0)).await.err().expect("a log without a floor is refused");
+        delete(one.names.incarnation()).await;
+        let error = connect(&memory, life(8, 0)).await.err().expect("records without identity");
+        assert!(error.to_string().contains("but records are there"), "{error}");
+    });
+}
+
+#[test]
+fn a_store_that_ignores_the_condition_is_refused() {
+    block_on(async {
+        let (faulty, store) = faulty();
+        faulty.fail_next([Fault::Overwrites; 2]);
+        let error = connect(&store, life(7, 0)).await.err().expect("it is refused");
+        assert!(error.to_string().contains("ignores If-None-Match"), "{error}");
+        assert_eq!(objects(&store).await, [], "nothing is left behind");
+    });
+}
+
+#[test]
+fn a_conflict_about_a_free_place_is_tried_again() {
+    block_on(async {
+        let (faulty, store) = faulty();
+        let client = client(&store).await;
+        faulty.fail_next([Fault::Conflicts; 3]);
+        put_all(&client, 1..=2).await;
+        assert_eq!(read_all(&client, 1).await.len(), 2);
+        faulty.fail_next([Fault::Conflicts; 6]);
+        let outcome = put(&client, 3).await;
+        assert!(matches!(outcome, Outcome::InDoubt(_)), "{outcome:?}");
+        assert_eq!(put(&client, 3).await, Outcome::Stored);
+    });
+}
+
+#[test]
+fn an_answer_that_is_lost_leaves_a_doubt_and_one_record() {
+    block_on(async {
+        let (faulty, store) = faulty();
+        let client = client(&store).await;
+        faulty.fail_next([Fault::LosesAnswer]);
+        let outcome = put(&client, 1).await;
+        assert!(matches!(outcome, Outcome::InDoubt(_)), "{outcome:?}");
+        assert_eq!(put(&client, 1).await, Outcome::Misplaced, "it meets itself");
+        assert_eq!(read_all(&client, 1).await, [record(1)]);
+        faulty.fail_next([Fault::LosesRequest]);
+        let outcome = put(&client, 2).await;
+        assert!(matches!(outcome, Outcome::InDoubt(_)), "{outcome:?}");
+        assert_eq!(put(&client, 2).await, Outcome::Stored);
+    });
+}
+
+#[test]
+fn a_store_without_space_has_written_nothing() {
+    block_on(async {
+        let (faulty, store) = faulty();
+        let client = client(&store).await;
+        faulty.fail_next([Fault::IsFull]);
+        let outcome = put(&client, 1).await;
+        assert!(matches!(outcome, Outcome::Full(_)), "{outcome:?}");
+        assert_eq!(get(&client, 1).await, nothing(0));
+    });
+}
+
+#[test]
+fn a_store_that_is_away_is_a_reason_to_refuse_until_it_is_back() {
+    block_on(async {
+        let (faulty, store) = faulty();
+        let client = client(&store).await;
+        faulty.set_away(true);
+        let outcome = get(&client, 1).await;
+        assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+        assert!(client.trouble.get().is_some());
+        faulty.set_away(false);
+        let mut looks = 0..LOOKS_MAX;
+        while looks.next().is_some() && client.trouble.get().is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(client.trouble.get(), None);
+    });
+}
+
+#[test]
+fn a_reader_at_the_end_gets_what_comes() {
+    block_on(async {
+        let memory = memory();
+        let (writer, reader) = (client(&memory).await, client(&memory).await);
+        put_all(&writer, 1..=5).await;
+        assert_eq!(read_all(&reader, 1).await.len(), 5);
+        let from = Sequence(6);
+        let waiting =
+            tokio::spawn(reader.clone().answer(Operation::Get { from, bytes_max: 1, waits: true }));
+        tokio::task::yield_now().await;
+        put_all(&writer, 6..=6).await;
+        let outcome = waiting.await.expect("the reader ends");
+        let records = vec![record(6)];
+        assert_eq!(outcome, Outcome::Records { records, tail: Sequence(6) });
+    });
+}
+
+#[test]
+fn an_answer_holds_as_many_bytes_as_were_asked_for_but_at_least_one_record() {
+    block_on(async {
+        let memory = memory();
+        let client = client(&memory).await;
+        put_all(&client, 1..=9).await;
+        let get = async |from, bytes_max| {
+            let question = Operation::Get { from: Sequence(from), bytes_max, waits: false };
+            match ask(&client, question).await {
+                Outcome::Records { records, .. } => records,
+                other => panic!("reading gave {other:?}"),
+            }
+        };
+        assert_eq!(get(1, ALL).await.len(), 9);
+        assert_eq!(get(1, 24).await, [record(1), record(2), record(3)]);
+        assert_eq!(get(2, 1).await, [record(2)]);
+    });
+}

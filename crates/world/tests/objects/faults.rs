@@ -1,0 +1,197 @@
+//! A server that is killed and stopped under a writer, and a writer that is stopped in the middle
+//! of a put while others go on and trim.
+
+use super::stores::{PATIENCE, Place, entropy, fresh_name, now, pause, tell};
+use super::wire::Wire;
+use super::writer::Writer;
+use base::Sequence;
+use base::driver::Waker;
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use txlog::remote::store::{Operation, Outcome, RecordStore};
+use world::log::objects;
+use world::log::service::ServiceStore;
+
+/// Records that must become durable between two faults, so that each finds the log at work.
+const RECORDS_BETWEEN: usize = 60;
+
+#[test]
+fn a_killed_server_costs_nothing_that_was_acknowledged() {
+    let Some(place) = Place::first() else { return };
+    let mut writer = Writer::lead(place.url(&fresh_name(), 60_000));
+    writer.go_on(RECORDS_BETWEEN);
+    tell("kill");
+    writer.work_for(Duration::from_millis(500));
+    tell("start");
+    writer.go_on(RECORDS_BETWEEN);
+    writer.check();
+}
+
+/// As many faults as the environment asks for, of every kind, one after the other.
+#[test]
+fn many_faults_cost_nothing_that_was_acknowledged() {
+    let Some(place) = Place::first() else { return };
+    let Ok(count) = std::env::var("KILN_TEST_FAULTS") else { return };
+    let count: u64 = count.parse().expect("KILN_TEST_FAULTS is a number");
+    let mut writer = Writer::lead(place.url(&fresh_name(), 60_000));
+    for round in 0..count {
+        writer.go_on(RECORDS_BETWEEN);
+        let chosen = entropy();
+        println!("fault {round}: {}", chosen % 3);
+        match chosen % 3 {
+            0 => tell("kill"),
+            1 => tell("pause"),
+            _ => {
+                tell("pause");
+                writer.work_for(Duration::from_millis(chosen / 4 % 200));
+                tell("kill");
+            }
+        }
+        // At times longer than an attempt, at times longer than all of a put's.
+        writer.work_for(Duration::from_millis(chosen / 1024 % 15_000));
+        tell("start");
+        writer.go_on(RECORDS_BETWEEN);
+        writer.check();
+    }
+}
+
+const TRIM_AGE_MS: u64 = 1000;
+const CHILD_URL: &str = "KILN_TEST_WRITER_URL";
+
+/// The process that is stopped. Not a test of its own.
+#[test]
+#[ignore = "started by the test below"]
+fn a_writer_that_obeys() {
+    let Ok(url) = std::env::var(CHILD_URL) else { return };
+    let mut store = open(&url);
+    for order in std::io::stdin().lines() {
+        let order = order.expect("the test lives");
+        let (kind, number) = order.split_once(' ').expect("two words");
+        assert_eq!(kind, "put");
+        let sequence = Sequence(number.parse().expect("a number"));
+        let record = Bytes::from(format!("paused {sequence}"));
+        let outcome = ask(&mut store, Operation::Put { sequence, record });
+        println!("outcome {outcome:?}");
+    }
+}
+
+#[test]
+fn a_put_that_slept_through_a_trimming_does_not_count() {
+    let Some(place) = Place::first() else { return };
+    // A stop that lasts longer than the child's patience leaves a doubt, which proves nothing.
+    let began = now();
+    while !slept_through_a_trimming(&place) {
+        assert!(began.elapsed() < PATIENCE, "every round ended in doubt");
+    }
+}
+
+/// One round. True if it showed what it is there to show.
+fn slept_through_a_trimming(place: &Place) -> bool {
+    let name = fresh_name();
+    let url = place.url(&name, TRIM_AGE_MS);
+    let wire = Wire::to(place.endpoint());
+    let mut other = open(&url);
+    let mut paused = Paused::start(&url.replace(place.endpoint(), &wire.endpoint()));
+    for number in 1..=3 {
+        paused.tell(&format!("put {number}"));
+        assert_eq!(paused.hear(), "Stored");
+    }
+    wire.hold();
+    paused.tell("put 4");
+    wire.until_held("00000000000000000004");
+    paused.signal(Signal::STOP);
+
+    for sequence in [4, 5, 6].map(Sequence) {
+        let record = Bytes::from(format!("other {sequence}"));
+        assert_eq!(ask(&mut other, Operation::Put { sequence, record }), Outcome::Stored);
+    }
+    let trimmed = Outcome::First { sequence: Sequence(6) };
+    let began = now();
+    while ask(&mut other, Operation::Trim { through: Sequence(5) }) != trimmed {
+        assert!(began.elapsed() < PATIENCE, "records grow old enough to be trimmed");
+        pause(Duration::from_millis(20));
+    }
+
+    // The server takes the record: where another one stood there is nothing now.
+    let taken = wire.release();
+    paused.signal(Signal::CONT);
+    let outcome = paused.hear();
+    assert!(outcome == "Misplaced" || outcome.starts_with("InDoubt"), "{outcome}");
+    let question = Operation::Get { from: Sequence(4), bytes_max: 1 << 20, waits: false };
+    let trimmed = Outcome::Trimmed { first: Sequence(6) };
+    assert_eq!(ask(&mut open(&url), question), trimmed, "whatever lies there is not read");
+    taken && outcome == "Misplaced"
+}
+
+fn open(url: &str) -> ServiceStore {
+    objects::open(url, Waker(Arc::new(|| {})), entropy()).expect("the log opens")
+}
+
+fn ask(store: &mut ServiceStore, operation: Operation) -> Outcome {
+    store.begin(operation);
+    let mut outcomes = Vec::new();
+    let began = now();
+    while outcomes.is_empty() {
+        assert!(began.elapsed() < PATIENCE, "no outcome came");
+        store.poll(&mut outcomes);
+        pause(Duration::from_millis(1));
+    }
+    outcomes.remove(0).1
+}
+
+/// A writer in a process of its own.
+struct Paused {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Paused {
+    fn start(url: &str) -> Self {
+        let this = std::env::current_exe().expect("this runs from a file");
+        let name = "faults::a_writer_that_obeys";
+        let mut child = Command::new(this)
+            .args(["--exact", name, "--ignored", "--nocapture"])
+            .env(CHILD_URL, url)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this can be started once more");
+        let answers = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, answers }
+    }
+
+    fn tell(&mut self, order: &str) {
+        let orders = self.child.stdin.as_mut().expect("it is piped");
+        writeln!(orders, "{order}").expect("the writer lives");
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let length = self.answers.read_line(&mut line).expect("the writer answers in UTF-8");
+            assert!(length > 0, "the writer ended");
+            // The first one stands behind the test's name.
+            if let Some((_, outcome)) = line.trim().split_once("outcome ") {
+                return outcome.to_owned();
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("the writer lives");
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        // It may be stopped, and this may be the end of a failed test.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
