@@ -3,13 +3,17 @@
 CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: run build check test test-long bench install
+.PHONY: run run-ha build check test test-long bench install
 
 # Serves on 6379, durable in ./data.
 run:
 	$(CARGO) build --release -p kiln
 	mkdir -p data
 	exec target/release/kiln server --port 6379 --dir data
+
+# A primary and two replicas over a log that three NATS servers keep, until Ctrl-C.
+run-ha: install build
+	tests/failover/serve
 
 build:
 	$(CARGO) build --release -p kiln

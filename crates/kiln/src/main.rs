@@ -4,6 +4,7 @@
 mod allocator;
 mod configuration;
 mod inspect;
+mod logs;
 mod serve;
 
 use std::process::ExitCode;

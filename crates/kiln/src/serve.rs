@@ -1,11 +1,11 @@
 //! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
-use crate::{allocator, configuration};
+use crate::{allocator, configuration, logs};
 use archive::SnapshotStore;
 use base::Driver;
 use base::driver::Waker;
 use node::config::settings::{NodeSettings, engine_settings, node_settings};
-use node::loading::{FileLogOpener, Loading, Sources};
+use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
 use node::snapshot::Snapshots;
 use node::{Options, Server, Shard, Stop};
@@ -13,7 +13,6 @@ use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
-use txlog::file::{FileOptions, Queues};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
@@ -103,28 +102,15 @@ fn live(
 }
 
 fn loading(server: &Server, store: SnapshotStore, waker: Waker) -> Result<Loading, Box<dyn Error>> {
-    let queues = Queues {
-        commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
-        background: Box::new(ThreadDiskQueue::start("log-background", Urgency::Prompt, waker)?),
-    };
     let entropy = server.options.entropy;
-    let opener = FileLogOpener {
-        disk: Arc::new(RealDisk),
-        clock: Arc::new(RealClock),
-        queues,
-        directory: server.settings.transaction_log.clone(),
-        options: FileOptions {
-            may_write: server.settings.replica_priority > 0,
-            ..FileOptions::new(entropy)
-        },
-    };
     let sources = Sources {
         clock: Arc::new(RealClock),
         store,
         settings: engine_settings(&server.config),
         entropy,
     };
-    Loading::open(sources, |known| opener.open(known))
+    let settings = &server.settings;
+    Loading::open(sources, |known| logs::open(settings, known, waker, entropy))
 }
 
 /// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.

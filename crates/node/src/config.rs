@@ -137,15 +137,23 @@ impl Config {
     pub(crate) fn location(&self, row: usize) -> PathBuf {
         match (&self.values[row], DIRECTIVES[row].kind) {
             (Value::Location(Some(path)), _) => resolve(&self.started_in, path),
-            (_, Kind::Location { folder }) => self.started_in.join(folder),
+            (_, Kind::Location { folder, .. }) => self.started_in.join(folder),
             _ => self.started_in.clone(),
+        }
+    }
+
+    /// The URL of a location that is none of this machine.
+    pub(crate) fn url(&self, row: usize) -> Option<&str> {
+        match &self.values[row] {
+            Value::Url(url) => Some(url),
+            _ => None,
         }
     }
 
     /// The value of a row as CONFIG GET shows it.
     pub fn show(&self, row: usize) -> Vec<u8> {
         match DIRECTIVES[row].kind {
-            Kind::Location { .. } => {
+            Kind::Location { .. } if self.url(row).is_none() => {
                 [b"file:", self.location(row).as_os_str().as_encoded_bytes()].concat()
             }
             _ => value::show(&DIRECTIVES[row], &self.values[row]),

@@ -21,8 +21,8 @@ pub enum Kind {
     Text,
     /// `dir`: a directory that exists.
     Directory,
-    /// `file:PATH`; without a value, this folder of `dir`.
-    Location { folder: &'static str },
+    /// `file:PATH`, or a URL with one of these beginnings; without a value, this folder of `dir`.
+    Location { folder: &'static str, urls: &'static [&'static str] },
     /// `save`: pairs of seconds and changes.
     SavePoints,
     /// `client-output-buffer-limit`: class, hard limit, soft limit, seconds.
@@ -207,8 +207,12 @@ pub const fn text(name: &'static str, default: &'static str) -> Directive {
     row(name, Kind::Text, default)
 }
 
-pub const fn location(name: &'static str, folder: &'static str) -> Directive {
-    row(name, Kind::Location { folder }, "")
+pub const fn location(
+    name: &'static str,
+    folder: &'static str,
+    urls: &'static [&'static str],
+) -> Directive {
+    row(name, Kind::Location { folder, urls }, "")
 }
 
 /// A directive with a kind of its own.

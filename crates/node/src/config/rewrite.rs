@@ -166,7 +166,7 @@ fn lines(directive: &Directive, value: &Value) -> Vec<(Vec<u8>, bool)> {
         (Value::Text(text), Kind::Directory) => quoted(text, true),
         (Value::Text(text), _) => quoted(text, is_changed),
         (Value::Location(None), _) => vec![],
-        (Value::Location(_), _) => quoted(&show(directive, value), true),
+        (Value::Location(_) | Value::Url(_), _) => quoted(&show(directive, value), true),
         (Value::Integer(bytes), Kind::Size { .. } | Kind::SizeOrPercent) => {
             plain(format_size(u64::try_from(*bytes).unwrap_or_default()).as_bytes(), is_changed)
         }

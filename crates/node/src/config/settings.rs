@@ -34,6 +34,15 @@ impl Allowed {
     }
 }
 
+/// Where the transaction log is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LogPlace {
+    /// Absolute.
+    Folder(PathBuf),
+    /// Of a service. May hold a password.
+    Url(String),
+}
+
 /// The settings that the node obeys. A field is named after its directive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeSettings {
@@ -103,8 +112,7 @@ pub struct NodeSettings {
     pub min_replicas_max_lag: u32,
     /// Absolute.
     pub dir: PathBuf,
-    /// Absolute: the folder of the file log.
-    pub transaction_log: PathBuf,
+    pub transaction_log: LogPlace,
     /// In milliseconds.
     pub transaction_log_lease: u64,
     /// Absolute.
@@ -176,7 +184,10 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         min_replicas_to_write: config.number(const { row("min-replicas-to-write") }),
         min_replicas_max_lag: config.number(const { row("min-replicas-max-lag") }),
         dir: config.directory(),
-        transaction_log: config.location(const { row("transaction-log") }),
+        transaction_log: match config.url(const { row("transaction-log") }) {
+            Some(url) => LogPlace::Url(url.to_owned()),
+            None => LogPlace::Folder(config.location(const { row("transaction-log") })),
+        },
         transaction_log_lease: config.number(const { row("transaction-log-lease") }),
         snapshot_store: config.location(const { row("snapshot-store") }),
         loglevel: config.word(const { row("loglevel") }),

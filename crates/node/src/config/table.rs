@@ -108,9 +108,9 @@ pub const DIRECTIVES: &[Directive] = &[
     choice("enable-module-command", "no", YES_NO_LOCAL).immutable().shown("there are no modules"),
 
     // Durability.
-    location("transaction-log", "log").own(),
+    location("transaction-log", "log", &["jetstream://"]).own(),
     integer("transaction-log-lease", "2000", 100, 3_600_000).immutable().own(),
-    location("snapshot-store", "snapshots").own(),
+    location("snapshot-store", "snapshots", &[]).own(),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),

@@ -4,7 +4,7 @@ use super::arguments::{self, CommandLine};
 use super::change::{Caller, SetError};
 use super::load::{LoadError, load};
 use super::rewrite::{rewrite, rewrite_file};
-use super::settings::{engine_settings, node_settings};
+use super::settings::{LogPlace, engine_settings, node_settings};
 use super::table::DIRECTIVES;
 use super::*;
 use base::{Disk, DiskFile};
@@ -226,7 +226,7 @@ fn the_file_sets_values() {
     let node = node_settings(&config);
     assert_eq!(node.port, 7000);
     assert_eq!(config.acl_defaults(), (&b"a b"[..], false));
-    assert_eq!(node.transaction_log, Path::new("/etc/log"));
+    assert_eq!(node.transaction_log, LogPlace::Folder("/etc/log".into()));
     assert_eq!(engine_settings(&config).maxmemory, 1 << 30);
 }
 
@@ -257,7 +257,8 @@ fn a_mistake_stops_the_start_and_names_its_line() {
     check("user alice (+get", 1, "'(+get': Unmatched parenthesis");
     check("user \"a b\" on", 1, "'a b': Spaces not allowed in ACL usernames");
     check("loadmodule x.so", 1, "modules are not supported");
-    check("transaction-log s3://x", 1, "argument must be file:PATH");
+    check("transaction-log ftp://x", 1, "argument must be file:PATH or jetstream://…");
+    check("snapshot-store ftp://x", 1, "argument must be file:PATH");
 }
 
 #[test]
@@ -383,7 +384,7 @@ fn protected_directives_open_with_permission() {
     let disk = MemoryDisk::default();
     let moved = config.propose(&[b"dir", b"sub/../x"], CLIENT, &disk).unwrap().config;
     assert_eq!(shown(&moved, "dir"), "/etc/x");
-    assert_eq!(node_settings(&moved).transaction_log, Path::new("/etc/log"));
+    assert_eq!(node_settings(&moved).transaction_log, LogPlace::Folder("/etc/log".into()));
     let remote = Caller { is_local: false, ..CLIENT };
     assert!(config.propose(&[b"dir", b"x"], remote, &disk).is_err());
 }

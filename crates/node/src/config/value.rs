@@ -40,6 +40,8 @@ pub enum Value {
     Text(Vec<u8>),
     /// The path of `file:PATH`; `None` for the row's folder.
     Location(Option<Vec<u8>>),
+    /// A location that is none of this machine.
+    Url(String),
     /// Seconds and changes.
     SavePoints(Vec<(i64, i64)>),
     BufferLimits([BufferLimit; 3]),
@@ -78,7 +80,7 @@ pub fn parse(
         },
         Kind::Flags(choices) => parse_flags(choices, words)?,
         Kind::Text | Kind::Directory => Value::Text(first.to_vec()),
-        Kind::Location { .. } => parse_location(first)?,
+        Kind::Location { urls, .. } => parse_location(first, urls)?,
         Kind::SavePoints => parse_save_points(words)?,
         Kind::BufferLimits => parse_buffer_limits(words, before)?,
         Kind::OomScores => parse_oom_scores(words)?,
@@ -165,11 +167,16 @@ fn parse_flags(choices: &'static [&'static str], words: &[Vec<u8>]) -> Result<Va
     Ok(Value::Flags(flags))
 }
 
-fn parse_location(word: &[u8]) -> Result<Value, Refusal> {
+fn parse_location(word: &[u8], urls: &[&str]) -> Result<Value, Refusal> {
+    if urls.iter().any(|url| word.starts_with(url.as_bytes())) {
+        let url = std::str::from_utf8(word).map_err(|_| "argument must be text")?;
+        return Ok(Value::Url(url.to_owned()));
+    }
     match word.strip_prefix(b"file:") {
         Some(path) if !path.is_empty() => Ok(Value::Location(Some(path.to_vec()))),
         None if word.is_empty() => Ok(Value::Location(None)),
-        _ => Err("argument must be file:PATH".into()),
+        _ if urls.is_empty() => Err("argument must be file:PATH".into()),
+        _ => Err(format!("argument must be file:PATH or {}…", urls.join("…, ")).into()),
     }
 }
 
@@ -289,6 +296,7 @@ pub fn show(directive: &Directive, value: &Value) -> Vec<u8> {
             Some(path) => [b"file:", &path[..]].concat(),
             None => Vec::new(),
         },
+        (Value::Url(url), _) => url.clone().into_bytes(),
         (Value::SavePoints(points), _) => {
             join(points.iter().map(|(seconds, changes)| format!("{seconds} {changes}")).collect())
         }

@@ -1,0 +1,63 @@
+//! Opens the transaction log that `transaction-log` names.
+
+use base::driver::Waker;
+use node::config::settings::{LogPlace, NodeSettings};
+use node::loading::{FileLogOpener, Known, OpenLog};
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use txlog::file::{FileOptions, Queues};
+use txlog::remote::RemoteLog;
+use txlog::remote::store::RecordStore;
+use world::clock::RealClock;
+use world::disk::RealDisk;
+use world::disk_queue::{ThreadDiskQueue, Urgency};
+use world::log::jetstream;
+
+/// Opens it, or begins it. Blocks.
+///
+/// # Errors
+/// What the operator must correct, or wait for.
+pub fn open(
+    settings: &NodeSettings,
+    known: &Known,
+    waker: Waker,
+    entropy: u64,
+) -> Result<OpenLog, Box<dyn Error>> {
+    match &settings.transaction_log {
+        LogPlace::Folder(folder) => {
+            open_folder(folder, settings.replica_priority > 0, known, waker, entropy)
+        }
+        LogPlace::Url(url) => open_service(url, waker, entropy),
+    }
+}
+
+fn open_folder(
+    folder: &Path,
+    may_write: bool,
+    known: &Known,
+    waker: Waker,
+    entropy: u64,
+) -> Result<OpenLog, Box<dyn Error>> {
+    let queues = Queues {
+        commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
+        background: Box::new(ThreadDiskQueue::start("log-background", Urgency::Prompt, waker)?),
+    };
+    let opener = FileLogOpener {
+        disk: Arc::new(RealDisk),
+        clock: Arc::new(RealClock),
+        queues,
+        directory: folder.to_owned(),
+        options: FileOptions { may_write, ..FileOptions::new(entropy) },
+    };
+    opener.open(known)
+}
+
+/// A log that other machines keep. It never says that its writer is dead: the lease decides. One
+/// that is not the log of the snapshots is refused by the loading.
+fn open_service(url: &str, waker: Waker, entropy: u64) -> Result<OpenLog, Box<dyn Error>> {
+    let store = jetstream::open(url, waker, entropy)?;
+    let incarnation = store.incarnation();
+    let log = RemoteLog::new(Box::new(store), Arc::new(RealClock));
+    Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
+}
