@@ -305,7 +305,7 @@ impl Decoder {
 /// Reads a number of one to three digits and its line's end; the number and the bytes read. What it
 /// does not take, [`parse_i64`] may: this is the path that nearly every header goes.
 #[inline(always)]
-pub(crate) fn short_length(bytes: &[u8]) -> Option<(usize, usize)> {
+fn short_length(bytes: &[u8]) -> Option<(usize, usize)> {
     let digit = |byte: u8| usize::from(byte - b'0');
     match *bytes {
         [a @ b'0'..=b'9', b'\r', b'\n', ..] => Some((digit(a), 3)),

@@ -2,25 +2,31 @@
 //!
 //! What comes back is a guess. It may be wrong or missing, and nothing may depend on it but speed.
 
-use crate::decode::short_length;
-
 /// The second argument of the request at the front of `input`, which for most commands is their
 /// first key. `None` if the request is inline, unusual, or not all there.
 pub fn second_argument(input: &[u8]) -> Option<&[u8]> {
-    let (count, rest) = header(b'*', input)?;
+    let rest = input.strip_prefix(b"*")?;
+    let (count, rest) = small_number(rest)?;
     if count < 2 {
         return None;
     }
-    let (name, rest) = header(b'$', rest)?;
-    let (length, rest) = header(b'$', rest.get(name + 2..)?)?;
+    let (name, rest) = small_number(rest.strip_prefix(b"$")?)?;
+    let rest = rest.get(name + 2..)?;
+    let (length, rest) = small_number(rest.strip_prefix(b"$")?)?;
     rest.get(..length)
 }
 
-/// The number of the header at the front of `input`, and what follows it.
-fn header(sign: u8, input: &[u8]) -> Option<(usize, &[u8])> {
-    let (first, rest) = input.split_first()?;
-    let (number, bytes) = short_length(rest).filter(|_| *first == sign)?;
-    Some((number, &rest[bytes..]))
+/// A number of at most three digits and the line's end after it; what follows.
+fn small_number(text: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value = 0;
+    for (at, byte) in text.iter().take(4).enumerate() {
+        match byte {
+            b'0'..=b'9' => value = value * 10 + usize::from(byte - b'0'),
+            b'\r' => return Some((value, text.get(at + 2..)?)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 #[cfg(test)]
