@@ -115,7 +115,9 @@ impl Server {
             None => {}
             Some(Wish::Probe) => self.shard.probe_holder(),
             Some(Wish::Lead) => {
-                let writer = WriterId(self.options.entropy | 1);
+                // A writer's records are counted from 1, so each attempt is another writer.
+                self.stands += 1;
+                let writer = WriterId(self.options.entropy.wrapping_add(self.stands));
                 let (lease, member) = (self.roles.lease_millis(), self.member());
                 tracing::info!(behind = self.shard.appended().sequence.0, "stands for leadership");
                 let place = self.shard.stand(writer, lease, &member, self.now);

@@ -63,6 +63,8 @@ pub struct Server {
     pub persistence: Persistence,
     /// What this process is to the shard: primary or replica.
     pub roles: Roles,
+    /// How often this process has stood for leadership in this life.
+    pub(crate) stands: u64,
     /// The last record of this holder that the lease counts.
     pub(crate) noted_sequence: Sequence,
     /// Clients were served since then.
@@ -175,6 +177,7 @@ impl Server {
             latency: Latency::default(),
             persistence: Persistence::new(started),
             roles: Roles::alone(),
+            stands: 0,
             noted_sequence: Sequence::ZERO,
             has_served: false,
             is_lapsed: false,

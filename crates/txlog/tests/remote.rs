@@ -355,10 +355,10 @@ fn an_answer_from_the_past_is_no_absence_and_a_lasting_one_is_a_loss() {
     bench.poll();
     bench.answer(&put(2, &r[0]), doubt());
     bench.poll();
-    for seconds in 0..=16 {
+    for seconds in 0..=26 {
         bench.answer_check(2, records(&[], 0));
         let told = bench.poll();
-        if seconds == 16 {
+        if seconds == 26 {
             assert_eq!(told, [LogEvent::Failed(Ticket(2), AppendError::LogLost)]);
         } else {
             assert_eq!(told, [], "after {seconds} s");
