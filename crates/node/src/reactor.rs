@@ -92,6 +92,8 @@ impl Server {
         self.advance_role();
         self.resume_after_pause();
         self.execute_ready(scratch);
+        // Before anything lets this turn end early: the lease counts from its beginning.
+        self.note_appended();
         if self.asleep_until > self.monotonic {
             return;
         }

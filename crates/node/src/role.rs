@@ -101,7 +101,7 @@ impl Server {
 
     fn begin_to_lead(&mut self) {
         let place = self.shard.newest_appended();
-        self.roles.durable(place);
+        self.roles.led();
         let leader = Leader { epoch: self.shard.chain().epoch, member: self.member() };
         tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
         self.roles.note_leader(leader);
@@ -120,8 +120,8 @@ impl Server {
                 let writer = WriterId(self.options.entropy.wrapping_add(self.stands));
                 let (lease, member) = (self.roles.lease_millis(), self.member());
                 tracing::info!(behind = self.shard.appended().sequence.0, "stands for leadership");
-                let place = self.shard.stand(writer, lease, &member, self.now);
-                self.roles.bid(place, self.monotonic);
+                self.shard.stand(writer, lease, &member, self.now);
+                self.roles.bid(self.monotonic);
             }
             Some(Wish::Renew) => {
                 self.shard.commit(self.now);

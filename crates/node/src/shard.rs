@@ -273,7 +273,10 @@ impl Shard {
         self.bytes_since_snapshot += buffer.len() as u64;
         self.records_appended += 1;
         let durable = self.durable().sequence;
-        let Duty::Leads(stamper) = &mut self.duty else { return };
+        let Duty::Leads(stamper) = &mut self.duty else {
+            debug_assert!(false, "the gate lets nobody write while this process follows");
+            return;
+        };
         let record = stamper.stamp(Kind::Data, part, buffer, now, durable);
         self.hand_over(record);
     }

@@ -15,6 +15,7 @@ const UINT_MAX: i128 = u32::MAX as i128;
 const LONG_MAX: i128 = i64::MAX as i128;
 const ULONG_MAX: i128 = u64::MAX as i128;
 const MIB: i128 = 1 << 20;
+const LEASE_MILLIS_MAX: i128 = (crate::role::state::LEASE_NANOS_MAX / 1_000_000) as i128;
 
 const LOGGED: &str = "every acknowledged write is durable in the transaction log";
 const NEVER_FORKS: &str = "snapshots never fork, and the snapshot store names its own files";
@@ -109,7 +110,7 @@ pub const DIRECTIVES: &[Directive] = &[
 
     // Durability.
     location("transaction-log", "log", &["jetstream://"]).own(),
-    integer("transaction-log-lease", "2000", 100, 3_600_000).immutable().own(),
+    integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(),
     location("snapshot-store", "snapshots", &[]).own(),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),

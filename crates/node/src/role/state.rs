@@ -17,7 +17,7 @@
 //! - The holder counts its lease from *before* it handed a record to the log, a challenger from
 //!   *after* it read that record. So the challenger's wait begins later and, by twice the margin,
 //!   lasts longer.
-//! - The holder looks at the clock after it executed and before it sends (see `role::lease`).
+//! - The holder looks at the clock after it executed and before it sends (see [`super`]).
 //! - A holder whose lease lapsed answers nothing until a further record of its own is durable at
 //!   the place it predicted. That proves that nobody led meanwhile.
 
@@ -25,6 +25,11 @@ use super::member::{Leader, Member, MemberId};
 use super::sign::Sign;
 use base::{MonotonicNanos, Sequence};
 use std::collections::VecDeque;
+
+/// The longest lease that a server can be told to take: the upper bound of
+/// `transaction-log-lease`. Who loads a snapshot may find no record behind it that says how long
+/// the holder's lease is, and then waits as if it were this long.
+pub const LEASE_NANOS_MAX: u64 = 60_000_000_000;
 
 /// The margin is this part of a lease: how far apart two clocks may run while one lease lasts. The
 /// holder stops so much earlier, and a challenger waits so much longer.
@@ -80,7 +85,7 @@ pub struct Roles {
     terms: Terms,
     stage: Stage,
     leader: Option<Leader>,
-    /// Of the holder, as its records say.
+    /// Of the holder, as its records say; the longest there is while none was read that says it.
     lease_nanos: u64,
     /// When something was last heard of the holder.
     heard: MonotonicNanos,
@@ -91,9 +96,9 @@ enum Stage {
     /// The only one there is, for ever: nobody else can reach its log.
     Alone,
     Follows(Following),
+    /// A `Lead` is under way; the instant before it was sent.
     Bids {
         sent: MonotonicNanos,
-        place: Sequence,
     },
     Leads(Holding),
     /// It has served its last, and said so.
@@ -139,7 +144,7 @@ impl Roles {
             terms,
             stage: Stage::Follows(Following::default()),
             leader: None,
-            lease_nanos: terms.lease_nanos,
+            lease_nanos: LEASE_NANOS_MAX,
             heard: MonotonicNanos(0),
             probe_at: MonotonicNanos(0),
         }
@@ -167,7 +172,10 @@ impl Roles {
 
     /// Everything that the log held when it looked was applied, through this place.
     pub fn caught_up(&mut self, through: Sequence, now: MonotonicNanos) {
-        let unheard = self.terms.wait_from(now, self.terms.lease_nanos);
+        // Nobody holds a log without records; one may be about to lead it.
+        let is_empty = through == Sequence::ZERO;
+        let lease_nanos = if is_empty { self.terms.lease_nanos } else { self.lease_nanos };
+        let unheard = self.terms.wait_from(now, lease_nanos);
         let Stage::Follows(following) = &mut self.stage else { return };
         following.reached = through;
         if through < following.stand_behind {
@@ -177,7 +185,6 @@ impl Roles {
         if following.is_free {
             following.stand_at = Some(now);
         } else if following.stand_at.is_none() {
-            // A log without records: its writer may be about to lead.
             following.stand_at = Some(unheard);
         }
     }
@@ -201,7 +208,8 @@ impl Roles {
                 if has_read && following.stand_at.is_some_and(|at| now >= at) {
                     return Some(Wish::Lead);
                 }
-                let is_silent = now.since(self.heard) > self.lease_nanos / SILENCE_PART;
+                let lease_nanos = self.lease_nanos.min(self.terms.lease_nanos);
+                let is_silent = now.since(self.heard) > lease_nanos / SILENCE_PART;
                 if is_silent && now >= self.probe_at {
                     self.probe_at = MonotonicNanos(now.0 + PROBE_NANOS);
                     return Some(Wish::Probe);
@@ -219,9 +227,9 @@ impl Roles {
         }
     }
 
-    /// A `Lead` was handed to the log for this place; `sent` is an instant before that.
-    pub fn bid(&mut self, place: Sequence, sent: MonotonicNanos) {
-        self.stage = Stage::Bids { sent, place };
+    /// A `Lead` was handed to the log; `sent` is an instant before that.
+    pub fn bid(&mut self, sent: MonotonicNanos) {
+        self.stage = Stage::Bids { sent };
     }
 
     /// The `Lead` failed, because the log goes on to `tail` at least, as far as it says. The
@@ -252,30 +260,27 @@ impl Roles {
         }
     }
 
-    /// The log is durable through this place. Whether this process has just begun to lead.
-    pub fn durable(&mut self, through: Sequence) -> bool {
-        match &mut self.stage {
-            Stage::Bids { sent, place } if through >= *place => {
-                let (sent, lease_nanos) = (*sent, self.terms.lease_nanos);
-                let until = self.terms.held_until(sent, lease_nanos);
-                self.stage = Stage::Leads(Holding {
-                    lease_nanos,
-                    until,
-                    sent: VecDeque::new(),
-                    last_sent: sent,
-                    last_said: sent,
-                });
-                true
+    /// The log says that this process's own `Lead` is durable. That its place is durable says
+    /// nothing: another's record may stand there.
+    pub fn led(&mut self) {
+        if let Stage::Bids { sent } = self.stage {
+            let lease_nanos = self.terms.lease_nanos;
+            self.stage = Stage::Leads(Holding {
+                lease_nanos,
+                until: self.terms.held_until(sent, lease_nanos),
+                sent: VecDeque::new(),
+                last_sent: sent,
+                last_said: sent,
+            });
+        }
+    }
+
+    /// The log is durable through this place: of a holder, records of its own, and void ones.
+    pub fn durable(&mut self, through: Sequence) {
+        if let Stage::Leads(holding) = &mut self.stage {
+            while let Some((_, sent)) = holding.sent.pop_front_if(|(place, _)| *place <= through) {
+                holding.until = self.terms.held_until(sent, holding.lease_nanos);
             }
-            Stage::Leads(holding) => {
-                while let Some((_, sent)) =
-                    holding.sent.pop_front_if(|(place, _)| *place <= through)
-                {
-                    holding.until = self.terms.held_until(sent, holding.lease_nanos);
-                }
-                false
-            }
-            _ => false,
         }
     }
 

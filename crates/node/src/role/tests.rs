@@ -2,7 +2,7 @@
 
 use super::member::{Leader, Member, MemberId};
 use super::sign::Sign;
-use super::state::{Present, Roles, Terms, Wish};
+use super::state::{LEASE_NANOS_MAX, Present, Roles, Terms, Wish};
 use base::{Epoch, MonotonicNanos, Sequence};
 
 const SECOND: u64 = 1_000_000_000;
@@ -36,8 +36,9 @@ fn leading_since(nanos: u64) -> Roles {
     roles.is_free(at(nanos));
     roles.caught_up(Sequence(5), at(nanos));
     assert_eq!(roles.wish(quiet(nanos)), Some(Wish::Lead));
-    roles.bid(Sequence(6), at(nanos));
-    assert!(roles.durable(Sequence(6)));
+    roles.bid(at(nanos));
+    roles.led();
+    assert!(roles.leads());
     roles
 }
 
@@ -63,12 +64,39 @@ fn a_challenger_waits_longer_than_the_holder_serves() {
 #[test]
 fn each_sign_of_life_begins_the_wait_anew() {
     let mut challenger = roles(2);
-    challenger.caught_up(Sequence(0), at(0));
+    challenger.saw(holds(1), at(0));
+    challenger.caught_up(Sequence(1), at(0));
     for second in 0..100 {
         challenger.saw(Sign::Lives, at(second * SECOND));
         assert_ne!(challenger.wish(quiet((second + 1) * SECOND - 1)), Some(Wish::Lead));
     }
     assert_eq!(challenger.wish(quiet(103 * SECOND)), Some(Wish::Lead));
+}
+
+#[test]
+fn a_record_at_the_place_of_a_bid_leads_nobody() {
+    let mut candidate = roles(2);
+    candidate.is_free(at(0));
+    candidate.caught_up(Sequence(5), at(0));
+    candidate.bid(at(0));
+    // Another's Lead took place 6, and was read before the log said so of ours.
+    candidate.saw(holds(2), at(1));
+    candidate.durable(Sequence(6));
+    assert!(candidate.follows() && !candidate.leads());
+    assert!(!candidate.holds_lease(at(2)));
+}
+
+#[test]
+fn a_lease_of_unknown_length_is_waited_for_as_if_it_were_the_longest() {
+    let is_silent_until = |mut challenger: Roles| {
+        challenger.caught_up(Sequence(7), at(0));
+        assert_ne!(challenger.wish(quiet(LEASE_NANOS_MAX)), Some(Wish::Lead));
+        assert_eq!(challenger.wish(quiet(2 * LEASE_NANOS_MAX)), Some(Wish::Lead));
+    };
+    is_silent_until(roles(2));
+    let mut alive = roles(2);
+    alive.saw(Sign::Lives, at(0));
+    is_silent_until(alive);
 }
 
 #[test]
@@ -133,7 +161,7 @@ fn a_candidate_that_failed_reads_on_before_it_stands_again() {
     candidate.is_free(at(0));
     candidate.caught_up(Sequence(5), at(0));
     assert_eq!(candidate.wish(quiet(0)), Some(Wish::Lead));
-    candidate.bid(Sequence(6), at(0));
+    candidate.bid(at(0));
     assert!(candidate.follows() && !candidate.leads());
     candidate.lost_bid(Sequence(8), at(0));
     assert_ne!(candidate.wish(quiet(100 * LEASE)), Some(Wish::Lead), "it has not read on");

@@ -52,15 +52,8 @@ impl Shard {
         }
     }
 
-    /// Appends a `Lead` behind what is applied; its place.
-    pub fn stand(
-        &mut self,
-        writer: WriterId,
-        lease_millis: u64,
-        member: &Member,
-        now: UnixMillis,
-    ) -> Sequence {
-        let place = self.appended.sequence.next();
+    /// Appends a `Lead` behind what is applied.
+    pub fn stand(&mut self, writer: WriterId, lease_millis: u64, member: &Member, now: UnixMillis) {
         if let Duty::Follows { replayer, bid } = &mut self.duty {
             let mut stamper = Stamper::new(writer, replayer.chain(), replayer.clock());
             let durable = self.appended.sequence;
@@ -68,7 +61,6 @@ impl Shard {
             self.log.append(self.appended, record);
             *bid = Some(Box::new(stamper));
         }
-        place
     }
 
     /// Asks the log whether the holder is dead.
