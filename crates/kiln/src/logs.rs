@@ -12,7 +12,7 @@ use txlog::remote::store::RecordStore;
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
-use world::log::jetstream;
+use world::log::{jetstream, objects};
 
 /// Opens it, or begins it. Blocks.
 ///
@@ -56,7 +56,11 @@ fn open_folder(
 /// A log that other machines keep. It never says that its writer is dead: the lease decides. One
 /// that is not the log of the snapshots is refused by the loading.
 fn open_service(url: &str, waker: Waker, entropy: u64) -> Result<OpenLog, Box<dyn Error>> {
-    let store = jetstream::open(url, waker, entropy)?;
+    let store = if url.starts_with("jetstream://") {
+        jetstream::open(url, waker, entropy)?
+    } else {
+        objects::open(url, waker, entropy)?
+    };
     let incarnation = store.incarnation();
     let log = RemoteLog::new(Box::new(store), Arc::new(RealClock));
     Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })

@@ -26,6 +26,10 @@ const EXPIRED_KEYS_MAX: usize = 256;
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
 
+/// How long a clean stop waits for the transaction log, in nanoseconds. Longer than the election of
+/// a service's leader takes, shorter than service managers wait.
+const STOP_NANOS_MAX: u64 = 30_000_000_000;
+
 /// Turns in a row with one and the same client before the loop syncs the log itself.
 const LONE_TURNS_MIN: u32 = 32;
 
@@ -62,7 +66,9 @@ impl Server {
         loop {
             self.turn(driver, &mut scratch);
             if let Some(stop) = self.stopping.clone()
-                && (stop != Stop::Clean || self.is_drained() && self.has_handed_over())
+                && (stop != Stop::Clean
+                    || self.is_drained() && self.has_handed_over()
+                    || self.has_waited_enough())
             {
                 return stop;
             }
@@ -73,6 +79,18 @@ impl Server {
     fn is_drained(&self) -> bool {
         let is_written = !self.shard.has_gathered() && !self.shard.is_in_flight();
         is_written && (self.flushing.is_empty() || self.is_lapsed)
+    }
+
+    /// Whether a log that does not answer has kept a clean stop waiting for too long. What is
+    /// under way then was acknowledged to nobody.
+    fn has_waited_enough(&mut self) -> bool {
+        let since = *self.stopping_since.get_or_insert(self.monotonic);
+        let has_passed = self.monotonic.since(since) > STOP_NANOS_MAX;
+        if has_passed && self.shard.is_in_flight() {
+            tracing::warn!("the transaction log does not answer: ends without it");
+            return true;
+        }
+        false
     }
 
     /// One turn of the loop.

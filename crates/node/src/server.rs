@@ -128,6 +128,8 @@ pub struct Server {
     pub(crate) snapshots: Option<Snapshots>,
     /// Replicas of Redis, and what they are told.
     pub feed: Feed,
+    /// When a clean stop began to wait.
+    pub(crate) stopping_since: Option<MonotonicNanos>,
     /// Set when the process is to stop: why.
     pub stopping: Option<Stop>,
 }
@@ -212,6 +214,7 @@ impl Server {
             garbage,
             snapshots: None,
             feed: Feed::default(),
+            stopping_since: None,
             stopping: None,
         }
     }

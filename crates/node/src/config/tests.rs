@@ -257,7 +257,11 @@ fn a_mistake_stops_the_start_and_names_its_line() {
     check("user alice (+get", 1, "'(+get': Unmatched parenthesis");
     check("user \"a b\" on", 1, "'a b': Spaces not allowed in ACL usernames");
     check("loadmodule x.so", 1, "modules are not supported");
-    check("transaction-log ftp://x", 1, "argument must be file:PATH or jetstream://…");
+    check(
+        "transaction-log ftp://x",
+        1,
+        "argument must be file:PATH or jetstream://…, s3://…, file-object:…",
+    );
     check("snapshot-store ftp://x", 1, "argument must be file:PATH");
 }
 
