@@ -14,7 +14,8 @@ use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::log::{jetstream, objects};
 
-/// Opens it, or begins it. Blocks.
+/// Opens it, or begins it. Blocks. With `takes_free_log` one that nobody writes is taken at once,
+/// where that can be told.
 ///
 /// # Errors
 /// What the operator must correct, or wait for.
@@ -23,11 +24,10 @@ pub fn open(
     known: &Known,
     waker: Waker,
     entropy: u64,
+    takes_free_log: bool,
 ) -> Result<OpenLog, Box<dyn Error>> {
     match &settings.transaction_log {
-        LogPlace::Folder(folder) => {
-            open_folder(folder, settings.replica_priority > 0, known, waker, entropy)
-        }
+        LogPlace::Folder(folder) => open_folder(folder, takes_free_log, known, waker, entropy),
         LogPlace::Url(url) => open_service(url, waker, entropy),
     }
 }

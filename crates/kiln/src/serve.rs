@@ -2,8 +2,8 @@
 
 use crate::{allocator, configuration, logs};
 use archive::SnapshotStore;
-use base::Driver;
 use base::driver::Waker;
+use base::{Driver, Event};
 use node::config::settings::{NodeSettings, engine_settings, node_settings};
 use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
@@ -64,14 +64,27 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
     server.start_with_acl_file()?;
     let _metrics = serve_metrics(&settings, Arc::clone(&server.metrics))?;
+    let mut life = Life::First;
+    let mut failures = 0;
     let stop = loop {
-        match live(&mut server, &mut driver, &store)? {
-            Stop::Demoted(why) => {
+        match live(&mut server, &mut driver, &store, life) {
+            Ok(Stop::Demoted(why)) => {
+                failures = 0;
                 tracing::warn!("begins again as a replica: {why}");
-                server = server.begin_again(&mut driver);
             }
-            stop => break stop,
+            Ok(stop) => break stop,
+            Err(error) if life == Life::First || failures == FAILURES_MAX => return Err(error),
+            // The service may be away for a while: a process that has served waits for it.
+            Err(error) => {
+                failures += 1;
+                tracing::error!("cannot begin again yet: {error}");
+                if rest(&mut driver) {
+                    break Stop::Clean;
+                }
+            }
         }
+        life = Life::Later;
+        server = server.begin_again(&mut driver);
     };
     tell_manager(systemd::notify_stopping());
     if let Some(path) = &settings.pidfile {
@@ -81,13 +94,48 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     Ok(stop)
 }
 
+/// Which of a process's lives it is: after each demotion another one begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    First,
+    Later,
+}
+
+/// Attempts to begin again that fail in a row, before the process ends: ten minutes, or more if
+/// each takes long.
+const FAILURES_MAX: u32 = 600;
+
+/// Time between two attempts to begin again, in nanoseconds.
+const REST_NANOS: u64 = 1_000_000_000;
+
+/// Lets some time pass; whether the process is to stop. Who connects meanwhile is turned away.
+fn rest(driver: &mut NetDriver) -> bool {
+    let until = driver.clock().monotonic().0 + REST_NANOS;
+    loop {
+        let left = until.saturating_sub(driver.clock().monotonic().0);
+        if left == 0 {
+            return false;
+        }
+        let mut events = Vec::new();
+        driver.wait(Some(left), &mut events);
+        for event in events {
+            match event {
+                Event::Shutdown => return true,
+                Event::Accepted { connection, .. } => driver.close(connection),
+                _ => {}
+            }
+        }
+    }
+}
+
 /// Loads and serves, until the process is to stop or to begin again.
 fn live(
     server: &mut Server,
     driver: &mut NetDriver,
     store: &SnapshotStore,
+    life: Life,
 ) -> Result<Stop, Box<dyn Error>> {
-    let loading = loading(server, store.clone(), driver.waker())?;
+    let loading = loading(server, store.clone(), driver.waker(), life)?;
     if let Some(stop) = server.load(driver, loading)? {
         return Ok(stop);
     }
@@ -101,7 +149,12 @@ fn live(
     Ok(server.run(driver))
 }
 
-fn loading(server: &Server, store: SnapshotStore, waker: Waker) -> Result<Loading, Box<dyn Error>> {
+fn loading(
+    server: &Server,
+    store: SnapshotStore,
+    waker: Waker,
+    life: Life,
+) -> Result<Loading, Box<dyn Error>> {
     let entropy = server.options.entropy;
     let sources = Sources {
         clock: Arc::new(RealClock),
@@ -110,7 +163,9 @@ fn loading(server: &Server, store: SnapshotStore, waker: Waker) -> Result<Loadin
         entropy,
     };
     let settings = &server.settings;
-    Loading::open(sources, |known| logs::open(settings, known, waker, entropy))
+    // Who was deposed lets others lead, and asks first.
+    let takes_free_log = life == Life::First && settings.replica_priority > 0;
+    Loading::open(sources, |known| logs::open(settings, known, waker, entropy, takes_free_log))
 }
 
 /// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.

@@ -111,6 +111,7 @@ impl Server {
         let observed = self.settle_unit();
         if self.shard.unit.changes > 0 {
             session.fed_offset = self.feed.offset();
+            session.wrote = observed;
         }
         if is_served {
             self.unblock(&mut session);
@@ -138,11 +139,13 @@ impl Server {
     pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
         let Some(mut session) = self.sessions.remove(&connection) else { return false };
         let have = match session.blocked {
-            Some(Blocked::Replicas { offset, .. }) => self.replicas_through(offset),
+            Some(Blocked::Replicas { offset, wrote, .. }) => self.copies(offset, wrote),
             _ => 0,
         };
-        let waits =
-            matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Replicas { .. }));
+        let waits = matches!(
+            session.blocked,
+            Some(Blocked::Keys { .. } | Blocked::Replicas { .. } | Blocked::Newest { .. })
+        );
         let ended = if waits { self.unblock(&mut session) } else { None };
         if let Some(blocked) = &ended {
             let written = session.output.end();
@@ -153,6 +156,7 @@ impl Server {
                     TimeoutReply::Null => reply.null(),
                     TimeoutReply::NullArray => reply.null_array(),
                 },
+                (None, Blocked::Newest { .. }) => reply.error(crate::members::UNKNOWN),
                 (None, _) => reply.integer(have as i64),
             }
             // That nothing came reveals every write to the keys so far. That the wait was ended

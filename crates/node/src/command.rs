@@ -8,6 +8,7 @@ pub mod config;
 pub mod connection;
 pub mod debug;
 pub(crate) mod facts;
+pub mod failover;
 pub mod help;
 pub mod info;
 pub(crate) mod key_specs;
@@ -59,6 +60,7 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     config::COMMANDS,
     connection::COMMANDS,
     debug::COMMANDS,
+    failover::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,

@@ -73,6 +73,10 @@ impl Server {
             self.wait_for_migration(session, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
+        if !queues && known.is_some_and(|command| self.must_learn_newest(session, command)) {
+            self.wait_for_newest(session, OwnedRequest::new(id, args));
+            return Dispatched::Stop;
+        }
         if queues {
             let request = OwnedRequest::new(id, args);
             if let Some(transaction) = &mut session.transaction {
@@ -160,6 +164,7 @@ impl Server {
         let observed = self.settle_unit();
         if self.shard.unit.changes > 0 {
             session.fed_offset = self.feed.offset();
+            session.wrote = observed;
         }
         if let Some(wait) = self.shard.unit.wait.take() {
             self.block(session, Blocked::Keys { request: request(), wait });

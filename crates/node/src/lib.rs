@@ -20,6 +20,7 @@
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
 //! | [`role`] | primary or replica of the transaction log: leadership and its lease |
+//! | [`members`] | replicas of the log and their primary tell each other how far they are |
 //! | [`link`] | follows a Redis server, to take over its data |
 //! | `migrate` | moves keys to another server |
 //! | [`metrics`] | figures for whoever watches |
@@ -39,6 +40,7 @@ pub mod latency;
 pub mod limits;
 pub mod link;
 pub mod loading;
+pub mod members;
 pub mod metrics;
 mod migrate;
 mod observe;

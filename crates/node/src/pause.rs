@@ -26,6 +26,8 @@ pub struct Pause {
     /// What waits, and until when.
     until: Option<(Paused, UnixMillis)>,
     waiting: VecDeque<ConnectionId>,
+    /// A planned failover is under way: writes wait as well.
+    pub(crate) is_failing_over: bool,
     /// The link to the master has requests that wait, in its input.
     pub(crate) is_link_waiting: bool,
 }
@@ -44,7 +46,8 @@ impl Pause {
 
     /// What is paused.
     pub fn paused(&self) -> Option<Paused> {
-        self.until.map(|(paused, _)| paused)
+        let asked = self.until.map(|(paused, _)| paused);
+        asked.max(self.is_failing_over.then_some(Paused::Writes))
     }
 
     /// When it ends, for the loop's wait.
@@ -54,7 +57,7 @@ impl Pause {
 
     /// Whether the pause is over and clients are still to be told.
     pub fn is_just_over(&self) -> bool {
-        self.until.is_none() && (!self.waiting.is_empty() || self.is_link_waiting)
+        self.paused().is_none() && (!self.waiting.is_empty() || self.is_link_waiting)
     }
 
     fn expire(&mut self, now: UnixMillis) {
@@ -96,7 +99,7 @@ impl Server {
     /// Lets the clients go on if the pause is over, in the order in which they came.
     pub(crate) fn resume_after_pause(&mut self) {
         self.pause.expire(self.now);
-        if self.pause.until.is_some() {
+        if self.pause.paused().is_some() {
             return;
         }
         for connection in std::mem::take(&mut self.pause.waiting) {

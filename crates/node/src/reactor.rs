@@ -100,6 +100,7 @@ impl Server {
         driver.wait(timeout, &mut scratch.events);
         self.now = driver.clock().unix_millis();
         self.monotonic = driver.clock().monotonic();
+        self.turns += 1;
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
         }
@@ -120,13 +121,17 @@ impl Server {
         self.evict();
         self.tick();
         self.advance_link(driver);
-        self.advance_migrations(driver);
+        self.advance_members(driver);
+        if !self.is_lapsed {
+            self.advance_migrations(driver);
+        }
         self.advance_snapshot();
         self.advance_feed();
         self.deliver_feed();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
+        self.advance_failover();
         self.is_lapsed = self.has_lapsed();
         if !self.is_lapsed {
             self.flush(driver);
@@ -151,9 +156,10 @@ impl Server {
         let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
         let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
         let link = self.link.wait_nanos(self.monotonic).filter(|_| !self.is_stalled());
-        let migrations = self.migrations.wait_nanos(self.monotonic);
+        let migrations = self.migrations.wait_nanos(self.monotonic).filter(|_| !self.is_lapsed);
+        let members = self.members_wait_nanos();
         let role = self.role_wait_nanos();
-        let waits = until.into_iter().chain(link).chain(migrations).chain(role);
+        let waits = until.into_iter().chain(link).chain(migrations).chain(members).chain(role);
         Some(waits.fold(TICK_NANOS, u64::min))
     }
 
@@ -176,12 +182,18 @@ impl Server {
             }
             Event::Readable(connection) => {
                 // Nearly always it is a session's.
-                if !self.receive(driver, connection) && !self.link_readable(driver, connection) {
+                let is_taken = self.receive(driver, connection)
+                    || self.link_readable(driver, connection)
+                    || self.members_readable(driver, connection);
+                if !is_taken {
                     self.migration_readable(driver, connection);
                 }
             }
             Event::Writable(connection) => {
-                if self.link_writable(driver, connection) || self.migration_writable(connection) {
+                if self.link_writable(driver, connection)
+                    || self.members_writable(driver, connection)
+                    || self.migration_writable(connection)
+                {
                     return;
                 }
                 if let Some(mut session) = self.sessions.remove(&connection) {
@@ -191,12 +203,21 @@ impl Server {
                 }
             }
             Event::Broken(connection) => {
-                if !self.link_broken(connection) && !self.migration_broken(connection) {
+                let is_own = self.link_broken(connection) || self.members_broken(connection);
+                if !is_own && !self.migration_broken(connection) {
                     self.close(connection);
                 }
             }
-            Event::Connected { connection, .. } => self.link_connected(driver, connection),
-            Event::Unreachable { connection, why } => self.link_unreachable(connection, &why),
+            Event::Connected { connection, .. } => {
+                if !self.members_connected(driver, connection) {
+                    self.link_connected(driver, connection);
+                }
+            }
+            Event::Unreachable { connection, why } => {
+                if !self.members_unreachable(connection, &why) {
+                    self.link_unreachable(connection, &why);
+                }
+            }
             Event::Shutdown => {
                 self.stopping.get_or_insert(Stop::Clean);
             }
@@ -238,6 +259,7 @@ impl Server {
             }
         }
         session.last_interaction = self.now;
+        session.newest.received_turn = self.turns;
         if session.is_link {
             self.link_received(received);
         }

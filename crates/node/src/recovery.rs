@@ -36,6 +36,8 @@ impl std::error::Error for RecoveryError {}
 pub struct Replayer {
     follower: Follower,
     clock: UnixMillis,
+    /// Of the last record that counted; 0 before the first.
+    counter: u64,
     /// Effects applied so far.
     pub effects: u64,
 }
@@ -43,7 +45,7 @@ pub struct Replayer {
 impl Replayer {
     /// Begins after `at`, where the chain stands at `chain`.
     pub fn new(at: Sequence, chain: Chain) -> Self {
-        Self { follower: Follower::new(at, chain), clock: UnixMillis(0), effects: 0 }
+        Self { follower: Follower::new(at, chain), clock: UnixMillis(0), counter: 0, effects: 0 }
     }
 
     /// The clock stood here before the first record.
@@ -67,6 +69,7 @@ impl Replayer {
             .map_err(|error| RecoveryError::Follow(sequence, error))?;
         let Consumed::Record(record) = &consumed else { return Ok(consumed) };
         self.clock = self.clock.max(record.header.clock);
+        self.counter = record.header.counter;
         if record.header.kind == Kind::Data {
             let applied = engine.keyspace.apply_payload(&record.payload, record.header.clock);
             self.effects += applied.map_err(|error| RecoveryError::Apply(sequence, error))?;
@@ -81,6 +84,12 @@ impl Replayer {
     /// The last record consumed.
     pub fn at(&self) -> Sequence {
         self.follower.at()
+    }
+
+    /// The counter of the last record that counted, by whoever wrote it; 0 before the first. Of a
+    /// unit in parts, of its last one.
+    pub fn counter(&self) -> u64 {
+        self.counter
     }
 
     /// The newest clock in the records.

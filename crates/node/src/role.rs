@@ -148,12 +148,15 @@ impl Server {
             self.noted_sequence = appended;
             self.has_served = false;
             self.roles.appended(appended, self.monotonic);
+            let place = self.shard.appended().sequence;
+            self.progress.note(place, self.shard.bytes_appended, self.monotonic);
         }
     }
 
-    /// Whether this process leads, and its lease is over now.
+    /// Whether this process leads, and its lease is over now, or it has handed over.
     pub(crate) fn has_lapsed(&self) -> bool {
-        self.roles.leads() && !self.roles.holds_lease(self.options.clock.monotonic())
+        self.roles.has_yielded()
+            || self.roles.leads() && !self.roles.holds_lease(self.options.clock.monotonic())
     }
 
     /// Whether this process is a replica of whoever writes the transaction log.
@@ -178,9 +181,9 @@ impl Server {
     pub(crate) fn has_handed_over(&mut self) -> bool {
         let is_alone = self.roles.is_alone() || !self.shard.is_watched();
         if self.roles.leads() && !is_alone && self.shard.gate() == Gate::Open {
-            tracing::info!("hands leadership over");
-            self.roles.yields();
-            self.shard.give_up(&[], self.now);
+            let successor = self.best_successor();
+            tracing::info!(?successor, "hands leadership over");
+            self.yield_to(successor);
             return false;
         }
         !self.shard.is_in_flight()

@@ -11,6 +11,8 @@ use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::feed::Feed;
 use crate::latency::Latency;
 use crate::link::{Link, Master};
+use crate::members::failover::Failover;
+use crate::members::{Members, Progress};
 use crate::metrics::Metrics;
 use crate::migrate::Migrations;
 use crate::pause::Pause;
@@ -71,6 +73,12 @@ pub struct Server {
     pub(crate) has_served: bool,
     /// The lease was over when it was last looked at: nobody is served.
     pub(crate) is_lapsed: bool,
+    /// The connection of a replica to its primary.
+    pub(crate) members: Members,
+    /// How the log has grown lately, for the lag of replicas.
+    pub(crate) progress: Progress,
+    /// A planned failover.
+    pub(crate) failover: Option<Failover>,
     /// A buffer for what the log tells.
     pub(crate) told: Vec<Told>,
     /// The loading has more to do at once.
@@ -108,6 +116,8 @@ pub struct Server {
     pub(crate) deadlines: BTreeSet<(UnixMillis, ConnectionId)>,
     /// Sessions to be closed at the end of the turn.
     pub(crate) closing: Vec<ConnectionId>,
+    /// Turns of the loop so far.
+    pub(crate) turns: u64,
     /// Wall-clock time of this turn.
     pub now: UnixMillis,
     /// Monotonic time of this turn.
@@ -183,6 +193,9 @@ impl Server {
             noted_sequence: Sequence::ZERO,
             has_served: false,
             is_lapsed: false,
+            members: Members::default(),
+            progress: Progress::default(),
+            failover: None,
             told: Vec::new(),
             has_more_to_load: false,
             link: Link::new(master),
@@ -203,6 +216,7 @@ impl Server {
             held: VecDeque::new(),
             deadlines: BTreeSet::new(),
             closing: Vec::new(),
+            turns: 0,
             now: UnixMillis(0),
             monotonic: MonotonicNanos(0),
             statistics: Statistics::new(registry.len()),
@@ -250,6 +264,7 @@ impl Server {
     /// Every connection that this server has, those that it asked for included.
     fn connections(&self) -> Vec<ConnectionId> {
         let own = self.link.connections().chain(self.migrations.connections());
+        let own = own.chain(self.members.connections());
         self.by_id.values().copied().chain(own).collect()
     }
 

@@ -2,9 +2,10 @@
 
 use crate::acl::UserId;
 use crate::feed::Replica;
+use crate::members::Reported;
 use crate::output::Output;
 use crate::registry::CommandId;
-use base::{ConnectionId, DatabaseId, MonotonicNanos, UnixMillis};
+use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence, UnixMillis};
 use engine::command::Args;
 use engine::unit::{Context, Overdue, Wait};
 use resp::{Decoder, ProtocolError, Reply};
@@ -68,8 +69,11 @@ pub enum Blocked {
     Snapshot,
     /// What another server makes of its keys (MIGRATE).
     Migration,
-    /// Replicas that have executed the stream so far (WAIT). No deadline: without limit.
-    Replicas { offset: u64, wanted: i64, deadline: Option<UnixMillis> },
+    /// Replicas that have executed the stream, or applied the log, so far (WAIT). No deadline:
+    /// without limit.
+    Replicas { offset: u64, wrote: Sequence, wanted: i64, deadline: Option<UnixMillis> },
+    /// That what it reads is the newest, on a replica of the log: the request runs then.
+    Newest { request: OwnedRequest, deadline: UnixMillis },
 }
 
 impl Blocked {
@@ -78,6 +82,7 @@ impl Blocked {
         match self {
             Self::Keys { wait, .. } => wait.deadline,
             Self::Replicas { deadline, .. } => *deadline,
+            Self::Newest { deadline, .. } => Some(*deadline),
             Self::Pause { .. } | Self::Snapshot | Self::Migration => None,
         }
     }
@@ -92,6 +97,18 @@ pub enum ReplyMode {
     SkipNext,
     /// The reply to this command is dropped.
     Skip,
+}
+
+/// CLIENT READS: whether a replica of the log shows a client what it has, or the newest there is.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NewestReads {
+    pub are_wanted: bool,
+    /// The request that runs has waited for it.
+    pub is_confirmed: bool,
+    /// What arrived until this turn of the loop may read what is here.
+    pub confirmed_turn: u64,
+    /// In this turn something arrived last.
+    pub received_turn: u64,
 }
 
 /// A client connection.
@@ -134,8 +151,12 @@ pub struct Session {
     pub is_link: bool,
     /// What it said of itself as a replica, and how far it is.
     pub replica: Option<Box<Replica>>,
-    /// Where the stream for replicas stood behind the client's last write.
+    /// What it last reported as a replica of the log.
+    pub member: Option<Box<Reported>>,
+    /// Where the stream for replicas stood behind the client's last write, and its record.
     pub fed_offset: u64,
+    pub wrote: Sequence,
+    pub newest: NewestReads,
     pub channels: BTreeSet<Vec<u8>>,
     pub patterns: BTreeSet<Vec<u8>>,
     pub shard_channels: BTreeSet<Vec<u8>>,
@@ -149,7 +170,7 @@ pub struct Session {
     /// In the server's list of sessions with bytes to send.
     pub is_flushing: bool,
     /// The newest record that the server knows this session to wait for.
-    pub waits_for: base::Sequence,
+    pub waits_for: Sequence,
     /// Its output exceeded the limit: nothing is sent to it any more.
     pub is_cut: bool,
     /// The kernel's buffer is full: nothing is offered until it drains.
@@ -286,7 +307,10 @@ impl Session {
             reads_replica: false,
             is_link: false,
             replica: None,
+            member: None,
             fed_offset: 0,
+            wrote: Sequence::ZERO,
+            newest: NewestReads::default(),
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
             shard_channels: BTreeSet::new(),
@@ -296,7 +320,7 @@ impl Session {
             last_command: None,
             is_queued: false,
             is_flushing: false,
-            waits_for: base::Sequence::ZERO,
+            waits_for: Sequence::ZERO,
             is_cut: false,
             is_clogged: false,
             is_choked: false,

@@ -9,6 +9,7 @@
 //! the log is that and what has been [`Shard::shifted`] since. Only this file counts in both.
 
 mod following;
+mod place;
 
 use crate::recovery::Replayer;
 use crate::role::member::Member;
@@ -18,6 +19,7 @@ use bytes::{Bytes, BytesMut};
 use engine::execute::Engine;
 use engine::unit::Unit;
 pub use following::Told;
+pub use place::Place;
 use txlog::memory::MemoryLog;
 use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
 
@@ -157,7 +159,7 @@ impl Shard {
     }
 
     /// Where a record that is not yet durable comes to stand.
-    fn in_log(&self, meant: Sequence) -> Position {
+    pub(crate) fn in_log(&self, meant: Sequence) -> Position {
         self.appended.at(Sequence(meant.0 + self.shifted))
     }
 
@@ -172,6 +174,15 @@ impl Shard {
             Duty::Leads(stamper) => stamper.chain(),
             Duty::Follows { replayer, .. } => replayer.chain(),
         }
+    }
+
+    /// The last record appended or applied, as other processes know it.
+    pub fn place(&self) -> Place {
+        let counter = match &self.duty {
+            Duty::Leads(stamper) => stamper.counter(),
+            Duty::Follows { replayer, .. } => replayer.counter(),
+        };
+        Place { chain: self.chain(), counter }
     }
 
     /// Whether a write may execute now.

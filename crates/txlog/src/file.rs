@@ -127,7 +127,7 @@ impl FileLog {
     ///
     /// # Errors
     /// `Damaged` if bytes that were durable are wrong, `Lost` if the directory is not the log that
-    /// `options.known` names, `Busy` if another process is just taking it, `Io`.
+    /// `options.known` names, `Busy` if another process is just beginning it, `Io`.
     pub fn open(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
@@ -143,24 +143,20 @@ impl FileLog {
             return Err(LogError::Lost("it was deleted and created anew".to_owned()));
         }
         let survey = Survey::take(&*disk, directory, incarnation)?;
-        // Held until the log is taken over: a process that opens at the same time then reads.
-        let dead = claim::lock_dead(&*disk, directory, incarnation, &survey.claims, u64::MAX)?;
-        let is_free = dead.is_some() && options.may_write;
+        let taken = if options.may_write {
+            recover::take_free(&disk, directory, incarnation, &options, &survey)?
+        } else {
+            None
+        };
         let mut log =
             Self::assemble(disk, clock, queues, directory.to_owned(), options, incarnation);
-        let mut is_torn = false;
-        if is_free {
-            let taken = recover::take_over(
-                &log.disk,
-                directory,
-                incarnation,
-                &log.options,
-                &survey.claims,
-            )?;
-            is_torn = taken.is_torn;
+        let is_free = taken.is_some();
+        let is_torn = taken.as_ref().is_some_and(|taken| taken.is_torn);
+        if let Some(taken) = taken {
             log.adopt(taken);
         } else {
             log.presence = Some(Presence::show(&log.disk, &log.directory, log.options.entropy)?);
+            let survey = Survey::take(&*log.disk, directory, incarnation)?;
             log.durable = survey.mark;
             log.known_claim = survey.claims.last().copied().unwrap_or_default();
             log.predicted = survey.mark;

@@ -46,6 +46,9 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     operator("CLIENT PAUSE timeout [WRITE | ALL]", pause)
         .doc("Suspends commands processing.")
         .since("2.9.50"),
+    client("CLIENT READS <EVENTUAL | LINEARIZABLE>", reads)
+        .doc("Sets whether reads on a replica show what it has, or the newest there is.")
+        .since("7.0.0"),
     client("CLIENT REPLY <ON | OFF | SKIP>", reply_mode)
         .doc("Instructs the server whether to reply to commands.")
         .since("3.2.0"),
@@ -71,6 +74,17 @@ const fn client(usage: &'static str, function: SessionFn) -> Command<SessionFn> 
 
 const fn operator(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     client(usage, function).with(Flags::ADMIN).cost("O(N) where N is the number of connections")
+}
+
+/// Kiln's own. Counts on a replica of the transaction log, behind READONLY.
+fn reads(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    session.newest.are_wanted = match () {
+        () if args.is(2, "LINEARIZABLE") => true,
+        () if args.is(2, "EVENTUAL") => false,
+        () => return Err(Refusal::SYNTAX),
+    };
+    session.reply().ok();
+    Ok(())
 }
 
 fn name(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {

@@ -197,6 +197,8 @@ fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     session.reply_mode = ReplyMode::On;
     session.no_evict = false;
     session.no_touch = false;
+    session.reads_replica = false;
+    session.newest.are_wanted = false;
     server.make_default_user(session);
     session.reply().set_protocol(Protocol::Resp2);
     session.reply().simple("RESET");

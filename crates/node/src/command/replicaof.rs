@@ -4,6 +4,7 @@
 use super::info::Text;
 use super::{SessionFn, admin, session};
 use crate::link::Master;
+use crate::members::{Report, Reported};
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -111,11 +112,16 @@ fn describe_replicas(server: &Server, session: &mut Session) {
         let replica = session.replica.as_ref().filter(|replica| replica.is_online())?;
         Some((session.replica_place(), replica.acknowledged))
     });
-    let online: Vec<_> = online.collect();
+    let place = |it: &Reported| {
+        let Report { member, applied, .. } = &it.report;
+        ((member.host.clone(), i64::from(member.port)), applied.0)
+    };
+    let members = server.sessions().filter_map(|session| session.member.as_deref().map(place));
+    let online: Vec<_> = online.chain(members).collect();
     let reply = session.reply();
     reply.array(3);
     reply.bulk("master");
-    reply.integer(server.feed.offset() as i64);
+    reply.integer(server.offset_shown() as i64);
     reply.array(online.len());
     for ((address, port), acknowledged) in online {
         reply.array(3);
@@ -176,6 +182,11 @@ fn describe_log(server: &Server, text: &mut Text) {
     text.line("master_sync_in_progress", u8::from(!server.roles.is_current()));
     text.line("slave_read_repl_offset", applied);
     text.line("slave_repl_offset", applied);
+    if let Some(lag) = server.members.lag() {
+        text.line("kiln_lag_records", lag.records);
+        text.line("kiln_lag_bytes", lag.bytes);
+        text.line("kiln_lag_ms", lag.millis);
+    }
     text.line("slave_priority", server.settings.replica_priority);
     text.line("slave_read_only", 1);
     text.line("replica_announced", u8::from(server.settings.replica_announced));

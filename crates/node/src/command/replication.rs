@@ -59,6 +59,9 @@ fn psync(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
 }
 
 fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() > 1 && args.is(1, "MEMBER") {
+        return server.take_report(session, args);
+    }
     if args.len().is_multiple_of(2) {
         return Err(Refusal::SYNTAX);
     }
@@ -143,7 +146,7 @@ fn wait(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         return Err(Refusal::of("ERR timeout is negative"));
     }
     let until = server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
-    let have = server.replicas_through(session.fed_offset);
+    let have = server.copies(session.fed_offset, session.wrote);
     if have as i64 >= wanted || session.is_in_exec {
         session.reply().integer(have as i64);
         return Ok(());

@@ -3,18 +3,23 @@
 //!
 //! Neither is needed for durability, which is the log's. They tell that a copy elsewhere has it.
 
-use super::Server;
+use super::{Replica, Server};
 use crate::session::{Blocked, Session};
-use base::{ConnectionId, UnixMillis};
+use base::{ConnectionId, Sequence, UnixMillis};
 
 impl Server {
     /// How many replicas have executed the stream through `offset`.
-    pub(crate) fn replicas_through(&self, offset: u64) -> usize {
+    fn replicas_through(&self, offset: u64) -> usize {
         let replicas = self.feed.replicas.iter().filter_map(|connection| {
             let session = self.sessions.get(connection)?;
             session.replica.as_ref()
         });
         replicas.filter(|it| it.is_online() && it.acknowledged >= offset).count()
+    }
+
+    /// How many replicas have executed the stream through `offset`, or applied the record `wrote`.
+    pub(crate) fn copies(&self, offset: u64, wrote: Sequence) -> usize {
+        self.replicas_through(offset) + self.members_through(wrote)
     }
 
     /// How many replicas were heard of within `min-replicas-max-lag`.
@@ -28,7 +33,8 @@ impl Server {
                 it.is_online() && silent <= lag_max
             })
         };
-        self.feed.replicas.iter().filter(is_near).count()
+        let members = self.near_members(lag_max as u64);
+        self.feed.replicas.iter().filter(is_near).count() + members
     }
 
     /// Whether writes must be refused because too few replicas are near.
@@ -47,9 +53,9 @@ impl Server {
         wanted: i64,
         deadline: Option<UnixMillis>,
     ) {
-        let offset = session.fed_offset;
+        let (offset, wrote) = (session.fed_offset, session.wrote);
         self.feed.waiters.push(session.connection);
-        self.block(session, Blocked::Replicas { offset, wanted, deadline });
+        self.block(session, Blocked::Replicas { offset, wrote, wanted, deadline });
         if self.shard.unit.feed.is_on() {
             self.tell_replicas(&["REPLCONF", "GETACK", "*"]);
         }
@@ -66,13 +72,20 @@ impl Server {
         let Some(replica) = &mut current.replica else { return };
         replica.acknowledged = replica.acknowledged.max(offset);
         replica.acknowledged_at = self.now;
-        let own = replica.acknowledged;
-        let is_online = replica.is_online();
+        self.answer_waiters(current);
+    }
+
+    /// Answers who waited for no more replicas than have it now. `current` is the session of one,
+    /// which the map does not hold.
+    pub(crate) fn answer_waiters(&mut self, current: &Session) {
         for connection in self.feed.waiters.clone() {
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
-            if let Some(Blocked::Replicas { offset, wanted, .. }) = session.blocked {
-                let others = self.replicas_through(offset);
-                let have = others + usize::from(is_online && own >= offset);
+            if let Some(Blocked::Replicas { offset, wrote, wanted, .. }) = session.blocked {
+                let place = self.shard.in_log(wrote).sequence;
+                let executed = |it: &Replica| it.is_online() && it.acknowledged >= offset;
+                let is_copy = current.replica.as_deref().is_some_and(executed)
+                    || current.member.as_deref().is_some_and(|it| it.report.applied >= place);
+                let have = self.copies(offset, wrote) + usize::from(is_copy);
                 if have as i64 >= wanted {
                     self.answer_wait(&mut session, have);
                 }

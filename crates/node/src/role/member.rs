@@ -62,12 +62,19 @@ impl Member {
         let (id, rest) = rest.split_first_chunk::<20>()?;
         let (port, rest) = rest.split_first_chunk::<2>()?;
         let (&length, rest) = rest.split_first()?;
-        let host = std::str::from_utf8(rest.get(..usize::from(length))?).ok()?;
-        let is_plain = host.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'"');
-        if version != VERSION || !is_plain {
+        let host = rest.get(..usize::from(length))?;
+        if version != VERSION {
             return None;
         }
-        Some(Self { id: MemberId(*id), host: host.to_owned(), port: u16::from_le_bytes(*port) })
+        Self::checked(MemberId(*id), host, u16::from_le_bytes(*port))
+    }
+
+    /// A member whose name can be shown in a line of INFO and in a redirection; else `None`.
+    pub fn checked(id: MemberId, host: &[u8], port: u16) -> Option<Self> {
+        let is_plain = host.len() <= HOST_BYTES_MAX
+            && host.iter().all(|byte| (b'!'..=b'~').contains(byte) && !matches!(byte, b'"' | b','));
+        let host = std::str::from_utf8(host).ok().filter(|_| is_plain)?;
+        Some(Self { id, host: host.to_owned(), port })
     }
 }
 

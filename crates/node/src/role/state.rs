@@ -117,6 +117,8 @@ struct Following {
     stand_behind: Sequence,
     /// The log says that no holder is alive: what was read before is no reason to wait.
     is_free: bool,
+    /// The holder has handed over to another, who has until `stand_at` to lead.
+    is_promised: bool,
 }
 
 struct Holding {
@@ -153,6 +155,7 @@ impl Roles {
     /// A record that counts was applied.
     pub fn saw(&mut self, sign: Sign, now: MonotonicNanos) {
         self.heard = now;
+        let is_promised = matches!(sign, Sign::Yields { successor: Some(id) } if id != self.me);
         let stand_at = match sign {
             Sign::Holds { leader, lease_nanos } => {
                 self.note_leader(leader);
@@ -167,6 +170,7 @@ impl Roles {
         if let Stage::Follows(following) = &mut self.stage {
             following.stand_at = Some(stand_at);
             following.is_free &= !following.is_current;
+            following.is_promised = is_promised;
         }
     }
 
@@ -182,7 +186,7 @@ impl Roles {
             return;
         }
         following.is_current = true;
-        if following.is_free {
+        if following.is_free && !following.is_promised {
             following.stand_at = Some(now);
         } else if following.stand_at.is_none() {
             following.stand_at = Some(unheard);
@@ -193,7 +197,7 @@ impl Roles {
     pub fn is_free(&mut self, now: MonotonicNanos) {
         if let Stage::Follows(following) = &mut self.stage {
             following.is_free = true;
-            if following.is_current {
+            if following.is_current && !following.is_promised {
                 following.stand_at = Some(now);
             }
         }
@@ -242,6 +246,7 @@ impl Roles {
             reached: Sequence::ZERO,
             stand_behind: tail,
             is_free: false,
+            is_promised: false,
         });
     }
 
@@ -289,6 +294,11 @@ impl Roles {
         self.stage = Stage::Yields;
     }
 
+    /// Whether this process has served its last.
+    pub fn has_yielded(&self) -> bool {
+        matches!(self.stage, Stage::Yields)
+    }
+
     /// Whether this process leads, with or without a valid lease.
     pub fn leads(&self) -> bool {
         matches!(self.stage, Stage::Alone | Stage::Leads(_))
@@ -318,7 +328,8 @@ impl Roles {
     pub fn is_settled(&self) -> bool {
         match &self.stage {
             Stage::Follows(following) => {
-                following.is_current && (!following.is_free || !self.terms.may_lead)
+                let stands_at_once = following.is_free && !following.is_promised;
+                following.is_current && !(stands_at_once && self.terms.may_lead)
             }
             Stage::Bids { .. } => false,
             Stage::Alone | Stage::Leads(_) | Stage::Yields => true,

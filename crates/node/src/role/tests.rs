@@ -74,6 +74,28 @@ fn each_sign_of_life_begins_the_wait_anew() {
 }
 
 #[test]
+fn who_was_not_named_gives_the_successor_time() {
+    for is_early in [true, false] {
+        let mut other = roles(2);
+        other.saw(holds(1), at(0));
+        if is_early {
+            other.is_free(at(0));
+        }
+        other.saw(Sign::Yields { successor: Some(MemberId([3; 20])) }, at(SECOND));
+        other.caught_up(Sequence(2), at(SECOND));
+        other.is_free(at(SECOND));
+        assert!(other.is_settled(), "it is a replica of who is about to lead");
+        assert_ne!(other.wish(quiet(3 * SECOND)), Some(Wish::Lead), "known early: {is_early}");
+        assert_eq!(other.wish(quiet(4 * SECOND)), Some(Wish::Lead), "the successor is gone");
+    }
+    let mut named = roles(3);
+    named.saw(holds(1), at(0));
+    named.saw(Sign::Yields { successor: Some(MemberId([3; 20])) }, at(SECOND));
+    named.caught_up(Sequence(2), at(SECOND));
+    assert_eq!(named.wish(quiet(SECOND)), Some(Wish::Lead));
+}
+
+#[test]
 fn a_record_at_the_place_of_a_bid_leads_nobody() {
     let mut candidate = roles(2);
     candidate.is_free(at(0));

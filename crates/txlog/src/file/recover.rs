@@ -255,6 +255,27 @@ impl TakenOver {
     }
 }
 
+/// Takes the log over if none of its writers lives; `None` if one does, or another process was
+/// quicker.
+pub(crate) fn take_free(
+    disk: &Arc<dyn Disk>,
+    directory: &Path,
+    incarnation: Incarnation,
+    options: &FileOptions,
+    survey: &Survey,
+) -> Result<Option<TakenOver>, LogError> {
+    // Held until the log is taken over: a process that opens at the same time then reads.
+    let dead = claim::lock_dead(&**disk, directory, incarnation, &survey.claims, u64::MAX)?;
+    if dead.is_none() {
+        return Ok(None);
+    }
+    match take_over(disk, directory, incarnation, options, &survey.claims) {
+        // A challenger asks nobody's lock.
+        Err(LogError::Busy(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// Claims the log and seals what was there. Works against a live writer too: see [`claim`].
 /// `locked` are the claims whose locks the caller holds: their writers are dead.
 pub(crate) fn take_over(

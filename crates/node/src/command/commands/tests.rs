@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 const DIFFERENCES: [(&str, &str, &str); 0] = [];
 
 /// Commands that Redis 7.0 does not have, and who has them.
-const LATER: [(&str, &str); 2] =
-    [("client|no-touch", "Redis 7.2"), ("client|setinfo", "Redis 7.2")];
+const LATER: [(&str, &str); 3] = [
+    ("client|no-touch", "Redis 7.2"),
+    ("client|reads", "Kiln's own"),
+    ("client|setinfo", "Redis 7.2"),
+];
 
 const FIELDS: [&str; 8] =
     ["arity", "flags", "range", "categories", "tips", "keys", "since", "group"];

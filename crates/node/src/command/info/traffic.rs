@@ -2,6 +2,7 @@
 
 use super::Text;
 use crate::command::replicaof::describe_link;
+use crate::members::failover::Failover;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use engine::subscribers::Sort;
@@ -99,7 +100,8 @@ pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("kiln_log_sequence", log.sequence);
     text.line("kiln_data_is_partial", u8::from(server.shard.engine.keyspace.is_partial()));
     let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
-    text.line("connected_slaves", replicas.len());
+    let members = server.sessions().filter_map(|it| it.member.as_deref()).count();
+    text.line("connected_slaves", replicas.len() + members);
     if server.settings.min_replicas_to_write > 0 && server.settings.min_replicas_max_lag > 0 {
         text.line("min_slaves_good_slaves", server.near_replicas());
     }
@@ -111,10 +113,11 @@ pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
         let line = format!("ip={address},port={port},state={state},offset={offset},lag={lag}");
         text.line(&format!("slave{index}"), line);
     }
-    text.line("master_failover_state", "no-failover");
+    describe_members(server, text);
+    text.line("master_failover_state", Failover::state(server.failover.as_ref()));
     text.line("master_replid", server.replication_id());
     text.line("master_replid2", "0".repeat(40));
-    text.line("master_repl_offset", server.feed.offset());
+    text.line("master_repl_offset", server.offset_shown());
     text.line("second_repl_offset", -1);
     let backlog = server.feed.backlog();
     let (first, bytes) = backlog.unwrap_or_default();
@@ -122,6 +125,28 @@ pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("repl_backlog_size", server.settings.repl_backlog_size);
     text.line("repl_backlog_first_byte_offset", first);
     text.line("repl_backlog_histlen", bytes);
+}
+
+/// Replicas of the log behind those of Redis. Their offsets are records.
+fn describe_members(server: &Server, text: &mut Text) {
+    let before = server.sessions().filter(|session| session.is_replica()).count();
+    let members = server.sessions().filter_map(|session| session.member.as_deref());
+    for (index, reported) in members.enumerate() {
+        let report = &reported.report;
+        let lag = server.lag_of(report.applied);
+        let silence = server.monotonic.since(reported.at) / 1_000_000_000;
+        let line = format!(
+            "ip={},port={},state=online,offset={},lag={silence},lag_records={},lag_bytes={},\
+             lag_ms={}",
+            report.member.host,
+            report.member.port,
+            report.applied,
+            lag.records,
+            lag.bytes,
+            lag.millis
+        );
+        text.line(&format!("slave{}", before + index), line);
+    }
 }
 
 pub(super) fn keyspace(server: &Server, _: &Session, text: &mut Text) {

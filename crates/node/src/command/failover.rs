@@ -1,0 +1,91 @@
+//! FAILOVER (Redis documentation, FAILOVER). [`crate::members::failover`] does it.
+
+use super::{SessionFn, admin};
+use crate::members::failover::Failover;
+use crate::server::Server;
+use crate::session::Session;
+use base::UnixMillis;
+use engine::command::{Args, Command, Flags, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+
+pub const COMMANDS: &[Command<SessionFn>] =
+    &[admin("FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", failover)
+        .doc("Starts a coordinated failover from a server to one of its replicas.")
+        .since("6.2.0")
+        .cost("O(1)")
+        .without(Flags::LOADING)
+        .arity(-1)];
+
+fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    if args.len() == 2 && args.is(1, "ABORT") {
+        if server.failover.is_none() {
+            return Err(Refusal::of("ERR No failover in progress."));
+        }
+        if !server.abort_failover("failover manually aborted") {
+            return Err(Refusal::of("ERR leadership is being handed over already."));
+        }
+        session.reply().ok();
+        return Ok(());
+    }
+    let asked = Asked::parse(args)?;
+    if server.failover.is_some() {
+        return Err(Refusal::of("ERR FAILOVER already in progress."));
+    }
+    if server.is_replica() {
+        return Err(Refusal::of("ERR FAILOVER is not valid when server is a replica."));
+    }
+    if !server.has_successors() {
+        return Err(Refusal::of("ERR FAILOVER requires connected replicas."));
+    }
+    if asked.forces && (asked.timeout_millis.is_none() || asked.target.is_none()) {
+        return Err(Refusal::of(
+            "ERR FAILOVER with force option requires both a timeout and target HOST and IP.",
+        ));
+    }
+    if let Some((host, port)) = &asked.target
+        && !server.is_successor(host, *port)
+    {
+        return Err(Refusal::of("ERR FAILOVER target HOST and PORT is not a replica."));
+    }
+    let until = asked.timeout_millis.map(|millis| UnixMillis(server.now.0.saturating_add(millis)));
+    server.begin_failover(Failover::new(asked.target, until, asked.forces));
+    session.reply().ok();
+    Ok(())
+}
+
+#[derive(Default)]
+struct Asked {
+    target: Option<(String, u16)>,
+    timeout_millis: Option<i64>,
+    forces: bool,
+}
+
+impl Asked {
+    fn parse(args: Args<'_>) -> Result<Self, Refusal> {
+        let mut asked = Self::default();
+        let mut at = 1;
+        while at < args.len() {
+            if args.is(at, "TIMEOUT") && at + 1 < args.len() && asked.timeout_millis.is_none() {
+                let millis = canonical_integer(args.at(at + 1)).ok_or(Refusal::NOT_AN_INTEGER)?;
+                if millis <= 0 {
+                    return Err(Refusal::of("ERR FAILOVER timeout must be greater than 0"));
+                }
+                asked.timeout_millis = Some(millis);
+                at += 2;
+            } else if args.is(at, "TO") && at + 2 < args.len() && asked.target.is_none() {
+                let port = canonical_integer(args.at(at + 2)).ok_or(Refusal::NOT_AN_INTEGER)?;
+                let host = String::from_utf8_lossy(args.at(at + 1)).into_owned();
+                // A number that is no port is no replica's.
+                asked.target = Some((host, u16::try_from(port).unwrap_or(0)));
+                at += 3;
+            } else if args.is(at, "FORCE") && !asked.forces {
+                asked.forces = true;
+                at += 1;
+            } else {
+                return Err(Refusal::SYNTAX);
+            }
+        }
+        Ok(asked)
+    }
+}

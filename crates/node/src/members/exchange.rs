@@ -1,0 +1,310 @@
+//! What a replica and its primary say to each other, on one connection. A machine without
+//! connection or clock: bytes and reports in, answers out.
+//!
+//! ```text
+//! AUTH ─▶ +OK     REPLCONF MEMBER <report> ─▶ one array of words, an Answer
+//! ```
+//! Both are arrays of bulk strings, which is what requests are too: one decoder reads both.
+
+use super::{Known, Lag, Report};
+use crate::link::handshake::{take_line, text};
+use crate::role::member::{Member, MemberId};
+use crate::shard::Place;
+use base::Sequence;
+use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
+use resp::{Protocol, Reply};
+use std::collections::VecDeque;
+
+/// The layout of reports and answers.
+const VERSION: &[u8] = b"1";
+
+/// Words before the members in an answer, and of each member.
+const ANSWER_WORDS: usize = 8;
+const KNOWN_WORDS: usize = 5;
+
+/// Longest word of an answer, in bytes: names of hosts are the longest.
+const WORD_BYTES_MAX: usize = 1024;
+
+/// An answer that is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Awaited {
+    Login,
+    /// To a report that was sent in this turn of the loop.
+    Report(u64),
+}
+
+/// What a primary says to a report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// The newest record that it had appended.
+    pub newest: Place,
+    /// How far the one that reports is behind.
+    pub lag: Lag,
+    /// The replicas that the primary knows, the one that reports included.
+    pub members: Vec<Known>,
+}
+
+/// One connection's exchange.
+#[derive(Default)]
+pub struct Exchange {
+    /// What is still to be sent, and what arrived.
+    pub output: Vec<u8>,
+    pub input: Vec<u8>,
+    awaited: VecDeque<Awaited>,
+    decoder: Decoder,
+    ranges: ArgumentRanges,
+}
+
+impl Exchange {
+    /// Begins with who is there; an empty password says nothing.
+    pub fn new(user: &[u8], password: &[u8]) -> Self {
+        let limits = Limits { bulk_bytes_max: WORD_BYTES_MAX, authenticated: true };
+        let mut exchange = Self { decoder: Decoder::new(limits), ..Self::default() };
+        if !password.is_empty() {
+            let words = [b"AUTH", user, password];
+            let said = words.into_iter().filter(|word| !word.is_empty());
+            exchange.say(&said.collect::<Vec<_>>());
+            exchange.awaited.push_back(Awaited::Login);
+        }
+        exchange
+    }
+
+    fn say(&mut self, words: &[&[u8]]) {
+        let mut request = Reply::new(Protocol::Resp2);
+        request.array(words.len());
+        for word in words {
+            request.bulk(word);
+        }
+        self.output.extend_from_slice(request.bytes());
+    }
+
+    /// Whether a report is not answered yet.
+    pub fn awaits(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Reports, in this turn of the loop.
+    pub fn report(&mut self, report: &Report, turn: u64) {
+        let words = report.words();
+        let fixed = [&b"REPLCONF"[..], b"MEMBER", VERSION];
+        let said = fixed.into_iter().chain(words.iter().map(String::as_bytes));
+        self.say(&said.collect::<Vec<_>>());
+        self.awaited.push_back(Awaited::Report(turn));
+    }
+
+    /// The next answer that has arrived as a whole, and the turn in which it was asked for.
+    ///
+    /// # Errors
+    /// Why nothing more is to be heard on this connection.
+    pub fn hear(&mut self) -> Result<Option<(Answer, u64)>, String> {
+        loop {
+            let Some(&awaited) = self.awaited.front() else {
+                return if self.input.is_empty() { Ok(None) } else { Err(NO_ANSWER.to_owned()) };
+            };
+            let is_array = self.input.first() == Some(&b'*');
+            match awaited {
+                Awaited::Report(turn) if is_array => {
+                    let Some(answer) = self.take_answer()? else { return Ok(None) };
+                    self.awaited.pop_front();
+                    return Ok(Some((answer, turn)));
+                }
+                _ => {
+                    let Some(line) = take_line(&mut self.input)? else { return Ok(None) };
+                    if awaited != Awaited::Login || line.starts_with(b"-") {
+                        return Err(format!("the primary answers: {}", text(&line)));
+                    }
+                    self.awaited.pop_front();
+                }
+            }
+        }
+    }
+
+    fn take_answer(&mut self) -> Result<Option<Answer>, String> {
+        match self.decoder.next(&self.input, &mut self.ranges) {
+            Decoded::Request { consumed } => {
+                let words: Vec<&[u8]> = self.ranges.iter(&self.input).collect();
+                let answer = Answer::parse(&words).ok_or(NO_ANSWER)?;
+                self.input.drain(..consumed);
+                Ok(Some(answer))
+            }
+            Decoded::Incomplete { .. } => Ok(None),
+            Decoded::Empty { .. } | Decoded::Error(_) => Err(NO_ANSWER.to_owned()),
+        }
+    }
+}
+
+const NO_ANSWER: &str = "the primary says what this release does not understand";
+
+impl Report {
+    fn words(&self) -> Vec<String> {
+        let Self { member, place, applied, priority } = self;
+        let mut words = member_words(member).to_vec();
+        words.extend(place.words());
+        words.extend([applied.to_string(), priority.to_string()]);
+        words
+    }
+
+    /// What [`Exchange::report`] sent, behind REPLCONF MEMBER.
+    pub fn parse(words: &[&[u8]]) -> Option<Self> {
+        let &[version, id, host, port, epoch, counter, value, applied, priority] = words else {
+            return None;
+        };
+        (version == VERSION).then_some(())?;
+        Some(Self {
+            member: parse_member([id, host, port])?,
+            place: Place::parse([epoch, counter, value])?,
+            applied: Sequence(number(applied)?),
+            priority: number(priority)?,
+        })
+    }
+}
+
+impl Answer {
+    /// Writes it as [`Self::parse`] reads it.
+    pub fn encode(&self, reply: &mut Reply) {
+        let lag = self.lag;
+        let mut words = vec![String::from_utf8_lossy(VERSION).into_owned()];
+        words.extend(self.newest.words());
+        words.extend([lag.records, lag.bytes, lag.millis].map(|number| number.to_string()));
+        words.push(self.members.len().to_string());
+        for known in &self.members {
+            words.extend(member_words(&known.member));
+            words.extend([known.applied.to_string(), known.silence_millis.to_string()]);
+        }
+        reply.array(words.len());
+        for word in words {
+            reply.bulk(word);
+        }
+    }
+
+    fn parse(words: &[&[u8]]) -> Option<Self> {
+        let (&fixed, rest) = words.split_first_chunk::<ANSWER_WORDS>()?;
+        let [version, epoch, counter, value, records, bytes, millis, count] = fixed;
+        let count: usize = number(count)?;
+        if version != VERSION || rest.len() != count.checked_mul(KNOWN_WORDS)? {
+            return None;
+        }
+        let (known, _) = rest.as_chunks::<KNOWN_WORDS>();
+        let members = known.iter().map(|&[id, host, port, applied, silence]| {
+            Some(Known {
+                member: parse_member([id, host, port])?,
+                applied: Sequence(number(applied)?),
+                silence_millis: number(silence)?,
+            })
+        });
+        Some(Self {
+            newest: Place::parse([epoch, counter, value])?,
+            lag: Lag { records: number(records)?, bytes: number(bytes)?, millis: number(millis)? },
+            members: members.collect::<Option<_>>()?,
+        })
+    }
+}
+
+fn member_words(member: &Member) -> [String; 3] {
+    [member.id.to_string(), member.host.clone(), member.port.to_string()]
+}
+
+fn parse_member([id, host, port]: [&[u8]; 3]) -> Option<Member> {
+    let id = MemberId::parse(std::str::from_utf8(id).ok()?)?;
+    Member::checked(id, host, number(port)?)
+}
+
+fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Epoch;
+    use txlog::Chain;
+    use txlog::record::ChainValue;
+
+    fn member(number: u8) -> Member {
+        Member { id: MemberId([number; 20]), host: format!("h{number}"), port: 6379 }
+    }
+
+    fn place() -> Place {
+        Place { chain: Chain { value: ChainValue(9), epoch: Epoch(3) }, counter: 4 }
+    }
+
+    fn report() -> Report {
+        Report { member: member(1), place: place(), applied: Sequence(77), priority: 100 }
+    }
+
+    fn answer() -> Answer {
+        let known = |number, silence_millis| Known {
+            member: member(number),
+            applied: Sequence(70),
+            silence_millis,
+        };
+        Answer {
+            newest: place(),
+            lag: Lag { records: 3, bytes: 400, millis: 5 },
+            members: vec![known(1, 0), known(2, 1500)],
+        }
+    }
+
+    fn encoded() -> Vec<u8> {
+        let mut reply = Reply::new(Protocol::Resp2);
+        answer().encode(&mut reply);
+        reply.into_bytes()
+    }
+
+    #[test]
+    fn a_report_is_read_as_it_was_sent() {
+        let mut exchange = Exchange::new(b"", b"");
+        exchange.report(&report(), 5);
+        let mut ranges = ArgumentRanges::new();
+        let decoded = Decoder::default().next(&exchange.output, &mut ranges);
+        assert_eq!(decoded, Decoded::Request { consumed: exchange.output.len() });
+        let words: Vec<&[u8]> = ranges.iter(&exchange.output).collect();
+        assert_eq!(words[..2], [&b"REPLCONF"[..], b"MEMBER"]);
+        assert_eq!(Report::parse(&words[2..]), Some(report()));
+        assert_eq!(Report::parse(&words[2..words.len() - 1]), None);
+    }
+
+    #[test]
+    fn answers_come_in_pieces_and_in_order() {
+        let mut exchange = Exchange::new(b"", b"secret");
+        exchange.report(&report(), 5);
+        exchange.report(&report(), 6);
+        let bytes = [b"+OK\r\n".to_vec(), encoded(), encoded()].concat();
+        let mut heard = Vec::new();
+        for byte in bytes {
+            exchange.input.push(byte);
+            heard.extend(exchange.hear().expect("well formed"));
+        }
+        assert_eq!(heard, [(answer(), 5), (answer(), 6)]);
+        assert!(!exchange.awaits());
+    }
+
+    #[test]
+    fn refusals_and_foreign_bytes_end_the_exchange() {
+        for said in ["-NOAUTH Authentication required.\r\n", "+OK\r\n", ":1\r\n", "*1\r\n:5\r\n"] {
+            let mut exchange = Exchange::new(b"", b"");
+            exchange.report(&report(), 1);
+            exchange.input.extend_from_slice(said.as_bytes());
+            exchange.hear().expect_err(said);
+        }
+        let mut exchange = Exchange::new(b"", b"");
+        exchange.input.push(b'+');
+        exchange.hear().expect_err("nothing was asked");
+        let mut exchange = Exchange::new(b"user", b"wrong");
+        exchange.input.extend_from_slice(b"-WRONGPASS no\r\n");
+        exchange.hear().expect_err("it stays a stranger");
+    }
+
+    #[test]
+    fn damaged_answers_are_none() {
+        let whole = encoded();
+        for index in 0..whole.len() {
+            let mut exchange = Exchange::new(b"", b"");
+            exchange.report(&report(), 1);
+            exchange.input = whole.clone();
+            exchange.input[index] ^= 0x15;
+            // Whatever it makes of them: it does not panic.
+            drop(exchange.hear());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A planned failover: leadership goes to a replica that has everything.
+//!
+//! ```text
+//! FAILOVER ─▶ writes wait ─▶ a replica has it all ─▶ nothing is served ─▶ Yield durable
+//!     ─▶ the successor leads at once; this process begins again as a replica
+//! ABORT, or the time is up ─▶ writes go on
+//! ```
+//! That the successor has everything only makes it quick. Were it gone, others lead a lease later,
+//! and the log lets nobody lead who has not read everything.
+
+use super::Reported;
+use crate::role::member::MemberId;
+use crate::server::{Server, Stop};
+use base::{MonotonicNanos, UnixMillis};
+use txlog::Gate;
+
+/// A replica that has not reported for so long is no successor, in nanoseconds.
+const SILENCE_NANOS_MAX: u64 = 3_000_000_000;
+
+/// How long a `Yield` may be under way, in nanoseconds. Nothing is served any more, so it is safe
+/// to go without its answer.
+const YIELD_NANOS_MAX: u64 = 5_000_000_000;
+
+/// What FAILOVER asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failover {
+    /// To whom; `None`: to whoever is ready first.
+    pub target: Option<(String, u16)>,
+    /// When to give up waiting for the successor; `None`: never.
+    pub until: Option<UnixMillis>,
+    /// Then not to give up, but to hand over as it is.
+    pub forces: bool,
+    /// Since when a `Yield` is under way.
+    yielding_since: Option<MonotonicNanos>,
+}
+
+impl Failover {
+    pub fn new(target: Option<(String, u16)>, until: Option<UnixMillis>, forces: bool) -> Self {
+        Self { target, until, forces, yielding_since: None }
+    }
+
+    /// As INFO names it.
+    pub fn state(failover: Option<&Self>) -> &'static str {
+        match failover {
+            None => "no-failover",
+            Some(Self { yielding_since: None, .. }) => "waiting-for-sync",
+            Some(_) => "failover-in-progress",
+        }
+    }
+
+    fn concerns(&self, reported: &Reported) -> bool {
+        let member = &reported.report.member;
+        self.target.as_ref().is_none_or(|(host, port)| member.host == *host && member.port == *port)
+    }
+}
+
+impl Server {
+    /// Replicas that may take over, with how far they are.
+    fn successors(&self) -> impl Iterator<Item = &Reported> {
+        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        reports
+            .filter(|it| it.report.priority > 0 && self.monotonic.since(it.at) < SILENCE_NANOS_MAX)
+    }
+
+    /// Whether a replica is reached at this address, and may take over.
+    pub(crate) fn is_successor(&self, host: &str, port: u16) -> bool {
+        let target = Failover::new(Some((host.to_owned(), port)), None, false);
+        self.successors().any(|it| target.concerns(it))
+    }
+
+    pub(crate) fn has_successors(&self) -> bool {
+        self.successors().next().is_some()
+    }
+
+    /// Who should lead next if this process ends now: of those who are furthest, the one that is
+    /// preferred most.
+    pub(crate) fn best_successor(&self) -> Option<MemberId> {
+        let best = self.successors().max_by_key(|it| {
+            let preferred = u32::MAX - it.report.priority;
+            (it.report.applied, preferred)
+        })?;
+        Some(best.report.member.id)
+    }
+
+    pub(crate) fn begin_failover(&mut self, failover: Failover) {
+        tracing::info!(target = ?failover.target, "failover requested");
+        self.pause.is_failing_over = true;
+        self.failover = Some(failover);
+    }
+
+    /// Ends a failover that has not handed over yet; whether there was one.
+    pub(crate) fn abort_failover(&mut self, why: &str) -> bool {
+        let is_waiting = matches!(&self.failover, Some(Failover { yielding_since: None, .. }));
+        if is_waiting {
+            tracing::warn!("failover aborted: {why}");
+            self.failover = None;
+            self.pause.is_failing_over = false;
+        }
+        is_waiting
+    }
+
+    /// Does what a failover needs next.
+    pub(crate) fn advance_failover(&mut self) {
+        let Some(failover) = &self.failover else { return };
+        if let Some(since) = failover.yielding_since {
+            let is_late = self.monotonic.since(since) > YIELD_NANOS_MAX;
+            if is_late || !self.shard.is_in_flight() {
+                let why = "leadership was handed over".to_owned();
+                self.stopping.get_or_insert(Stop::Demoted(why));
+            }
+            return;
+        }
+        let is_late = failover.until.is_some_and(|until| self.now >= until);
+        if is_late && !failover.forces {
+            self.abort_failover("no replica was ready in time");
+            return;
+        }
+        let newest = self.shard.place();
+        let mut ready = self
+            .successors()
+            .filter(|it| failover.concerns(it) && (is_late || it.report.place.covers(&newest)));
+        let successor = ready.next().map(|it| it.report.member.id);
+        drop(ready);
+        if let Some(successor) = successor
+            && self.is_quiet()
+        {
+            tracing::info!(%successor, "hands leadership over");
+            self.yield_to(Some(successor));
+            if let Some(failover) = &mut self.failover {
+                failover.yielding_since = Some(self.monotonic);
+            }
+        } else if is_late && successor.is_none() {
+            self.abort_failover("the replica is gone");
+        }
+    }
+
+    /// Whether everything executed is durable and sent, and the log takes a record.
+    fn is_quiet(&self) -> bool {
+        let is_written = !self.shard.has_gathered() && !self.shard.is_in_flight();
+        let is_sent = self.flushing.is_empty() && self.held.is_empty();
+        is_written && is_sent && self.roles.leads() && self.shard.gate() == Gate::Open
+    }
+
+    /// Serves no more, then says so in the log.
+    pub(crate) fn yield_to(&mut self, successor: Option<MemberId>) {
+        self.roles.yields();
+        self.is_lapsed = true;
+        let id = successor.map(|id| id.0);
+        self.shard.give_up(id.as_ref().map_or(&[], |id| id), self.now);
+    }
+}

@@ -1,0 +1,133 @@
+//! Linearizable reads on a replica.
+//!
+//! ```text
+//! request arrives ─▶ waits ─▶ report to the primary ─▶ its newest record ─▶ applied ─▶ runs
+//! ```
+//! The primary answers only under its lease, so nobody else had acknowledged anything when it did,
+//! which is after the request arrived. Its newest record is the last that it has *appended*, not
+//! the last that it knows to be durable: another replica may have read the one and shown it.
+//!
+//! One report serves all requests that arrived before it was sent.
+
+use crate::dispatch::Dispatched;
+use crate::registry::{Function, Registered};
+use crate::server::Server;
+use crate::session::{Blocked, OwnedRequest, Session};
+use crate::shard::Place;
+use base::{ConnectionId, UnixMillis};
+use engine::command::Args;
+use std::collections::VecDeque;
+
+/// How long a read waits for what its primary says and for the log, in milliseconds: longer than a
+/// failover takes, shorter than clients wait.
+const WAIT_MILLIS_MAX: i64 = 10_000;
+
+/// What a read is told that has waited for so long.
+pub(crate) const UNKNOWN: &str =
+    "MASTERDOWN The primary does not say in time how far this replica would have to be.";
+
+/// Who waits to read.
+#[derive(Default)]
+pub struct Reads {
+    /// For the next report.
+    waiting: Vec<ConnectionId>,
+    /// For the answer to the report under way.
+    asked: Vec<ConnectionId>,
+    /// For a record, since a report that was sent in this turn of the loop.
+    applying: VecDeque<(Place, u64, Vec<ConnectionId>)>,
+}
+
+impl Reads {
+    /// Whether somebody waits for the next report.
+    pub(super) fn wants(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// A report is being sent.
+    pub(super) fn asked(&mut self) {
+        self.asked.append(&mut self.waiting);
+    }
+
+    /// The report under way was answered.
+    pub(super) fn learned(&mut self, newest: Place, turn: u64) {
+        if !self.asked.is_empty() {
+            self.applying.push_back((newest, turn, std::mem::take(&mut self.asked)));
+        }
+    }
+
+    /// The report under way will not be answered.
+    pub(super) fn ask_again(&mut self) {
+        self.waiting.append(&mut self.asked);
+    }
+
+    /// The next ones that have waited long enough where this place is applied, and the turn since
+    /// which that is known.
+    fn take_ready(&mut self, applied: &Place) -> Option<(u64, Vec<ConnectionId>)> {
+        let (newest, ..) = self.applying.front()?;
+        if !applied.covers(newest) {
+            return None;
+        }
+        self.applying.pop_front().map(|(_, turn, readers)| (turn, readers))
+    }
+
+    fn take_all(&mut self) -> Vec<ConnectionId> {
+        let applying = self.applying.drain(..).flat_map(|(.., readers)| readers);
+        let mut all: Vec<_> = applying.collect();
+        all.append(&mut self.asked);
+        all.append(&mut self.waiting);
+        all
+    }
+}
+
+impl Server {
+    /// Whether a request must wait until it is known that what it reads is the newest.
+    pub(crate) fn must_learn_newest(&self, session: &Session, command: &Registered) -> bool {
+        if !session.newest.are_wanted || session.newest.is_confirmed || !self.is_following() {
+            return false;
+        }
+        let reads = matches!(command.row.function, Function::Data(_)) || command.name() == "exec";
+        reads && session.newest.confirmed_turn < session.newest.received_turn
+    }
+
+    pub(crate) fn wait_for_newest(&mut self, session: &mut Session, request: OwnedRequest) {
+        self.members.reads.waiting.push(session.connection);
+        let deadline = UnixMillis(self.now.0 + WAIT_MILLIS_MAX);
+        self.block(session, Blocked::Newest { request, deadline });
+    }
+
+    /// Runs the reads that have waited long enough.
+    pub(crate) fn resume_reads(&mut self) {
+        if !self.is_following() {
+            // What a primary has is the newest.
+            for connection in self.members.reads.take_all() {
+                self.resume_read(connection, self.turns);
+            }
+            return;
+        }
+        let applied = self.shard.place();
+        while let Some((turn, readers)) = self.members.reads.take_ready(&applied) {
+            for connection in readers {
+                self.resume_read(connection, turn);
+            }
+        }
+    }
+
+    fn resume_read(&mut self, connection: ConnectionId, turn: u64) {
+        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        if matches!(session.blocked, Some(Blocked::Newest { .. }))
+            && let Some(Blocked::Newest { request, .. }) = self.unblock(&mut session)
+        {
+            session.newest.confirmed_turn = turn;
+            session.newest.is_confirmed = true;
+            let args: Args<'_> = request.args();
+            let dispatched = self.dispatch(&mut session, Some(request.command), args);
+            session.newest.is_confirmed = false;
+            if dispatched == Dispatched::Later {
+                self.wait_for_newest(&mut session, request);
+            } else {
+                self.enqueue(&mut session);
+            }
+        }
+        self.sessions.insert(connection, session);
+    }
+}

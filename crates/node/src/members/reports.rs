@@ -1,0 +1,177 @@
+//! What the primary makes of its replicas' reports.
+
+use super::exchange::Answer;
+use super::{Known, Lag, Report};
+use crate::server::Server;
+use crate::session::Session;
+use base::{MonotonicNanos, Sequence};
+use engine::command::{Args, Outcome};
+use engine::refusal::Refusal;
+use std::collections::VecDeque;
+
+/// Time between two samples of how far the log is, in nanoseconds: how exact a lag is told.
+const SAMPLE_NANOS: u64 = 50_000_000;
+
+/// Samples kept: of the last 200 s under load. A replica that is further behind is told as if it
+/// were so far.
+const SAMPLES_MAX: usize = 4096;
+
+/// The last report of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reported {
+    pub report: Report,
+    pub at: MonotonicNanos,
+}
+
+/// The log stood here then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Sample {
+    appended: Sequence,
+    /// Bytes appended since the process started.
+    bytes: u64,
+    at: MonotonicNanos,
+}
+
+/// How the log has grown lately.
+#[derive(Default, Debug)]
+pub struct Progress {
+    samples: VecDeque<Sample>,
+}
+
+impl Progress {
+    /// Notes how far the log is.
+    pub fn note(&mut self, appended: Sequence, bytes: u64, now: MonotonicNanos) {
+        if self.samples.back().is_some_and(|last| now.since(last.at) < SAMPLE_NANOS) {
+            return;
+        }
+        if self.samples.len() == SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample { appended, bytes, at: now });
+    }
+
+    /// How far behind `newest` somebody is who has applied the log through `applied`.
+    pub fn lag(&self, applied: Sequence, newest: Sequence, bytes: u64, now: MonotonicNanos) -> Lag {
+        let records = newest.0.saturating_sub(applied.0);
+        if records == 0 {
+            return Lag::default();
+        }
+        let at = self.samples.partition_point(|sample| sample.appended <= applied);
+        let here = Sample { appended: newest, bytes, at: now };
+        let after = self.samples.get(at).copied().unwrap_or(here);
+        let before = at.checked_sub(1).map_or(after, |index| self.samples[index]);
+        let span = after.appended.0.saturating_sub(before.appended.0).max(1);
+        let done = applied.0.saturating_sub(before.appended.0).min(span);
+        let between = u128::from(after.bytes - before.bytes) * u128::from(done) / u128::from(span);
+        let applied_bytes = before.bytes + between as u64;
+        Lag {
+            records,
+            bytes: bytes.saturating_sub(applied_bytes),
+            millis: now.since(after.at) / 1_000_000,
+        }
+    }
+}
+
+impl Server {
+    /// REPLCONF MEMBER: takes a report, and answers.
+    pub(crate) fn take_report(&mut self, session: &mut Session, args: Args<'_>) -> Outcome {
+        if !self.roles.leads() || self.roles.is_alone() {
+            return Err(crate::link::READ_ONLY);
+        }
+        const FOREIGN: Refusal = Refusal::of("ERR REPLCONF MEMBER of another release");
+        let words: Vec<&[u8]> = args.from(2).collect();
+        let report = Report::parse(&words).ok_or(FOREIGN)?;
+        let newest = self.shard.appended().sequence;
+        self.progress.note(newest, self.shard.bytes_appended, self.monotonic);
+        let lag = self.lag_of(report.applied);
+        let is_new = session.member.is_none();
+        if is_new {
+            let Report { member, .. } = &report;
+            tracing::info!(host = member.host, port = member.port, "a replica of the log is here");
+        }
+        session.member = Some(Box::new(Reported { report, at: self.monotonic }));
+        let mut members = self.reporting_members();
+        members.extend(session.member.as_deref().map(|it| it.known(self.monotonic)));
+        members.sort_by_key(|known| known.member.id);
+        Answer { newest: self.shard.place(), lag, members }.encode(session.reply());
+        self.answer_waiters(session);
+        Ok(())
+    }
+
+    /// How far behind this primary a replica is that has applied the log through here.
+    pub(crate) fn lag_of(&self, applied: Sequence) -> Lag {
+        let newest = self.shard.appended().sequence;
+        self.progress.lag(applied, newest, self.shard.bytes_appended, self.monotonic)
+    }
+
+    /// How far this server is, in what its replicas count: records if they are replicas of the log,
+    /// else bytes of the stream of commands.
+    pub(crate) fn offset_shown(&self) -> u64 {
+        let is_log = self.sessions().any(|session| session.member.is_some());
+        let is_fed = self.feed.backlog().is_some();
+        if is_log && !is_fed { self.shard.appended().sequence.0 } else { self.feed.offset() }
+    }
+
+    /// The replicas that report, but for the one whose report is being taken.
+    pub(super) fn reporting_members(&self) -> Vec<Known> {
+        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        reports.map(|it| it.known(self.monotonic)).collect()
+    }
+
+    /// How many of them have applied a record that a session wrote.
+    pub(crate) fn members_through(&self, wrote: Sequence) -> usize {
+        let place = self.shard.in_log(wrote).sequence;
+        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        reports.filter(|it| it.report.applied >= place).count()
+    }
+
+    /// How many of them reported within so many seconds.
+    pub(crate) fn near_members(&self, seconds: u64) -> usize {
+        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        reports.filter(|it| self.monotonic.since(it.at) / 1_000_000_000 <= seconds).count()
+    }
+}
+
+impl Reported {
+    fn known(&self, now: MonotonicNanos) -> Known {
+        Known {
+            member: self.report.member.clone(),
+            applied: self.report.applied,
+            silence_millis: now.since(self.at) / 1_000_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    fn at(millis: u64) -> MonotonicNanos {
+        MonotonicNanos(millis * MILLI)
+    }
+
+    #[test]
+    fn lag_is_told_in_records_bytes_and_time() {
+        let mut progress = Progress::default();
+        progress.note(Sequence(10), 1000, at(0));
+        progress.note(Sequence(20), 3000, at(100));
+        progress.note(Sequence(21), 3001, at(120));
+        let lag = |applied| progress.lag(Sequence(applied), Sequence(30), 5000, at(500));
+        assert_eq!(lag(30), Lag::default());
+        assert_eq!(lag(31), Lag::default(), "it knows more than we do");
+        assert_eq!(lag(20), Lag { records: 10, bytes: 2000, millis: 0 });
+        assert_eq!(lag(15), Lag { records: 15, bytes: 3000, millis: 400 });
+        assert_eq!(lag(5), Lag { records: 25, bytes: 4000, millis: 500 });
+    }
+
+    #[test]
+    fn few_samples_are_kept() {
+        let mut progress = Progress::default();
+        for number in 0..2 * SAMPLES_MAX as u64 {
+            progress.note(Sequence(number), number, MonotonicNanos(number * SAMPLE_NANOS));
+        }
+        assert_eq!(progress.samples.len(), SAMPLES_MAX);
+    }
+}
