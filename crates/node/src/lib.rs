@@ -19,6 +19,7 @@
 //! | [`feed`] | tells replicas of Redis what happens, as commands |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`loading`], [`recovery`] | newest snapshot, then the log |
+//! | [`clock`] | the shard's time, which never goes back and never jumps |
 //! | [`role`] | primary or replica of the transaction log: leadership and its lease |
 //! | [`members`] | replicas of the log and their primary tell each other how far they are |
 //! | [`link`] | follows a Redis server, to take over its data |
@@ -29,6 +30,7 @@
 
 pub mod acl;
 mod blocked;
+pub mod clock;
 pub mod command;
 pub mod config;
 mod dispatch;

@@ -98,8 +98,8 @@ impl Server {
         let timeout = self.wait_nanos();
         scratch.events.clear();
         driver.wait(timeout, &mut scratch.events);
-        self.now = driver.clock().unix_millis();
         self.monotonic = driver.clock().monotonic();
+        self.now = self.clock.read(driver.clock().unix_micros(), self.monotonic);
         self.turns += 1;
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
@@ -136,6 +136,7 @@ impl Server {
         if !self.is_lapsed {
             self.flush(driver);
         }
+        self.shed_unserved();
         self.close_sessions(driver);
     }
 

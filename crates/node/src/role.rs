@@ -23,8 +23,10 @@ mod tests;
 use crate::command::info::process::hex_id;
 use crate::server::{Server, Stop};
 use crate::shard::{Progress, Told};
+use base::ConnectionId;
 use member::{Leader, Member, MemberId};
 use state::{Present, Roles, Terms, Wish};
+use std::collections::BTreeSet;
 use txlog::{Gate, WriterId};
 
 /// Nanoseconds in a millisecond.
@@ -91,7 +93,13 @@ impl Server {
         // Not the turn's instant: what was read may have been written since.
         let now = self.options.clock.monotonic();
         match told {
-            Told::Saw(sign) => self.roles.saw(sign, now),
+            Told::Saw(sign) => {
+                // While it still catches up, what it reads may be old.
+                if self.roles.is_current() {
+                    self.heard_clock = self.shard.applied_clock().map(|clock| (clock, now));
+                }
+                self.roles.saw(sign, now);
+            }
             Told::CaughtUp(through) => self.roles.caught_up(through, now),
             Told::HolderDead => self.roles.is_free(now),
             Told::Lost { tail } => self.roles.lost_bid(tail, now),
@@ -120,6 +128,9 @@ impl Server {
                 let writer = WriterId(self.options.entropy.wrapping_add(self.stands));
                 let (lease, member) = (self.roles.lease_millis(), self.member());
                 tracing::info!(behind = self.shard.appended().sequence.0, "stands for leadership");
+                let floor = self.shard.applied_clock().unwrap_or(self.now);
+                let wall = self.options.clock.unix_micros();
+                self.now = self.clock.take_over(self.heard_clock, floor, wall, self.monotonic);
                 self.shard.stand(writer, lease, &member, self.now);
                 self.roles.bid(self.monotonic);
             }
@@ -157,6 +168,29 @@ impl Server {
     pub(crate) fn has_lapsed(&self) -> bool {
         self.roles.has_yielded()
             || self.roles.leads() && !self.roles.holds_lease(self.options.clock.monotonic())
+    }
+
+    /// Disconnects who has waited for a lease's time while the lease is over, because the log does
+    /// not answer. Nothing may be answered, and what was executed has an unknown outcome: that
+    /// is what the end of a connection says, and a client may try elsewhere.
+    pub(crate) fn shed_unserved(&mut self) {
+        let waits = !self.ready.is_empty() || !self.flushing.is_empty() || !self.held.is_empty();
+        if !waits || !self.is_lapsed || !self.roles.leads() {
+            self.unserved_since = None;
+            return;
+        }
+        let since = *self.unserved_since.get_or_insert(self.monotonic);
+        if self.monotonic.since(since) < self.settings.transaction_log_lease * MILLI {
+            return;
+        }
+        self.unserved_since = None;
+        let held = self.held.iter().map(|(_, connection)| connection);
+        let waiting = self.ready.iter().chain(&self.flushing).chain(held);
+        let waiting: BTreeSet<ConnectionId> = waiting.copied().collect();
+        tracing::warn!(clients = waiting.len(), "the log does not answer: disconnects who waits");
+        for connection in waiting {
+            self.close(connection);
+        }
     }
 
     /// Whether this process is a replica of whoever writes the transaction log.

@@ -5,6 +5,7 @@
 //! [`crate::reactor`] turns the loop.
 
 use crate::acl::Acl;
+use crate::clock::ShardClock;
 use crate::command::scripting::Scripts;
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
@@ -67,6 +68,8 @@ pub struct Server {
     pub roles: Roles,
     /// How often this process has stood for leadership in this life.
     pub(crate) stands: u64,
+    /// Since when somebody waits while the lease is over.
+    pub(crate) unserved_since: Option<MonotonicNanos>,
     /// The last record of this holder that the lease counts.
     pub(crate) noted_sequence: Sequence,
     /// Clients were served since then.
@@ -118,8 +121,11 @@ pub struct Server {
     pub(crate) closing: Vec<ConnectionId>,
     /// Turns of the loop so far.
     pub(crate) turns: u64,
-    /// Wall-clock time of this turn.
+    /// The shard's time in this turn.
     pub now: UnixMillis,
+    pub(crate) clock: ShardClock,
+    /// What the primary's clock showed when it was last heard running, and when that was.
+    pub(crate) heard_clock: Option<(UnixMillis, MonotonicNanos)>,
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
     pub statistics: Statistics,
@@ -190,6 +196,7 @@ impl Server {
             persistence: Persistence::new(started),
             roles: Roles::alone(),
             stands: 0,
+            unserved_since: None,
             noted_sequence: Sequence::ZERO,
             has_served: false,
             is_lapsed: false,
@@ -218,6 +225,8 @@ impl Server {
             closing: Vec::new(),
             turns: 0,
             now: UnixMillis(0),
+            clock: ShardClock::default(),
+            heard_clock: None,
             monotonic: MonotonicNanos(0),
             statistics: Statistics::new(registry.len()),
             metrics: Arc::default(),
