@@ -96,6 +96,10 @@ impl Server {
 
     /// Whether the log must take what a command does. REPLICAOF calls a part whole.
     fn needs_log(&self, command: &Registered) -> bool {
+        if self.is_following() {
+            // Who would write was refused already.
+            return false;
+        }
         let ends_part = || matches!(command.name(), "replicaof" | "slaveof");
         command.may_write() || self.shard.engine.keyspace.is_partial() && ends_part()
     }

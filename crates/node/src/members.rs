@@ -177,6 +177,8 @@ impl Server {
         self.members.said = self.monotonic;
     }
 
+    /// Only once everything that the turn brings was received: a read that is received later may
+    /// have arrived later than the primary answers.
     fn report(&mut self, driver: &mut dyn Driver) {
         let applied = self.shard.appended().sequence;
         let awaits = match &self.members.phase {
@@ -245,7 +247,7 @@ impl Server {
         }
         let exchange = Exchange::new(&self.settings.masteruser, &self.settings.masterauth);
         self.members.phase = Phase::Open(Box::new(exchange));
-        self.report(driver);
+        self.flush_members(driver);
         true
     }
 

@@ -12,6 +12,7 @@ use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
+use crate::unit::Overdue;
 use resp::Reply;
 use structures::hll::{self, HllError, Registers};
 
@@ -138,9 +139,12 @@ fn pfcount(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Ok(());
     }
     let count = hll::count(&old).map_err(refusal)?;
-    let mut new = old.clone();
-    hll::set_cached_count(&mut new, count).map_err(refusal)?;
-    store(tx, key, &old, &new)?;
+    // What a replica holds is its primary's to change.
+    if tx.context.overdue == Overdue::Deleted {
+        let mut new = old.clone();
+        hll::set_cached_count(&mut new, count).map_err(refusal)?;
+        store(tx, key, &old, &new)?;
+    }
     reply.integer(count as i64);
     Ok(())
 }

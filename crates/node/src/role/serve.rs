@@ -24,7 +24,9 @@ impl Server {
         if !self.is_following() {
             return self.judge_write_on_replica(session, command);
         }
-        let writes = |command: &Registered| command.may_write();
+        // PFCOUNT writes only to spare the next one its work, and here it does not.
+        let writes =
+            |command: &Registered| command.may_write() && !command.flags.contains(Flags::READONLY);
         if writes(command) || self.is_any_queued(session, command, writes) {
             return Verdict::Refuse(crate::link::READ_ONLY);
         }
