@@ -25,15 +25,37 @@ listen: "127.0.0.1:{port}"
 http: "127.0.0.1:{monitor}"
 jetstream {{ store_dir: "{directory}", {sync}max_file_store: 8GB, max_memory_store: 64MB }}
 {cluster}
+{more}
 """
 
 CLUSTER = 'cluster {{ name: kiln, listen: "127.0.0.1:{port}", routes: [{routes}] }}'
 
 
-class Node:
-    """One server. `sync` is what its configuration says of it."""
+class Certificate:
+    """A server's certificate for 127.0.0.1 that vouches for itself, as files."""
 
-    def __init__(self, directory, number, count, ports, sync):
+    def __init__(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-tls-"))
+        self.certificate, self.key = self.directory / "cert.pem", self.directory / "key.pem"
+        subprocess.run(
+            [paths.tool("openssl"), "req", "-x509", "-newkey", "ec", "-nodes", "-days", "2",
+             "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=kiln",
+             "-addext", "subjectAltName=IP:127.0.0.1",
+             "-addext", "basicConstraints=critical,CA:FALSE",
+             "-keyout", str(self.key), "-out", str(self.certificate)],
+            check=True, capture_output=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Node:
+    """One server. `sync` is what its configuration says of it, `more` what it says beside."""
+
+    def __init__(self, directory, number, count, ports, sync, more):
         self.name = f"n{number}"
         self.directory = directory / self.name
         self.directory.mkdir()
@@ -45,7 +67,7 @@ class Node:
             listed = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
             cluster = CLUSTER.format(port=routes[number], routes=listed)
         self.configuration.write_text(CONFIGURATION.format(
-            name=self.name, port=self.port, monitor=self.monitor, cluster=cluster,
+            name=self.name, port=self.port, monitor=self.monitor, cluster=cluster, more=more,
             directory=self.directory / "data", sync=f"sync_interval: {sync}, " if sync else ""))
         self.log = self.directory / "server.log"
         self.process = None
@@ -90,11 +112,11 @@ class Node:
 class Cluster:
     """`count` servers, or one that stands alone. `sync` may be None: NATS's own default."""
 
-    def __init__(self, count=3, sync="always", folder=paths.RUNS):
+    def __init__(self, count=3, sync="always", more="", folder=paths.RUNS):
         folder.mkdir(parents=True, exist_ok=True)
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-nats-", dir=folder))
         self.ports = Ports(3 * count)
-        self.nodes = [Node(self.directory, number, count, self.ports.first, sync)
+        self.nodes = [Node(self.directory, number, count, self.ports.first, sync, more)
                       for number in range(count)]
 
     def __enter__(self):

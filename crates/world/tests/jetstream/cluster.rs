@@ -57,6 +57,12 @@ impl Cluster {
         format!("{}{options}", self.url.replace("NAME", name))
     }
 
+    /// The same servers, as somebody sees them who says who it is.
+    pub fn as_user(&self, user: &str) -> Self {
+        let url = self.url.replace("jetstream://", &format!("jetstream://{user}@"));
+        Self { url, control: None }
+    }
+
     /// A store, and what wakes whoever waits for it.
     pub fn open(&self, name: &str, options: &str) -> std::io::Result<Store> {
         let (waker, woken) = channel();

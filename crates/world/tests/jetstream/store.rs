@@ -206,3 +206,36 @@ fn servers_that_do_not_sync_are_named() {
     let error = lax.open(&fresh_name(), "").err().expect("one server keeps one copy").to_string();
     assert!(error.contains("replicas"), "{error}");
 }
+
+#[test]
+fn tls_and_passwords_are_given_where_demanded_and_never_shown() {
+    let Some(secure) = cluster("KILN_TEST_JETSTREAM_SECURE") else { return };
+    let ca = std::env::var("KILN_TEST_JETSTREAM_CA").expect("the harness made a certificate");
+    let (name, options) = (fresh_name(), format!("&replicas=1&tls=true&ca={ca}"));
+    let mut store = secure.as_user("me:p%40ss").open(&name, &options).expect("the log opens");
+    let put = store.put(1, b"x");
+    assert_eq!(store.outcome(put), Outcome::Stored);
+    let stranger = secure.as_user("me:hush").open(&name, &options).err().expect("it is refused");
+    assert_eq!(stranger.kind(), std::io::ErrorKind::PermissionDenied, "{stranger}");
+    assert!(!stranger.to_string().contains("hush"), "{stranger}");
+    let unknown = secure.as_user("me:p%40ss").open(&name, "&replicas=1&tls=true").err();
+    let unknown = unknown.expect("nobody vouches for the certificate");
+    assert_eq!(unknown.kind(), std::io::ErrorKind::InvalidData, "{unknown}");
+    assert!(unknown.to_string().contains("certificate"), "{unknown}");
+}
+
+#[test]
+fn nodes_that_open_a_new_log_at_once_find_the_same() {
+    let Some(cluster) = three_servers() else { return };
+    for _ in 0..5 {
+        let name = fresh_name();
+        let found = std::thread::scope(|scope| {
+            let open = || cluster.open(&name, "").expect("the log opens").store.incarnation();
+            let others: Vec<_> = (0..3).map(|_| scope.spawn(open)).collect();
+            let found: Vec<_> =
+                others.into_iter().map(|other| other.join().expect("it opened")).collect();
+            found
+        });
+        assert!(found.iter().all(|incarnation| *incarnation == found[0]), "{found:?}");
+    }
+}

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,7 +118,7 @@ impl Connection {
     /// Connects to any of the servers.
     ///
     /// # Errors
-    /// `PermissionDenied` and `InvalidInput` if trying again is useless; else what went wrong.
+    /// `NotConnected` if trying again may help; else what went wrong.
     pub async fn open(address: &Address) -> io::Result<Self> {
         let (lost, losses) = watch::channel(0);
         let options = options(address).await?.event_callback(move |event| {
@@ -265,10 +266,16 @@ fn refused(address: &Address, error: &async_nats::ConnectError) -> io::Error {
             io::ErrorKind::PermissionDenied
         }
         ConnectErrorKind::ServerParse => io::ErrorKind::InvalidInput,
+        // So rustls says that a certificate is not to be trusted.
+        _ if cause(error) == Some(io::ErrorKind::InvalidData) => io::ErrorKind::InvalidData,
         _ => io::ErrorKind::NotConnected,
     };
     io::Error::new(
         kind,
         format!("cannot connect to any of {}: {error}", address.servers.join(", ")),
     )
+}
+
+fn cause(error: &async_nats::ConnectError) -> Option<io::ErrorKind> {
+    Some(error.source()?.downcast_ref::<io::Error>()?.kind())
 }
