@@ -192,6 +192,7 @@ impl Shard {
         let is_first = |entry: &Entry| entry.writer % 10 == 1;
         index < 2
             || self.node(1).counter > 0
+            || self.node(1).life > 0
             || self.log.iter().any(|slot| is_first(&slot.entry))
             || self.puts.iter().any(|put| is_first(&put.entry))
     }
