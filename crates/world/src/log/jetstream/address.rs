@@ -7,6 +7,7 @@
 //! The options are listed in docs/operations/jetstream.md. What is not known is refused: a
 //! misspelt `replicas` must not quietly become the default.
 
+use crate::log::address::{self, Tls, beside, decoded, servers, split_user, wrong};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -72,15 +73,6 @@ pub enum SyncCheck {
     Off,
 }
 
-/// Files for TLS, each as PEM.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Tls {
-    pub is_required: bool,
-    pub authorities: Option<PathBuf>,
-    pub certificate: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-}
-
 /// A log's URL, taken apart. It is shown without secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
@@ -105,10 +97,6 @@ impl fmt::Debug for Address {
     }
 }
 
-fn wrong(what: impl fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("the URL of the log: {what}"))
-}
-
 impl Address {
     /// Takes a URL apart.
     ///
@@ -121,10 +109,7 @@ impl Address {
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, name) =
             rest.rsplit_once('/').ok_or_else(|| wrong("the log's name is missing"))?;
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (Some(user), hosts),
-            None => (None, authority),
-        };
+        let (user, hosts) = split_user(authority);
         let servers = servers(hosts, CLIENT_PORT)?;
         let monitors = servers.iter().map(|server| beside(server, MONITOR_PORT)).collect();
         let mut address = Self {
@@ -135,15 +120,12 @@ impl Address {
             replicas: Replicas::Safe,
             sync: SyncCheck::At(monitors),
         };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (key, value) = option
-                .split_once('=')
-                .ok_or_else(|| wrong(format_args!("the option {option} has no value")))?;
-            address.set(key, &decoded(value)?)?;
+        for (key, value) in address::options(options)? {
+            if !address.tls.set(key, &value)? {
+                address.set(key, &value)?;
+            }
         }
-        if address.tls.certificate.is_some() != address.tls.key.is_some() {
-            return Err(wrong("cert and key go together"));
-        }
+        address.tls = address.tls.checked()?;
         Ok(address)
     }
 
@@ -156,46 +138,15 @@ impl Address {
             }
             ("sync", "unchecked") => self.sync = SyncCheck::Off,
             ("monitor", hosts) => self.sync = SyncCheck::At(servers(hosts, MONITOR_PORT)?),
-            ("tls", "true") => self.tls.is_required = true,
-            ("ca", path) => self.tls.authorities = Some(path.into()),
-            ("cert", path) => self.tls.certificate = Some(path.into()),
-            ("key", path) => self.tls.key = Some(path.into()),
             ("creds", path) if self.credentials == Credentials::None => {
                 self.credentials = Credentials::File(path.into());
             }
             ("creds", _) => return Err(wrong("either a user or creds, not both")),
-            ("sync" | "tls", value) => {
-                return Err(wrong(format_args!("{key} does not take {value:?}")));
-            }
+            ("sync", value) => return Err(wrong(format_args!("sync does not take {value:?}"))),
             _ => return Err(wrong(format_args!("there is no option {key:?}"))),
         }
         Ok(())
     }
-}
-
-fn servers(hosts: &str, port: u16) -> io::Result<Vec<String>> {
-    let servers: Vec<String> = hosts
-        .split(',')
-        .filter(|host| !host.is_empty())
-        .map(|host| with_port(host, port))
-        .collect();
-    if servers.is_empty() {
-        return Err(wrong("it names no server"));
-    }
-    Ok(servers)
-}
-
-/// A colon within the brackets of an IPv6 address does not begin a port.
-fn port_at(host: &str) -> Option<usize> {
-    host.rfind(':').filter(|&colon| host.rfind(']').is_none_or(|bracket| bracket < colon))
-}
-
-fn with_port(host: &str, port: u16) -> String {
-    if port_at(host).is_some() { host.to_owned() } else { format!("{host}:{port}") }
-}
-
-fn beside(server: &str, port: u16) -> String {
-    format!("{}:{port}", &server[..port_at(server).unwrap_or(server.len())])
 }
 
 fn checked_name(name: &str) -> io::Result<String> {
@@ -216,19 +167,6 @@ fn credentials(user: Option<&str>) -> io::Result<Credentials> {
         }
         Some(Err(token)) => Credentials::Token(decoded(token)?),
     })
-}
-
-/// Resolves `%40` and its like. An error does not repeat the text: it may be a password.
-fn decoded(text: &str) -> io::Result<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let digits = part.get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or_else(|| wrong("% is not followed by two hexadecimal digits"))?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("what % stands for is not UTF-8"))
 }
 
 #[cfg(test)]
