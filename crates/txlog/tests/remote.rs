@@ -370,6 +370,24 @@ fn an_answer_from_the_past_is_no_absence_and_a_lasting_one_is_a_loss() {
 }
 
 #[test]
+fn one_answer_that_knows_of_more_takes_back_that_the_log_seems_lost() {
+    let mut bench = Bench::leader(1);
+    let r = bench.write("a");
+    bench.poll();
+    bench.answer(&put(2, &r[0]), doubt());
+    bench.poll();
+    // From the past, from somebody who knows of a record and withholds it, and from the past again.
+    for tail in [0, 7, 0] {
+        bench.answer_check(2, records(&[], tail));
+        assert_eq!(bench.poll(), [], "not every answer of that time says so");
+        bench.pass(20 * SECOND);
+        bench.poll();
+    }
+    bench.answer_check(2, records(&[&r[0]], 2));
+    assert_eq!(bench.poll(), [LogEvent::Durable(at(2))]);
+}
+
+#[test]
 fn a_place_that_was_trimmed_cannot_be_known_any_more() {
     let mut bench = Bench::leader(1);
     let r = bench.write("a");

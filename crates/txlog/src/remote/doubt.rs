@@ -134,7 +134,11 @@ impl Appends {
                     self.doubt = None;
                 } else if tail < self.settled.sequence && self.is_lost(now) {
                     self.close(events);
+                } else if tail < self.settled.sequence {
+                    let at = self.retry.after_failure(now);
+                    self.check_again(at);
                 } else {
+                    self.is_not_lost();
                     // More is there to see; at once, unless the service withholds it.
                     let at = if is_empty { self.retry.after_failure(now) } else { now };
                     self.check_again(at);
@@ -154,6 +158,13 @@ impl Appends {
     fn is_lost(&mut self, now: MonotonicNanos) -> bool {
         let since = self.doubt.as_mut().map(|doubt| *doubt.lost_since.get_or_insert(now));
         since.is_some_and(|since| now.since(since) > LOST_NANOS)
+    }
+
+    /// One answer that knows of more: those that did not were from the past.
+    fn is_not_lost(&mut self) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.lost_since = None;
+        }
     }
 
     fn check_again(&mut self, at: MonotonicNanos) {

@@ -66,6 +66,10 @@ pub enum Outcome {
     Lost(String),
 }
 
+/// The highest number that is any record's: a million a second for 290,000 years. What a service
+/// names beyond it was made up or damaged, and would overflow whoever counts on from it.
+pub const SEQUENCE_MAX: Sequence = Sequence(u64::MAX >> 1);
+
 /// What a store takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoreLimits {

@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use txlog::remote::store::Outcome;
+use txlog::remote::store::{Outcome, SEQUENCE_MAX};
 
 /// Consumers kept: one that follows the tail, and one that looks into a doubt.
 const CURSORS_MAX: usize = 2;
@@ -94,7 +94,8 @@ fn place(message: &Message) -> Option<(Sequence, u64)> {
     let is_ack = tokens.first() == Some(&"$JS") && tokens.get(1) == Some(&"ACK");
     let number = |index: usize| tokens.get(index).and_then(|token| token.parse::<u64>().ok());
     is_ack.then_some(())?;
-    Some((Sequence(number(at)?), number(at + 3)?))
+    let sequence = Sequence(number(at)?);
+    (sequence <= SEQUENCE_MAX).then_some((sequence, number(at + 3)?))
 }
 
 impl JetStream {
@@ -128,7 +129,8 @@ impl JetStream {
                 if broken.is_none() && gap.is_none() {
                     self.cursors.keep(cursor);
                 }
-                Outcome::Records { records, tail: Sequence(last.0 + pending) }
+                let tail = Sequence(last.0.saturating_add(pending)).min(SEQUENCE_MAX);
+                Outcome::Records { records, tail }
             }
         }
     }

@@ -14,6 +14,7 @@ use super::address::Address;
 use super::connection::{Connection, Unanswered};
 use base::{Incarnation, Sequence};
 use serde_json::{Map, Value, json};
+use txlog::remote::store::SEQUENCE_MAX;
 
 /// The metadata's key for the log's identity.
 const INCARNATION_KEY: &str = "kiln.incarnation";
@@ -77,8 +78,11 @@ impl Stream {
         let strange = || Unanswered::Silence("the answer does not describe a stream".into());
         let config = info["config"].as_object().ok_or_else(strange)?;
         let state = &info["state"];
-        let first = state["first_seq"].as_u64().ok_or_else(strange)?;
-        let last = state["last_seq"].as_u64().ok_or_else(strange)?;
+        let number = |name: &str| {
+            let found = state[name].as_u64().map(Sequence);
+            found.filter(|sequence| *sequence <= SEQUENCE_MAX).ok_or_else(strange)
+        };
+        let (first, last) = (number("first_seq")?, number("last_seq")?);
         let identity =
             config.get("metadata").and_then(|metadata| metadata[INCARNATION_KEY].as_str());
         let identity = identity.and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -91,8 +95,8 @@ impl Stream {
         Ok(Self {
             incarnation,
             subject,
-            first: Sequence(first.max(1)),
-            last: Sequence(last),
+            first: first.max(Sequence(1)),
+            last,
             peers: peers(&info["cluster"]),
             differences,
         })
@@ -261,6 +265,9 @@ mod tests {
         assert!(found.iter().any(|text| text.contains("Kiln did not make it")), "{found:?}");
         assert!(Stream::read(&json!({}), &address("")).is_err());
         assert!(Stream::read(&json!({ "config": {}, "state": [] }), &address("")).is_err());
+        let mut endless = info();
+        endless["state"]["last_seq"] = json!(u64::MAX);
+        assert!(Stream::read(&endless, &address("")).is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 use base::{Incarnation, Sequence};
 use object_store::path::Path;
+use txlog::remote::store::SEQUENCE_MAX;
 
 const MAGIC: [u8; 8] = *b"kilnobjs";
 const VERSION: u32 = 1;
@@ -125,7 +126,8 @@ fn numbered(sequence: Sequence) -> String {
 pub fn sequence_of(path: &Path) -> Option<Sequence> {
     let name = path.filename()?;
     let is_number = name.len() == 20 && name.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { name.parse().ok().map(Sequence) } else { None }
+    let number = name.parse().ok().filter(|_| is_number).map(Sequence);
+    number.filter(|sequence| *sequence <= SEQUENCE_MAX)
 }
 
 #[cfg(test)]
@@ -166,7 +168,8 @@ mod tests {
         let record = |sequence| names.record(LIFE, Sequence(sequence));
         assert_eq!(record(7).as_ref(), "some/shard/0123456789abcdef/log/00000000000000000007");
         assert!(record(9) < record(10) && record(10) < record(u64::MAX));
-        assert_eq!(sequence_of(&record(u64::MAX)), Some(Sequence(u64::MAX)));
+        assert_eq!(sequence_of(&record(SEQUENCE_MAX.0)), Some(SEQUENCE_MAX));
+        assert_eq!(sequence_of(&record(u64::MAX)), None, "whoever counted on would overflow");
         assert!(Names::is_record(&record(7)));
         assert!(!Names::is_record(&names.floor(LIFE, Sequence(7))));
         for foreign in ["some/log/7", "some/log/0000000000000000000x", "log", ""] {
