@@ -85,10 +85,10 @@ impl ServiceStore {
         let reports = Reports { tell, waker };
         let work = move || {
             runtime.block_on(async move {
+                // Whoever started this thread waits to be told, unless the process is ending.
                 match connect.await {
                     Ok((service, facts)) => {
                         let (operations, begun) = asynchronous::channel(queue_length(facts));
-                        // Nobody waits any more only if the process is ending.
                         let _ = connected.send(Ok((facts, operations)));
                         serve(service, queue_length(facts), begun, reports).await;
                     }

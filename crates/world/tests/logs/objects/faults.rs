@@ -1,28 +1,33 @@
 //! A server that is killed and stopped under a writer, and a writer that is stopped in the middle
 //! of a put while others go on and trim.
 
-use super::stores::{PATIENCE, Place, entropy, fresh_name, now, pause, tell};
+use super::places::Objects;
 use super::wire::Wire;
-use super::writer::Writer;
+use crate::driven::{Driven, first, get, trim};
+use crate::outside::{entropy, faults, fresh_name, tell, until};
+use crate::place::polled;
+use crate::writer::Writer;
 use base::Sequence;
-use base::driver::Waker;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 use txlog::remote::store::{Operation, Outcome, RecordStore};
 use world::log::objects;
-use world::log::service::ServiceStore;
 
 /// Records that must become durable between two faults, so that each finds the log at work.
 const RECORDS_BETWEEN: usize = 60;
 
+/// The server that can be killed.
+fn gateway() -> Option<Objects> {
+    Objects::in_gateway().map(|place| place.trimming_after(60_000))
+}
+
 #[test]
 fn a_killed_server_costs_nothing_that_was_acknowledged() {
-    let Some(place) = Place::first() else { return };
-    let mut writer = Writer::lead(place.url(&fresh_name(), 60_000));
+    let Some(place) = gateway() else { return };
+    let mut writer = Writer::lead(&place);
     writer.go_on(RECORDS_BETWEEN);
     tell("kill");
     writer.work_for(Duration::from_millis(500));
@@ -34,17 +39,15 @@ fn a_killed_server_costs_nothing_that_was_acknowledged() {
 /// As many faults as the environment asks for, of every kind, one after the other.
 #[test]
 fn many_faults_cost_nothing_that_was_acknowledged() {
-    let Some(place) = Place::first() else { return };
-    let Ok(count) = std::env::var("KILN_TEST_FAULTS") else { return };
-    let count: u64 = count.parse().expect("KILN_TEST_FAULTS is a number");
-    let mut writer = Writer::lead(place.url(&fresh_name(), 60_000));
+    let (Some(place), Some(count)) = (gateway(), faults()) else { return };
+    let mut writer = Writer::lead(&place);
     for round in 0..count {
         writer.go_on(RECORDS_BETWEEN);
         let chosen = entropy();
         println!("fault {round}: {}", chosen % 3);
         match chosen % 3 {
-            0 => tell("kill"),
-            1 => tell("pause"),
+            0 => drop(tell("kill")),
+            1 => drop(tell("pause")),
             _ => {
                 tell("pause");
                 writer.work_for(Duration::from_millis(chosen / 4 % 200));
@@ -67,35 +70,37 @@ const CHILD_URL: &str = "KILN_TEST_WRITER_URL";
 #[ignore = "started by the test below"]
 fn a_writer_that_obeys() {
     let Ok(url) = std::env::var(CHILD_URL) else { return };
-    let mut store = open(&url);
+    let mut store = objects::open(&url, polled(), entropy()).expect("the log opens");
     for order in std::io::stdin().lines() {
         let order = order.expect("the test lives");
         let (kind, number) = order.split_once(' ').expect("two words");
         assert_eq!(kind, "put");
         let sequence = Sequence(number.parse().expect("a number"));
         let record = Bytes::from(format!("paused {sequence}"));
-        let outcome = ask(&mut store, Operation::Put { sequence, record });
-        println!("outcome {outcome:?}");
+        store.begin(Operation::Put { sequence, record });
+        let mut outcomes = Vec::new();
+        until("the put ends", || {
+            store.poll(&mut outcomes);
+            !outcomes.is_empty()
+        });
+        println!("outcome {:?}", outcomes[0].1);
     }
 }
 
 #[test]
 fn a_put_that_slept_through_a_trimming_does_not_count() {
-    let Some(place) = Place::first() else { return };
+    let Some(place) = gateway() else { return };
+    let place = place.trimming_after(TRIM_AGE_MS);
     // A stop that lasts longer than the child's patience leaves a doubt, which proves nothing.
-    let began = now();
-    while !slept_through_a_trimming(&place) {
-        assert!(began.elapsed() < PATIENCE, "every round ended in doubt");
-    }
+    until("a round that does not end in doubt", || slept_through_a_trimming(&place));
 }
 
 /// One round. True if it showed what it is there to show.
-fn slept_through_a_trimming(place: &Place) -> bool {
+fn slept_through_a_trimming(place: &Objects) -> bool {
     let name = fresh_name();
-    let url = place.url(&name, TRIM_AGE_MS);
     let wire = Wire::to(place.endpoint());
-    let mut other = open(&url);
-    let mut paused = Paused::start(&url.replace(place.endpoint(), &wire.endpoint()));
+    let mut other = Driven::open(place, &name).expect("the log opens");
+    let mut paused = Paused::start(&place.url(&name).replace(place.endpoint(), &wire.endpoint()));
     for number in 1..=3 {
         paused.tell(&format!("put {number}"));
         assert_eq!(paused.hear(), "Stored");
@@ -105,42 +110,21 @@ fn slept_through_a_trimming(place: &Place) -> bool {
     wire.until_held("00000000000000000004");
     paused.signal(Signal::STOP);
 
-    for sequence in [4, 5, 6].map(Sequence) {
-        let record = Bytes::from(format!("other {sequence}"));
-        assert_eq!(ask(&mut other, Operation::Put { sequence, record }), Outcome::Stored);
+    for sequence in [4, 5, 6] {
+        let record = format!("other {sequence}");
+        assert_eq!(other.put_and_see(sequence, record.as_bytes()), Outcome::Stored);
     }
-    let trimmed = Outcome::First { sequence: Sequence(6) };
-    let began = now();
-    while ask(&mut other, Operation::Trim { through: Sequence(5) }) != trimmed {
-        assert!(began.elapsed() < PATIENCE, "records grow old enough to be trimmed");
-        pause(Duration::from_millis(20));
-    }
+    until("records grow old enough to be trimmed", || other.ask(trim(5)) == first(6));
 
     // The server takes the record: where another one stood there is nothing now.
     let taken = wire.release();
     paused.signal(Signal::CONT);
     let outcome = paused.hear();
     assert!(outcome == "Misplaced" || outcome.starts_with("InDoubt"), "{outcome}");
-    let question = Operation::Get { from: Sequence(4), bytes_max: 1 << 20, waits: false };
+    let mut third = Driven::open(place, &name).expect("the log opens");
     let trimmed = Outcome::Trimmed { first: Sequence(6) };
-    assert_eq!(ask(&mut open(&url), question), trimmed, "whatever lies there is not read");
+    assert_eq!(third.ask(get(4, false)), trimmed, "whatever lies there is not read");
     taken && outcome == "Misplaced"
-}
-
-fn open(url: &str) -> ServiceStore {
-    objects::open(url, Waker(Arc::new(|| {})), entropy()).expect("the log opens")
-}
-
-fn ask(store: &mut ServiceStore, operation: Operation) -> Outcome {
-    store.begin(operation);
-    let mut outcomes = Vec::new();
-    let began = now();
-    while outcomes.is_empty() {
-        assert!(began.elapsed() < PATIENCE, "no outcome came");
-        store.poll(&mut outcomes);
-        pause(Duration::from_millis(1));
-    }
-    outcomes.remove(0).1
 }
 
 /// A writer in a process of its own.
@@ -152,7 +136,7 @@ struct Paused {
 impl Paused {
     fn start(url: &str) -> Self {
         let this = std::env::current_exe().expect("this runs from a file");
-        let name = "faults::a_writer_that_obeys";
+        let name = "objects::faults::a_writer_that_obeys";
         let mut child = Command::new(this)
             .args(["--exact", name, "--ignored", "--nocapture"])
             .env(CHILD_URL, url)
@@ -190,7 +174,7 @@ impl Paused {
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        // It may be stopped, and this may be the end of a failed test.
+        // It may have ended, and this may be the end of a failed test: nobody is to be told.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

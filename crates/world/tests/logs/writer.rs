@@ -1,6 +1,7 @@
 //! The only writer of a log, and a reader that holds it to its word.
 
-use super::stores::{PATIENCE, entropy, now, open_polled, pause};
+use super::outside::{PATIENCE, entropy, fresh_name, now, pause};
+use super::place::{Place, polled};
 use base::{Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use std::time::Duration;
@@ -9,24 +10,28 @@ use txlog::remote::RemoteLog;
 use txlog::{Chain, Consumed, Follower, Gate, Kind, LogEvent, Part, Stamper, TransactionLog};
 
 /// Appends as long as the log takes it.
-pub struct Writer {
-    url: String,
-    log: RemoteLog,
+pub struct Writer<'p, P> {
+    place: &'p P,
+    pub name: String,
+    pub log: RemoteLog,
     stamper: Stamper,
+    /// The place of the last append. It shifts when records before it are found void.
     at: Position,
     appended: Vec<Bytes>,
     /// Payloads that were told to be durable.
     pub durable: usize,
 }
 
-impl Writer {
-    /// Leads a log in which nobody wrote yet.
-    pub fn lead(url: String) -> Self {
-        let log = open_polled(&url);
+impl<'p, P: Place> Writer<'p, P> {
+    /// Leads a new log.
+    pub fn lead(place: &'p P) -> Self {
+        let name = fresh_name();
+        let log = place.log(&name, polled());
         let incarnation = log.incarnation();
         let at = Position { incarnation, sequence: Sequence::ZERO };
         let stamper = Stamper::new(WriterId(entropy()), Chain::start(incarnation), UnixMillis(0));
-        let mut writer = Self { url, log, stamper, at, appended: Vec::new(), durable: 0 };
+        let appended = Vec::new();
+        let mut writer = Self { place, name, log, stamper, at, appended, durable: 0 };
         let lead = writer.stamper.lead(60_000, &[], UnixMillis(1), Sequence::ZERO);
         writer.log.append(at, lead);
         writer.at = at.next();
@@ -48,7 +53,7 @@ impl Writer {
     }
 
     /// Appends what fits, and looks at what became of it.
-    fn turn(&mut self) {
+    pub fn turn(&mut self) {
         while self.log.gate() == Gate::Open {
             self.append();
         }
@@ -60,13 +65,14 @@ impl Writer {
                     let left = (self.at.sequence.0 - position.sequence.0) as usize;
                     self.durable = self.appended.len() - left.min(self.appended.len());
                 }
+                LogEvent::Shifted { by } => self.at.sequence.0 += by,
                 LogEvent::Failed(_, error) => panic!("nobody else writes, and yet: {error}"),
                 _ => {}
             }
         }
     }
 
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let began = now();
         while !is_so(self) {
             assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.log.gate());
@@ -89,42 +95,58 @@ impl Writer {
         }
     }
 
+    /// The place of the newest record that was told to be durable.
+    pub fn durable_place(&self) -> Position {
+        let undurable = (self.appended.len() - self.durable) as u64;
+        self.at.at(Sequence(self.at.sequence.0 - undurable))
+    }
+
     /// What was told to be durable is there, in order, once; and nothing that was not appended.
     pub fn check(&self) {
-        let found = payloads(&self.url);
+        self.check_within(PATIENCE);
+    }
+
+    /// As [`Self::check`], for a log that may have lost records and so never ends where it should.
+    pub fn check_within(&self, patience: Duration) {
+        let found = self.payloads(self.durable_place(), patience);
         assert!(found.len() >= self.durable, "{} of {}", found.len(), self.durable);
         assert!(found == self.appended[..found.len()], "the log holds other records");
     }
-}
 
-/// Everything that counts in a log, read by a handle of its own.
-fn payloads(url: &str) -> Vec<Bytes> {
-    let mut log = open_polled(url);
-    let incarnation = log.incarnation();
-    let mut follower = Follower::new(Sequence::ZERO, Chain::start(incarnation));
-    let mut payloads = Vec::new();
-    log.read_from(Position { incarnation, sequence: Sequence(1) });
-    let began = now();
-    loop {
-        let mut events = Vec::new();
-        log.poll(&mut events);
-        for event in events {
-            match event {
-                LogEvent::Read(position, bytes) => {
-                    let consumed = follower.consume(position.sequence, &bytes);
-                    match consumed.expect("records can be read") {
-                        Consumed::Record(record) if record.header.kind == Kind::Data => {
-                            payloads.push(record.payload);
+    /// Everything that counts in the log, read by a handle of its own: to a position at least, or
+    /// to where the log ends when patience does.
+    fn payloads(&self, at_least: Position, patience: Duration) -> Vec<Bytes> {
+        let mut log = self.place.log(&self.name, polled());
+        let incarnation = log.incarnation();
+        let mut follower = Follower::new(Sequence::ZERO, Chain::start(incarnation));
+        let mut payloads = Vec::new();
+        log.read_from(Position { incarnation, sequence: Sequence(1) });
+        let began = now();
+        while began.elapsed() < patience {
+            let mut events = Vec::new();
+            log.poll(&mut events);
+            for event in events {
+                match event {
+                    LogEvent::Read(position, bytes) => {
+                        let consumed = follower.consume(position.sequence, &bytes);
+                        match consumed.expect("records can be read") {
+                            Consumed::Record(record) if record.header.kind == Kind::Data => {
+                                payloads.push(record.payload);
+                            }
+                            Consumed::Void if !P::ACCEPTS_BY_NUMBER => {
+                                panic!("{} is void", position.sequence);
+                            }
+                            _ => {}
                         }
-                        Consumed::Void => panic!("{} is void", position.sequence),
-                        Consumed::Record(_) | Consumed::Buffered => {}
                     }
+                    // One that answers from a copy may be behind.
+                    LogEvent::CaughtUp(position) if position >= at_least => return payloads,
+                    LogEvent::CaughtUp(_) if !P::CONFIRMS_TAIL => {}
+                    other => panic!("reading gave {other:?}"),
                 }
-                LogEvent::CaughtUp(_) => return payloads,
-                other => panic!("reading gave {other:?}"),
             }
+            pause(Duration::from_millis(1));
         }
-        assert!(began.elapsed() < PATIENCE, "the log could not be read");
-        pause(Duration::from_millis(1));
+        payloads
     }
 }

@@ -1,6 +1,6 @@
 //! What lies between a writer and its server, and can keep requests back.
 
-use super::stores::PATIENCE;
+use crate::outside::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -52,6 +52,7 @@ impl Wire {
                     break;
                 }
             }
+            // The server may have closed it first: then there is nobody left to tell.
             let _ = to_server.shutdown(Shutdown::Write);
         });
         let (mut from_server, mut to_client, wire) = (server, client, self.clone());
@@ -65,6 +66,7 @@ impl Wire {
                     break;
                 }
             }
+            // As above, with the client.
             let _ = to_client.shutdown(Shutdown::Write);
         });
     }

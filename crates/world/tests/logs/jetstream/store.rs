@@ -1,20 +1,19 @@
 //! The store alone: numbers, reading, and everything it must notice.
 
-use super::cluster::{cluster, fresh_name, operator, three_servers, unique_record};
+use super::cluster::{cluster, three_servers};
+use crate::driven::{Driven, first, get, trim, unique_record};
+use crate::outside::fresh_name;
+use crate::place::Place;
 use base::Sequence;
 use bytes::Bytes;
 use serde_json::json;
 use txlog::remote::store::{Operation, Outcome, RecordStore};
 
-fn get(from: u64, waits: bool) -> Operation {
-    Operation::Get { from: Sequence(from), bytes_max: 1 << 20, waits }
-}
-
 #[test]
 fn puts_under_way_follow_each_other_and_are_read_in_order() {
     let Some(cluster) = three_servers() else { return };
     let name = fresh_name();
-    let mut store = cluster.open(&name, "").expect("the log opens");
+    let mut store = Driven::open(&cluster, &name).expect("the log opens");
     assert_eq!(store.store.trouble(), None);
     let first = store.ask(get(1, false));
     assert_eq!(first, Outcome::Records { records: Vec::new(), tail: Sequence(0) });
@@ -29,7 +28,7 @@ fn puts_under_way_follow_each_other_and_are_read_in_order() {
     assert_eq!(store.read(1), records);
     let tail = store.ask(Operation::Tail);
     assert_eq!(tail, Outcome::Tail { sequence: Sequence(100), is_confirmed: false });
-    let mut other = cluster.open(&name, "").expect("the log opens");
+    let mut other = Driven::open(&cluster, &name).expect("the log opens");
     assert_eq!(other.store.incarnation(), store.store.incarnation());
     assert_eq!(other.read(51), records[50..]);
     let beyond = other.ask(get(102, false));
@@ -39,14 +38,12 @@ fn puts_under_way_follow_each_other_and_are_read_in_order() {
 #[test]
 fn a_put_at_another_place_is_misplaced_and_leaves_nothing() {
     let Some(cluster) = three_servers() else { return };
-    let mut store = cluster.open(&fresh_name(), "").expect("the log opens");
+    let mut store = Driven::open(&cluster, &fresh_name()).expect("the log opens");
     for (sequence, record) in [(1, b"a"), (2, b"b")] {
-        let put = store.put(sequence, record);
-        assert_eq!(store.outcome(put), Outcome::Stored);
+        assert_eq!(store.put_and_see(sequence, record), Outcome::Stored);
     }
     for sequence in [1, 2, 4, 900] {
-        let put = store.put(sequence, b"no");
-        assert_eq!(store.outcome(put), Outcome::Misplaced, "at {sequence}");
+        assert_eq!(store.put_and_see(sequence, b"no"), Outcome::Misplaced, "at {sequence}");
     }
     // The numbers of those sent ahead fit again once the gap is filled, and only then.
     let (late, next) = (store.put(4, b"d"), store.put(3, b"c"));
@@ -58,13 +55,12 @@ fn a_put_at_another_place_is_misplaced_and_leaves_nothing() {
 fn a_reader_waits_at_the_end_until_there_is_more() {
     let Some(cluster) = three_servers() else { return };
     let name = fresh_name();
-    let mut writer = cluster.open(&name, "").expect("the log opens");
-    let mut reader = cluster.open(&name, "").expect("the log opens");
+    let mut writer = Driven::open(&cluster, &name).expect("the log opens");
+    let mut reader = Driven::open(&cluster, &name).expect("the log opens");
     for sequence in 1..=5 {
         let waiting = reader.begin(get(sequence, true));
         let record = unique_record(100);
-        let put = writer.put(sequence, &record);
-        assert_eq!(writer.outcome(put), Outcome::Stored);
+        assert_eq!(writer.put_and_see(sequence, &record), Outcome::Stored);
         let mut outcome = reader.outcome(waiting);
         // On a busy machine the wait may have ended before.
         while outcome == (Outcome::Records { records: vec![], tail: Sequence(sequence - 1) }) {
@@ -78,13 +74,12 @@ fn a_reader_waits_at_the_end_until_there_is_more() {
 #[test]
 fn a_piece_is_bounded_and_holds_at_least_one_record() {
     let Some(cluster) = three_servers() else { return };
-    let mut store = cluster.open(&fresh_name(), "").expect("the log opens");
+    let mut store = Driven::open(&cluster, &fresh_name()).expect("the log opens");
     let largest = store.store.limits().record_bytes_max;
     assert!(largest > 1_000_000, "a server takes 1 MiB unless told otherwise: {largest}");
     let records: Vec<Bytes> = (0..12).map(|_| unique_record(largest)).collect();
     for (index, record) in records.iter().enumerate() {
-        let put = store.put(index as u64 + 1, record);
-        assert_eq!(store.outcome(put), Outcome::Stored);
+        assert_eq!(store.put_and_see(index as u64 + 1, record), Outcome::Stored);
     }
     let mut read: Vec<Bytes> = Vec::new();
     while read.len() < records.len() {
@@ -103,13 +98,10 @@ fn a_piece_is_bounded_and_holds_at_least_one_record() {
 #[test]
 fn trimming_keeps_what_follows_and_the_newest() {
     let Some(cluster) = three_servers() else { return };
-    let mut store = cluster.open(&fresh_name(), "").expect("the log opens");
+    let mut store = Driven::open(&cluster, &fresh_name()).expect("the log opens");
     for sequence in 1..=20 {
-        let put = store.put(sequence, &sequence.to_le_bytes());
-        assert_eq!(store.outcome(put), Outcome::Stored);
+        assert_eq!(store.put_and_see(sequence, &sequence.to_le_bytes()), Outcome::Stored);
     }
-    let first = |sequence| Outcome::First { sequence: Sequence(sequence) };
-    let trim = |through| Operation::Trim { through: Sequence(through) };
     assert_eq!(store.ask(Operation::First), first(1));
     let reading = store.ask(Operation::Get { from: Sequence(1), bytes_max: 1, waits: false });
     assert!(matches!(reading, Outcome::Records { .. }));
@@ -120,20 +112,17 @@ fn trimming_keeps_what_follows_and_the_newest() {
     assert_eq!(store.read(10).len(), 11);
     assert_eq!(store.ask(trim(99)), first(20));
     assert_eq!(store.read(20), [Bytes::copy_from_slice(&20u64.to_le_bytes())]);
-    let put = store.put(21, b"on");
-    assert_eq!(store.outcome(put), Outcome::Stored);
+    assert_eq!(store.put_and_see(21, b"on"), Outcome::Stored);
 }
 
 #[test]
 fn a_stream_made_anew_is_another_log() {
     let Some(cluster) = three_servers() else { return };
     let name = fresh_name();
-    let mut old = cluster.open(&name, "").expect("the log opens");
-    let put = old.put(1, b"one");
-    assert_eq!(old.outcome(put), Outcome::Stored);
-    let deleted = operator(&cluster, &format!("STREAM.DELETE.kiln-{name}"), &json!({}));
-    assert_eq!(deleted["success"], true, "{deleted}");
-    let mut new = cluster.open(&name, "").expect("the log opens");
+    let mut old = Driven::open(&cluster, &name).expect("the log opens");
+    assert_eq!(old.put_and_see(1, b"one"), Outcome::Stored);
+    cluster.delete(&name);
+    let mut new = Driven::open(&cluster, &name).expect("the log opens");
     assert_ne!(new.store.incarnation(), old.store.incarnation());
     // The very number that the new stream waits for.
     let put = old.put(1, b"strange");
@@ -146,8 +135,7 @@ fn a_stream_made_anew_is_another_log() {
     old.await_trouble("a lost log", |trouble| {
         trouble.is_some_and(|text| text.contains("deleted or replaced"))
     });
-    let deleted = operator(&cluster, &format!("STREAM.DELETE.kiln-{name}"), &json!({}));
-    assert_eq!(deleted["success"], true, "{deleted}");
+    cluster.delete(&name);
     assert!(matches!(new.ask_patiently(&Operation::Tail), Outcome::Lost(_)));
 }
 
@@ -160,9 +148,9 @@ fn a_stream_set_up_otherwise_is_refused_by_name() {
         "name": stream, "subjects": [format!("kiln.{name}.>")], "retention": "limits",
         "storage": "file", "discard": "old", "num_replicas": 1, "max_age": 3_600_000_000_000u64,
     });
-    let made = operator(&cluster, &format!("STREAM.CREATE.{stream}"), &config);
+    let made = cluster.operator(&format!("STREAM.CREATE.{stream}"), &config);
     assert!(made["error"].is_null(), "{made}");
-    let error = cluster.open(&name, "").err().expect("it is refused").to_string();
+    let error = Driven::open(&cluster, &name).err().expect("it is refused").to_string();
     for part in ["max_age", "discard", "num_replicas", "kiln.incarnation"] {
         assert!(error.contains(part), "{part} in: {error}");
     }
@@ -172,18 +160,18 @@ fn a_stream_set_up_otherwise_is_refused_by_name() {
 fn a_change_of_the_stream_closes_the_gate_until_it_is_undone() {
     let Some(cluster) = three_servers() else { return };
     let name = fresh_name();
-    let store = cluster.open(&name, "").expect("the log opens");
+    let store = Driven::open(&cluster, &name).expect("the log opens");
     let stream = format!("kiln-{name}");
-    let info = operator(&cluster, &format!("STREAM.INFO.{stream}"), &json!({}));
+    let info = cluster.operator(&format!("STREAM.INFO.{stream}"), &json!({}));
     let mut config = info["config"].clone();
     config["max_msgs"] = json!(1000);
     let update = format!("STREAM.UPDATE.{stream}");
-    assert!(operator(&cluster, &update, &config)["error"].is_null());
+    assert!(cluster.operator(&update, &config)["error"].is_null());
     store.await_trouble("a changed stream", |trouble| {
         trouble.is_some_and(|text| text.contains("max_msgs is 1000"))
     });
     config["max_msgs"] = json!(-1);
-    assert!(operator(&cluster, &update, &config)["error"].is_null());
+    assert!(cluster.operator(&update, &config)["error"].is_null());
     store.await_trouble("a mended stream", |trouble| trouble.is_none());
 }
 
@@ -191,19 +179,21 @@ fn a_change_of_the_stream_closes_the_gate_until_it_is_undone() {
 fn servers_that_do_not_sync_are_named() {
     let Some(lax) = cluster("KILN_TEST_JETSTREAM_LAX") else { return };
     let name = fresh_name();
-    let mut store = lax.open(&name, "&replicas=1").expect("the log opens");
+    let mut store = Driven::open(&lax.with("&replicas=1"), &name).expect("the log opens");
     let trouble = store.store.trouble().expect("it is refused").to_string();
     assert!(trouble.contains("server n0") && trouble.contains("sync_interval"), "{trouble}");
     // It can still be read, and by an operator who takes the risk it can be written.
     assert_eq!(store.read(1), [""; 0]);
-    let mut risky = lax.open(&name, "&replicas=1&sync=unchecked").expect("the log opens");
+    let mut risky =
+        Driven::open(&lax.with("&replicas=1&sync=unchecked"), &name).expect("the log opens");
     assert_eq!(risky.store.trouble(), None);
-    let put = risky.put(1, b"x");
-    assert_eq!(risky.outcome(put), Outcome::Stored);
-    let deaf = lax.open(&name, "&replicas=1&monitor=127.0.0.1:1").expect("the log opens");
+    assert_eq!(risky.put_and_see(1, b"x"), Outcome::Stored);
+    let deaf =
+        Driven::open(&lax.with("&replicas=1&monitor=127.0.0.1:1"), &name).expect("the log opens");
     let trouble = deaf.store.trouble().expect("it is refused").to_string();
     assert!(trouble.contains("unknown") && trouble.contains("127.0.0.1:1"), "{trouble}");
-    let error = lax.open(&fresh_name(), "").err().expect("one server keeps one copy").to_string();
+    let error =
+        Driven::open(&lax, &fresh_name()).err().expect("one server keeps one copy").to_string();
     assert!(error.contains("replicas"), "{error}");
 }
 
@@ -212,13 +202,16 @@ fn tls_and_passwords_are_given_where_demanded_and_never_shown() {
     let Some(secure) = cluster("KILN_TEST_JETSTREAM_SECURE") else { return };
     let ca = std::env::var("KILN_TEST_JETSTREAM_CA").expect("the harness made a certificate");
     let (name, options) = (fresh_name(), format!("&replicas=1&tls=true&ca={ca}"));
-    let mut store = secure.as_user("me:p%40ss").open(&name, &options).expect("the log opens");
-    let put = store.put(1, b"x");
-    assert_eq!(store.outcome(put), Outcome::Stored);
-    let stranger = secure.as_user("me:hush").open(&name, &options).err().expect("it is refused");
+    let mut store =
+        Driven::open(&secure.as_user("me:p%40ss").with(&options), &name).expect("the log opens");
+    assert_eq!(store.put_and_see(1, b"x"), Outcome::Stored);
+    let stranger = Driven::open(&secure.as_user("me:hush").with(&options), &name)
+        .err()
+        .expect("it is refused");
     assert_eq!(stranger.kind(), std::io::ErrorKind::PermissionDenied, "{stranger}");
     assert!(!stranger.to_string().contains("hush"), "{stranger}");
-    let unknown = secure.as_user("me:p%40ss").open(&name, "&replicas=1&tls=true").err();
+    let unknown =
+        Driven::open(&secure.as_user("me:p%40ss").with("&replicas=1&tls=true"), &name).err();
     let unknown = unknown.expect("nobody vouches for the certificate");
     assert_eq!(unknown.kind(), std::io::ErrorKind::InvalidData, "{unknown}");
     assert!(unknown.to_string().contains("certificate"), "{unknown}");
@@ -230,11 +223,9 @@ fn nodes_that_open_a_new_log_at_once_find_the_same() {
     for _ in 0..5 {
         let name = fresh_name();
         let found = std::thread::scope(|scope| {
-            let open = || cluster.open(&name, "").expect("the log opens").store.incarnation();
-            let others: Vec<_> = (0..3).map(|_| scope.spawn(open)).collect();
-            let found: Vec<_> =
-                others.into_iter().map(|other| other.join().expect("it opened")).collect();
-            found
+            let open = || Driven::open(&cluster, &name).expect("the log opens").store.incarnation();
+            let others = [(); 3].map(|()| scope.spawn(open));
+            others.map(|other| other.join().expect("it opened"))
         });
         assert!(found.iter().all(|incarnation| *incarnation == found[0]), "{found:?}");
     }

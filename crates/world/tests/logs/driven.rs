@@ -1,0 +1,117 @@
+//! A store driven by hand.
+
+use super::outside::{PATIENCE, entropy, now, pause, until};
+use super::place::Place;
+use base::Sequence;
+use base::driver::Waker;
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use txlog::remote::store::{Operation, OperationId, Outcome, RecordStore};
+use world::log::service::ServiceStore;
+
+pub struct Driven {
+    pub store: ServiceStore,
+    woken: Receiver<()>,
+    ended: Vec<(OperationId, Outcome)>,
+}
+
+pub fn get(from: u64, waits: bool) -> Operation {
+    Operation::Get { from: Sequence(from), bytes_max: 1 << 20, waits }
+}
+
+pub fn trim(through: u64) -> Operation {
+    Operation::Trim { through: Sequence(through) }
+}
+
+pub fn first(sequence: u64) -> Outcome {
+    Outcome::First { sequence: Sequence(sequence) }
+}
+
+impl Driven {
+    /// A store, and what wakes whoever waits for it.
+    pub fn open(place: &impl Place, name: &str) -> io::Result<Self> {
+        let (waker, woken) = channel();
+        let waker = Waker(Arc::new(move || {
+            // Nobody waits any more at the end of a test.
+            let _ = waker.send(());
+        }));
+        Ok(Self { store: place.open(name, waker, entropy())?, woken, ended: Vec::new() })
+    }
+
+    pub fn begin(&mut self, operation: Operation) -> OperationId {
+        self.store.begin(operation)
+    }
+
+    pub fn put(&mut self, sequence: u64, record: &[u8]) -> OperationId {
+        let record = Bytes::copy_from_slice(record);
+        self.begin(Operation::Put { sequence: Sequence(sequence), record })
+    }
+
+    /// Puts, and waits for what became of it.
+    pub fn put_and_see(&mut self, sequence: u64, record: &[u8]) -> Outcome {
+        let put = self.put(sequence, record);
+        self.outcome(put)
+    }
+
+    /// Waits for the outcome of one operation.
+    pub fn outcome(&mut self, id: OperationId) -> Outcome {
+        let began = now();
+        loop {
+            self.store.poll(&mut self.ended);
+            if let Some(index) = self.ended.iter().position(|(ended, _)| *ended == id) {
+                return self.ended.remove(index).1;
+            }
+            assert!(began.elapsed() < PATIENCE, "{id:?} never ended");
+            // Timed out or woken: the outcome is looked for again.
+            let _ = self.woken.recv_timeout(Duration::from_millis(100));
+        }
+    }
+
+    pub fn ask(&mut self, operation: Operation) -> Outcome {
+        let id = self.begin(operation);
+        self.outcome(id)
+    }
+
+    /// Asks until the service answers.
+    pub fn ask_patiently(&mut self, operation: &Operation) -> Outcome {
+        let began = now();
+        loop {
+            match self.ask(operation.clone()) {
+                Outcome::Failed(what) => {
+                    assert!(began.elapsed() < PATIENCE, "never answered: {what}");
+                    pause(Duration::from_millis(50));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Everything from a place on.
+    pub fn read(&mut self, from: u64) -> Vec<Bytes> {
+        let mut found = Vec::new();
+        loop {
+            let from = Sequence(from + found.len() as u64);
+            let get = Operation::Get { from, bytes_max: 4 << 20, waits: false };
+            match self.ask_patiently(&get) {
+                Outcome::Records { records, .. } if records.is_empty() => return found,
+                Outcome::Records { records, .. } => found.extend(records),
+                other => panic!("reading at {from} gave {other:?}"),
+            }
+        }
+    }
+
+    /// Waits until the log's trouble is as wanted.
+    pub fn await_trouble(&self, what: &str, is_wanted: impl Fn(Option<String>) -> bool) {
+        until(what, || is_wanted(self.store.trouble().map(|refusal| refusal.to_string())));
+    }
+}
+
+/// A record that no other one equals.
+pub fn unique_record(bytes: usize) -> Bytes {
+    let mut record = vec![bytes as u8; bytes.max(8)];
+    record[..8].copy_from_slice(&entropy().to_le_bytes());
+    record.into()
+}
