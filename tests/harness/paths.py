@@ -11,8 +11,9 @@ CACHE = ROOT / ".cache"
 # durability or a benchmark of fdatasync must meet a disk.
 RUNS = CACHE / "runs"
 
-# What cargo compiles for tests: one set of packages, so that nothing is compiled twice.
-BUILD = ["--workspace", "--profile", "checked"]
+# What cargo compiles for tests: one set of packages and features, so that nothing is compiled twice,
+# and all features, so that all are tested.
+BUILD = ["--workspace", "--features", "etcd", "--profile", "checked"]
 
 # The build that tests use: optimised, every assertion on.
 KILN = ROOT / "target" / "checked" / "kiln"

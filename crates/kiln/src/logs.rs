@@ -12,6 +12,8 @@ use txlog::remote::store::RecordStore;
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
+#[cfg(feature = "etcd")]
+use world::log::etcd::open as open_etcd;
 use world::log::{jetstream, objects};
 
 /// Opens it, or begins it. Blocks. With `takes_free_log` one that nobody writes is taken at once,
@@ -58,10 +60,31 @@ fn open_folder(
 fn open_service(url: &str, waker: Waker, entropy: u64) -> Result<OpenLog, Box<dyn Error>> {
     let store = if url.starts_with("jetstream://") {
         jetstream::open(url, waker, entropy)?
+    } else if url.starts_with("etcd://") {
+        open_etcd(url, waker, entropy)?
     } else {
         objects::open(url, waker, entropy)?
     };
     let incarnation = store.incarnation();
     let log = RemoteLog::new(Box::new(store), Arc::new(RealClock));
     Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
+}
+
+#[cfg(not(feature = "etcd"))]
+fn open_etcd(_: &str, _: Waker, _: u64) -> std::io::Result<world::log::service::ServiceStore> {
+    let what = "this build of Kiln lacks etcd: build it with protoc installed, by \
+                `cargo build --release -p kiln --features etcd`";
+    Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what))
+}
+
+#[cfg(all(test, not(feature = "etcd")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_etcd_says_so_and_how_to_get_it() {
+        let error = open_etcd("etcd://a/x", Waker(Arc::new(|| {})), 1).err().expect("it lacks it");
+        let text = error.to_string();
+        assert!(text.contains("lacks etcd") && text.contains("--features etcd"), "{text}");
+    }
 }

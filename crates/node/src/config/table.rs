@@ -109,7 +109,7 @@ pub const DIRECTIVES: &[Directive] = &[
     choice("enable-module-command", "no", YES_NO_LOCAL).immutable().shown("there are no modules"),
 
     // Durability.
-    location("transaction-log", "log", &["jetstream://", "s3://", "file-object:"]).own(),
+    location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).own(),
     integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(),
     location("snapshot-store", "snapshots", &[]).own(),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),

@@ -260,7 +260,7 @@ fn a_mistake_stops_the_start_and_names_its_line() {
     check(
         "transaction-log ftp://x",
         1,
-        "argument must be file:PATH or jetstream://…, s3://…, file-object:…",
+        "argument must be file:PATH or jetstream://…, etcd://…, s3://…, file-object:…",
     );
     check("snapshot-store ftp://x", 1, "argument must be file:PATH");
 }

@@ -8,10 +8,12 @@
 //! | `writer` | the only writer of a log, and a reader that holds it to its word |
 //! | `driven` | a store driven by hand |
 //! | `outside` | the clock, chance, and the harness that kills servers |
-//! | `jetstream`, `objects` | the services, each with what it alone must keep |
+//! | `etcd`, `jetstream`, `objects` | the services, each with what it alone must keep |
 
 mod bench;
 mod driven;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod jetstream;
 mod objects;
 mod outside;
