@@ -70,16 +70,12 @@ impl Driven {
         }
     }
 
-    pub fn ask(&mut self, operation: Operation) -> Outcome {
-        let id = self.begin(operation);
-        self.outcome(id)
-    }
-
-    /// Asks until the service answers.
-    pub fn ask_patiently(&mut self, operation: &Operation) -> Outcome {
+    /// Asks until the service answers. For questions: a put may have been done.
+    pub fn ask(&mut self, question: Operation) -> Outcome {
         let began = now();
         loop {
-            match self.ask(operation.clone()) {
+            let id = self.begin(question.clone());
+            match self.outcome(id) {
                 Outcome::Failed(what) => {
                     assert!(began.elapsed() < PATIENCE, "never answered: {what}");
                     pause(Duration::from_millis(50));
@@ -95,7 +91,7 @@ impl Driven {
         loop {
             let from = Sequence(from + found.len() as u64);
             let get = Operation::Get { from, bytes_max: 4 << 20, waits: false };
-            match self.ask_patiently(&get) {
+            match self.ask(get) {
                 Outcome::Records { records, .. } if records.is_empty() => return found,
                 Outcome::Records { records, .. } => found.extend(records),
                 other => panic!("reading at {from} gave {other:?}"),

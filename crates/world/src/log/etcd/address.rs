@@ -20,8 +20,8 @@ const CLIENT_PORT: u16 = 2379;
 const CONNECT_WAIT: Duration = Duration::from_secs(2);
 
 /// How often a connection that is waited on is asked whether it lives, and how long it may take to
-/// say so. etcd hangs up on whoever asks more often than every 5 s (`--grpc-keepalive-min-time`), so
-/// a member that was stopped is noticed sooner by what it does not answer.
+/// say so. etcd hangs up on whoever asks more often than every 5 s (`--grpc-keepalive-min-time`): a
+/// member that was stopped is noticed sooner by what it does not answer.
 const ALIVE_PAUSE: Duration = Duration::from_secs(10);
 const ALIVE_WAIT: Duration = Duration::from_secs(5);
 

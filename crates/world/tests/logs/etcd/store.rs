@@ -107,7 +107,7 @@ fn a_log_begun_anew_is_another_log() {
         assert!(matches!(outcome, Outcome::Lost(_)), "{outcome:?}");
     }
     for question in [Operation::Tail, Operation::First, get(2, true), trim(1)] {
-        let outcome = old.ask_patiently(&question);
+        let outcome = old.ask(question.clone());
         assert!(matches!(outcome, Outcome::Lost(_)), "{question:?}: {outcome:?}");
     }
     old.await_trouble("a lost log", |trouble| {
@@ -115,7 +115,7 @@ fn a_log_begun_anew_is_another_log() {
     });
     assert_eq!(new.read(1), [""; 0]);
     cluster.delete(&name);
-    assert!(matches!(new.ask_patiently(&Operation::Tail), Outcome::Lost(_)));
+    assert!(matches!(new.ask(Operation::Tail), Outcome::Lost(_)));
 }
 
 #[test]
