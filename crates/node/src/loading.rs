@@ -129,6 +129,7 @@ pub struct Loading {
     /// How often it began again, because what it needed was gone.
     restarts: u32,
     pace: Pace,
+    counts_void_records: bool,
     /// Bytes of the stage, used and in all; of the log, it is records.
     pub used_bytes: u64,
     pub total_bytes: u64,
@@ -198,6 +199,7 @@ impl Loading {
             stage: Stage::Choose,
             restarts: 0,
             pace: Pace::default(),
+            counts_void_records: false,
             used_bytes: 0,
             total_bytes: 0,
             keys_loaded: 0,
@@ -210,6 +212,13 @@ impl Loading {
     /// Lets slices be smaller, so that a short simulated run has several.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
+    }
+
+    /// Counts records that are void, also when loading is over, so that a test can prove that it
+    /// would notice.
+    #[doc(hidden)]
+    pub fn count_void_records(&mut self) {
+        self.counts_void_records = true;
     }
 
     /// Goes on for one slice.
@@ -316,7 +325,10 @@ impl Loading {
         self.begin_log(replayer)
     }
 
-    fn begin_log(&mut self, replayer: Replayer) -> Stage {
+    fn begin_log(&mut self, mut replayer: Replayer) -> Stage {
+        if self.counts_void_records {
+            replayer.count_void_records();
+        }
         let (incarnation, sequence) = (self.log.incarnation, replayer.at().next());
         self.log.handle.read_from(Position { incarnation, sequence });
         self.used_bytes = 0;
@@ -470,6 +482,19 @@ impl Shard {
     }
 }
 
+/// A start under way: the loading, and then the wait until it is known whether this process leads
+/// or follows.
+pub struct Start {
+    /// `None` once all is loaded.
+    loading: Option<Loading>,
+}
+
+impl Start {
+    pub fn new(loading: Loading) -> Self {
+        Self { loading: Some(loading) }
+    }
+}
+
 impl Server {
     /// Loads everything while clients are told to wait, and goes on until it is known whether this
     /// process leads or follows. `Some` if the server was told to stop before that.
@@ -479,38 +504,47 @@ impl Server {
     pub fn load(
         &mut self,
         driver: &mut dyn Driver,
-        mut loading: Loading,
+        loading: Loading,
     ) -> Result<Option<Stop>, Failure> {
         let mut scratch = Scratch::default();
-        self.persistence.is_loading = true;
-        loop {
-            let step = loading.step()?;
-            self.persistence.bytes_loaded = loading.used_bytes;
-            self.persistence.bytes_to_load = loading.total_bytes;
-            if step == Step::Done {
-                break;
-            }
-            self.has_more_to_load = step == Step::More;
+        let mut start = Start::new(loading);
+        while !self.advance_start(&mut start)? {
             self.turn(driver, &mut scratch);
             if let Some(stop) = self.stopped_while_loading()? {
                 return Ok(Some(stop));
             }
         }
-        self.has_more_to_load = false;
-        self.persistence.keys_loaded = loading.keys_loaded;
-        let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
-        self.take_up(loaded);
-        while !self.roles.is_settled() {
-            self.turn(driver, &mut scratch);
-            if let Some(stop) = self.stopped_while_loading()? {
-                return Ok(Some(stop));
-            }
-        }
-        self.persistence.is_loading = false;
         Ok(None)
     }
 
-    fn stopped_while_loading(&self) -> Result<Option<Stop>, Failure> {
+    /// Does a slice of the start, before each turn of the loop; whether the start is over.
+    ///
+    /// # Errors
+    /// The data cannot be had back.
+    pub fn advance_start(&mut self, start: &mut Start) -> Result<bool, Failure> {
+        if let Some(mut loading) = start.loading.take() {
+            self.persistence.is_loading = true;
+            let step = loading.step()?;
+            self.persistence.bytes_loaded = loading.used_bytes;
+            self.persistence.bytes_to_load = loading.total_bytes;
+            self.has_more_to_load = step == Step::More;
+            if step != Step::Done {
+                start.loading = Some(loading);
+                return Ok(false);
+            }
+            self.persistence.keys_loaded = loading.keys_loaded;
+            let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
+            self.take_up(loaded);
+        }
+        self.persistence.is_loading = !self.roles.is_settled();
+        Ok(!self.persistence.is_loading)
+    }
+
+    /// Why a start ends before it is over, if it does.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn stopped_while_loading(&self) -> Result<Option<Stop>, Failure> {
         match self.stopping.clone() {
             Some(Stop::LogFailed(why)) => Err(why.into()),
             other => Ok(other),

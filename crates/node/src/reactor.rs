@@ -65,14 +65,19 @@ impl Server {
         let mut scratch = Scratch::default();
         loop {
             self.turn(driver, &mut scratch);
-            if let Some(stop) = self.stopping.clone()
-                && (stop != Stop::Clean
-                    || self.is_drained() && self.has_handed_over()
-                    || self.has_waited_enough())
-            {
+            if let Some(stop) = self.ended() {
                 return stop;
             }
         }
+    }
+
+    /// Why the loop is over, if it is: asked after each turn.
+    pub fn ended(&mut self) -> Option<Stop> {
+        let stop = self.stopping.clone()?;
+        let is_over = stop != Stop::Clean
+            || self.is_drained() && self.has_handed_over()
+            || self.has_waited_enough();
+        is_over.then_some(stop)
     }
 
     /// Whether everything executed is durable and sent as far as clients take it.
@@ -140,7 +145,8 @@ impl Server {
         self.close_sessions(driver);
     }
 
-    fn wait_nanos(&mut self) -> Option<u64> {
+    /// In how many nanoseconds there is a turn to take, whatever comes.
+    pub fn wait_nanos(&mut self) -> Option<u64> {
         let asleep = self.asleep_until.since(self.monotonic);
         if asleep > 0 {
             return Some(asleep);

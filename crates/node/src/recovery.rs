@@ -48,6 +48,12 @@ impl Replayer {
         Self { follower: Follower::new(at, chain), clock: UnixMillis(0), counter: 0, effects: 0 }
     }
 
+    /// Counts records that are void, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn count_void_records(&mut self) {
+        self.follower.counts_void_records = true;
+    }
+
     /// The clock stood here before the first record.
     pub fn clock_at_least(&mut self, clock: UnixMillis) {
         self.clock = self.clock.max(clock);

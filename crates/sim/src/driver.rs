@@ -136,6 +136,19 @@ impl SimDriver {
         has_news
     }
 
+    /// What has come for the node, and forgets that it was woken. Time stands still: for whoever
+    /// decides himself when a node has its turn.
+    pub fn collect(&mut self, events: &mut Vec<Event>) {
+        self.report(events);
+        self.is_woken.store(false, Ordering::Release);
+    }
+
+    /// Whether there is something to collect, or something has woken the node. Connections that the
+    /// node asked for are not looked at.
+    pub fn has_news(&self) -> bool {
+        self.is_woken.load(Ordering::Acquire) || self.network.has_news(&self.name)
+    }
+
     /// What is new on connections that the node asked for.
     fn report_dialed(&mut self) -> Vec<Event> {
         let mut found = Vec::new();

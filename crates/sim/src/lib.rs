@@ -10,6 +10,8 @@
 //! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
 //! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
+//! | [`tapped_log`] | a log that is listened to |
+//! | [`odds`] | what goes wrong with operations on the service that keeps a log |
 //! | [`hostile`] | what an enemy or a bad disk may hand over: the fuzzer's targets |
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
 //! | [`random`] | numbers from a seed |
@@ -20,7 +22,9 @@ pub mod disk_queue;
 pub mod driver;
 pub mod hostile;
 pub mod network;
+pub mod odds;
 pub mod random;
 pub mod reply;
 pub mod room;
+pub mod tapped_log;
 pub mod timeline;

@@ -94,6 +94,17 @@ pub(crate) struct Link {
     pub(crate) is_closed: bool,
 }
 
+impl Link {
+    /// Whether the node has something to learn of this connection.
+    fn is_news(&self, has_room: bool) -> bool {
+        let is_breaking = self.is_broken && !self.is_broken_reported;
+        let is_readable = self.is_reading && (self.has_ended || !self.arrived.is_empty());
+        let is_known = self.is_accepted && !self.is_closed;
+        is_known
+            && (is_breaking || !self.is_broken && (is_readable || has_room && self.is_send_short))
+    }
+}
+
 /// A listening node.
 #[derive(Default)]
 pub(crate) struct Server {
@@ -181,6 +192,17 @@ impl SimNetwork {
             }
         });
         SimClient { network: self.clone(), id }
+    }
+
+    /// Whether a node that accepts connections would be told anything now.
+    pub(crate) fn has_news(&self, name: &str) -> bool {
+        let state = self.state();
+        let Some(server) = state.servers.get(name) else { return false };
+        let calls = server.is_accepting && !server.backlog.is_empty();
+        let mut links = state.links.values().filter(|link| link.server == name);
+        calls
+            || server.is_asked_to_stop
+            || links.any(|link| link.is_news(state.window_left(link) > 0))
     }
 
     /// Asks the process of a node to stop, as SIGTERM does.

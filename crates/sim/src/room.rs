@@ -49,6 +49,7 @@ use crate::disk::{Faults, SimDisk};
 use crate::driver::SimDriver;
 use crate::network::{NetworkFaults, SimNetwork};
 use crate::random::Random;
+use crate::tapped_log::TappedLog;
 use crate::timeline::Timeline;
 use base::driver::Driver;
 use crowd::Crowd;
@@ -57,7 +58,6 @@ use habit::Habit;
 use machine::Machine;
 use node::reactor::Scratch;
 use node::{Server, Stop};
-use shadow::TappedLog;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -277,7 +277,7 @@ impl Room {
             match loaded {
                 Ok(store) if !disk.is_off() => {
                     let tap = self.witness.borrow_mut().note_recovery(&server)?;
-                    server.shard.wrap_log(|log| Box::new(TappedLog { log, tap }));
+                    server.shard.wrap_log(|log| Box::new(TappedLog { log, listener: tap }));
                     machine.complete(&mut server, store, entropy, &waker);
                     driver.turn_nanos = 0;
                     self.set_usual_faults();

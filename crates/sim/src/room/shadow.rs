@@ -4,7 +4,8 @@
 //! makes of the records can be compared with what the server holds while it runs.
 
 use super::token::{self, Tokens};
-use base::{Position, Sequence};
+use crate::tapped_log::Listener;
+use base::Sequence;
 use bytes::Bytes;
 use engine::digest::Digest;
 use engine::execute::Engine;
@@ -12,7 +13,7 @@ use node::recovery::Replayer;
 use std::cell::RefCell;
 use std::rc::Rc;
 use txlog::record::HEADER_BYTES;
-use txlog::{Gate, Limits, LogEvent, Part, Ticket, TransactionLog, record};
+use txlog::{Part, record};
 
 /// A size of records that small values do not reach. In bytes.
 pub const LARGE_RECORD_BYTES: usize = 32 << 10;
@@ -28,70 +29,13 @@ pub struct Tap {
 /// Shared by a log and who listens.
 pub type SharedTap = Rc<RefCell<Tap>>;
 
-/// A log that is listened to.
-pub struct TappedLog {
-    pub log: Box<dyn TransactionLog>,
-    pub tap: SharedTap,
-}
-
-impl TransactionLog for TappedLog {
-    fn limits(&self) -> Limits {
-        self.log.limits()
+impl Listener for SharedTap {
+    fn appends(&mut self, place: Sequence, record: &Bytes) {
+        self.borrow_mut().records.push((place, record.clone()));
     }
 
-    fn gate(&self) -> Gate {
-        self.log.gate()
-    }
-
-    fn append(&mut self, after: Position, record: Bytes) -> Ticket {
-        self.tap.borrow_mut().records.push((after.sequence.next(), record.clone()));
-        self.log.append(after, record)
-    }
-
-    fn commit_inline(&mut self) -> bool {
-        let did = self.log.commit_inline();
-        self.tap.borrow_mut().inline += u64::from(did);
-        did
-    }
-
-    fn poll(&mut self, events: &mut Vec<LogEvent>) {
-        self.log.poll(events);
-    }
-
-    fn is_busy(&self) -> bool {
-        self.log.is_busy()
-    }
-
-    fn read_from(&mut self, from: Position) {
-        self.log.read_from(from);
-    }
-
-    fn wait_nanos(&self) -> Option<u64> {
-        self.log.wait_nanos()
-    }
-
-    fn stop_reading(&mut self) {
-        self.log.stop_reading();
-    }
-
-    fn probe_holder(&mut self) {
-        self.log.probe_holder();
-    }
-
-    fn is_watched(&mut self) -> bool {
-        self.log.is_watched()
-    }
-
-    fn tail(&mut self) -> Ticket {
-        self.log.tail()
-    }
-
-    fn trim(&mut self, through: Position) {
-        self.log.trim(through);
-    }
-
-    fn first(&mut self) -> Ticket {
-        self.log.first()
+    fn committed_inline(&mut self) {
+        self.borrow_mut().inline += 1;
     }
 }
 

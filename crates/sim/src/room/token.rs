@@ -86,6 +86,11 @@ impl Tokens {
     }
 }
 
+/// Every token in `bytes`, in order.
+pub fn all(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    find(bytes).map(|number| format!("tok{number:016x}").into_bytes())
+}
+
 fn find(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -13,11 +13,12 @@
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use sim::clock::SimClock;
+use sim::odds::Odds;
 use sim::random::Random;
 use sim::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
-use txlog::remote::memory::{Fate, MemoryService, Wire};
+use txlog::remote::memory::{MemoryService, Wire};
 use txlog::remote::store::{Operation, StoreLimits};
 use txlog::remote::{Broken, RemoteLog};
 use txlog::{
@@ -31,47 +32,6 @@ const FAULTY_STEPS: u64 = 1500;
 /// Steps of 5 ms within which a healed service must be of use again.
 const HEALING_STEPS: u64 = 10_000;
 const MILLISECOND: u64 = 1_000_000;
-
-/// How often, in percent, an operation meets which fault.
-#[derive(Clone, Copy, Default)]
-struct Odds {
-    lost: u64,
-    unanswered: u64,
-    stray: u64,
-    full: u64,
-    stale: u64,
-    /// The longest way of an operation that does not stray.
-    way_nanos: u64,
-}
-
-impl Odds {
-    fn draw(random: &mut Random) -> Self {
-        let mut percent = || if random.chance(60) { 0 } else { random.within(1..20) };
-        Self {
-            lost: percent(),
-            unanswered: percent(),
-            stray: percent(),
-            full: percent() / 4,
-            stale: percent(),
-            way_nanos: *random.choose(&[MILLISECOND, 3 * MILLISECOND, 40 * MILLISECOND]),
-        }
-    }
-
-    fn fate(&self, random: &mut Random) -> Fate {
-        let mut nanos = random.within(MILLISECOND / 10..self.way_nanos);
-        let strays = random.chance(self.stray);
-        if strays {
-            nanos = random.within(MILLISECOND..400 * MILLISECOND);
-        }
-        Fate {
-            arrives_nanos: (!random.chance(self.lost)).then_some(nanos),
-            answers_nanos: (!random.chance(self.unanswered)).then_some(nanos / 2),
-            strays,
-            is_full: random.chance(self.full),
-            stale_by: if random.chance(self.stale) { random.within(1..6) } else { 0 },
-        }
-    }
-}
 
 /// How often a run came by what it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -410,8 +370,7 @@ impl World {
 
     /// All faults end. One node leads, unless one does, and everyone reads to the end.
     fn heal(&mut self) -> Result<(), String> {
-        let way_nanos = MILLISECOND;
-        *self.odds.lock().expect("not poisoned") = Odds { way_nanos, ..Odds::default() };
+        *self.odds.lock().expect("not poisoned") = Odds::benign();
         self.service.set_stalled(false);
         self.service.set_full(false);
         self.nodes.iter().for_each(|node| node.wire.set_reachable(true));
