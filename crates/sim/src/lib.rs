@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`reply`] | replies as clients read them |
 //! | [`room`] | one machine with a server and its clients, and what must hold |
+//! | [`shard_room`] | a primary and its replicas on one log, and what must hold |
 //! | [`timeline`] | what happens when, and the trace of what did |
 //! | [`clock`] | a machine's clocks, which can be wrong |
 //! | [`disk`] | a disk that keeps live and durable bytes apart, and loses power |
@@ -26,5 +27,6 @@ pub mod odds;
 pub mod random;
 pub mod reply;
 pub mod room;
+pub mod shard_room;
 pub mod tapped_log;
 pub mod timeline;

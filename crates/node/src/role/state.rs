@@ -79,6 +79,16 @@ pub struct Present {
     pub is_busy: bool,
 }
 
+/// A rule that a test breaks on purpose, so that it can prove that it would notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// A holder serves whether or not its lease is over.
+    ServesWithoutLease,
+    /// A challenger does not wait for the holder's lease to end.
+    WaitsForNobody,
+}
+
 /// One process's part in its shard.
 pub struct Roles {
     me: MemberId,
@@ -90,6 +100,7 @@ pub struct Roles {
     /// When something was last heard of the holder.
     heard: MonotonicNanos,
     probe_at: MonotonicNanos,
+    broken: Option<Broken>,
 }
 
 enum Stage {
@@ -149,7 +160,13 @@ impl Roles {
             lease_nanos: LEASE_NANOS_MAX,
             heard: MonotonicNanos(0),
             probe_at: MonotonicNanos(0),
+            broken: None,
         }
+    }
+
+    #[doc(hidden)]
+    pub fn break_rule(&mut self, broken: Broken) {
+        self.broken = Some(broken);
     }
 
     /// A record that counts was applied.
@@ -209,7 +226,9 @@ impl Roles {
         match &mut self.stage {
             Stage::Follows(following) if following.is_current && self.terms.may_lead => {
                 let has_read = following.reached >= following.stand_behind;
-                if has_read && following.stand_at.is_some_and(|at| now >= at) {
+                let has_waited = self.broken == Some(Broken::WaitsForNobody)
+                    || following.stand_at.is_some_and(|at| now >= at);
+                if has_read && has_waited {
                     return Some(Wish::Lead);
                 }
                 let lease_nanos = self.lease_nanos.min(self.terms.lease_nanos);
@@ -318,7 +337,9 @@ impl Roles {
     pub fn holds_lease(&self, now: MonotonicNanos) -> bool {
         match &self.stage {
             Stage::Alone => true,
-            Stage::Leads(holding) => now < holding.until,
+            Stage::Leads(holding) => {
+                now < holding.until || self.broken == Some(Broken::ServesWithoutLease)
+            }
             _ => false,
         }
     }

@@ -1,0 +1,171 @@
+//! One client: what it asks, and what it remembers of its connection.
+
+use super::chronicle::{Chronicle, Order, text};
+use crate::network::SimClient;
+use crate::random::Random;
+use std::collections::VecDeque;
+
+type Bytes = Vec<u8>;
+
+/// Keys of each sort. Few, so that everybody meets everybody.
+const REGISTERS: u64 = 3;
+const COUNTERS: u64 = 2;
+const PAIRS: u64 = 2;
+const VOLATILES: u64 = 4;
+
+/// Time between two requests of a client, in nanoseconds, at most.
+const REST_NANOS_MAX: u64 = 30_000_000;
+
+/// How long a client waits for a reply, in nanoseconds, before it gives the connection up.
+const PATIENCE_NANOS: std::ops::Range<u64> = 200_000_000..3_000_000_000;
+
+/// What a request does, and what its reply tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// READONLY: it reads from whoever it is connected to.
+    ReadsReplica,
+    Set(Bytes),
+    /// The reply is what was there before.
+    Swap(Bytes),
+    Get,
+    /// Both keys of a pair at once.
+    SetPair(Bytes),
+    GetPair,
+    Count,
+    GetCount,
+    /// What comes of it is not looked at.
+    Other,
+}
+
+/// A request without a reply.
+pub struct Pending {
+    pub key: Bytes,
+    pub asked: Asked,
+    pub at: u64,
+    pub gives_up_at: u64,
+}
+
+/// A client, through all its connections.
+pub struct Client {
+    pub index: usize,
+    pub reads_replicas: bool,
+    pub random: Random,
+    pub connection: Option<SimClient>,
+    pub target: usize,
+    pub received: Bytes,
+    pub pending: VecDeque<Pending>,
+    /// Whether it has said what it must say first on this connection.
+    pub is_introduced: bool,
+    /// It goes elsewhere once all is answered.
+    pub is_leaving: bool,
+    pub next_at: u64,
+    /// Everything through this write was seen on this connection.
+    pub reached: Order,
+}
+
+impl Client {
+    pub fn new(index: usize, nodes: usize, seed: u64) -> Self {
+        let mut random = Random::stream(seed, &format!("client{index}"));
+        Self {
+            index,
+            // A third of all.
+            reads_replicas: index % 3 == 2,
+            target: random.within(0..nodes as u64) as usize,
+            random,
+            connection: None,
+            received: Vec::new(),
+            pending: VecDeque::new(),
+            is_introduced: false,
+            is_leaving: false,
+            next_at: 0,
+            reached: Order::default(),
+        }
+    }
+
+    /// Notes that this connection was shown a value: what it is shown next is no older.
+    pub fn sees(
+        &mut self,
+        chronicle: &Chronicle,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), String> {
+        let (since, until) = chronicle.span(key, value)?;
+        if until.is_some_and(|until| until <= self.reached) {
+            let shown = value.map_or_else(|| "nothing".to_owned(), text);
+            return Err(format!(
+                "{} was {shown} on a connection that had seen what came after that",
+                text(key)
+            ));
+        }
+        self.reached = self.reached.max(since);
+        Ok(())
+    }
+
+    /// Asks for something.
+    pub fn send(&mut self, chronicle: &mut Chronicle, now: u64) {
+        self.next_at = now + self.random.within(0..REST_NANOS_MAX);
+        let (key, asked, words) = if self.reads_replicas && !self.is_introduced {
+            (Vec::new(), Asked::ReadsReplica, vec![b"READONLY".to_vec()])
+        } else {
+            self.request(chronicle)
+        };
+        self.is_introduced = true;
+        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            bytes.extend_from_slice(&word);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        if let Some(connection) = &self.connection {
+            connection.send(&bytes);
+        }
+        let gives_up_at = now + self.random.within(PATIENCE_NANOS);
+        self.pending.push_back(Pending { key, asked, at: now, gives_up_at });
+    }
+
+    fn request(&mut self, chronicle: &mut Chronicle) -> (Bytes, Asked, Vec<Bytes>) {
+        let random = &mut self.random;
+        let words = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
+        let mut key =
+            |name: &str, count: u64| format!("{name}:{}", random.within(0..count)).into_bytes();
+        let (register, counter) = (key("register", REGISTERS), key("counter", COUNTERS));
+        let (pair, volatile) = (key("pair", PAIRS), key("volatile", VOLATILES));
+        let other = [&pair[..], b":other"].concat();
+        match random.within(if self.reads_replicas { 0..10 } else { 0..24 }) {
+            0..6 => (register.clone(), Asked::Get, words(&[b"GET", &register])),
+            6..8 => (pair.clone(), Asked::GetPair, words(&[b"MGET", &pair, &other])),
+            8 => (counter.clone(), Asked::GetCount, words(&[b"GET", &counter])),
+            9 => (Vec::new(), Asked::Other, words(&[b"GET", &volatile])),
+            10..16 => {
+                let value = chronicle.issue(&register);
+                (register.clone(), Asked::Set(value.clone()), words(&[b"SET", &register, &value]))
+            }
+            16..18 => {
+                let value = chronicle.issue(&register);
+                let words = words(&[b"SET", &register, &value, b"GET"]);
+                (register, Asked::Swap(value), words)
+            }
+            18..20 => {
+                let value = chronicle.issue(&pair);
+                let mut long = value.clone();
+                if random.chance(20) {
+                    long.resize(random.within(20..5_000) as usize, b'.');
+                }
+                let words = words(&[b"MSET", &pair, &long, &other, &long]);
+                (pair, Asked::SetPair(value), words)
+            }
+            20..22 => (counter.clone(), Asked::Count, words(&[b"INCR", &counter])),
+            _ => {
+                let value = chronicle.issue(&volatile);
+                let millis = random.within(1..400).to_string();
+                let words = words(&[b"SET", &volatile, &value, b"PX", millis.as_bytes()]);
+                (Vec::new(), Asked::Other, words)
+            }
+        }
+    }
+}
+
+/// A long value begins with its token.
+pub fn token_of(value: &[u8]) -> Bytes {
+    value[..value.len().min(crate::room::token::BYTES)].to_vec()
+}

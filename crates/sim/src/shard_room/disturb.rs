@@ -1,0 +1,94 @@
+//! What goes wrong, done to the world: the weather says what, and this to whom and how it ends.
+
+use super::weather::Disturbance;
+use super::world::{Slot, World};
+use crate::network::NetworkFaults;
+use crate::odds::Odds;
+use base::MonotonicNanos;
+
+impl World {
+    /// What goes wrong at this instant begins.
+    pub fn disturb(&self, now: MonotonicNanos) {
+        let disturbance = self.weather.borrow_mut().next(now);
+        let Some(disturbance) = disturbance else { return };
+        let index = self.victim();
+        let slot = &self.slots[index];
+        let until = |nanos: u64| MonotonicNanos(now.0 + nanos);
+        let mut seen = self.seen.borrow_mut();
+        match disturbance {
+            Disturbance::Pause(nanos) => {
+                seen.pauses += 1;
+                slot.idle_until.set(slot.idle_until.get().max(until(nanos)));
+            }
+            Disturbance::Crash if slot.process.borrow().is_some() => {
+                seen.crashes += 1;
+                self.end_quietly(index);
+            }
+            Disturbance::Crash => {}
+            Disturbance::Stop => {
+                seen.stops += 1;
+                self.network.ask_to_stop(&slot.machine.name);
+            }
+            Disturbance::Cut(nanos) => {
+                seen.cuts += 1;
+                slot.cut_until.set(until(nanos));
+                self.set_reachable(slot, false);
+            }
+            Disturbance::Stall(nanos) => {
+                seen.stalls += 1;
+                self.stalled_until.set(until(nanos));
+                self.service.set_stalled(true);
+            }
+            Disturbance::Odds(odds) => {
+                *slot.odds.lock().expect("nobody panics with it") = odds;
+            }
+            Disturbance::Jump(micros) => {
+                seen.jumps += 1;
+                slot.machine.clock.step_wall(micros);
+            }
+        }
+    }
+
+    /// Whom the next disturbance meets.
+    fn victim(&self) -> usize {
+        let leads =
+            |slot: &Slot| slot.process.borrow().as_ref().is_some_and(|process| process.leads());
+        let mut weather = self.weather.borrow_mut();
+        let primary = self.slots.iter().position(leads).filter(|_| weather.means_primary());
+        primary.unwrap_or_else(|| weather.victim(self.slots.len()))
+    }
+
+    /// Nothing goes wrong any more, and what does is over.
+    pub fn heal(&self) {
+        self.weather.borrow_mut().end();
+        self.network.set_faults(NetworkFaults::benign());
+        self.service.set_stalled(false);
+        for slot in &self.slots {
+            *slot.odds.lock().expect("nobody panics with it") = Odds::benign();
+            slot.cut_until.set(MonotonicNanos(0));
+            self.set_reachable(slot, true);
+            slot.idle_until.set(MonotonicNanos(0));
+        }
+    }
+
+    /// What has lasted long enough ends.
+    pub fn end_disturbances(&self, now: MonotonicNanos) {
+        for slot in &self.slots {
+            let until = slot.cut_until.get();
+            if until > MonotonicNanos(0) && now >= until {
+                slot.cut_until.set(MonotonicNanos(0));
+                self.set_reachable(slot, true);
+            }
+        }
+        if now >= self.stalled_until.get() {
+            self.service.set_stalled(false);
+        }
+    }
+
+    /// Connects a process with the log, or cuts it off.
+    pub fn set_reachable(&self, slot: &Slot, is_reachable: bool) {
+        if let Some(wire) = &*slot.wire.borrow() {
+            wire.set_reachable(is_reachable);
+        }
+    }
+}

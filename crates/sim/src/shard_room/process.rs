@@ -1,0 +1,390 @@
+//! One process of a shard: it starts, serves, is demoted and begins again, as `kiln server` does.
+//!
+//! Its world are a driver, a log and two clocks. Driver and log may let time pass in the middle of
+//! a turn, while the others go on: as a process that is stopped there, or whose machine is busy.
+//! Or it may die there: then whatever it does until the turn ends reaches no client.
+
+use super::Broken;
+use super::world::World;
+use crate::clock::SimClock;
+use crate::disk_queue::SimDiskQueue;
+use crate::driver::SimDriver;
+use crate::random::Random;
+use crate::tapped_log::{Listener, TappedLog};
+use archive::SnapshotStore;
+use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::machine::UnknownMachine;
+use base::{Clock, Epoch, Sequence};
+use bytes::Bytes;
+use engine::digest::Digest;
+use node::config::Config;
+use node::config::settings::engine_settings;
+use node::loading::{Loading, OpenLog, Pace, Sources, Start};
+use node::reactor::Scratch;
+use node::snapshot::{self, Snapshots};
+use node::{Options, Server, Shard, Stop};
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use txlog::record::{self, ChainValue};
+use txlog::{Kind, LogEvent, TransactionLog, WriterId};
+
+/// Where the snapshots are, which all processes share.
+const STORE: &str = "/data/snapshots";
+
+/// How long a job on the disk takes at least, in nanoseconds.
+const DISK_NANOS: u64 = 50_000;
+
+/// What a process's driver and log know together.
+pub struct Tether {
+    pub index: usize,
+    world: Weak<World>,
+    /// It has died in the middle of this turn.
+    pub is_dead: Cell<bool>,
+    /// A `Lead` of its own is under way.
+    bid: Cell<Option<(Epoch, WriterId)>>,
+    /// It leads this epoch, and has not been told otherwise.
+    leads: Cell<Option<Epoch>>,
+    /// The epoch at the instant at which it last heard of its log.
+    then: Cell<Epoch>,
+}
+
+impl Tether {
+    /// Time passes in the middle of a turn, or the process dies.
+    fn linger(&self) {
+        if let Some(world) = self.world.upgrade().filter(|_| !self.is_dead.get()) {
+            self.is_dead.set(world.linger(self.index));
+        }
+    }
+}
+
+/// The driver of a process, under the eyes of the chronicle.
+struct RoomDriver {
+    driver: SimDriver,
+    tether: Rc<Tether>,
+}
+
+impl Driver for RoomDriver {
+    fn clock(&self) -> &dyn Clock {
+        self.driver.clock()
+    }
+
+    /// The world waits, and gives this process its turn.
+    fn wait(&mut self, _timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
+        self.driver.collect(events);
+    }
+
+    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
+        self.driver.connect(host, port)
+    }
+
+    fn receive(&mut self, id: ConnectionId, into: &mut Vec<u8>, bytes_max: usize) -> Received {
+        self.tether.linger();
+        self.driver.receive(id, into, bytes_max)
+    }
+
+    fn send(&mut self, id: ConnectionId, bytes: &[u8]) -> Sent {
+        if self.tether.is_dead.get() {
+            return Sent::Closed;
+        }
+        let sent = self.driver.send(id, bytes);
+        if let (Sent::Bytes(count), Some(world)) = (&sent, self.tether.world.upgrade()) {
+            let (leads, then) = (self.tether.leads.get(), self.tether.then.get());
+            let mut chronicle = world.chronicle.borrow_mut();
+            chronicle.released(self.tether.index, leads, then, id, &bytes[..*count]);
+        }
+        // What is still to be sent may leave late: the lease was looked at before.
+        self.tether.linger();
+        sent
+    }
+
+    fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
+        self.driver.set_reading(connection, reading);
+    }
+
+    fn close(&mut self, connection: ConnectionId) {
+        self.driver.close(connection);
+    }
+
+    fn set_accepting(&mut self, accepting: bool) {
+        self.driver.set_accepting(accepting);
+    }
+
+    fn waker(&self) -> Waker {
+        self.driver.waker()
+    }
+
+    fn entropy(&mut self) -> u64 {
+        self.driver.entropy()
+    }
+}
+
+/// Listens to a process's log.
+struct Ear(Rc<Tether>);
+
+impl Listener for Ear {
+    fn appends(&mut self, _place: Sequence, record: &Bytes) {
+        if let Ok(header) = record::decode_header(record, false)
+            && header.kind == Kind::Lead
+        {
+            self.0.bid.set(Some((header.epoch, header.writer)));
+        }
+        self.0.linger();
+    }
+
+    fn told(&mut self, events: &mut Vec<LogEvent>) {
+        let tether = &self.0;
+        if tether.is_dead.get() {
+            events.clear();
+            return;
+        }
+        let Some(world) = tether.world.upgrade() else { return };
+        world.count(events);
+        for event in &*events {
+            match event {
+                LogEvent::Durable(_) => {
+                    if let Some((epoch, writer)) = tether.bid.take() {
+                        world.chronicle.borrow_mut().note_leader(epoch, writer);
+                        tether.leads.set(Some(epoch));
+                    }
+                }
+                LogEvent::Failed(..) => {
+                    tether.bid.take();
+                }
+                _ => {}
+            }
+        }
+        tether.linger();
+        let mut chronicle = world.chronicle.borrow_mut();
+        chronicle.observe();
+        tether.then.set(chronicle.epoch());
+    }
+}
+
+/// What does not change from process to process on one machine.
+pub struct Machine {
+    pub index: usize,
+    pub name: String,
+    pub clock: SimClock,
+    /// How much faster than true time its monotonic clock runs.
+    pub drift_ppm: i64,
+    pub config: Config,
+}
+
+/// A process that lives.
+pub struct Process {
+    pub server: Server,
+    driver: RoomDriver,
+    scratch: Scratch,
+    /// Until it serves.
+    start: Option<Start>,
+    pub tether: Rc<Tether>,
+    store: SnapshotStore,
+    broken: Broken,
+    /// Where the chain stood when it was last compared.
+    compared: ChainValue,
+    was_lapsed: bool,
+}
+
+/// What a turn brought.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Turned {
+    Goes,
+    /// It began a new life, because it was demoted.
+    Again,
+    Ended(Stop),
+}
+
+impl Process {
+    /// Starts a process on a machine.
+    ///
+    /// # Errors
+    /// What the process would say as it ends.
+    pub fn start(world: &Rc<World>, machine: &Machine) -> Result<Self, String> {
+        let entropy = world.draw();
+        let clock = machine.clock.clone();
+        let driver = SimDriver::listen(&world.network, &machine.name, clock.clone(), entropy);
+        let tether = Rc::new(Tether {
+            index: machine.index,
+            world: Rc::downgrade(world),
+            is_dead: Cell::new(false),
+            bid: Cell::new(None),
+            leads: Cell::new(None),
+            then: Cell::new(Epoch(0)),
+        });
+        let mut driver = RoomDriver { driver, tether: Rc::clone(&tether) };
+        let options = Options {
+            config: machine.config.clone(),
+            port: 6379,
+            clock: Arc::new(clock),
+            disk: Arc::new(world.disk.clone()),
+            machine: Arc::new(UnknownMachine),
+            entropy: driver.entropy(),
+        };
+        let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(STORE));
+        let store = store.map_err(text)?;
+        let shard = Shard::without_data(engine_settings(&options.config), options.entropy);
+        let server = Server::new(shard, options, Box::new(drop));
+        let loading = begin_loading(world, machine, &server, &driver, &store)?;
+        let scratch = Scratch::default();
+        let (start, broken) = (Some(Start::new(loading)), world.plan.broken);
+        let (compared, was_lapsed) = (ChainValue::default(), false);
+        Ok(Self { server, driver, scratch, start, tether, store, broken, compared, was_lapsed })
+    }
+
+    /// One turn of the loop, and what `kiln server` does around it.
+    ///
+    /// # Errors
+    /// What the process would say as it ends.
+    pub fn turn(mut self, world: &Rc<World>, machine: &Machine) -> Result<(Self, Turned), String> {
+        if let Some(start) = &mut self.start
+            && self.server.advance_start(start).map_err(text)?
+        {
+            self.start = None;
+            self.complete(world, machine);
+            let is_behind_snapshot = self.server.persistence.keys_loaded > 0;
+            world.seen.borrow_mut().snapshots_loaded += u64::from(is_behind_snapshot);
+        }
+        self.server.turn(&mut self.driver, &mut self.scratch);
+        if self.tether.is_dead.get() {
+            return Ok((self, Turned::Ended(Stop::Now)));
+        }
+        self.break_rules();
+        self.compare(world);
+        let stop = match self.start {
+            Some(_) => self.server.stopped_while_loading().map_err(text)?,
+            None => self.server.ended(),
+        };
+        Ok(match stop {
+            None => (self, Turned::Goes),
+            Some(Stop::Demoted(_)) => (self.begin_again(world, machine)?, Turned::Again),
+            Some(stop) => (self, Turned::Ended(stop)),
+        })
+    }
+
+    fn begin_again(mut self, world: &Rc<World>, machine: &Machine) -> Result<Self, String> {
+        self.server = self.server.begin_again(&mut self.driver);
+        self.tether.leads.set(None);
+        self.tether.bid.set(None);
+        let loading = begin_loading(world, machine, &self.server, &self.driver, &self.store)?;
+        self.start = Some(Start::new(loading));
+        self.compared = ChainValue::default();
+        Ok(self)
+    }
+
+    /// Lets it take snapshots, in slices so small that commands come between them.
+    fn complete(&mut self, world: &Rc<World>, machine: &Machine) {
+        let random = Random::stream(world.draw(), &machine.name);
+        let queue = SimDiskQueue::new(&world.timeline, random, DISK_NANOS, self.driver.waker());
+        let mut snapshots = Snapshots::new(self.store.clone(), Box::new(queue));
+        snapshots.set_pace(snapshot::Pace {
+            step_keys: 4,
+            step_bytes: 1 << 10,
+            steps_max: 2,
+            chunk_bytes: 1 << 10,
+            backlog_bytes_max: 4 << 10,
+            log_growth_bytes_min: world.plan.log_growth_bytes,
+            rest_nanos: 0,
+            log_growth_bytes_hasty: 0,
+            ..snapshot::Pace::default()
+        });
+        self.server.keep_snapshots(snapshots);
+    }
+
+    /// What is broken on purpose is broken again in each life.
+    fn break_rules(&mut self) {
+        match self.broken {
+            Broken::HoldsNothing if self.start.is_none() => self.server.shard.break_tracker(),
+            Broken::ReusesCounters if self.server.roles.leads() => {
+                self.server.shard.break_counters();
+            }
+            Broken::Role(rule) => self.server.roles.break_rule(rule),
+            _ => {}
+        }
+    }
+
+    /// Holds what this process holds against the log, where both say that they are at one place.
+    fn compare(&mut self, world: &Rc<World>) {
+        let shard = &self.server.shard;
+        let chain = shard.chain().value;
+        if self.start.is_some() || shard.has_gathered() || chain == self.compared {
+            return;
+        }
+        self.compared = chain;
+        let held = Digest::of_keyspace(&shard.engine.keyspace);
+        let mut chronicle = world.chronicle.borrow_mut();
+        if shard.is_following() {
+            self.tether.leads.set(None);
+            chronicle.note_follower(self.tether.index, chain, held);
+        } else {
+            chronicle.note_leading(self.tether.index, chain, held);
+        }
+    }
+
+    /// Whether it is the primary, as far as it knows.
+    pub fn leads(&self) -> bool {
+        self.serves() && self.server.roles.leads()
+    }
+
+    /// Whether its lease is over, and was not when this was last asked.
+    pub fn is_newly_lapsed(&mut self) -> bool {
+        let now = self.server.options.clock.monotonic();
+        let is_lapsed = self.leads() && !self.server.roles.holds_lease(now);
+        let was_lapsed = std::mem::replace(&mut self.was_lapsed, is_lapsed);
+        is_lapsed && !was_lapsed
+    }
+
+    /// What it does, for a message.
+    pub fn describe(&self) -> String {
+        let part = match (self.serves(), self.server.roles.leads()) {
+            (false, _) => "starts",
+            (true, true) => "leads",
+            (true, false) => "follows",
+        };
+        format!("node {} {part} at {}", self.tether.index, self.server.shard.appended().sequence)
+    }
+
+    /// Whether it serves, as a primary or as a replica.
+    pub fn serves(&self) -> bool {
+        self.start.is_none()
+    }
+
+    /// Whether something has come for it.
+    pub fn has_news(&self) -> bool {
+        self.driver.driver.has_news()
+    }
+}
+
+/// Opens the log and begins to load, in slices so small that clients get a word in.
+fn begin_loading(
+    world: &Rc<World>,
+    machine: &Machine,
+    server: &Server,
+    driver: &RoomDriver,
+    store: &SnapshotStore,
+) -> Result<Loading, String> {
+    let clock: Arc<dyn Clock> = Arc::new(machine.clock.clone());
+    let sources = Sources {
+        clock: Arc::clone(&clock),
+        store: store.clone(),
+        settings: engine_settings(&server.config),
+        entropy: server.options.entropy,
+    };
+    let log = world.connect(machine.index, clock, driver.waker());
+    let incarnation = log.incarnation();
+    let log: Box<dyn TransactionLog> = Box::new(log);
+    let listener = Ear(Rc::clone(&driver.tether));
+    let handle = Box::new(TappedLog { log, listener });
+    let open = OpenLog { handle, incarnation, is_free: false };
+    let mut loading = Loading::open(sources, |_| Ok(open)).map_err(text)?;
+    if world.plan.broken == Broken::CountsVoidRecords {
+        loading.count_void_records();
+    }
+    loading.set_pace(Pace { step_keys: 8, step_records: 8, steps_max: 4 });
+    Ok(loading)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,148 @@
+//! A primary, its replicas and a challenger on one log, through everything that can go wrong.
+//!
+//! `KILN_SIM_SEEDS` asks for more seeds, `KILN_SIM_FIRST` for the first of them: a failure is
+//! replayed by `KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1 cargo test -p sim --test shard_room`.
+
+use node::role::state::Broken as Rule;
+use sim::shard_room::{Broken, Outcome, Plan, run};
+use std::io::Write;
+use txlog::remote::Broken as LogRule;
+
+/// Seeds of a short campaign.
+const SEEDS: u64 = 50;
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_stale_is_read_whatever_fails() {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let (first, count) = (number("KILN_SIM_FIRST").unwrap_or(1), number("KILN_SIM_SEEDS"));
+    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
+    for seed in first..first + count.unwrap_or(SEEDS) {
+        match run(seed, Plan::default()) {
+            Ok(outcome) => {
+                println!("seed {seed}: {outcome:?}");
+                outcomes.push(outcome);
+            }
+            Err(why) => {
+                println!("seed {seed}: FAILED: {why}");
+                failed.push(seed);
+            }
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "replay one with KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1: {failed:?}"
+    );
+    sum_up(&outcomes);
+}
+
+/// Says what was done, also where the harness keeps silent about tests that pass, and that nothing
+/// was left out.
+fn sum_up(outcomes: &[Outcome]) {
+    let sum = |part: fn(&Outcome) -> u64| outcomes.iter().map(part).sum::<u64>();
+    let happened = [
+        ("writes", sum(|outcome| outcome.served.writes)),
+        ("reads", sum(|outcome| outcome.served.reads)),
+        ("reads from replicas", sum(|outcome| outcome.served.replica_reads)),
+        ("requests without an answer", sum(|outcome| outcome.served.unanswered)),
+        ("MOVED", sum(|outcome| outcome.served.moved)),
+        ("READONLY", sum(|outcome| outcome.served.read_only)),
+        ("LOADING", sum(|outcome| outcome.served.loading)),
+        ("other refusals", sum(|outcome| outcome.served.refused)),
+        ("records that count", sum(|outcome| outcome.stored.counted)),
+        ("void records", sum(|outcome| outcome.stored.void)),
+        ("void records with data", sum(|outcome| outcome.stored.void_data)),
+        ("split units", sum(|outcome| outcome.stored.split)),
+        ("leads", sum(|outcome| outcome.stored.leads)),
+        ("yields", sum(|outcome| outcome.stored.yields)),
+        ("lives", sum(|outcome| outcome.seen.lives)),
+        ("demotions", sum(|outcome| outcome.seen.demotions)),
+        ("lapses", sum(|outcome| outcome.seen.lapses)),
+        ("appends in doubt", sum(|outcome| outcome.seen.in_doubt)),
+        ("conflicts", sum(|outcome| outcome.seen.conflicts)),
+        ("shifts", sum(|outcome| outcome.seen.shifts)),
+        ("trimmed readers", sum(|outcome| outcome.seen.trimmed_readers)),
+        ("snapshots loaded", sum(|outcome| outcome.seen.snapshots_loaded)),
+        ("pauses within a turn", sum(|outcome| outcome.seen.lingered)),
+        ("pauses", sum(|outcome| outcome.seen.pauses)),
+        ("crashes", sum(|outcome| outcome.seen.crashes)),
+        ("clean stops", sum(|outcome| outcome.seen.stops)),
+        ("partitions", sum(|outcome| outcome.seen.cuts)),
+        ("stalls", sum(|outcome| outcome.seen.stalls)),
+        ("jumps of a wall clock", sum(|outcome| outcome.seen.jumps)),
+    ];
+    let mut line = format!("{} seeds", outcomes.len());
+    for (what, times) in happened {
+        line.push_str(&format!("; {times} {what}"));
+        let is_too_rare = outcomes.len() as u64 >= SEEDS && times == 0;
+        assert!(!is_too_rare, "no {what} in {} seeds", outcomes.len());
+    }
+    // Not being told is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in [3, 1003] {
+        let [once, again] = [(); 2].map(|()| run(seed, Plan::default()).expect("it survives"));
+        assert_eq!(once, again);
+    }
+    let [one, other] = [1, 2].map(|seed| run(seed, Plan::default()).expect("it survives"));
+    assert_ne!(one.trace, other.trace);
+}
+
+/// Seeds of which one must notice a build that is broken on purpose.
+const BROKEN_SEEDS: u64 = 30;
+
+/// How a build that is broken on purpose is noticed.
+fn is_caught(broken: Broken) -> String {
+    let plan = Plan { broken, ..Plan::default() };
+    let caught = (1..=BROKEN_SEEDS).find_map(|seed| Some((seed, run(seed, plan).err()?)));
+    let (seed, why) = caught.unwrap_or_else(|| panic!("{broken:?} goes unnoticed"));
+    println!("{broken:?} is caught in seed {seed}: {why}");
+    why
+}
+
+#[test]
+fn a_primary_that_serves_without_a_lease_is_caught() {
+    let why = is_caught(Broken::Role(Rule::ServesWithoutLease));
+    assert!(why.contains("answers as the primary of epoch"), "{why}");
+}
+
+#[test]
+fn a_challenger_that_does_not_wait_is_caught() {
+    let why = is_caught(Broken::Role(Rule::WaitsForNobody));
+    assert!(why.contains("answers as the primary of epoch"), "{why}");
+}
+
+#[test]
+fn replies_before_their_record_is_durable_are_caught() {
+    let why = is_caught(Broken::HoldsNothing);
+    assert!(why.contains("before it is durable"), "{why}");
+}
+
+#[test]
+fn readers_that_count_void_records_are_caught() {
+    let why = is_caught(Broken::CountsVoidRecords);
+    assert!(why.contains("holds no prefix"), "{why}");
+}
+
+#[test]
+fn a_counter_used_twice_is_caught() {
+    let why = is_caught(Broken::ReusesCounters);
+    assert!(why.contains("a counter has two meanings"), "{why}");
+}
+
+#[test]
+fn a_log_that_counts_what_is_in_doubt_is_caught() {
+    is_caught(Broken::Log(LogRule::AssumesTheBest));
+}
+
+#[test]
+fn a_log_that_goes_on_behind_a_foreign_lead_is_caught() {
+    is_caught(Broken::Log(LogRule::IgnoresLeads));
+}
+
+#[test]
+fn a_log_that_counts_acknowledgements_behind_a_missing_one_is_caught() {
+    is_caught(Broken::Log(LogRule::CountsEveryAcknowledgement));
+}
