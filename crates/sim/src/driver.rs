@@ -65,6 +65,19 @@ impl Dialed {
         news
     }
 
+    /// Whether [`Self::news`] or [`Self::failure`] would say something.
+    fn has_news(&self) -> bool {
+        let state = self.client.state();
+        let has_bytes = !self.arrived.is_empty() || self.client.has_received();
+        match state {
+            ClientState::Connecting => false,
+            ClientState::Refused => true,
+            ClientState::Reset => !self.is_broken,
+            ClientState::Open => !self.is_connected || self.is_reading && has_bytes,
+            ClientState::Closed => !self.is_connected || self.is_reading,
+        }
+    }
+
     /// Why the connection was never had, if it was not.
     fn failure(&self) -> Option<&'static str> {
         match self.client.state() {
@@ -143,10 +156,11 @@ impl SimDriver {
         self.is_woken.store(false, Ordering::Release);
     }
 
-    /// Whether there is something to collect, or something has woken the node. Connections that the
-    /// node asked for are not looked at.
+    /// Whether there is something to collect, or something has woken the node.
     pub fn has_news(&self) -> bool {
-        self.is_woken.load(Ordering::Acquire) || self.network.has_news(&self.name)
+        self.is_woken.load(Ordering::Acquire)
+            || self.network.has_news(&self.name)
+            || self.dialed.values().any(Dialed::has_news)
     }
 
     /// What is new on connections that the node asked for.

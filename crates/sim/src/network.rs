@@ -348,6 +348,12 @@ impl SimClient {
             .unwrap_or_default()
     }
 
+    /// Whether bytes have come since then.
+    pub fn has_received(&self) -> bool {
+        let state = self.network.state();
+        state.links.get(&self.id).is_some_and(|link| !link.received.is_empty())
+    }
+
     pub fn state(&self) -> ClientState {
         self.network.state().links.get(&self.id).map_or(ClientState::Reset, |link| link.state)
     }

@@ -13,6 +13,12 @@ const COUNTERS: u64 = 2;
 const PAIRS: u64 = 2;
 const VOLATILES: u64 = 4;
 
+/// Requests that a client has under way at most.
+const OUTSTANDING_MAX: usize = 3;
+
+/// One of the clients asks for a planned failover with one in so many requests.
+const FAILOVER_PART: u64 = 100;
+
 /// Time between two requests of a client, in nanoseconds, at most.
 const REST_NANOS_MAX: u64 = 30_000_000;
 
@@ -22,8 +28,8 @@ const PATIENCE_NANOS: std::ops::Range<u64> = 200_000_000..3_000_000_000;
 /// What a request does, and what its reply tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// READONLY: it reads from whoever it is connected to.
-    ReadsReplica,
+    /// What it says first on a connection.
+    Introduction,
     Set(Bytes),
     /// The reply is what was there before.
     Swap(Bytes),
@@ -37,6 +43,27 @@ pub enum Asked {
     Other,
 }
 
+/// From whom a client reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    Primary,
+    /// From anybody, what there is.
+    Replica,
+    /// From anybody, the newest.
+    Newest,
+}
+
+impl Reads {
+    /// What is said first on a connection, each once the one before it was taken.
+    fn introduction(self) -> &'static [&'static str] {
+        match self {
+            Self::Primary => &[],
+            Self::Replica => &["READONLY"],
+            Self::Newest => &["READONLY", "CLIENT READS LINEARIZABLE"],
+        }
+    }
+}
+
 /// A request without a reply.
 pub struct Pending {
     pub key: Bytes,
@@ -48,14 +75,14 @@ pub struct Pending {
 /// A client, through all its connections.
 pub struct Client {
     pub index: usize,
-    pub reads_replicas: bool,
+    pub reads: Reads,
     pub random: Random,
     pub connection: Option<SimClient>,
     pub target: usize,
     pub received: Bytes,
     pub pending: VecDeque<Pending>,
-    /// Whether it has said what it must say first on this connection.
-    pub is_introduced: bool,
+    /// How much of its introduction was taken on this connection.
+    pub introduced: usize,
     /// It goes elsewhere once all is answered.
     pub is_leaving: bool,
     pub next_at: u64,
@@ -68,14 +95,13 @@ impl Client {
         let mut random = Random::stream(seed, &format!("client{index}"));
         Self {
             index,
-            // A third of all.
-            reads_replicas: index % 3 == 2,
+            reads: [Reads::Primary, Reads::Primary, Reads::Replica, Reads::Newest][index % 4],
             target: random.within(0..nodes as u64) as usize,
             random,
             connection: None,
             received: Vec::new(),
             pending: VecDeque::new(),
-            is_introduced: false,
+            introduced: 0,
             is_leaving: false,
             next_at: 0,
             reached: Order::default(),
@@ -101,15 +127,22 @@ impl Client {
         Ok(())
     }
 
+    /// How many requests it may have under way.
+    pub fn outstanding_max(&self) -> usize {
+        let is_introduced = self.introduced == self.reads.introduction().len();
+        if is_introduced { OUTSTANDING_MAX } else { 1 }
+    }
+
     /// Asks for something.
     pub fn send(&mut self, chronicle: &mut Chronicle, now: u64) {
         self.next_at = now + self.random.within(0..REST_NANOS_MAX);
-        let (key, asked, words) = if self.reads_replicas && !self.is_introduced {
-            (Vec::new(), Asked::ReadsReplica, vec![b"READONLY".to_vec()])
-        } else {
-            self.request(chronicle)
+        let (key, asked, words) = match self.reads.introduction().get(self.introduced) {
+            Some(line) => {
+                let words = line.split(' ').map(|word| word.as_bytes().to_vec());
+                (Vec::new(), Asked::Introduction, words.collect())
+            }
+            None => self.request(chronicle),
         };
-        self.is_introduced = true;
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
@@ -131,7 +164,10 @@ impl Client {
         let (register, counter) = (key("register", REGISTERS), key("counter", COUNTERS));
         let (pair, volatile) = (key("pair", PAIRS), key("volatile", VOLATILES));
         let other = [&pair[..], b":other"].concat();
-        match random.within(if self.reads_replicas { 0..10 } else { 0..24 }) {
+        if self.index == 0 && random.within(0..FAILOVER_PART) == 0 {
+            return (Vec::new(), Asked::Other, words(&[b"FAILOVER"]));
+        }
+        match random.within(if self.reads == Reads::Primary { 0..24 } else { 0..10 }) {
             0..6 => (register.clone(), Asked::Get, words(&[b"GET", &register])),
             6..8 => (pair.clone(), Asked::GetPair, words(&[b"MGET", &pair, &other])),
             8 => (counter.clone(), Asked::GetCount, words(&[b"GET", &counter])),

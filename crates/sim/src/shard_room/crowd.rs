@@ -6,7 +6,7 @@
 
 use super::account::{Account, Entry};
 use super::chronicle::{Chronicle, Order, text};
-use super::client::{Asked, Client, Pending, token_of};
+use super::client::{Asked, Client, Pending, Reads, token_of};
 use super::history::Span;
 use super::name_of;
 use crate::network::{ClientState, SimClient, SimNetwork};
@@ -14,9 +14,6 @@ use crate::reply::{self, Reply};
 use base::MonotonicNanos;
 
 type Bytes = Vec<u8>;
-
-/// Requests that a client has under way at most.
-const OUTSTANDING_MAX: usize = 3;
 
 /// How long a client waits before it connects again, in nanoseconds, at most.
 const RETRY_NANOS_MAX: u64 = 60_000_000;
@@ -26,8 +23,9 @@ const RETRY_NANOS_MAX: u64 = 60_000_000;
 pub struct Served {
     pub writes: u64,
     pub reads: u64,
-    /// Reads by clients that said READONLY.
+    /// Reads by clients that said READONLY, and by those that want the newest.
     pub replica_reads: u64,
+    pub newest_reads: u64,
     pub moved: u64,
     pub read_only: u64,
     pub loading: u64,
@@ -66,7 +64,8 @@ impl Crowd {
 
     /// When a client does something though nothing comes.
     pub fn next_at(&self) -> Option<MonotonicNanos> {
-        let sends = |client: &&Client| self.is_sending && client.pending.len() < OUTSTANDING_MAX;
+        let sends =
+            |client: &&Client| self.is_sending && client.pending.len() < client.outstanding_max();
         let next = self.clients.iter().filter(sends).map(|client| client.next_at);
         let patience = self.clients.iter().filter_map(|client| client.pending.front());
         next.chain(patience.map(|pending| pending.gives_up_at)).min().map(MonotonicNanos)
@@ -109,7 +108,7 @@ impl Crowd {
         }
         while self.is_sending
             && !client.is_leaving
-            && client.pending.len() < OUTSTANDING_MAX
+            && client.pending.len() < client.outstanding_max()
             && now >= client.next_at
         {
             client.send(chronicle, now);
@@ -131,7 +130,7 @@ impl Crowd {
             client.target = client.random.within(0..self.nodes as u64) as usize;
         }
         client.received.clear();
-        client.is_introduced = false;
+        client.introduced = 0;
         client.is_leaving = false;
         client.reached = Order::default();
         client.next_at = now + client.random.within(0..RETRY_NANOS_MAX);
@@ -185,7 +184,11 @@ impl Crowd {
         let span = Span { asked: pending.at, answered: Some(now) };
         let (mut found, mut count) = (None, None);
         match (&pending.asked, reply) {
-            (Asked::ReadsReplica | Asked::Other, _) => return Ok(()),
+            (Asked::Introduction, _) => {
+                client.introduced += 1;
+                return Ok(());
+            }
+            (Asked::Other, _) => return Ok(()),
             (Asked::Set(_) | Asked::SetPair(_), Reply::Simple(_)) => self.served.writes += 1,
             (Asked::Swap(_), Reply::Null) => self.served.writes += 1,
             (Asked::Swap(_), Reply::Bulk(old)) => {
@@ -218,12 +221,15 @@ impl Crowd {
             (asked, reply) => return Err(format!("{asked:?} was answered by {reply:?}")),
         }
         if matches!(pending.asked, Asked::Get | Asked::GetPair | Asked::GetCount) {
-            if client.reads_replicas {
-                // What a replica holds may be old, and was compared with the log above.
-                self.served.replica_reads += 1;
-                return Ok(());
+            match client.reads {
+                Reads::Primary => self.served.reads += 1,
+                Reads::Newest => self.served.newest_reads += 1,
+                Reads::Replica => {
+                    // What a replica holds may be old, and was compared with the log above.
+                    self.served.replica_reads += 1;
+                    return Ok(());
+                }
             }
-            self.served.reads += 1;
         }
         self.write_down(client.index, pending, span, found, count);
         Ok(())

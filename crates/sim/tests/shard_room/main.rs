@@ -43,6 +43,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("writes", sum(|outcome| outcome.served.writes)),
         ("reads", sum(|outcome| outcome.served.reads)),
         ("reads from replicas", sum(|outcome| outcome.served.replica_reads)),
+        ("reads of the newest", sum(|outcome| outcome.served.newest_reads)),
         ("requests without an answer", sum(|outcome| outcome.served.unanswered)),
         ("MOVED", sum(|outcome| outcome.served.moved)),
         ("READONLY", sum(|outcome| outcome.served.read_only)),
