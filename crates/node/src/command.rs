@@ -20,6 +20,7 @@ pub mod replicaof;
 pub mod replication;
 pub(crate) mod request_keys;
 pub mod scripting;
+pub mod sentinel;
 pub mod server;
 pub mod slowlog;
 pub mod transaction;
@@ -69,6 +70,7 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     replicaof::COMMANDS,
     replication::COMMANDS,
     scripting::COMMANDS,
+    sentinel::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,
     transaction::COMMANDS,

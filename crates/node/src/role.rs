@@ -38,17 +38,8 @@ const JITTER_PART: u64 = 10;
 impl Server {
     /// This process as a member of its shard: its name in INFO, and where clients find it.
     pub(crate) fn member(&self) -> Member {
-        let settings = &self.settings;
-        let announced = String::from_utf8_lossy(&settings.replica_announce_ip).into_owned();
-        let bound = settings.bind.iter().map(|host| host.trim_start_matches('-'));
-        let named = bound.into_iter().find(|host| !matches!(*host, "*" | "::*" | "0.0.0.0" | "::"));
-        let host =
-            if announced.is_empty() { named.unwrap_or("127.0.0.1").to_owned() } else { announced };
-        let port = match settings.replica_announce_port {
-            0 => self.options.port,
-            port => port,
-        };
-        Member { id: self.member_id(), host, port }
+        let host = self.announced_host().unwrap_or_else(|| "127.0.0.1".to_owned());
+        Member { id: self.member_id(), host, port: self.announced_port() }
     }
 
     fn member_id(&self) -> MemberId {
@@ -92,6 +83,7 @@ impl Server {
     fn hear(&mut self, told: Told) {
         // Not the turn's instant: what was read may have been written since.
         let now = self.options.clock.monotonic();
+        self.tell_of_switch();
         match told {
             Told::Saw(sign) => {
                 // While it still catches up, what it reads may be old.
@@ -105,6 +97,7 @@ impl Server {
             Told::Lost { tail } => self.roles.lost_bid(tail, now),
             Told::Led => self.begin_to_lead(),
         }
+        self.tell_of_switch();
     }
 
     fn begin_to_lead(&mut self) {

@@ -7,6 +7,7 @@
 use crate::acl::Acl;
 use crate::clock::ShardClock;
 use crate::command::scripting::Scripts;
+use crate::command::sentinel::Switches;
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::feed::Feed;
@@ -66,6 +67,8 @@ pub struct Server {
     pub persistence: Persistence,
     /// What this process is to the shard: primary or replica.
     pub roles: Roles,
+    /// What subscribers were told of who leads.
+    pub(crate) switches: Switches,
     /// How often this process has stood for leadership in this life.
     pub(crate) stands: u64,
     /// Since when somebody waits while the lease is over.
@@ -195,6 +198,7 @@ impl Server {
             latency: Latency::default(),
             persistence: Persistence::new(started),
             roles: Roles::alone(),
+            switches: Switches::default(),
             stands: 0,
             unserved_since: None,
             noted_sequence: Sequence::ZERO,

@@ -93,6 +93,7 @@ pub enum Group {
     Scripting,
     HyperLogLog,
     Cluster,
+    Sentinel,
     Geo,
     Stream,
     Bitmap,
@@ -115,6 +116,7 @@ impl Group {
             Self::Scripting => "scripting",
             Self::HyperLogLog => "hyperloglog",
             Self::Cluster => "cluster",
+            Self::Sentinel => "sentinel",
             Self::Geo => "geo",
             Self::Stream => "stream",
             Self::Bitmap => "bitmap",
@@ -125,7 +127,7 @@ impl Group {
     pub const fn category(self) -> Option<&'static str> {
         match self {
             // A flag says of what is in the category pubsub.
-            Self::Generic | Self::Server | Self::Cluster | Self::PubSub => None,
+            Self::Generic | Self::Server | Self::Cluster | Self::Sentinel | Self::PubSub => None,
             Self::SortedSet => Some("sortedset"),
             Self::Transactions => Some("transaction"),
             group => Some(group.name()),

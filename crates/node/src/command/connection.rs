@@ -165,8 +165,9 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     reply.bulk(b"id");
     reply.integer(id);
     let role = if server.is_replica() { "replica" } else { "master" };
+    let mode = server.mode();
     let reply = session.reply();
-    for (key, value) in [("mode", "standalone"), ("role", role)] {
+    for (key, value) in [("mode", mode), ("role", role)] {
         reply.bulk(key.as_bytes());
         reply.bulk(value.as_bytes());
     }

@@ -217,6 +217,7 @@ pub const TIPS: &[(&str, &[&str])] = &[
 
 /// Commands in an ACL category that neither their group nor their flags tell.
 pub const CATEGORIES: &[(&str, &[&str])] = &[
+    ("asking", &["connection"]),
     ("lastsave", &["admin", "dangerous"]),
     ("readonly", &["connection"]),
     ("readwrite", &["connection"]),

@@ -13,6 +13,7 @@ const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Comm
 pub const COMMANDS: &[Command<SessionFn>] = &[
     help_of("ACL HELP", Group::Server, "6.0.0"),
     help_of("CLIENT HELP", Group::Connection, "5.0.0"),
+    help_of("CLUSTER HELP", Group::Cluster, "5.0.0"),
     help_of("COMMAND HELP", Group::Server, "5.0.0"),
     help_of("CONFIG HELP", Group::Server, "5.0.0"),
     help_of("FUNCTION HELP", Group::Scripting, "7.0.0"),
@@ -21,6 +22,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     help_of("OBJECT HELP", Group::Generic, "6.2.0").with(Flags::KEYSPACE),
     help_of("PUBSUB HELP", Group::PubSub, "6.2.0"),
     help_of("SCRIPT HELP", Group::Scripting, "5.0.0"),
+    help_of("SENTINEL HELP", Group::Sentinel, "6.2.0"),
     help_of("SLOWLOG HELP", Group::Server, "6.2.0"),
 ];
 

@@ -51,7 +51,9 @@ const SECTIONS: [Section; 13] = [
     on_request("commandstats", "Commandstats", commands::counts),
     section("errorstats", "Errorstats", commands::errors),
     on_request("latencystats", "Latencystats", commands::latencies),
-    section("cluster", "Cluster", |_, _, text| text.line("cluster_enabled", 0)),
+    section("cluster", "Cluster", |server, _, text| {
+        text.line("cluster_enabled", u8::from(server.settings.discovery.cluster_enabled));
+    }),
     section("keyspace", "Keyspace", traffic::keyspace),
 ];
 
@@ -64,6 +66,10 @@ impl Text {
         use std::fmt::Write;
         // Writing to a string cannot fail.
         let _ = write!(self.0, "{field}:{value}\r\n");
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
     }
 }
 

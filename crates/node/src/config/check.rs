@@ -37,6 +37,18 @@ pub fn host_name(name: &[u8]) -> Verdict {
     Err("Hostnames may only contain alphanumeric characters, hyphens or dots")
 }
 
+/// Longest name of a shard, in bytes. A guess: it is typed by people.
+const MASTER_NAME_BYTES_MAX: usize = 64;
+
+/// As a Sentinel takes it; it stands in messages whose words are split at blanks.
+pub fn master_name(name: &[u8]) -> Verdict {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_".contains(byte);
+    if (1..=MASTER_NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_plain) {
+        return Ok(());
+    }
+    Err("sentinel-master-name is 1 to 64 letters, digits, dots, hyphens or underscores")
+}
+
 /// The variables that a title may hold.
 const TITLE_VARIABLES: [&str; 7] =
     ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
@@ -76,6 +88,14 @@ mod tests {
         assert_eq!(host_name(b"db-1.example"), Ok(()));
         assert!(host_name(b"db_1").is_err());
         assert!(host_name(&[b'a'; 256]).is_err());
+    }
+
+    #[test]
+    fn names_of_masters_are_one_plain_word() {
+        assert_eq!(master_name(b"my.master-1_a"), Ok(()));
+        for name in [&b""[..], b"two words", b"new\nline", &[b'a'; 65]] {
+            assert!(master_name(name).is_err());
+        }
     }
 
     #[test]

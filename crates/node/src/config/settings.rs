@@ -43,6 +43,21 @@ pub enum LogPlace {
     Url(String),
 }
 
+/// How clients find this server: directives that begin with `cluster` in Redis, and one more.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DiscoverySettings {
+    /// What INFO and HELLO say to those who look for it.
+    pub cluster_enabled: bool,
+    /// Where clients find this server; empty and 0: as `replica-announce-ip` and `-port` say.
+    pub announce_ip: Vec<u8>,
+    pub announce_port: u16,
+    /// Counts instead of the address if `preferred_endpoint_type` is `hostname`.
+    pub announce_hostname: Vec<u8>,
+    pub preferred_endpoint_type: &'static str,
+    /// What the shard is called where a Sentinel is expected.
+    pub sentinel_master_name: Vec<u8>,
+}
+
 /// The settings that the node obeys. A field is named after its directive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeSettings {
@@ -100,6 +115,7 @@ pub struct NodeSettings {
     /// What the master is told of this server; empty and 0: what it sees, and `port`.
     pub replica_announce_ip: Vec<u8>,
     pub replica_announce_port: u16,
+    pub discovery: DiscoverySettings,
     /// In seconds.
     pub repl_timeout: u32,
     /// In seconds; 0: for ever.
@@ -178,6 +194,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         replica_priority: config.number(const { row("replica-priority") }),
         replica_announce_ip: config.text(const { row("replica-announce-ip") }).to_vec(),
         replica_announce_port: config.number(const { row("replica-announce-port") }),
+        discovery: discovery_settings(config),
         repl_timeout: config.number(const { row("repl-timeout") }),
         repl_backlog_ttl: config.number(const { row("repl-backlog-ttl") }),
         repl_ping_replica_period: config.number(const { row("repl-ping-replica-period") }),
@@ -194,6 +211,17 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         logfile: path(const { row("logfile") }),
         pidfile: path(const { row("pidfile") }),
         supervised: config.word(const { row("supervised") }),
+    }
+}
+
+fn discovery_settings(config: &Config) -> DiscoverySettings {
+    DiscoverySettings {
+        cluster_enabled: config.is_on(const { row("cluster-enabled") }),
+        announce_ip: config.text(const { row("cluster-announce-ip") }).to_vec(),
+        announce_port: config.number(const { row("cluster-announce-port") }),
+        announce_hostname: config.text(const { row("cluster-announce-hostname") }).to_vec(),
+        preferred_endpoint_type: config.word(const { row("cluster-preferred-endpoint-type") }),
+        sentinel_master_name: config.text(const { row("sentinel-master-name") }).to_vec(),
     }
 }
 

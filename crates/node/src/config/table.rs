@@ -214,16 +214,16 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("min-replicas-max-lag", "10", 0, INT_MAX).alias("min-slaves-max-lag"),
 
     // Cluster.
-    toggle("cluster-enabled", "no").immutable().default_only(ONE_SHARD),
+    toggle("cluster-enabled", "no").immutable(),
     text("cluster-config-file", "nodes.conf").immutable().shown(ONE_SHARD),
     integer("cluster-node-timeout", "15000", 0, LONG_MAX).shown(ONE_SHARD),
     integer("cluster-port", "0", 0, 65535).immutable().shown(ONE_SHARD),
-    text("cluster-announce-ip", "").or_unset().shown(ONE_SHARD),
-    text("cluster-announce-hostname", "").or_unset().check(check::host_name).shown(ONE_SHARD),
-    integer("cluster-announce-port", "0", 0, 65535).shown(ONE_SHARD),
+    text("cluster-announce-ip", "").or_unset(),
+    text("cluster-announce-hostname", "").or_unset().check(check::host_name),
+    integer("cluster-announce-port", "0", 0, 65535),
     integer("cluster-announce-tls-port", "0", 0, 65535).shown(ONE_SHARD),
     integer("cluster-announce-bus-port", "0", 0, 65535).shown(ONE_SHARD),
-    choice("cluster-preferred-endpoint-type", "ip", &["ip", "hostname", "unknown-endpoint"]).shown(ONE_SHARD),
+    choice("cluster-preferred-endpoint-type", "ip", &["ip", "hostname", "unknown-endpoint"]),
     integer("cluster-replica-validity-factor", "10", 0, INT_MAX).alias("cluster-slave-validity-factor").shown(ONE_SHARD),
     toggle("cluster-replica-no-failover", "no").alias("cluster-slave-no-failover").shown(ONE_SHARD),
     toggle("cluster-allow-replica-migration", "yes").shown(ONE_SHARD),
@@ -232,6 +232,7 @@ pub const DIRECTIVES: &[Directive] = &[
     toggle("cluster-allow-reads-when-down", "no").shown(ONE_SHARD),
     toggle("cluster-allow-pubsubshard-when-down", "yes").shown(ONE_SHARD),
     size("cluster-link-sendbuf-limit", "0", 0, ULONG_MAX).shown(ONE_SHARD),
+    text("sentinel-master-name", "mymaster").own().check(check::master_name),
 
     // Encryption of connections.
     integer("tls-port", "0", 0, 65535).default_only(NO_TLS),

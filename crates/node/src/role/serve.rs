@@ -1,6 +1,10 @@
 //! What a replica of the transaction log answers: what it has applied, to who asked for that; and
 //! where its primary is, to everybody else.
+//!
+//! Writes to keys are sent there too, as a replica of a cluster does it: a client that has not
+//! heard of a failover follows, and would be stuck with READONLY. What has no key cannot be moved.
 
+use crate::command::request_keys::keys_of;
 use crate::gate::Verdict;
 use crate::registry::Registered;
 use crate::server::Server;
@@ -27,13 +31,13 @@ impl Server {
         // PFCOUNT writes only to spare the next one its work, and here it does not.
         let writes =
             |command: &Registered| command.may_write() && !command.flags.contains(Flags::READONLY);
+        if (writes(command) || !session.reads_replica)
+            && let Some(key) = first_key(command, args)
+        {
+            return Verdict::Refuse(self.moved(key));
+        }
         if writes(command) || self.is_any_queued(session, command, writes) {
             return Verdict::Refuse(crate::link::READ_ONLY);
-        }
-        let reads = command.first_key > 0 && !command.flags.contains(Flags::PUBSUB);
-        if reads && !session.reads_replica {
-            let key = args.get(command.first_key).unwrap_or_default();
-            return Verdict::Refuse(self.moved(key));
         }
         Verdict::Run
     }
@@ -42,10 +46,19 @@ impl Server {
     /// redirection).
     fn moved(&self, key: &[u8]) -> Refusal {
         let Slot(slot) = engine::slot::of_key(key);
-        let leader = self.roles.leader().map(|leader| &leader.member);
-        match leader.filter(|member| !member.host.is_empty()) {
+        match self.primary_elsewhere() {
             Some(member) => Refusal::new(format!("MOVED {slot} {}:{}", member.host, member.port)),
             None => Refusal::of("CLUSTERDOWN Hash slot not served"),
         }
     }
+}
+
+/// The first key of a request. The channel of SPUBLISH is none: messages are a server's own.
+fn first_key<'a>(command: &Registered, args: Args<'a>) -> Option<&'a [u8]> {
+    if command.first_key > 0 {
+        let is_channel = command.flags.contains(Flags::PUBSUB);
+        return args.get(command.first_key).filter(|_| !is_channel);
+    }
+    let keys = keys_of(command, args.len(), |index| args.at(index));
+    keys.first().and_then(|key| args.get(key.index))
 }

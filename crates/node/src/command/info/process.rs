@@ -27,7 +27,7 @@ pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
     text.line("redis_git_sha1", "00000000");
     text.line("redis_git_dirty", 0);
     text.line("redis_build_id", "0");
-    text.line("redis_mode", "standalone");
+    text.line("redis_mode", server.mode());
     text.line("kiln_version", env!("CARGO_PKG_VERSION"));
     text.line("os", &identity.operating_system);
     text.line("arch_bits", usize::BITS);

@@ -1,0 +1,254 @@
+//! What a client of Redis Sentinel asks to find the primary (Redis documentation, "Sentinel client
+//! spec"), answered by every server on its ordinary port: who knows the log needs nobody to watch.
+//!
+//! Such a client asks any Sentinel for the primary of a name, connects there, and hears of a
+//! failover on the channel `+switch-master`. Replicas are not listed: whoever finds them this way
+//! reads from them without saying READONLY, and would be told MOVED. Where none is listed clients
+//! read from the primary.
+
+use super::cluster::nodes::{Node, Nodes};
+use super::{SessionFn, plain};
+use crate::role::member::Leader;
+use crate::server::Server;
+use crate::session::Session;
+use base::{Epoch, Sequence};
+use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::notify;
+use engine::refusal::Refusal;
+use resp::Reply;
+
+pub const COMMANDS: &[Command<SessionFn>] = &[
+    asked("SENTINEL GET-MASTER-ADDR-BY-NAME master-name", address)
+        .doc("Returns the port and address of a master Redis instance.")
+        .since("2.8.4"),
+    asked("SENTINEL MASTERS", masters).doc("Returns a list of monitored Redis masters."),
+    asked("SENTINEL MASTER master-name", master)
+        .doc("Returns the state of a master Redis instance."),
+    asked("SENTINEL REPLICAS master-name", replicas)
+        .doc("Returns a list of the monitored Redis replicas.")
+        .since("5.0.0"),
+    asked("SENTINEL SLAVES master-name", replicas).doc("Returns a list of the monitored replicas."),
+    asked("SENTINEL SENTINELS master-name", sentinels).doc("Returns a list of Sentinel instances."),
+    asked("SENTINEL CKQUORUM master-name", check_quorum).doc("Checks for a Redis Sentinel quorum."),
+    asked("SENTINEL MYID", my_id).doc("Returns the Redis Sentinel instance ID.").since("6.2.0"),
+];
+
+const fn asked(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    plain(usage, function)
+        .group(Group::Sentinel)
+        .since("2.8.0")
+        .cost("O(N) where N is the number of servers of the shard")
+        .with(Flags::ADMIN)
+}
+
+/// Where failovers are told.
+const SWITCH: &[u8] = b"+switch-master";
+
+/// What subscribers were last told of the primary.
+#[derive(Default)]
+pub(crate) struct Switches {
+    epoch: Epoch,
+    primary: Option<Address>,
+}
+
+/// Host and port.
+type Address = (String, u16);
+
+impl Switches {
+    /// The primary's address before and now, if another one leads than subscribers were told.
+    fn learn(&mut self, leader: &Leader) -> Option<(Address, Address)> {
+        if leader.epoch == self.epoch || leader.member.host.is_empty() {
+            return None;
+        }
+        self.epoch = leader.epoch;
+        let now = (leader.member.host.clone(), leader.member.port);
+        let before = self.primary.replace(now.clone());
+        before.filter(|before| *before != now).map(|before| (before, now))
+    }
+}
+
+impl Server {
+    /// Tells subscribers that another process leads, if so: the log has said it.
+    pub(crate) fn tell_of_switch(&mut self) {
+        let Some(leader) = self.roles.leader() else { return };
+        let Some((before, now)) = self.switches.learn(leader) else { return };
+        let name = String::from_utf8_lossy(&self.settings.discovery.sentinel_master_name);
+        let text = format!("{name} {} {} {} {}", before.0, before.1, now.0, now.1);
+        let subscribers = &self.shard.engine.keyspace.subscribers;
+        let mut messages = Vec::new();
+        notify::publish(subscribers, SWITCH, text.as_bytes(), false, &mut messages);
+        // What the log was read to say is durable.
+        self.publish(&messages, Sequence::ZERO, None);
+    }
+
+    fn is_shard(&self, name: &[u8]) -> bool {
+        name == self.settings.discovery.sentinel_master_name
+    }
+
+    /// The shard, if it has this name.
+    ///
+    /// # Errors
+    /// Redis's for another name. A primary that is not known yet is not there.
+    fn shard_named(&self, session: &Session, name: &[u8]) -> Result<Nodes, Refusal> {
+        let nodes = self.nodes(session);
+        if self.is_shard(name) && nodes.primary().is_some() {
+            return Ok(nodes);
+        }
+        Err(Refusal::of("ERR No such master with that name"))
+    }
+}
+
+fn address(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let nodes = server.nodes(session);
+    let is_shard = server.is_shard(args.at(2));
+    let reply = session.reply();
+    match nodes.primary().filter(|_| is_shard) {
+        None => reply.null_array(),
+        Some(primary) => {
+            reply.array(2);
+            reply.bulk(&primary.member.host);
+            reply.bulk_integer(i64::from(primary.member.port));
+        }
+    }
+    Ok(())
+}
+
+fn masters(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    let nodes = server.nodes(session);
+    session.reply().array(usize::from(nodes.primary().is_some()));
+    if let Some(primary) = nodes.primary() {
+        describe_master(server, &nodes, primary, session.reply());
+    }
+    Ok(())
+}
+
+fn master(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let nodes = server.shard_named(session, args.at(2))?;
+    if let Some(primary) = nodes.primary() {
+        describe_master(server, &nodes, primary, session.reply());
+    }
+    Ok(())
+}
+
+fn replicas(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    server.shard_named(session, args.at(2))?;
+    session.reply().array(0);
+    Ok(())
+}
+
+fn sentinels(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let nodes = server.shard_named(session, args.at(2))?;
+    let others: Vec<&Node> = nodes.0.iter().filter(|node| !node.is_self).collect();
+    session.reply().array(others.len());
+    for node in others {
+        describe_sentinel(server, node, session.reply());
+    }
+    Ok(())
+}
+
+fn check_quorum(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let nodes = server.shard_named(session, args.at(2))?;
+    let usable = nodes.0.iter().filter(|node| !node.has_failed).count();
+    session.reply().simple(format!(
+        "OK {usable} usable Sentinels. Quorum and failover authorization can be reached"
+    ));
+    Ok(())
+}
+
+fn my_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    session.reply().bulk(server.member().id.to_string());
+    Ok(())
+}
+
+/// Fields that every instance has, in the order of Redis 7.0.15. Nothing is pinged: what the log or
+/// a member last said counts as its answer.
+fn describe(
+    server: &Server,
+    node: &Node,
+    name: String,
+    flags: &str,
+) -> Vec<(&'static str, String)> {
+    let flags = match node.has_failed {
+        true => format!("s_down,o_down,{flags},disconnected"),
+        false => flags.to_owned(),
+    };
+    let silence = node.silence_millis.to_string();
+    let mut fields = vec![
+        ("name", name),
+        ("ip", node.member.host.clone()),
+        ("port", node.member.port.to_string()),
+        ("runid", node.member.id.to_string()),
+        ("flags", flags),
+        ("link-pending-commands", "0".to_owned()),
+        ("link-refcount", "1".to_owned()),
+        ("last-ping-sent", "0".to_owned()),
+        ("last-ok-ping-reply", silence.clone()),
+        ("last-ping-reply", silence.clone()),
+    ];
+    if node.has_failed {
+        fields.extend([("s-down-time", silence.clone()), ("o-down-time", silence)]);
+    }
+    fields.push(("down-after-milliseconds", server.settings.transaction_log_lease.to_string()));
+    fields
+}
+
+fn describe_master(server: &Server, nodes: &Nodes, primary: &Node, reply: &mut Reply) {
+    let name =
+        String::from_utf8_lossy(&server.settings.discovery.sentinel_master_name).into_owned();
+    let silence = primary.silence_millis.to_string();
+    let mut fields = describe(server, primary, name, "master");
+    fields.extend([
+        ("info-refresh", silence.clone()),
+        ("role-reported", "master".to_owned()),
+        ("role-reported-time", silence),
+        ("config-epoch", server.shard.chain().epoch.0.to_string()),
+        ("num-slaves", "0".to_owned()),
+        ("num-other-sentinels", nodes.0.iter().filter(|it| !it.is_self).count().to_string()),
+        // One server that sees the log is enough.
+        ("quorum", "1".to_owned()),
+        ("failover-timeout", server.settings.transaction_log_lease.to_string()),
+        ("parallel-syncs", "1".to_owned()),
+    ]);
+    write(&fields, reply);
+}
+
+fn describe_sentinel(server: &Server, node: &Node, reply: &mut Reply) {
+    let mut fields = describe(server, node, node.member.id.to_string(), "sentinel");
+    fields.extend([
+        ("last-hello-message", node.silence_millis.to_string()),
+        ("voted-leader", "?".to_owned()),
+        ("voted-leader-epoch", "0".to_owned()),
+    ]);
+    write(&fields, reply);
+}
+
+fn write(fields: &[(&'static str, String)], reply: &mut Reply) {
+    reply.map(fields.len());
+    for (field, value) in fields {
+        reply.bulk(field);
+        reply.bulk(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::member::Member;
+
+    #[test]
+    fn a_switch_is_another_address_in_a_later_epoch() {
+        let mut switches = Switches::default();
+        let mut learn = |epoch, host: &str, port| {
+            let member = Member { host: host.to_owned(), port, ..Member::default() };
+            let switch = switches.learn(&Leader { epoch: Epoch(epoch), member });
+            switch.map(|(before, now)| (before.1, now.1))
+        };
+        assert_eq!(learn(3, "a", 1), None, "the first one is no switch");
+        assert_eq!(learn(3, "a", 1), None);
+        assert_eq!(learn(4, "a", 2), Some((1, 2)));
+        assert_eq!(learn(4, "a", 2), None, "told once");
+        assert_eq!(learn(5, "a", 2), None, "the same one leads again");
+        assert_eq!(learn(6, "", 0), None, "nobody knows where");
+        assert_eq!(learn(6, "b", 2), Some((2, 2)), "until a record says it");
+    }
+}
