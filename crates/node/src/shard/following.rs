@@ -103,14 +103,15 @@ impl Shard {
         Progress::Durable
     }
 
-    /// The `Lead` is durable: what was applied is the newest there is.
+    /// The `Lead` is durable: what was applied before it is the newest there is.
     fn begin_to_lead(&mut self, position: Position, told: &mut Vec<Told>) -> Progress {
-        let Duty::Follows { bid, .. } = &mut self.duty else { return Progress::Nothing };
-        // Its own reading may have brought it the `Lead` already.
-        if position.sequence < self.appended.sequence {
-            return Progress::Nothing;
-        }
+        let Duty::Follows { replayer, bid } = &mut self.duty else { return Progress::Nothing };
         let Some(stamper) = bid.take() else { return Progress::Nothing };
+        // Its own reading may have gone past the `Lead` already: if by void records only, it leads,
+        // and its next record moves on behind them; otherwise somebody else leads by now.
+        if replayer.at() >= position.sequence && replayer.chain() != stamper.chain() {
+            return Progress::Deposed("it learned too late that it led".to_owned());
+        }
         self.log.stop_reading();
         self.duty = Duty::Leads(*stamper);
         self.appended = position;

@@ -44,6 +44,8 @@ pub struct Tether {
     pub is_dead: Cell<bool>,
     /// A `Lead` of its own is under way.
     bid: Cell<Option<(Epoch, WriterId)>>,
+    /// The newest epoch of a `Lead` that it has read.
+    read: Cell<Epoch>,
     /// It leads this epoch, and has not been told otherwise.
     leads: Cell<Option<Epoch>>,
     /// The epoch at the instant at which it last heard of its log.
@@ -146,11 +148,17 @@ impl Listener for Ear {
                 LogEvent::Durable(_) => {
                     if let Some((epoch, writer)) = tether.bid.take() {
                         world.chronicle.borrow_mut().note_leader(epoch, writer);
-                        tether.leads.set(Some(epoch));
+                        let is_deposed = tether.read.get() > epoch;
+                        tether.leads.set((!is_deposed).then_some(epoch));
                     }
                 }
                 LogEvent::Failed(..) => {
                     tether.bid.take();
+                }
+                LogEvent::Read(_, bytes) => {
+                    if let Some(epoch) = epoch_of_lead(bytes) {
+                        tether.read.set(tether.read.get().max(epoch));
+                    }
                 }
                 _ => {}
             }
@@ -160,6 +168,11 @@ impl Listener for Ear {
         chronicle.observe();
         tether.then.set(chronicle.epoch());
     }
+}
+
+fn epoch_of_lead(record: &Bytes) -> Option<Epoch> {
+    let header = record::decode_header(record, false).ok()?;
+    (header.kind == Kind::Lead).then_some(header.epoch)
 }
 
 /// What does not change from process to process on one machine.
@@ -210,6 +223,7 @@ impl Process {
             world: Rc::downgrade(world),
             is_dead: Cell::new(false),
             bid: Cell::new(None),
+            read: Cell::new(Epoch(0)),
             leads: Cell::new(None),
             then: Cell::new(Epoch(0)),
         });

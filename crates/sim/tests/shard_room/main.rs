@@ -3,6 +3,8 @@
 //! `KILN_SIM_SEEDS` asks for more seeds, `KILN_SIM_FIRST` for the first of them: a failure is
 //! replayed by `KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1 cargo test -p sim --test shard_room`.
 
+mod bid;
+
 use node::role::state::Broken as Rule;
 use sim::shard_room::{Broken, Outcome, Plan, run};
 use std::io::Write;
@@ -141,9 +143,4 @@ fn a_log_that_counts_what_is_in_doubt_is_caught() {
 #[test]
 fn a_log_that_goes_on_behind_a_foreign_lead_is_caught() {
     is_caught(Broken::Log(LogRule::IgnoresLeads));
-}
-
-#[test]
-fn a_log_that_counts_acknowledgements_behind_a_missing_one_is_caught() {
-    is_caught(Broken::Log(LogRule::CountsEveryAcknowledgement));
 }
