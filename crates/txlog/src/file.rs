@@ -23,12 +23,14 @@
 //! | [`replay`] | reading in order |
 //! | [`inspect`] | reading without touching |
 //! | [`tail`] | reading what is still growing |
+//! | [`look`] | how a reader learns that it has grown |
 
 mod claim;
 mod commit;
 mod error;
 mod inspect;
 mod layout;
+mod look;
 mod options;
 mod presence;
 mod recover;

@@ -6,6 +6,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod harness;
+mod looks;
 mod remote;
 mod rivals;
 mod space;

@@ -16,7 +16,7 @@ fn challenge(disk: &SimDisk, seed: u64) -> Result<Vec<(Sequence, bytes::Bytes)>,
 }
 
 /// Like [`challenge`]; the second process lives on.
-fn lead_against(
+pub fn lead_against(
     disk: &SimDisk,
     seed: u64,
 ) -> Result<(Vec<(Sequence, bytes::Bytes)>, Process), String> {

@@ -179,12 +179,23 @@ pub(crate) fn write_mark(claim: &dyn DiskFile, durable: Sequence) -> io::Result<
     claim.write_at(MARK_OFFSET, &bytes)
 }
 
-/// The published mark; zero if there is none or it was read half-written.
+/// Times that a mark is read that its writer seems to be writing just then.
+const MARK_READS_MAX: usize = 8;
+
+/// The published mark; zero if there is none.
 pub(crate) fn read_mark(claim: &dyn DiskFile) -> io::Result<Sequence> {
     let mut bytes = [0; 32];
-    claim.read_at(MARK_OFFSET, &mut bytes)?;
-    let words: Result<[u64; 3], String> = take_words(&bytes, MARK_MAGIC);
-    Ok(words.map_or(Sequence::ZERO, |words| Sequence(words[2])))
+    for _ in 0..MARK_READS_MAX {
+        claim.read_at(MARK_OFFSET, &mut bytes)?;
+        let words: Result<[u64; 3], String> = take_words(&bytes, MARK_MAGIC);
+        match words {
+            Ok(words) => return Ok(Sequence(words[2])),
+            Err(_) if bytes == [0; 32] => break,
+            // Half of it is new.
+            Err(_) => {}
+        }
+    }
+    Ok(Sequence::ZERO)
 }
 
 /// Words, then the crc32c of their bytes in one more word.

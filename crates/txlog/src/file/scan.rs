@@ -8,9 +8,13 @@ use bytes::{Bytes, BytesMut};
 use std::io;
 use std::sync::Arc;
 
-/// Bytes read per call: large enough that the call does not matter, small enough for the cache of
-/// one core to help the parser. A guess: revisit with docs/measurements.
+/// Bytes read per call at most: large enough that the call does not matter, small enough for the
+/// cache of one core to help the parser. A guess: revisit with docs/measurements.
 const CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes of the first call at a place, doubled with each further one: at the tail of a log that is
+/// being written, what follows are zeroes. Some milliseconds of a busy writer's records.
+const FIRST_CHUNK_BYTES: usize = 64 << 10;
 
 /// What lies at the reader's place.
 #[derive(Debug)]
@@ -39,13 +43,16 @@ pub(crate) struct FrameReader {
     offset: u64,
     chunk: Bytes,
     chunk_at: u64,
+    /// What the next call reads.
+    chunk_bytes: usize,
 }
 
 impl FrameReader {
     /// Starts at the segment's first record.
     pub(crate) fn new(file: Arc<dyn DiskFile>, salt: u64, first: Sequence) -> Self {
         let offset = PAGE_BYTES as u64;
-        Self { file, salt, next: first, offset, chunk: Bytes::new(), chunk_at: offset }
+        let (chunk, chunk_bytes) = (Bytes::new(), FIRST_CHUNK_BYTES);
+        Self { file, salt, next: first, offset, chunk, chunk_at: offset, chunk_bytes }
     }
 
     /// Where the next frame begins.
@@ -62,6 +69,7 @@ impl FrameReader {
     pub(crate) fn refresh(&mut self) {
         self.chunk = Bytes::new();
         self.chunk_at = self.offset;
+        self.chunk_bytes = FIRST_CHUNK_BYTES;
     }
 
     /// Reads the next frame. After anything but a record, the reader stays where it is and reads
@@ -91,15 +99,18 @@ impl FrameReader {
         let Some(length) = record::stated_length(&prefix[FRAME_BYTES..]) else {
             return Ok(self.invalid("the record is cut short"));
         };
-        // The length is not to be trusted with memory: what is not in the chunk must be in the
-        // file.
-        let is_near = self.has(FRAME_BYTES + length);
+        // The length is not to be trusted with memory: what is larger than a chunk must be in the
+        // file. Asking for the file's length costs its writer (see `Disk::exists` of `world`).
+        let is_modest = FRAME_BYTES + length <= CHUNK_BYTES;
         let end = offset + (FRAME_BYTES + length) as u64;
-        if length < HEADER_BYTES || (!is_near && end > self.file.length()?) {
+        if length < HEADER_BYTES || (!is_modest && end > self.file.length()?) {
             return Ok(self.invalid("the record's length points outside the file"));
         }
         let framed = self.bytes(FRAME_BYTES + length)?;
-        let bytes = framed.slice(FRAME_BYTES.min(framed.len())..);
+        if framed.len() < FRAME_BYTES + length {
+            return Ok(self.invalid("the record's length points outside the file"));
+        }
+        let bytes = framed.slice(FRAME_BYTES..);
         match record::decode_header(&bytes, true) {
             Ok(header) => Ok(Frame::Record { sequence: self.next, header, bytes }),
             Err(error) => Ok(self.invalid(&error.to_string())),
@@ -119,8 +130,9 @@ impl FrameReader {
     fn bytes(&mut self, count: usize) -> io::Result<Bytes> {
         let start = (self.offset - self.chunk_at) as usize;
         if !self.has(count) {
-            self.chunk = read_piece(&*self.file, self.offset, count.max(CHUNK_BYTES))?;
+            self.chunk = read_piece(&*self.file, self.offset, count.max(self.chunk_bytes))?;
             self.chunk_at = self.offset;
+            self.chunk_bytes = CHUNK_BYTES.min(2 * self.chunk_bytes);
             return Ok(self.chunk.slice(..count.min(self.chunk.len())));
         }
         Ok(self.chunk.slice(start..start + count))
@@ -166,9 +178,7 @@ impl FrameReader {
 }
 
 fn read_piece(file: &dyn DiskFile, offset: u64, count: usize) -> io::Result<Bytes> {
-    // A piece is large, and most files of a young log are not.
-    let left = file.length()?.saturating_sub(offset);
-    let mut piece = BytesMut::zeroed(count.min(usize::try_from(left).unwrap_or(count)));
+    let mut piece = BytesMut::zeroed(count);
     let read = file.read_at(offset, &mut piece)?;
     piece.truncate(read);
     Ok(piece.freeze())

@@ -11,7 +11,7 @@
 
 use super::error::LogError;
 use super::layout::{self, Name, SegmentHeader};
-use base::disk::Disk;
+use base::disk::{Disk, DiskEntry};
 use base::{Incarnation, Sequence};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -59,10 +59,13 @@ impl Survey {
             superseded: Vec::new(),
             claims: Vec::new(),
             spares: Vec::new(),
-            mark: Sequence::ZERO,
+            // Before the segments are listed: a record that a mark covers has its segment by then,
+            // and a later tenure that seals others has its own. The other way round, a tenure and
+            // its mark could come in between, and what it sealed would be read past the seal.
+            mark: newest_mark(disk, directory, incarnation)?,
         };
         let mut found = Vec::new();
-        for entry in disk.list(directory).map_err(LogError::io("list", directory))? {
+        for entry in list(disk, directory)? {
             let path = directory.join(&entry.name);
             match Name::parse(&entry.name) {
                 Name::Segment { first, claim } => {
@@ -70,7 +73,6 @@ impl Survey {
                 }
                 Name::Claim { claim, incarnation: of } if of == incarnation => {
                     survey.claims.push(claim);
-                    survey.mark = survey.mark.max(mark_of(disk, &path)?);
                 }
                 Name::Spare => survey.spares.push(path),
                 Name::Claim { .. } | Name::Incarnation | Name::Reader | Name::Foreign => {}
@@ -102,6 +104,26 @@ impl Survey {
             self.segments.push(segment);
         }
     }
+}
+
+fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<DiskEntry>, LogError> {
+    disk.list(directory).map_err(LogError::io("list", directory))
+}
+
+/// Everything through here was durable when this was called.
+fn newest_mark(
+    disk: &dyn Disk,
+    directory: &Path,
+    incarnation: Incarnation,
+) -> Result<Sequence, LogError> {
+    let mut newest = Sequence::ZERO;
+    for entry in list(disk, directory)? {
+        let name = Name::parse(&entry.name);
+        if matches!(name, Name::Claim { incarnation: of, .. } if of == incarnation) {
+            newest = newest.max(mark_of(disk, &directory.join(&entry.name))?);
+        }
+    }
+    Ok(newest)
 }
 
 /// `None` if it was removed since the directory was listed.

@@ -2,15 +2,16 @@
 
 use super::commit::Background;
 use super::error::LogError;
+use super::look::Look;
 use super::recover;
 use super::replay::Replay;
-use super::survey::{Segment, Survey};
+use super::survey::Segment;
 use super::{FileLog, Role};
 use crate::log::LogEvent;
 use base::disk::Disk;
-use base::{Incarnation, MonotonicNanos, Position, Sequence};
+use base::{MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Bytes of records handed out per piece; the last record may overshoot.
@@ -18,21 +19,34 @@ const PIECE_BYTES: usize = 1 << 20;
 /// How often another process's mark is looked at. A replica's extra delay; a guess.
 const LOOK_NANOS: u64 = 5_000_000;
 
+/// How often all of the directory is looked at: whatever a look at the mark does not show, a log
+/// that was deleted and a claim whose holder died young, is noticed after this.
+const SURVEY_NANOS: u64 = 200_000_000;
+
 /// A reading under way.
 pub(super) struct Reading {
     /// The next record wanted.
     next: Sequence,
     replay: Option<Replay>,
+    look: Option<Look>,
     under_way: bool,
     /// `CaughtUp` was told for this position.
     told: Option<Sequence>,
     look_at: MonotonicNanos,
+    survey_at: MonotonicNanos,
 }
 
 impl Reading {
     pub(super) fn new(next: Sequence) -> Self {
-        let look_at = MonotonicNanos(0);
-        Self { next, replay: None, under_way: false, told: None, look_at }
+        Self {
+            next,
+            replay: None,
+            look: None,
+            under_way: false,
+            told: None,
+            look_at: MonotonicNanos(0),
+            survey_at: MonotonicNanos(0),
+        }
     }
 }
 
@@ -41,6 +55,7 @@ pub(super) struct ReadOutcome {
     /// The sequence the piece began at: a piece of a replaced reading is dropped.
     from: Sequence,
     replay: Option<Replay>,
+    look: Option<Look>,
     records: Vec<(Position, Bytes)>,
     error: Option<LogError>,
     until: Sequence,
@@ -67,11 +82,15 @@ impl FileLog {
             return;
         }
         reading.under_way = true;
-        let (from, replay) = (reading.next, reading.replay.take());
+        let surveys = now >= reading.survey_at;
+        if surveys {
+            reading.survey_at = MonotonicNanos(now.0 + SURVEY_NANOS);
+        }
+        let (from, replay, look) = (reading.next, reading.replay.take(), reading.look.take());
         let known = is_writer.then(|| (self.segments.clone(), durable));
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
-        let piece = Piece { disk, directory, log, from, floor: durable };
-        self.background(move || Background::Read(Box::new(piece.read(replay, known))));
+        let piece = Piece { disk, directory, log, from, floor: durable, surveys };
+        self.background(move || Background::Read(Box::new(piece.read(replay, look, known))));
     }
 
     pub(super) fn finish_read(&mut self, outcome: ReadOutcome) {
@@ -82,6 +101,7 @@ impl FileLog {
             return;
         }
         reading.replay = outcome.replay;
+        reading.look = outcome.look;
         self.known_claim = self.known_claim.max(outcome.claim);
         for (position, bytes) in outcome.records {
             reading.next = position.sequence.next();
@@ -114,25 +134,34 @@ struct Piece {
     from: Sequence,
     /// Known to be durable: a log that ends before it is lost.
     floor: Sequence,
+    /// What is known of the directory may be old: see [`SURVEY_NANOS`].
+    surveys: bool,
 }
 
 impl Piece {
-    fn read(self, replay: Option<Replay>, known: Option<(Vec<Segment>, Sequence)>) -> ReadOutcome {
-        let from = self.from;
+    fn read(
+        self,
+        replay: Option<Replay>,
+        look: Option<Look>,
+        known: Option<(Vec<Segment>, Sequence)>,
+    ) -> ReadOutcome {
         let mut outcome = ReadOutcome {
-            from,
-            replay: None,
+            from: self.from,
+            replay,
+            look,
             records: Vec::new(),
             error: None,
-            until: from,
+            until: self.from,
             claim: 0,
         };
-        let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
-        let incarnation = self.log.incarnation;
-        outcome.error = match self.fill(&mut outcome, replay, known) {
+        let filled = match known {
+            Some((segments, until)) => self.fill(&mut outcome, &segments, until),
+            None => self.look(&mut outcome),
+        };
+        outcome.error = match filled {
             // A segment that is gone was trimmed, unless the whole log is gone.
             Err(LogError::Trimmed { .. })
-                if !recover::is_there(&*disk, &directory, incarnation) =>
+                if !recover::is_there(&*self.disk, &self.directory, self.log.incarnation) =>
             {
                 Some(LogError::Lost("it was deleted or created anew".to_owned()))
             }
@@ -141,46 +170,52 @@ impl Piece {
         outcome
     }
 
+    /// Reads as a process must that does not write the log.
+    fn look(&self, outcome: &mut ReadOutcome) -> Result<(), LogError> {
+        if !self.surveys
+            && let Some(mut look) = outcome.look.take()
+            && look.renew(&*self.disk)?
+            // What is not where it was expected stands in a file that is not known yet.
+            && self.fill(outcome, &look.segments, look.until).is_ok()
+        {
+            outcome.look = Some(look);
+            return Ok(());
+        }
+        let look = Look::survey(&*self.disk, &self.directory, self.log.incarnation)?;
+        self.fill(outcome, &look.segments, look.until)?;
+        outcome.look = Some(look);
+        Ok(())
+    }
+
+    /// Adds records that are durable by `until`.
     fn fill(
-        self,
+        &self,
         outcome: &mut ReadOutcome,
-        replay: Option<Replay>,
-        known: Option<(Vec<Segment>, Sequence)>,
+        segments: &[Segment],
+        until: Sequence,
     ) -> Result<(), LogError> {
-        let (segments, until) = match known {
-            Some(known) => known,
-            None => look(&*self.disk, &self.directory, self.log.incarnation)?,
-        };
         if until < self.floor {
             let what = format!("record {} was durable, the log ends at {until}", self.floor);
             return Err(LogError::Lost(what));
         }
-        let mut replay = match replay {
-            Some(mut replay) => {
-                replay.extend(&segments, until);
+        let replay = match &mut outcome.replay {
+            Some(replay) => {
+                replay.extend(segments, until);
                 replay
             }
-            None => Replay::new(self.disk, self.log, &segments, self.from, until)?,
+            None => {
+                let disk = Arc::clone(&self.disk);
+                outcome.replay.insert(Replay::new(disk, self.log, segments, self.from, until)?)
+            }
         };
         outcome.until = replay.until();
-        let mut bytes = 0;
+        let mut bytes: usize = outcome.records.iter().map(|(_, record)| record.len()).sum();
         while bytes < PIECE_BYTES {
             let Some((position, record)) = replay.next_record()? else { break };
             bytes += record.len();
             outcome.records.push((position, record));
             outcome.claim = replay.claim();
         }
-        outcome.replay = Some(replay);
         Ok(())
     }
-}
-
-/// Asks the directory, as a process must that does not write it.
-fn look(
-    disk: &dyn Disk,
-    directory: &Path,
-    incarnation: Incarnation,
-) -> Result<(Vec<Segment>, Sequence), LogError> {
-    let survey = Survey::take(disk, directory, incarnation)?;
-    Ok((survey.segments, survey.mark))
 }
