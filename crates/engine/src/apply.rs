@@ -21,6 +21,10 @@ use crate::value::{Recipe, Value};
 use base::{DatabaseId, UnixMillis};
 use structures::entry::Payload;
 
+/// Effects of a record that are decoded ahead, so that the misses of their keys overlap: as many as
+/// the loop parses of a pipeline at a time.
+const EFFECTS_AHEAD: usize = 16;
+
 /// What an effect did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Applied {
@@ -51,18 +55,49 @@ impl Keyspace {
         self.now = now;
         let mut decoder = EffectDecoder::new(payload);
         let mut count = 0;
-        while let Some((database, key, effect)) =
-            decoder.next_effect().map_err(ApplyError::Malformed)?
-        {
-            let impossible = || ApplyError::Impossible { effect_index: count };
-            if !self.has_databases_of(database, &effect) {
-                return Err(impossible());
+        let mut batch = Vec::with_capacity(EFFECTS_AHEAD);
+        loop {
+            while batch.len() < EFFECTS_AHEAD
+                && let Some(effect) = decoder.next_effect().map_err(ApplyError::Malformed)?
+            {
+                batch.push(effect);
             }
-            self.apply(database, key, &effect).map_err(|_| impossible())?;
-            self.garbage.clear();
-            count += 1;
+            if batch.is_empty() {
+                return Ok(count);
+            }
+            self.prefetch_keys(&batch);
+            for (database, key, effect) in batch.drain(..) {
+                let impossible = || ApplyError::Impossible { effect_index: count };
+                if !self.has_databases_of(database, &effect) {
+                    return Err(impossible());
+                }
+                self.apply(database, key, &effect).map_err(|_| impossible())?;
+                self.garbage.clear();
+                count += 1;
+            }
         }
-        Ok(count)
+    }
+
+    /// Asks the processor for the entries that a batch will change. The databases that it names may
+    /// not exist.
+    fn prefetch_keys(&self, batch: &[(DatabaseId, &[u8], Effect<'_>)]) {
+        if batch.len() < 2 {
+            return;
+        }
+        let mut hashes = [0; EFFECTS_AHEAD];
+        let mut last: &[u8] = &[];
+        for (hash, (database, key, _)) in hashes.iter_mut().zip(batch) {
+            // Further effects on a key repeat where it stands, and need no second look.
+            let is_new = !std::ptr::eq(last, *key) && !key.is_empty();
+            if is_new && self.databases.get(database.0 as usize).is_some() {
+                *hash = self.hash(key);
+                self.prefetch_bucket(*database, *hash);
+            }
+            last = key;
+        }
+        for (hash, (database, ..)) in hashes.iter().zip(batch).filter(|(hash, _)| **hash != 0) {
+            self.prefetch_entry(*database, *hash);
+        }
     }
 
     fn has_databases_of(&self, database: DatabaseId, effect: &Effect<'_>) -> bool {
