@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:/usr/local/go/bin:$(PATH)
 
-.PHONY: run run-ha build check test test-long bench install
+.PHONY: run run-ha build check test test-long bench bench-shard install
 
 # Serves on 6379, durable in ./data.
 run:
@@ -37,6 +37,10 @@ test-long:
 # Kiln beside Debian's redis-server; tables and plots into docs/measurements.
 bench: install
 	bench/run
+
+# A shard over each kind of log beside bare clients of the same log, and its failovers; likewise.
+bench-shard: install
+	bench/shard
 
 install:
 	tests/install

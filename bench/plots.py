@@ -16,18 +16,19 @@ import matplotlib.pyplot as plt  # noqa: E402
 COLOURS = {"kiln": "#c2410c", "redis": "#64748b", "redis always": "#1d4ed8", "floor": "#d4d4d4"}
 
 
-def bars(axes, groups, title, unit):
+def bars(axes, groups, title, unit, colours=None):
     """`groups`: {group: {name: values}}; a bar is the median, its whisker the range.
 
     Logarithmic: what is compared lies side by side, while the groups differ a hundredfold.
     """
-    names = [name for name in COLOURS if any(name in row for row in groups.values())]
+    colours = colours or COLOURS
+    names = [name for name in colours if any(name in row for row in groups.values())]
     width = 0.8 / max(1, len(names))
     for index, name in enumerate(names):
         for place, row in enumerate(groups.values()):
             if name in row:
                 middle = statistics.median(row[name])
-                axes.bar(place + index * width, middle, width, color=COLOURS[name],
+                axes.bar(place + index * width, middle, width, color=colours[name],
                          label=name if place == 0 else None)
                 axes.vlines(place + index * width, min(row[name]), max(row[name]), color="black")
     axes.set_xticks([place + 0.4 - width / 2 for place in range(len(groups))])

@@ -1,0 +1,118 @@
+"""What a SET costs over what its log costs: Kiln and a bare client of the same log, in turn.
+
+The bare client (`crates/world/examples/bare.rs`) appends records as large as Kiln's were, as many at a
+time, through the same client library. Both sit on the server's core; redis-benchmark sits on the
+load's, and so does whatever keeps the log. So the bare client's log has that core for itself.
+"""
+
+import dataclasses
+import json
+import subprocess
+import time
+
+import load
+import subjects
+from harness.resp import Refusal
+from harness.server import Server
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A load: what redis-benchmark is told, and how many SETs on each log, some two seconds of them."""
+
+    arguments: tuple
+    requests: dict
+    # Whether several records may be under way, as far as the log takes them.
+    is_windowed: bool = True
+    value_bytes: int = load.VALUE_BYTES
+
+
+SHAPES = {
+    "serial": Shape(("-c", "1", "-P", "1"), {"directory": 15_000, "jetstream": 800, "s3": 400},
+                    is_windowed=False),
+    "× 16": Shape(("-c", "100", "-P", "16"),
+                  {"directory": 1_000_000, "jetstream": 200_000, "s3": 100_000}),
+    # One SET is one record: half a MiB is what a turn of the loop gathers at most.
+    "512 KiB": Shape(("-c", "16", "-P", "1", "-d", str(512 << 10), "-r", "200"),
+                     {"directory": 800, "jetstream": 120, "s3": 120}, value_bytes=512 << 10),
+}
+
+# How long the bare client appends.
+BARE_SECONDS = 2.0
+
+
+def run(log, name, options, note):
+    """Returns {shape: {"kiln": [sample of each turn], "bare": […]}}."""
+    found = {shape: {"kiln": [], "bare": []} for shape in SHAPES}
+    server = Server(subjects.KILN.command, wrapper=["taskset", "-c", subjects.SERVER_CORE])
+    server.arguments = log.shard()(server.directory, 0)
+    with server:
+        wait_until_writable(server)
+        for turn in range(options.turns):
+            with server.client() as client:
+                client.call("FLUSHALL")
+                client.call("SAVE")
+            for shape_name, shape in SHAPES.items():
+                row = found[shape_name]
+                # Whoever is second finds a disk that the first has used: they take turns in that too.
+                for client in ("kiln", "bare") if turn % 2 == 0 else ("bare", "kiln"):
+                    row[client].append(
+                        through_kiln(server, shape, name, options) if client == "kiln" else
+                        through_bare(log, shape, row["kiln"], options))
+                note(f"turn {turn + 1}: {name}: {shape_name}: kiln {told(row['kiln'][-1])}; "
+                     f"bare {told(row['bare'][-1])}")
+    return found
+
+
+def wait_until_writable(server):
+    """A new log's first server leads once a lease has passed in which nobody else did."""
+    deadline = time.monotonic() + 60
+    with server.client() as client:
+        while time.monotonic() < deadline:
+            try:
+                client.call("SET", "ready", "1")
+                return
+            except Refusal:
+                time.sleep(0.05)
+    raise SystemExit(f"the server does not lead: {server.log_tail()}")
+
+
+def through_kiln(server, shape, name, options):
+    requests = max(50, int(shape.requests[name] * options.scale))
+    records, written = log_figures(server)
+    row = load.benchmark(server.port, "-t", "set", "-n", str(requests), *shape.arguments)
+    records_after, written_after = log_figures(server)
+    seconds = requests / float(row["rps"])
+    records, written = records_after - records, written_after - written
+    return {"p50_ms": float(row["p50_latency_ms"]), "p99_ms": float(row["p99_latency_ms"]),
+            "requests_per_second": float(row["rps"]), "record_bytes": written / records,
+            "records_per_second": records / seconds, "mb_per_second": written / seconds / 1e6}
+
+
+def log_figures(server):
+    """Records and bytes that the server has handed to its log."""
+    with server.client() as client:
+        lines = client.call("INFO", "persistence").decode().split("\r\n")
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    return int(fields["kiln_log_records_appended"]), int(fields["kiln_log_bytes_appended"])
+
+
+def through_bare(log, shape, of_kiln, options):
+    """Appends records of the size that Kiln's had last."""
+    record_bytes = round(of_kiln[-1]["record_bytes"])
+    window = log.window if shape.is_windowed else 1
+    line = ["taskset", "-c", subjects.SERVER_CORE, str(subjects.RELEASE / "examples" / "bare"),
+            log.bare(), str(record_bytes), str(window), str(max(0.3, BARE_SECONDS * options.scale))]
+    ran = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    if ran.returncode != 0:
+        raise SystemExit(f"{' '.join(line)} failed: {ran.stderr}")
+    seen = json.loads(ran.stdout)
+    rate = seen["records"] / seen["seconds"]
+    return {"p50_ms": seen["p50_ms"], "p99_ms": seen["p99_ms"], "record_bytes": record_bytes,
+            "window": window, "records_per_second": rate,
+            "mb_per_second": rate * record_bytes / 1e6}
+
+
+def told(sample):
+    return (f"{sample['mb_per_second']:.1f} MB/s in records of {sample['record_bytes']:,.0f} B, "
+            f"p50 {sample['p50_ms']:.2f} ms")

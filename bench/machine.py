@@ -1,0 +1,48 @@
+"""What numbers are measured on and with: the machine in one line, and the programs as released."""
+
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+
+from harness import paths
+
+
+def build(*examples):
+    """The server, and examples of the world as peers."""
+    for what in (["-p", "kiln"], *(["-p", "world", "--example", name] for name in examples)):
+        subprocess.run(["cargo", "build", "-q", "--release", *what], cwd=paths.ROOT, check=True)
+
+
+def describe():
+    """Processor, memory, kernel, and what a sync takes."""
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
+                  if line.startswith("model name")), platform.machine())
+    memory_gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
+    return (f"{os.cpu_count()} cores of {model}, {memory_gib:.0f} GiB, Linux {platform.release()}, "
+            f"append of 128 B + fdatasync {sync_microseconds():.0f} µs (median)")
+
+
+def sync_microseconds():
+    """The disk's part of a durable write: the median of 300."""
+    paths.RUNS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=paths.RUNS) as file:
+        took = []
+        for _ in range(300):
+            began = time.perf_counter()
+            os.write(file.fileno(), b"x" * 128)
+            os.fdatasync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return statistics.median(took) * 1e6
+
+
+def version(command):
+    """The first line that a program says of its version."""
+    ran = subprocess.run([command, "--version"], capture_output=True, text=True)
+    return ran.stdout.splitlines()[0].split(" sha=")[0]
+
+
+def today():
+    return time.strftime("%Y-%m-%d")
