@@ -54,6 +54,11 @@ const HEADER_BYTES_MAX: usize = 192;
 /// How long opening waits for a cluster that is starting or electing.
 const OPEN_WAIT: Duration = Duration::from_secs(30);
 
+/// How long a server may leave open what becomes of puts, or answer no question, before another one is
+/// asked. A server that was cut off from the others holds its clients' connections and answers their
+/// pings, while the others have elected a leader. Where none is elected yet, asking another does no harm.
+const LEAVE_WAIT: Duration = Duration::from_secs(4);
+
 /// Between attempts to open.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -75,6 +80,8 @@ pub enum Broken {
     IgnoresNumbers,
     /// An answer that leaves it open counts as stored.
     AssumesTheBest,
+    /// What one server says of the log's end counts as a quorum's word.
+    TrustsTheTail,
 }
 
 /// Opens the log that `url` names and makes it if there is none. `entropy` is a random number that
@@ -126,7 +133,29 @@ pub struct JetStream {
     lost: Mutex<Option<String>>,
     /// Since when the cluster has said that there is no such stream.
     missing: Mutex<Option<Instant>>,
+    puts: Patience,
+    questions: Patience,
     broken: Option<Broken>,
+}
+
+/// Since when all has been in vain.
+#[derive(Default)]
+struct Patience(Mutex<Option<Instant>>);
+
+impl Patience {
+    /// Something that began then went well or not; whether patience is over, and begins anew.
+    fn is_over(&self, began: Instant, went_well: bool) -> bool {
+        let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if went_well {
+            *since = None;
+            return false;
+        }
+        let is_over = since.get_or_insert(began).elapsed() >= LEAVE_WAIT;
+        if is_over {
+            *since = Some(Instant::now());
+        }
+        is_over
+    }
 }
 
 async fn connect(
@@ -156,6 +185,8 @@ async fn connect(
         suspicion: Notify::new(),
         lost: Mutex::new(None),
         missing: Mutex::new(None),
+        puts: Patience::default(),
+        questions: Patience::default(),
         broken,
     });
     watch::begin(Arc::clone(&client), &stream).await;
@@ -266,6 +297,16 @@ impl JetStream {
         }
     }
 
+    /// Goes to another server if this one does nothing but leave it open.
+    async fn judge_server(&self, patience: &Patience, began: Instant, outcome: &Outcome) {
+        let went_well = !matches!(outcome, Outcome::InDoubt(_) | Outcome::Failed(_));
+        if patience.is_over(began, went_well) {
+            let server = self.connection.greeting().server_name;
+            tracing::warn!(server, ?outcome, "leaves a NATS server for another one");
+            self.connection.leave().await;
+        }
+    }
+
     async fn trim(&self, through: Sequence) -> Outcome {
         let stream = match self.look().await {
             Ok(stream) => stream,
@@ -289,7 +330,10 @@ impl JetStream {
             Operation::Trim { through } => self.trim(through).await,
             Operation::Tail => match self.look().await {
                 // A leader that was cut off answers too, so its word confirms nothing.
-                Ok(stream) => Outcome::Tail { sequence: stream.last, is_confirmed: false },
+                Ok(stream) => {
+                    let is_confirmed = self.broken == Some(Broken::TrustsTheTail);
+                    Outcome::Tail { sequence: stream.last, is_confirmed }
+                }
                 Err(outcome) => outcome,
             },
             Operation::First => match self.look().await {
@@ -305,6 +349,7 @@ impl Service for JetStream {
     #[expect(clippy::async_yields_async, reason = "sent and answered are waited for apart")]
     fn put(self: Arc<Self>, sequence: Sequence, record: Bytes) -> Later<Later<Outcome>> {
         Box::pin(async move {
+            let began = Instant::now();
             let published = match self.lost() {
                 Some(lost) => Err(lost),
                 None => {
@@ -324,6 +369,7 @@ impl Service for JetStream {
                 if matches!(outcome, Outcome::InDoubt(_) | Outcome::Full(_) | Outcome::Failed(_)) {
                     self.suspicion.notify_one();
                 }
+                self.judge_server(&self.puts, began, &outcome).await;
                 outcome
             });
             ends
@@ -332,7 +378,9 @@ impl Service for JetStream {
 
     fn answer(self: Arc<Self>, question: Operation) -> Later<Outcome> {
         Box::pin(async move {
+            let began = Instant::now();
             let outcome = self.respond(question).await;
+            self.judge_server(&self.questions, began, &outcome).await;
             if matches!(outcome, Outcome::Failed(_)) {
                 self.suspicion.notify_one();
             }

@@ -10,7 +10,10 @@
 //! the sequence it expected, so it lands at its own place or nowhere.
 
 use super::address::{Address, Credentials};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, StatusCode};
+use async_nats::{
+    Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Message, ReconnectToServer, Server,
+    StatusCode,
+};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -18,7 +21,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -104,6 +107,27 @@ pub struct Connection {
     published: AtomicU64,
     /// Connections lost so far.
     losses: watch::Receiver<u64>,
+    leaving: Arc<Leaving>,
+}
+
+/// The wish to go on with another server. By itself the client prefers one that has never refused it,
+/// and that may be the very one to be left.
+#[derive(Default)]
+struct Leaving {
+    is_wanted: AtomicBool,
+    /// The servers are taken in turn.
+    next: AtomicUsize,
+}
+
+impl Leaving {
+    /// Where to connect now, if it matters.
+    fn choose(&self, servers: &[Server]) -> Option<ReconnectToServer> {
+        if !self.is_wanted.swap(false, Ordering::Relaxed) || servers.is_empty() {
+            return None;
+        }
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % servers.len();
+        Some(ReconnectToServer { addr: servers[next].addr.clone(), delay: Some(Duration::ZERO) })
+    }
 }
 
 /// What a server said of itself when it accepted the connection.
@@ -121,12 +145,20 @@ impl Connection {
     /// `NotConnected` if trying again may help; else what went wrong.
     pub async fn open(address: &Address) -> io::Result<Self> {
         let (lost, losses) = watch::channel(0);
-        let options = options(address).await?.event_callback(move |event| {
-            if event == Event::Disconnected {
-                lost.send_modify(|losses| *losses += 1);
-            }
-            async {}
-        });
+        let leaving = Arc::new(Leaving::default());
+        let choosing = Arc::clone(&leaving);
+        let options = options(address)
+            .await?
+            .event_callback(move |event| {
+                if event == Event::Disconnected {
+                    lost.send_modify(|losses| *losses += 1);
+                }
+                async {}
+            })
+            .reconnect_to_server_callback(move |servers, _| {
+                let chosen = choosing.choose(&servers);
+                async move { chosen }
+            });
         let servers = servers(address)?;
         let client = options.connect(servers).await.map_err(|error| refused(address, &error))?;
         let inbox = client.new_inbox();
@@ -146,7 +178,15 @@ impl Connection {
                 }
             }
         });
-        Ok(Self { client, inbox, awaited, published: AtomicU64::new(0), losses })
+        Ok(Self { client, inbox, awaited, published: AtomicU64::new(0), losses, leaving })
+    }
+
+    /// Goes on with another server.
+    pub async fn leave(&self) {
+        self.leaving.is_wanted.store(true, Ordering::Relaxed);
+        if let Err(error) = self.client.force_reconnect().await {
+            tracing::debug!(%error, "the client of NATS has ended");
+        }
     }
 
     pub fn client(&self) -> &Client {
