@@ -1,5 +1,6 @@
 //! Opens the transaction log that `transaction-log` names.
 
+use crate::Broken;
 use base::driver::Waker;
 use node::config::settings::{LogPlace, NodeSettings};
 use node::loading::{FileLogOpener, Known, OpenLog};
@@ -27,10 +28,11 @@ pub fn open(
     waker: Waker,
     entropy: u64,
     takes_free_log: bool,
+    broken: Option<Broken>,
 ) -> Result<OpenLog, Box<dyn Error>> {
     match &settings.transaction_log {
         LogPlace::Folder(folder) => open_folder(folder, takes_free_log, known, waker, entropy),
-        LogPlace::Url(url) => open_service(url, waker, entropy),
+        LogPlace::Url(url) => open_service(url, waker, entropy, broken),
     }
 }
 
@@ -57,13 +59,21 @@ fn open_folder(
 
 /// A log that other machines keep. It never says that its writer is dead: the lease decides. One
 /// that is not the log of the snapshots is refused by the loading.
-fn open_service(url: &str, waker: Waker, entropy: u64) -> Result<OpenLog, Box<dyn Error>> {
-    let store = if url.starts_with("jetstream://") {
-        jetstream::open(url, waker, entropy)?
-    } else if url.starts_with("etcd://") {
-        open_etcd(url, waker, entropy)?
-    } else {
-        objects::open(url, waker, entropy)?
+fn open_service(
+    url: &str,
+    waker: Waker,
+    entropy: u64,
+    broken: Option<Broken>,
+) -> Result<OpenLog, Box<dyn Error>> {
+    let scheme = url.split(':').next().unwrap_or_default();
+    let store = match (scheme, broken) {
+        ("jetstream", Some(Broken::Tail)) => {
+            jetstream::open_broken(url, waker, entropy, jetstream::Broken::TrustsTheTail)?
+        }
+        ("jetstream", _) => jetstream::open(url, waker, entropy)?,
+        ("etcd", _) => open_etcd(url, waker, entropy)?,
+        (_, Some(Broken::Floor)) => objects::open_without_floor(url, waker, entropy)?,
+        _ => objects::open(url, waker, entropy)?,
     };
     let incarnation = store.incarnation();
     let log = RemoteLog::new(Box::new(store), Arc::new(RealClock));

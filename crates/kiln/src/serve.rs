@@ -1,12 +1,13 @@
 //! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
-use crate::{allocator, configuration, logs};
+use crate::{Broken, allocator, configuration, logs};
 use archive::SnapshotStore;
 use base::driver::Waker;
 use base::{Driver, Event};
 use node::config::settings::{NodeSettings, engine_settings, node_settings};
 use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
+use node::role::state::Broken as Rule;
 use node::snapshot::Snapshots;
 use node::{Options, Server, Shard, Stop};
 use std::error::Error;
@@ -22,8 +23,8 @@ use world::net::NetDriver;
 use world::systemd;
 
 /// Runs the server; the process's exit code.
-pub fn serve(arguments: &[String]) -> ExitCode {
-    match run(arguments) {
+pub fn serve(arguments: &[String], broken: Option<Broken>) -> ExitCode {
+    match run(arguments, broken) {
         Ok(Stop::Clean | Stop::Now) => ExitCode::SUCCESS,
         Ok(Stop::LogFailed(why) | Stop::Demoted(why)) => {
             tracing::error!("{why}: stopping, so that nothing is acknowledged that is not durable");
@@ -37,7 +38,7 @@ pub fn serve(arguments: &[String]) -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
+fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
     configuration::set_up_process(&settings)?;
@@ -67,7 +68,7 @@ fn run(arguments: &[String]) -> Result<Stop, Box<dyn Error>> {
     let mut life = Life::First;
     let mut failures = 0;
     let stop = loop {
-        match live(&mut server, &mut driver, &store, life) {
+        match live(&mut server, &mut driver, &store, life, broken) {
             Ok(Stop::Demoted(why)) => {
                 failures = 0;
                 tracing::warn!("begins again as a replica: {why}");
@@ -134,10 +135,16 @@ fn live(
     driver: &mut NetDriver,
     store: &SnapshotStore,
     life: Life,
+    broken: Option<Broken>,
 ) -> Result<Stop, Box<dyn Error>> {
-    let loading = loading(server, store.clone(), driver.waker(), life)?;
+    let loading = loading(server, store.clone(), driver.waker(), life, broken)?;
     if let Some(stop) = server.load(driver, loading)? {
         return Ok(stop);
+    }
+    match broken {
+        Some(Broken::Lease) => server.roles.break_rule(Rule::ServesWithoutLease),
+        Some(Broken::Replies) => server.shard.break_tracker(),
+        Some(Broken::Floor | Broken::Tail) | None => {}
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
     server.keep_snapshots(Snapshots::new(store.clone(), Box::new(queue)));
@@ -154,6 +161,7 @@ fn loading(
     store: SnapshotStore,
     waker: Waker,
     life: Life,
+    broken: Option<Broken>,
 ) -> Result<Loading, Box<dyn Error>> {
     let entropy = server.options.entropy;
     let sources = Sources {
@@ -165,7 +173,8 @@ fn loading(
     let settings = &server.settings;
     // Who was deposed lets others lead, and asks first.
     let takes_free_log = life == Life::First && settings.replica_priority > 0;
-    Loading::open(sources, |known| logs::open(settings, known, waker, entropy, takes_free_log))
+    let open = |known: &_| logs::open(settings, known, waker, entropy, takes_free_log, broken);
+    Loading::open(sources, open)
 }
 
 /// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.

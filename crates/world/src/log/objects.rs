@@ -86,11 +86,26 @@ const RECOVERY_PAUSE: Duration = Duration::from_secs(1);
 /// The URL is none of this kind; the store cannot be reached, refuses, or does not keep create-only
 /// puts apart; what stands there is no log.
 pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
+    start(url, waker, entropy, false)
+}
+
+/// As [`open`], with a rule broken so that a test can see that it would notice: every answer is
+/// trusted without a look at the floor.
+///
+/// # Errors
+/// As [`open`].
+#[doc(hidden)]
+pub fn open_without_floor(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
+    start(url, waker, entropy, true)
+}
+
+fn start(url: &str, waker: Waker, entropy: u64, trusts_all: bool) -> io::Result<ServiceStore> {
     let location = Location::parse(url)?;
     let trouble = Trouble::default();
     let told = trouble.clone();
     ServiceStore::start("log-objects", waker, trouble, async move {
         let objects = Objects::connect(&location, entropy, told).await?;
+        objects.known().trusts_all = trusts_all;
         let facts = objects.facts();
         Ok((Arc::new(objects), facts))
     })

@@ -48,6 +48,8 @@ pub struct Known {
     marks: VecDeque<(MonotonicNanos, Sequence)>,
     /// When the log's identity was last looked at.
     looked: MonotonicNanos,
+    /// A rule broken on purpose, so that a test can prove that it would notice.
+    pub trusts_all: bool,
 }
 
 impl Known {
@@ -60,6 +62,7 @@ impl Known {
             free: None,
             marks: VecDeque::new(),
             looked: now,
+            trusts_all: false,
         }
     }
 
@@ -107,7 +110,7 @@ impl Known {
         let trusted = self.trim_age_nanos / TRUSTED_SHARE;
         let was_free =
             self.free.is_some_and(|(from, at)| sequence >= from && since(at, now) < trusted);
-        was_free && since(self.looked, now) < LOOK_NANOS
+        was_free && since(self.looked, now) < LOOK_NANOS || self.trusts_all
     }
 
     /// What may be trimmed now. Never the newest record: it says where the log ends.

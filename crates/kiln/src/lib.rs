@@ -1,0 +1,43 @@
+//! The binary: command line, configuration, wiring. A library, so that tests can build it with a rule
+//! broken ([`broken`]).
+#![forbid(unsafe_code)]
+
+mod allocator;
+mod broken;
+mod configuration;
+mod inspect;
+mod logs;
+mod serve;
+
+pub use broken::Broken;
+
+use std::process::ExitCode;
+
+/// Small values by the million are what the server holds: size classes with little waste, and
+/// pages given back in the background.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const USAGE: &str = "\
+usage: kiln server [path/to/redis.conf] [--directive value …]
+       kiln log inspect path/to/transaction-log
+       kiln --version
+";
+
+/// Does what the command line says.
+pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> ExitCode {
+    let arguments: Vec<String> = arguments.collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["server", ..] => serve::serve(&arguments[1..], broken),
+        ["log", "inspect", directory] => inspect::inspect(directory),
+        ["--version" | "-v"] => {
+            println!("kiln {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
