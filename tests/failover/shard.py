@@ -64,6 +64,12 @@ class Shard:
         tails = "\n".join(f"{member.directory.name}: {member.log_tail()}" for member in self.members)
         raise Stuck(f"no primary within {seconds:.0f} s\n{tails}")
 
+    def number(self, member):
+        return self.members.index(member)
+
+    def others(self, one):
+        return [member for member in self.members if member is not one]
+
     def replicas(self):
         primary = self.primary()
         return [member for member in self.members if member is not primary and member.alive()]
@@ -85,7 +91,7 @@ def _leads(member):
             role = client.call("ROLE")
             return role[0] == b"master" and not isinstance(client.call("EXISTS", "k"), Refusal)
     except (Disconnected, Refusal, OSError):
-        return False
+        return False  # whoever does not answer under its lease does not lead
 
 
 def digest(member):
@@ -98,7 +104,7 @@ def _digest_or_none(member):
     try:
         return digest(member)
     except (Disconnected, Refusal, OSError):
-        return None
+        return None  # it is loading, or begins anew: it is asked again until the time is up
 
 
 def pause(member):

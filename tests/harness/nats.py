@@ -1,6 +1,9 @@
 """A cluster of NATS servers with JetStream, on loopback: started, killed and stopped by their pids.
 
 Every server syncs before it acknowledges, as a log needs it. Directories lie on a disk.
+
+Where servers are to be cut off from each other, each reaches each other one by a line of its own. None
+tells others or clients of ways around: `no_advertise`, and an address for others that leads nowhere.
 """
 
 import json
@@ -14,6 +17,7 @@ import time
 import urllib.request
 
 from . import paths
+from .lines import Lines
 from .server import Ports, die_with_parent
 
 # How long a cluster may take to elect its leaders: 4 to 9 s each, on a machine that is busy.
@@ -28,23 +32,28 @@ jetstream {{ store_dir: "{directory}", {sync}max_file_store: 8GB, max_memory_sto
 {more}
 """
 
-CLUSTER = 'cluster {{ name: kiln, listen: "127.0.0.1:{port}", routes: [{routes}] }}'
+CLUSTER = 'cluster {{ name: kiln, listen: "127.0.0.1:{port}", routes: [{routes}]{quiet} }}'
+
+# Port 1 is nobody's. A server that is told of a route there tries it once and goes on.
+QUIET = ', no_advertise: true, advertise: "127.0.0.1:1"'
 
 
 class Node:
     """One server. `sync` is what its configuration says of it, `more` what it says beside."""
 
-    def __init__(self, directory, number, count, ports, sync, more):
+    def __init__(self, directory, number, count, ports, sync, more, routes):
         self.name = f"n{number}"
         self.directory = directory / self.name
         self.directory.mkdir()
         self.port, self.monitor = ports + number, ports + count + number
-        routes = [ports + 2 * count + other for other in range(count)]
+        self.listens = ports + 2 * count + number
+        quiet = QUIET if routes else ""
+        routes = routes or [ports + 2 * count + other for other in range(count)]
         self.configuration = self.directory / "nats.conf"
         cluster = ""
         if count > 1:
             listed = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
-            cluster = CLUSTER.format(port=routes[number], routes=listed)
+            cluster = CLUSTER.format(port=self.listens, routes=listed, quiet=quiet)
         self.configuration.write_text(CONFIGURATION.format(
             name=self.name, port=self.port, monitor=self.monitor, cluster=cluster, more=more,
             directory=self.directory / "data", sync=f"sync_interval: {sync}, " if sync else ""))
@@ -89,21 +98,47 @@ class Node:
 
 
 class Cluster:
-    """`count` servers, or one that stands alone. `sync` may be None: NATS's own default."""
+    """`count` servers, or one that stands alone. `sync` may be None: NATS's own default. Servers that
+    `can_be_cut` off from each other reach each other by lines."""
 
-    def __init__(self, count=3, sync="always", more="", folder=paths.RUNS):
+    def __init__(self, count=3, sync="always", more="", folder=paths.RUNS, can_be_cut=False):
         folder.mkdir(parents=True, exist_ok=True)
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-nats-", dir=folder))
         self.ports = Ports(3 * count)
-        self.nodes = [Node(self.directory, number, count, self.ports.first, sync, more)
-                      for number in range(count)]
+        # Which line leads from whom to whom.
+        self.pairs = [(one, other) for one in range(count) for other in range(count)
+                      if can_be_cut and one != other]
+        self.lines = None
+        if self.pairs:
+            self.lines = Lines(self.ports.first + 2 * count + other for _, other in self.pairs)
+        self.nodes = [Node(self.directory, number, count, self.ports.first, sync, more,
+                           self._routes(number)) for number in range(count)]
+
+    def _routes(self, number):
+        return [port for (one, _), port in zip(self.pairs, self.lines.ports if self.lines else [])
+                if one == number]
 
     def __enter__(self):
+        if self.lines:
+            self.lines.__enter__()
         self.start()
         return self
 
     def __exit__(self, *_):
         self.close()
+        if self.lines:
+            self.lines.__exit__()
+
+    def cut(self, node):
+        """The server hears nothing of the others any more, nor they of it; its clients do."""
+        self.lines.silence(self._lines_of(node))
+
+    def heal(self, node):
+        self.lines.open(self._lines_of(node))
+
+    def _lines_of(self, node):
+        number = self.nodes.index(node)
+        return [line for line, pair in enumerate(self.pairs) if number in pair]
 
     def start(self):
         """Starts whoever does not run, and waits until the cluster can make streams."""
@@ -140,10 +175,12 @@ class Cluster:
                         return next(node for node in self.nodes if node.name == leader)
         return None
 
-    def url(self, name, options=""):
-        """A log's URL for Kiln."""
-        servers = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
-        monitors = ",".join(f"127.0.0.1:{node.monitor}" for node in self.nodes)
+    def url(self, name, options="", servers=None, monitors=None):
+        """A log's URL for Kiln; `servers` and `monitors` are ports that lead to the servers'."""
+        servers = servers or [node.port for node in self.nodes]
+        monitors = monitors or [node.monitor for node in self.nodes]
+        servers = ",".join(f"127.0.0.1:{port}" for port in servers)
+        monitors = ",".join(f"127.0.0.1:{port}" for port in monitors)
         return f"jetstream://{servers}/{name}?monitor={monitors}{options}"
 
     def kill(self):

@@ -25,11 +25,14 @@ type history struct {
 	clients  int32
 	lost     int // operations without a reply
 	commands int
+	// goesElsewhere says of which replies that nothing has happened and another server is to be asked.
+	goesElsewhere func([]reply) bool
 }
 
 func newHistory(t *table, families []string) *history {
 	return &history{table: t, families: families, began: time.Now(),
-		groups: map[int][]porcupine.Operation{}, answered: map[string]int{}}
+		groups: map[int][]porcupine.Operation{}, answered: map[string]int{},
+		goesElsewhere: func([]reply) bool { return false }}
 }
 
 func (h *history) now() int64 { return time.Since(h.began).Nanoseconds() }
@@ -186,12 +189,19 @@ func (c *client) read() []string {
 	}
 }
 
+func (c *client) readOne() error {
+	return c.alone(operation{c.group, alone, [][]string{c.read()}})
+}
+
 func (c *client) alone(op operation) error {
 	call := c.now()
 	replies, err := c.link.call(op.requests...)
 	if err != nil {
 		c.add(c.id, op, call, answer{})
 		return err
+	}
+	if c.goesElsewhere(replies) {
+		return errElsewhere
 	}
 	if loading(replies) {
 		return nil
@@ -211,6 +221,9 @@ func (c *client) transaction(op operation) error {
 		return err
 	}
 	exec := replies[len(replies)-1]
+	if c.goesElsewhere(replies) {
+		return errElsewhere
+	}
 	if loading(replies) {
 		return nil
 	}
@@ -223,6 +236,9 @@ func (c *client) transaction(op operation) error {
 // it was executed, the read belongs to its unit; otherwise nothing has happened.
 func (c *client) watched(op operation) error {
 	replies, err := c.link.call(append([]string{"WATCH"}, groupKeys(op.group)...), op.requests[0])
+	if err == nil && c.goesElsewhere(replies) {
+		return errElsewhere
+	}
 	if err == nil && loading(replies) {
 		_, err = c.link.call([]string{"UNWATCH"}) // WATCH itself is answered while loading
 		return err
@@ -235,6 +251,9 @@ func (c *client) watched(op operation) error {
 	if replies, err = c.link.call(batch...); err != nil {
 		c.add(c.id, op, call, answer{})
 		return err
+	}
+	if c.goesElsewhere(replies) {
+		return errElsewhere
 	}
 	exec := replies[len(replies)-1]
 	if exec.kind != '*' {

@@ -27,7 +27,9 @@ var (
 	chosen    = flag.String("families", "", "families, with commas; all if none is named")
 	seed      = flag.Int64("seed", time.Now().UnixNano(), "of the commands and the kills")
 	expectBad = flag.Bool("expect-broken", false, "succeed only when a history is refused")
-	runs      = flag.String("runs", "../.cache/runs", "where the server's data lies")
+	members   = flag.String("members", "", "ports of a shard's members, with commas: histories of these "+
+		"servers, by orders from standard input (members.go)")
+	runs = flag.String("runs", "../.cache/runs", "where the server's data lies")
 )
 
 // commandsBetweenKills are answered at least, however slow the disk is: enough for clients to meet.
@@ -135,8 +137,15 @@ func main() {
 	}
 	r := &report{}
 	r.add(judges.selfTest(), "a lost write is refused, an unknown one is not")
-	histories(t, families, judges, r)
+	if *members != "" {
+		err = runCampaign(t, families, judges, r)
+	} else {
+		histories(t, families, judges, r)
+	}
 	stop()
+	if err != nil {
+		fail(err)
+	}
 	r.close()
 }
 

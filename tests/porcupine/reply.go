@@ -30,6 +30,8 @@ func (r reply) isError() bool { return r.kind == '-' }
 type connection struct {
 	net.Conn
 	in *bufio.Reader
+	// patience is how long a reply is waited for.
+	patience time.Duration
 }
 
 func dial(port int) (*connection, error) {
@@ -37,7 +39,7 @@ func dial(port int) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{socket, bufio.NewReader(socket)}, nil
+	return &connection{socket, bufio.NewReader(socket), replyTimeout}, nil
 }
 
 // call sends requests in one piece and reads a reply to each.
@@ -49,7 +51,7 @@ func (c *connection) call(requests ...[]string) ([]reply, error) {
 			fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(part), part)
 		}
 	}
-	c.SetDeadline(time.Now().Add(replyTimeout))
+	c.SetDeadline(time.Now().Add(c.patience))
 	if _, err := io.WriteString(c, out.String()); err != nil {
 		return nil, err
 	}
