@@ -1,5 +1,5 @@
-//! The binary: command line, configuration, wiring. A library, so that tests can build it with a rule
-//! broken ([`broken`]).
+//! The binary: command line, configuration, wiring. A library, so that tests can build it with a
+//! rule broken ([`broken`]).
 #![forbid(unsafe_code)]
 
 mod allocator;

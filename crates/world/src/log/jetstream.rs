@@ -54,9 +54,10 @@ const HEADER_BYTES_MAX: usize = 192;
 /// How long opening waits for a cluster that is starting or electing.
 const OPEN_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a server may leave open what becomes of puts, or answer no question, before another one is
-/// asked. A server that was cut off from the others holds its clients' connections and answers their
-/// pings, while the others have elected a leader. Where none is elected yet, asking another does no harm.
+/// How long a server may leave open what becomes of puts, or answer no question, before another one
+/// is asked. A server that was cut off from the others holds its clients' connections and answers
+/// their pings, while the others have elected a leader. Where none is elected yet, asking another
+/// does no harm.
 const LEAVE_WAIT: Duration = Duration::from_secs(4);
 
 /// Between attempts to open.
@@ -300,7 +301,7 @@ impl JetStream {
     /// Goes to another server if this one does nothing but leave it open.
     async fn judge_server(&self, patience: &Patience, began: Instant, outcome: &Outcome) {
         let went_well = !matches!(outcome, Outcome::InDoubt(_) | Outcome::Failed(_));
-        if patience.is_over(began, went_well) {
+        if patience.is_over(began, went_well) && self.connection.is_up() {
             let server = self.connection.greeting().server_name;
             tracing::warn!(server, ?outcome, "leaves a NATS server for another one");
             self.connection.leave().await;

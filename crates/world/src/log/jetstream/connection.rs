@@ -110,8 +110,8 @@ pub struct Connection {
     leaving: Arc<Leaving>,
 }
 
-/// The wish to go on with another server. By itself the client prefers one that has never refused it,
-/// and that may be the very one to be left.
+/// The wish to go on with another server. By itself the client prefers one that has never refused
+/// it, and that may be the very one to be left.
 #[derive(Default)]
 struct Leaving {
     is_wanted: AtomicBool,
