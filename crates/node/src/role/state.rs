@@ -107,9 +107,11 @@ enum Stage {
     /// The only one there is, for ever: nobody else can reach its log.
     Alone,
     Follows(Following),
-    /// A `Lead` is under way; the instant before it was sent.
+    /// A `Lead` is under way; the instant before it was sent. It reads on meanwhile, and what it
+    /// reads may be all that there is.
     Bids {
         sent: MonotonicNanos,
+        following: Following,
     },
     Leads(Holding),
     /// It has served its last, and said so.
@@ -184,7 +186,7 @@ impl Roles {
             Sign::Yields { successor: Some(_) } => self.terms.wait_from(now, self.lease_nanos),
             Sign::Yields { successor: None } => MonotonicNanos(now.0 + self.terms.jitter_nanos),
         };
-        if let Stage::Follows(following) = &mut self.stage {
+        if let Some(following) = self.following() {
             following.stand_at = Some(stand_at);
             following.is_free &= !following.is_current;
             following.is_promised = is_promised;
@@ -197,7 +199,7 @@ impl Roles {
         let is_empty = through == Sequence::ZERO;
         let lease_nanos = if is_empty { self.terms.lease_nanos } else { self.lease_nanos };
         let unheard = self.terms.wait_from(now, lease_nanos);
-        let Stage::Follows(following) = &mut self.stage else { return };
+        let Some(following) = self.following() else { return };
         following.reached = through;
         if through < following.stand_behind {
             return;
@@ -250,22 +252,33 @@ impl Roles {
         }
     }
 
+    /// What a reader of the log has read, whether it bids or not.
+    fn following(&mut self) -> Option<&mut Following> {
+        match &mut self.stage {
+            Stage::Follows(following) | Stage::Bids { following, .. } => Some(following),
+            Stage::Alone | Stage::Leads(_) | Stage::Yields => None,
+        }
+    }
+
     /// A `Lead` was handed to the log; `sent` is an instant before that.
     pub fn bid(&mut self, sent: MonotonicNanos) {
-        self.stage = Stage::Bids { sent };
+        let following = self.following().map(std::mem::take).unwrap_or_default();
+        self.stage = Stage::Bids { sent, following };
     }
 
     /// The `Lead` failed, because the log goes on to `tail` at least, as far as it says. The
     /// process reads on.
     pub fn lost_bid(&mut self, tail: Sequence, now: MonotonicNanos) {
         let rest = self.terms.lease_nanos / REST_PART + self.terms.jitter_nanos;
+        let rested = MonotonicNanos(now.0 + rest);
+        let read = self.following().map(std::mem::take).unwrap_or_default();
         self.stage = Stage::Follows(Following {
             is_current: true,
-            stand_at: Some(MonotonicNanos(now.0 + rest)),
-            reached: Sequence::ZERO,
+            stand_at: Some(read.stand_at.map_or(rested, |at| at.max(rested))),
+            reached: read.reached,
             stand_behind: tail,
             is_free: false,
-            is_promised: false,
+            is_promised: read.is_promised,
         });
     }
 
@@ -287,7 +300,7 @@ impl Roles {
     /// The log says that this process's own `Lead` is durable. That its place is durable says
     /// nothing: another's record may stand there.
     pub fn led(&mut self) {
-        if let Stage::Bids { sent } = self.stage {
+        if let Stage::Bids { sent, .. } = self.stage {
             let lease_nanos = self.terms.lease_nanos;
             self.stage = Stage::Leads(Holding {
                 lease_nanos,
@@ -402,7 +415,9 @@ impl Roles {
     pub fn wait_nanos(&self, present: Present) -> Option<u64> {
         match &self.stage {
             Stage::Follows(following) if following.is_current && self.terms.may_lead => {
-                let until = following.stand_at.map(|at| at.since(present.now));
+                let has_read = following.reached >= following.stand_behind;
+                let until = following.stand_at.filter(|_| has_read);
+                let until = until.map(|at| at.since(present.now));
                 Some(until.unwrap_or(PROBE_NANOS).min(PROBE_NANOS))
             }
             Stage::Leads(holding) if present.is_watched && holding.sent.is_empty() => {

@@ -194,6 +194,32 @@ fn a_candidate_that_failed_reads_on_before_it_stands_again() {
 }
 
 #[test]
+fn what_a_candidate_read_while_it_stood_counts_when_it_failed() {
+    let mut candidate = roles(2);
+    candidate.saw(holds(1), at(0));
+    candidate.caught_up(Sequence(5), at(0));
+    assert_eq!(candidate.wish(quiet(2 * LEASE)), Some(Wish::Lead));
+    candidate.bid(at(2 * LEASE));
+    // A record that a dead holder had under way came first, and is all that comes.
+    candidate.saw(Sign::Lives, at(2 * LEASE));
+    candidate.caught_up(Sequence(6), at(2 * LEASE));
+    candidate.lost_bid(Sequence(6), at(2 * LEASE + SECOND));
+    let soon = 3 * LEASE - 1;
+    assert_ne!(candidate.wish(quiet(soon)), Some(Wish::Lead), "its writer may hold the lease");
+    assert_eq!(candidate.wish(quiet(4 * LEASE)), Some(Wish::Lead));
+}
+
+#[test]
+fn who_must_read_on_before_it_stands_does_not_turn_in_vain() {
+    let mut candidate = roles(2);
+    candidate.is_free(at(0));
+    candidate.caught_up(Sequence(5), at(0));
+    candidate.bid(at(0));
+    candidate.lost_bid(Sequence(8), at(0));
+    assert!(candidate.wait_nanos(quiet(100 * LEASE)).is_some_and(|nanos| nanos > 0));
+}
+
+#[test]
 fn a_yield_names_who_may_lead_at_once() {
     let yields = |to: Option<u8>| Sign::Yields { successor: to.map(|id| MemberId([id; 20])) };
     for (to, is_at_once) in [(Some(2), true), (Some(3), false), (None, true)] {
