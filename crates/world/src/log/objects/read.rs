@@ -16,6 +16,11 @@ use txlog::remote::store::Outcome;
 /// give some 800 records a second.
 const WINDOW_MAX: u64 = 16;
 
+/// Records of one piece, a window more at most. A piece must be there within [`super::ANSWER_WAIT`],
+/// or it is begun anew from its first record, and a log of many small records is never read: these
+/// take a dozen rounds of requests, so some 300 ms on S3.
+const PIECE_RECORDS_MAX: usize = 128;
+
 /// Between looks for a new record at the end: from a wait in which a busy primary writes the next
 /// one, doubling to one that a bill bears. 10 requests a second and replica cost some 10 dollars a
 /// month on S3, November 2026.
@@ -142,7 +147,7 @@ impl Objects {
     }
 
     /// Records from `from` on without a gap: until one is missing, which is told, or until they are
-    /// at least `bytes_max`. Begins with one alone, because most often it is not there.
+    /// at least `bytes_max`, or many. Begins with one alone, because most often it is not there.
     async fn fetch_run(
         &self,
         from: Sequence,
@@ -158,7 +163,7 @@ impl Objects {
                 bytes += record.len();
                 records.push(record);
             }
-            if bytes >= bytes_max {
+            if bytes >= bytes_max || records.len() >= PIECE_RECORDS_MAX {
                 return Ok((records, false));
             }
             window = WINDOW_MAX.min(window * 2);

@@ -417,3 +417,17 @@ fn an_answer_holds_as_many_bytes_as_were_asked_for_but_at_least_one_record() {
         assert_eq!(get(2, 1).await, [record(2)]);
     });
 }
+
+#[test]
+fn a_piece_has_few_records_however_small_they_are() {
+    block_on(async {
+        let client = client(&memory()).await;
+        put_all(&client, 1..=400).await;
+        let Outcome::Records { records, tail } = get(&client, 1).await else {
+            panic!("the records are there")
+        };
+        assert!((128..=144).contains(&records.len()), "{} records", records.len());
+        assert!(tail > Sequence(records.len() as u64), "it has not come to the end");
+        assert_eq!(read_all(&client, 1).await, (1..=400).map(record).collect::<Vec<_>>());
+    });
+}
