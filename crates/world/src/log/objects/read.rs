@@ -16,9 +16,9 @@ use txlog::remote::store::Outcome;
 /// give some 800 records a second.
 const WINDOW_MAX: u64 = 16;
 
-/// Records of one piece, a window more at most. A piece must be there within [`super::ANSWER_WAIT`],
-/// or it is begun anew from its first record, and a log of many small records is never read: these
-/// take a dozen rounds of requests, so some 300 ms on S3.
+/// Records of one piece, a window more at most. A piece must be there within
+/// [`super::ANSWER_WAIT`], or it is begun anew from its first record, and a log of many small
+/// records is never read: these take a dozen rounds of requests, so some 300 ms on S3.
 const PIECE_RECORDS_MAX: usize = 128;
 
 /// Between looks for a new record at the end: from a wait in which a busy primary writes the next
