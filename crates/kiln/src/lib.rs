@@ -11,7 +11,8 @@ mod serve;
 
 pub use broken::Broken;
 
-use std::process::ExitCode;
+use std::panic;
+use std::process::{self, ExitCode};
 
 /// Small values by the million are what the server holds: size classes with little waste, and
 /// pages given back in the background.
@@ -28,6 +29,7 @@ usage: kiln server [path/to/redis.conf] [--directive value …]
 pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    end_at_panics();
     match words[..] {
         ["server", ..] => serve::serve(&arguments[1..], broken),
         ["log", "inspect", directory] => inspect::inspect(directory),
@@ -40,4 +42,14 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
             ExitCode::from(2)
         }
     }
+}
+
+/// Ends the process at a panic of any thread, in the profile of tests too, which unwinds: what is
+/// left of a server whose threads are not all there must not serve.
+fn end_at_panics() {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |what| {
+        tell(what);
+        process::abort();
+    }));
 }

@@ -19,6 +19,7 @@ use engine::rdb::{Crc64, write::checksum};
 use engine::refusal::Refusal;
 use std::io;
 use std::sync::Arc;
+use txlog::Gate;
 
 /// Time that one turn spends on walking, in nanoseconds (DESIGN section 11).
 const SLICE_NANOS: u64 = 200_000;
@@ -213,9 +214,9 @@ impl Snapshots {
     }
 
     /// Whether the next turn has something to walk.
-    fn wants_turn(&self) -> bool {
+    fn wants_turn(&self, is_kept_waiting: bool) -> bool {
         let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
-        self.running.as_ref().map_or(self.is_wanted, walks)
+        self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
     }
 }
 
@@ -277,7 +278,10 @@ impl Server {
 
     /// Whether the next turn should not wait, because a snapshot can go on.
     pub(crate) fn is_snapshot_ready(&self) -> bool {
-        self.snapshots.as_ref().is_some_and(Snapshots::wants_turn)
+        // One that is wanted begins behind what has gathered, once the log takes that.
+        let is_kept_waiting = self.shard.has_gathered() && self.shard.gate() == Gate::Wait;
+        let wants_turn = |it: &Snapshots| it.wants_turn(is_kept_waiting);
+        self.roles.leads() && self.snapshots.as_ref().is_some_and(wants_turn)
     }
 
     /// One turn's share of the snapshot.
