@@ -27,7 +27,6 @@ pub struct Served {
     pub replica_reads: u64,
     pub newest_reads: u64,
     pub moved: u64,
-    pub read_only: u64,
     pub loading: u64,
     /// Other errors, each for a reason that the server gives.
     pub refused: u64,
@@ -248,7 +247,6 @@ impl Crowd {
                 let named = (0..self.nodes).find(|index| Some(&name_of(*index)[..]) == host);
                 client.target = named.unwrap_or(client.target);
             }
-            Some("READONLY") => self.served.read_only += 1,
             Some("LOADING") => self.served.loading += 1,
             _ => {
                 self.served.refused += 1;

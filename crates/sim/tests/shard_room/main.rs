@@ -48,7 +48,6 @@ fn sum_up(outcomes: &[Outcome]) {
         ("reads of the newest", sum(|outcome| outcome.served.newest_reads)),
         ("requests without an answer", sum(|outcome| outcome.served.unanswered)),
         ("MOVED", sum(|outcome| outcome.served.moved)),
-        ("READONLY", sum(|outcome| outcome.served.read_only)),
         ("LOADING", sum(|outcome| outcome.served.loading)),
         ("other refusals", sum(|outcome| outcome.served.refused)),
         ("records that count", sum(|outcome| outcome.stored.counted)),
