@@ -57,7 +57,7 @@ pub struct Lag {
     pub records: u64,
     /// Of log. An estimate: the primary remembers the sizes of recent records in sum only.
     pub bytes: u64,
-    /// Since the primary appended what the replica applies next; under 50 it is 0.
+    /// Since the primary appended what the replica applies next; up to 50 too much.
     pub millis: u64,
 }
 

@@ -107,6 +107,8 @@ impl Server {
         tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
         self.roles.note_leader(leader);
         self.noted_sequence = place;
+        let at = self.shard.appended().sequence;
+        self.progress.begin(at, self.shard.bytes_appended, self.monotonic);
     }
 
     /// Does what leadership and lease ask for.

@@ -9,7 +9,8 @@ use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use std::collections::VecDeque;
 
-/// Time between two samples of how far the log is, in nanoseconds: how exact a lag is told.
+/// Records appended within so many nanoseconds are told apart by nothing but their number: how
+/// exact a lag is told.
 const SAMPLE_NANOS: u64 = 50_000_000;
 
 /// Samples kept: of the last 200 s under load. A replica that is further behind is told as if it
@@ -23,13 +24,14 @@ pub struct Reported {
     pub at: MonotonicNanos,
 }
 
-/// The log stood here then.
+/// Records that were appended at about the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Sample {
-    appended: Sequence,
-    /// Bytes appended since the process started.
-    bytes: u64,
+    /// When the first of them was.
     at: MonotonicNanos,
+    /// The last of them, and the bytes appended through it since the process started.
+    through: Sequence,
+    bytes: u64,
 }
 
 /// How the log has grown lately.
@@ -39,34 +41,42 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Notes how far the log is.
-    pub fn note(&mut self, appended: Sequence, bytes: u64, now: MonotonicNanos) {
-        if self.samples.back().is_some_and(|last| now.since(last.at) < SAMPLE_NANOS) {
-            return;
-        }
-        if self.samples.len() == SAMPLES_MAX {
-            self.samples.pop_front();
-        }
-        self.samples.push_back(Sample { appended, bytes, at: now });
+    /// Begins where this process begins to append.
+    pub fn begin(&mut self, appended: Sequence, bytes: u64, now: MonotonicNanos) {
+        let at = MonotonicNanos(now.0.saturating_sub(SAMPLE_NANOS));
+        self.samples = [Sample { at, through: appended, bytes }].into();
     }
 
-    /// How far behind `newest` somebody is who has applied the log through `applied`.
-    pub fn lag(&self, applied: Sequence, newest: Sequence, bytes: u64, now: MonotonicNanos) -> Lag {
-        let records = newest.0.saturating_sub(applied.0);
-        if records == 0 {
-            return Lag::default();
+    /// Notes how far the log is.
+    pub fn note(&mut self, appended: Sequence, bytes: u64, now: MonotonicNanos) {
+        match self.samples.back_mut() {
+            Some(last) if last.through >= appended => {}
+            Some(last) if now.since(last.at) < SAMPLE_NANOS => {
+                (last.through, last.bytes) = (appended, bytes);
+            }
+            _ => {
+                if self.samples.len() == SAMPLES_MAX {
+                    self.samples.pop_front();
+                }
+                self.samples.push_back(Sample { at: now, through: appended, bytes });
+            }
         }
-        let at = self.samples.partition_point(|sample| sample.appended <= applied);
-        let here = Sample { appended: newest, bytes, at: now };
-        let after = self.samples.get(at).copied().unwrap_or(here);
-        let before = at.checked_sub(1).map_or(after, |index| self.samples[index]);
-        let span = after.appended.0.saturating_sub(before.appended.0).max(1);
-        let done = applied.0.saturating_sub(before.appended.0).min(span);
+    }
+
+    /// How far behind the newest record noted somebody is who has applied the log through
+    /// `applied`.
+    pub fn lag(&self, applied: Sequence, now: MonotonicNanos) -> Lag {
+        let at = self.samples.partition_point(|sample| sample.through <= applied);
+        let (Some(after), Some(newest)) = (self.samples.get(at), self.samples.back()) else {
+            return Lag::default();
+        };
+        let before = at.checked_sub(1).map_or(after, |index| &self.samples[index]);
+        let span = after.through.0.saturating_sub(before.through.0).max(1);
+        let done = applied.0.saturating_sub(before.through.0).min(span);
         let between = u128::from(after.bytes - before.bytes) * u128::from(done) / u128::from(span);
-        let applied_bytes = before.bytes + between as u64;
         Lag {
-            records,
-            bytes: bytes.saturating_sub(applied_bytes),
+            records: newest.through.0 - applied.0,
+            bytes: newest.bytes - before.bytes - between as u64,
             millis: now.since(after.at) / 1_000_000,
         }
     }
@@ -81,8 +91,6 @@ impl Server {
         const FOREIGN: Refusal = Refusal::of("ERR REPLCONF MEMBER of another release");
         let words: Vec<&[u8]> = args.from(2).collect();
         let report = Report::parse(&words).ok_or(FOREIGN)?;
-        let newest = self.shard.appended().sequence;
-        self.progress.note(newest, self.shard.bytes_appended, self.monotonic);
         let lag = self.lag_of(report.applied);
         let is_new = session.member.is_none();
         if is_new {
@@ -100,8 +108,7 @@ impl Server {
 
     /// How far behind this primary a replica is that has applied the log through here.
     pub(crate) fn lag_of(&self, applied: Sequence) -> Lag {
-        let newest = self.shard.appended().sequence;
-        self.progress.lag(applied, newest, self.shard.bytes_appended, self.monotonic)
+        self.progress.lag(applied, self.monotonic)
     }
 
     /// How far this server is, in what its replicas count: records if they are replicas of the log,
@@ -155,14 +162,19 @@ mod tests {
     #[test]
     fn lag_is_told_in_records_bytes_and_time() {
         let mut progress = Progress::default();
-        progress.note(Sequence(10), 1000, at(0));
-        progress.note(Sequence(20), 3000, at(100));
-        progress.note(Sequence(21), 3001, at(120));
-        let lag = |applied| progress.lag(Sequence(applied), Sequence(30), 5000, at(500));
+        assert_eq!(progress.lag(Sequence(3), at(0)), Lag::default());
+        progress.begin(Sequence(10), 1000, at(50));
+        progress.note(Sequence(15), 2000, at(100));
+        progress.note(Sequence(20), 3000, at(120));
+        progress.note(Sequence(30), 5000, at(400));
+        progress.note(Sequence(30), 5000, at(450));
+        let lag = |applied| progress.lag(Sequence(applied), at(500));
         assert_eq!(lag(30), Lag::default());
         assert_eq!(lag(31), Lag::default(), "it knows more than we do");
-        assert_eq!(lag(20), Lag { records: 10, bytes: 2000, millis: 0 });
+        assert_eq!(lag(20), Lag { records: 10, bytes: 2000, millis: 100 });
         assert_eq!(lag(15), Lag { records: 15, bytes: 3000, millis: 400 });
+        assert_eq!(lag(10), Lag { records: 20, bytes: 4000, millis: 400 });
+        // From before this process led: what others appended is not known.
         assert_eq!(lag(5), Lag { records: 25, bytes: 4000, millis: 500 });
     }
 
