@@ -30,9 +30,10 @@ const USED_TENTHS_MAX: i64 = 8;
 /// Tenths of the quota that the file may have.
 const FILE_TENTHS_MAX: i64 = 9;
 
-/// What a record takes beside its bytes: two keys, revisions, pages that are not quite full. A
-/// guess, and only what is counted until the next look.
-const OVERHEAD_BYTES: i64 = 512;
+/// What a record takes beside its bytes at most: two keys, revisions, and a page of the database,
+/// since a large value begins and ends with a page of its own. Of small ones many share a page: the
+/// next look gives back what was counted too much.
+const OVERHEAD_BYTES: i64 = 512 + 4096;
 
 /// Bytes that may be put until the next look.
 pub struct Space(AtomicI64);
