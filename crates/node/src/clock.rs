@@ -32,13 +32,13 @@ impl ShardClock {
             return self.set(wall_micros, wall_micros, now);
         };
         let elapsed = (now.since(then) / 1000).cast_signed();
-        let expected = before + elapsed;
+        let expected = before.saturating_add(elapsed);
         let ahead = wall_micros.saturating_sub(expected);
-        let shown = if ahead.abs() <= STEP_MICROS_MAX {
+        let shown = if ahead.saturating_abs() <= STEP_MICROS_MAX {
             wall_micros.max(before)
         } else {
             let slewed = elapsed / SLEW_PART;
-            expected + ahead.clamp(-slewed, slewed)
+            expected.saturating_add(ahead.clamp(-slewed, slewed))
         };
         self.set(shown, wall_micros, now)
     }
@@ -53,7 +53,8 @@ impl ShardClock {
         now: MonotonicNanos,
     ) -> UnixMillis {
         let running = heard.map(|(clock, at)| {
-            clock.0.saturating_mul(MICROS_PER_MILLI) + (now.since(at) / 1000).cast_signed()
+            let elapsed = (now.since(at) / 1000).cast_signed();
+            clock.0.saturating_mul(MICROS_PER_MILLI).saturating_add(elapsed)
         });
         let floor = floor.0.saturating_mul(MICROS_PER_MILLI);
         self.set(running.unwrap_or(wall_micros).max(floor), wall_micros, now)
@@ -114,6 +115,17 @@ mod tests {
             }
             assert!((errors[1000] - step / 24).abs() < SECOND, "after 10 s, {}", errors[1000]);
             assert_eq!(errors[29_999], step, "it has arrived");
+        }
+    }
+
+    #[test]
+    fn a_clock_from_a_damaged_log_is_survived() {
+        for clock in [i64::MAX, i64::MIN] {
+            let mut mine = ShardClock::default();
+            let (first, later) = (MonotonicNanos(0), MonotonicNanos(u64::MAX));
+            let heard = Some((UnixMillis(clock), first));
+            let taken = mine.take_over(heard, UnixMillis(clock), START, later);
+            assert!(mine.read(START, MonotonicNanos(u64::MAX)) >= taken);
         }
     }
 
