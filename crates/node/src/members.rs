@@ -155,10 +155,11 @@ impl Server {
             driver.close(connection);
         }
         self.resume_reads();
-        let primary = self.roles.leader().map(|leader| leader.member.clone());
+        let primary = self.roles.leader().map(|leader| &leader.member);
         let primary = primary.filter(|it| it.port > 0 && it.id != self.roles.id());
         let primary = primary.filter(|_| self.is_following() && self.stopping.is_none());
-        if primary != self.members.primary {
+        if primary != self.members.primary.as_ref() {
+            let primary = primary.cloned();
             self.members.hang_up();
             self.members.primary = primary;
             self.members.retry_at = self.monotonic;

@@ -181,7 +181,12 @@ impl Server {
         self.unserved_since = None;
         let held = self.held.iter().map(|(_, connection)| connection);
         let waiting = self.ready.iter().chain(&self.flushing).chain(held);
-        let waiting: BTreeSet<ConnectionId> = waiting.copied().collect();
+        // Some have gone already: what they wait for is forgotten when it is durable.
+        let is_here = |connection: &&ConnectionId| self.sessions.get(connection).is_some();
+        let waiting: BTreeSet<ConnectionId> = waiting.filter(is_here).copied().collect();
+        if waiting.is_empty() {
+            return;
+        }
         tracing::warn!(clients = waiting.len(), "the log does not answer: disconnects who waits");
         for connection in waiting {
             self.close(connection);
