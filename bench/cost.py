@@ -73,7 +73,7 @@ def wait_until_writable(server):
                 client.call("SET", "ready", "1")
                 return
             except Refusal:
-                time.sleep(0.05)
+                time.sleep(0.05)  # it does not lead yet
     raise SystemExit(f"the server does not lead: {server.log_tail()}")
 
 

@@ -46,7 +46,7 @@ class Writer(threading.Thread):
                 self.client.call("SET", "probe", "before")
                 self.last = time.monotonic()
         except (Disconnected, Refusal):
-            self.client.close()
+            self.client.close()  # the fault: `last` is what was wanted
 
 
 class Seeker:
@@ -70,9 +70,9 @@ class Seeker:
             self.clients[server].call("SET", "probe", "after")
             return True
         except Refusal:
-            return False
+            return False  # a replica still
         except Disconnected:
-            self.clients[server] = Client(server.port)
+            self.clients[server] = Client(server.port)  # it began again as something else
             return False
 
 

@@ -67,7 +67,7 @@ class Marks:
                 client.call("READONLY")
                 return int(client.call("GET", "mark") or 0)
         except (Refusal, Disconnected, OSError):
-            return 0
+            return 0  # it loads: nothing is applied yet
 
 
 def save(primary):
