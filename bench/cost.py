@@ -1,8 +1,9 @@
 """What a SET costs over what its log costs: Kiln and a bare client of the same log, in turn.
 
-The bare client (`crates/world/examples/bare.rs`) appends records as large as Kiln's were, as many at a
-time, through the same client library. Both sit on the server's core; redis-benchmark sits on the
-load's, and so does whatever keeps the log. So the bare client's log has that core for itself.
+The bare client (`crates/world/examples/bare.rs`) appends records as large as Kiln's were, of such keys
+and values, as many at a time, through the same client library. Both sit on the server's core;
+redis-benchmark sits on the load's, and so does whatever keeps the log. So the bare client's log has that
+core for itself.
 """
 
 import dataclasses
@@ -102,7 +103,8 @@ def through_bare(log, shape, of_kiln, options):
     record_bytes = round(of_kiln[-1]["record_bytes"])
     window = log.window if shape.is_windowed else 1
     line = ["taskset", "-c", subjects.SERVER_CORE, str(subjects.RELEASE / "examples" / "bare"),
-            log.bare(), str(record_bytes), str(window), str(max(0.3, BARE_SECONDS * options.scale))]
+            log.bare(), str(record_bytes), str(shape.value_bytes), str(window),
+            str(max(0.3, BARE_SECONDS * options.scale))]
     ran = subprocess.run(line, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         raise SystemExit(f"{' '.join(line)} failed: {ran.stderr}")

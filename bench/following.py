@@ -15,7 +15,8 @@ from harness import paths
 from harness.resp import Disconnected, Refusal
 from steady import Steady
 
-sys.path.insert(0, str(paths.ROOT / "tests" / "failover"))
+# Behind this folder, whose modules some there are namesakes of.
+sys.path.append(str(paths.ROOT / "tests" / "failover"))
 from shard import Shard  # noqa: E402
 
 KEYS = load.KEYS

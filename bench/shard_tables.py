@@ -122,6 +122,8 @@ The bare client appends records as large as Kiln's were in the same turn, with a
 the same client library, from the same core (`crates/world/examples/bare.rs`). *serial*: 1 connection.
 *× 16*: 100 connections with 16 requests ahead. *512 KiB*: values of that size from 16 connections.
 A SET's time is redis-benchmark's, so it includes the way over loopback.
+While Kiln is measured, redis-benchmark takes a fifth of the core that keeps the log; the bare client's log
+has that core for itself.
 """
 
 APPLY = """## What a replica costs

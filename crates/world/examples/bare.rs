@@ -1,7 +1,7 @@
 //! Appends to what keeps a log, without Kiln: what the storage and its client alone cost.
 //!
 //! ```text
-//! cargo run --release -p world --example bare -- LOG RECORD-BYTES WINDOW SECONDS
+//! cargo run --release -p world --example bare -- LOG RECORD-BYTES VALUE-BYTES WINDOW SECONDS
 //! ```
 //!
 //! | log | an append is |
@@ -10,7 +10,9 @@
 //! | `jetstream://…/NAME` | a publish by the same client library, and its acknowledgement |
 //! | `s3://…/PREFIX` | a create-only put by the same client library |
 //!
-//! So many records as the window says are under way at a time. Nothing is named as expected, read
+//! A record holds keys and values as redis-benchmark sends them: a service that compresses what it
+//! stores, as JetStream does, is to find as much to save as in Kiln's records. So many records as
+//! the window says are under way at a time. Nothing is named as expected, read
 //! back or checked but that the answer is a yes. One line of JSON tells what was seen. What it
 //! writes is left behind.
 
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{error}\nusage: bare LOG RECORD-BYTES WINDOW SECONDS");
+            eprintln!("{error}\nusage: bare LOG RECORD-BYTES VALUE-BYTES WINDOW SECONDS");
             ExitCode::FAILURE
         }
     }
@@ -65,15 +67,34 @@ fn main() -> ExitCode {
 
 fn arguments() -> Result<Wanted, Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [log, bytes, window, seconds] = &arguments[..] else {
-        return Err("four arguments are needed".into());
+    let [log, bytes, value_bytes, window, seconds] = &arguments[..] else {
+        return Err("five arguments are needed".into());
     };
     Ok(Wanted {
         log: log.clone(),
-        record: Bytes::from(vec![7; bytes.parse()?]),
+        record: record(bytes.parse()?, value_bytes.parse()?),
         window: window.parse()?,
         turn: Duration::from_secs_f64(seconds.parse()?),
     })
+}
+
+/// Keys that differ, and the same value again and again, of letters without a pattern.
+fn record(bytes: usize, value_bytes: usize) -> Bytes {
+    let mut state: u64 = 1;
+    let mut random = || {
+        // Knuth's MMIX generator; its high bits are the better ones.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let value: Vec<u8> = (0..value_bytes).map(|_| b'0' + (random() % 64) as u8).collect();
+    let mut record = Vec::with_capacity(bytes + value_bytes + 16);
+    while record.len() < bytes {
+        record.extend_from_slice(format!("key:{:012}", random() % 1_000_000).as_bytes());
+        record.extend_from_slice(&value);
+    }
+    record.truncate(bytes);
+    record.into()
 }
 
 fn run(wanted: &Wanted) -> Result<Seen, Failure> {
