@@ -62,11 +62,11 @@ class JetStream(Log):
 
     def __enter__(self):
         self.cluster = nats.Cluster()
-        self.cluster.start()
+        self.cluster.__enter__()
         return self
 
     def __exit__(self, *_):
-        self.cluster.close()
+        self.cluster.__exit__()
 
     def url(self, name):
         return self.cluster.url(name)
@@ -78,7 +78,7 @@ class Bucket(Log):
     def __enter__(self):
         os.environ.update(s3.CREDENTIALS)
         self.gateway = s3.VersityGateway()
-        self.gateway.start()
+        self.gateway.__enter__()
         return self
 
     def __exit__(self, *_):

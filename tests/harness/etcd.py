@@ -1,27 +1,17 @@
 """A cluster of etcd members, on loopback: started, killed and stopped by their pids."""
 
 import json
-import os
-import pathlib
-import shutil
-import signal
 import ssl
-import subprocess
-import tempfile
-import time
 import urllib.request
 
 from . import paths
-from .server import Ports, die_with_parent
-
-# How long a cluster may take to elect its leader, on a machine that is busy.
-READY_SECONDS_MAX = 120.0
+from .service import READY_SECONDS_MAX, Process, Service
 
 # Who may use the keys of logs where users are demanded.
 USER, PASSWORD = "me", "p@ss"
 
 
-class Member:
+class Member(Process):
     """One server."""
 
     def __init__(self, directory, number, count, ports, tls, arguments):
@@ -31,36 +21,14 @@ class Member:
         self.trust = ssl.create_default_context(cafile=tls.certificate) if tls else None
         peers = [f"http://127.0.0.1:{ports + count + other}" for other in range(count)]
         cluster = ",".join(f"e{other}={peer}" for other, peer in enumerate(peers))
-        self.line = ["--name", self.name, "--data-dir", str(directory / self.name),
+        line = [paths.tool("etcd"), "--name", self.name, "--data-dir", str(directory / self.name),
                      "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
                      "--listen-peer-urls", peers[number],
                      "--initial-advertise-peer-urls", peers[number],
                      "--initial-cluster", cluster, *arguments]
         if tls:
-            self.line += ["--cert-file", str(tls.certificate), "--key-file", str(tls.key)]
-        self.log = directory / f"{self.name}.log"
-        self.process = None
-
-    def start(self):
-        """Starts it, or lets it go on."""
-        if self.alive():
-            self.process.send_signal(signal.SIGCONT)
-            return
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([paths.tool("etcd"), *self.line], stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-
-    def alive(self):
-        return self.process is not None and self.process.poll() is None
-
-    def kill(self):
-        """SIGKILL, as a crash is."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
+            line += ["--cert-file", str(tls.certificate), "--key-file", str(tls.key)]
+        super().__init__(line, directory / f"{self.name}.log")
 
     def ask(self, path, question=None, timeout=1):
         """The answer of etcd's HTTP interface, or None if there is none."""
@@ -76,41 +44,19 @@ class Member:
         return self.ask("maintenance/status") or {}
 
 
-class Cluster:
+class Cluster(Service):
     """`count` members. `tls` is a certificate, or None for plain text."""
 
     def __init__(self, count=3, tls=None, arguments=(), folder=paths.RUNS):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-etcd-", dir=folder))
-        self.ports = Ports(2 * count)
+        super().__init__("etcd", 2 * count, folder)
         self.members = [Member(self.directory, number, count, self.ports.first, tls, arguments)
                         for number in range(count)]
 
-    def __enter__(self):
-        self.start()
-        return self
+    def processes(self):
+        return self.members
 
-    def __exit__(self, *_):
-        self.kill()
-        self.ports.close()
-        if not os.environ.get("KILN_KEEP_RUNS"):
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    def start(self):
-        """Starts whoever does not run, and waits until all agree on a leader."""
-        for member in self.members:
-            member.start()
-        self._wait(self._is_ready)
-
-    def _wait(self, is_so):
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while not is_so():
-            if time.monotonic() > deadline:
-                tails = "\n".join(member.log.read_text()[-2000:] for member in self.members)
-                raise SystemExit(f"the etcd cluster did not get ready:\n{tails}")
-            time.sleep(0.05)
-
-    def _is_ready(self):
+    def is_ready(self):
+        """All agree on a leader."""
         leaders = {member.status().get("leader", "0") for member in self.members}
         return len(leaders) == 1 and leaders != {"0"}
 
@@ -127,7 +73,7 @@ class Cluster:
                     return True
             return False
 
-        self._wait(is_found)
+        self.wait_until(is_found)
         return found[0]
 
     def move_leader(self):
@@ -159,7 +105,3 @@ class Cluster:
     def url(self, prefix):
         """A log's URL for Kiln."""
         return f"etcd://{self.addresses()}/{prefix}"
-
-    def kill(self):
-        for member in self.members:
-            member.kill()

@@ -7,21 +7,12 @@ tells others or clients of ways around: `no_advertise`, and an address for other
 """
 
 import json
-import os
-import pathlib
-import shutil
-import signal
-import subprocess
-import tempfile
 import time
 import urllib.request
 
 from . import paths
 from .lines import Lines
-from .server import Ports, die_with_parent
-
-# How long a cluster may take to elect its leaders: 4 to 9 s each, on a machine that is busy.
-READY_SECONDS_MAX = 120.0
+from .service import Process, Service
 
 CONFIGURATION = """
 server_name: {name}
@@ -38,54 +29,26 @@ CLUSTER = 'cluster {{ name: kiln, listen: "127.0.0.1:{port}", routes: [{routes}]
 QUIET = ', no_advertise: true, advertise: "127.0.0.1:1"'
 
 
-class Node:
+class Node(Process):
     """One server. `sync` is what its configuration says of it, `more` what it says beside."""
 
     def __init__(self, directory, number, count, ports, sync, more, routes):
         self.name = f"n{number}"
-        self.directory = directory / self.name
-        self.directory.mkdir()
+        folder = directory / self.name
+        folder.mkdir()
         self.port, self.monitor = ports + number, ports + count + number
         self.listens = ports + 2 * count + number
         quiet = QUIET if routes else ""
         routes = routes or [ports + 2 * count + other for other in range(count)]
-        self.configuration = self.directory / "nats.conf"
+        configuration = folder / "nats.conf"
         cluster = ""
         if count > 1:
             listed = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
             cluster = CLUSTER.format(port=self.listens, routes=listed, quiet=quiet)
-        self.configuration.write_text(CONFIGURATION.format(
+        configuration.write_text(CONFIGURATION.format(
             name=self.name, port=self.port, monitor=self.monitor, cluster=cluster, more=more,
-            directory=self.directory / "data", sync=f"sync_interval: {sync}, " if sync else ""))
-        self.log = self.directory / "server.log"
-        self.process = None
-        self.is_paused = False
-
-    def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [paths.tool("nats-server"), "-c", str(self.configuration)],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-
-    def alive(self):
-        return self.process is not None and self.process.poll() is None
-
-    def kill(self):
-        """SIGKILL, as a crash is."""
-        if self.alive():
-            self.process.kill()
-        if self.process is not None:
-            self.process.wait()
-        self.is_paused = False
-
-    def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
-        self.is_paused = True
-
-    def resume(self):
-        if self.is_paused and self.alive():
-            self.process.send_signal(signal.SIGCONT)
-        self.is_paused = False
+            directory=folder / "data", sync=f"sync_interval: {sync}, " if sync else ""))
+        super().__init__([paths.tool("nats-server"), "-c", str(configuration)], folder / "server.log")
 
     def page(self, name):
         """A page of the monitoring port, or None if the server does not answer."""
@@ -97,14 +60,12 @@ class Node:
             return None
 
 
-class Cluster:
+class Cluster(Service):
     """`count` servers, or one that stands alone. `sync` may be None: NATS's own default. Servers that
     `can_be_cut` off from each other reach each other by lines."""
 
     def __init__(self, count=3, sync="always", more="", folder=paths.RUNS, can_be_cut=False):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-nats-", dir=folder))
-        self.ports = Ports(3 * count)
+        super().__init__("nats", 3 * count, folder)
         # Which line leads from whom to whom.
         self.pairs = [(one, other) for one in range(count) for other in range(count)
                       if can_be_cut and one != other]
@@ -118,14 +79,20 @@ class Cluster:
         return [port for (one, _), port in zip(self.pairs, self.lines.ports if self.lines else [])
                 if one == number]
 
+    def processes(self):
+        return self.nodes
+
+    def is_ready(self):
+        """It can make streams."""
+        return all(self._is_ready(node) for node in self.nodes)
+
     def __enter__(self):
         if self.lines:
             self.lines.__enter__()
-        self.start()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_):
-        self.close()
+        super().__exit__()
         if self.lines:
             self.lines.__exit__()
 
@@ -139,21 +106,6 @@ class Cluster:
     def _lines_of(self, node):
         number = self.nodes.index(node)
         return [line for line, pair in enumerate(self.pairs) if number in pair]
-
-    def start(self):
-        """Starts whoever does not run, and waits until the cluster can make streams."""
-        for node in self.nodes:
-            if not node.alive():
-                node.start()
-        self.wait_ready()
-
-    def wait_ready(self):
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while not all(self._is_ready(node) for node in self.nodes):
-            if time.monotonic() > deadline:
-                tails = "\n".join(node.log.read_text()[-2000:] for node in self.nodes)
-                raise SystemExit(f"the NATS cluster did not get ready:\n{tails}")
-            time.sleep(0.05)
 
     def _is_ready(self, node):
         page = node.page("jsz")
@@ -182,13 +134,3 @@ class Cluster:
         servers = ",".join(f"127.0.0.1:{port}" for port in servers)
         monitors = ",".join(f"127.0.0.1:{port}" for port in monitors)
         return f"jetstream://{servers}/{name}?monitor={monitors}{options}"
-
-    def kill(self):
-        for node in self.nodes:
-            node.kill()
-
-    def close(self):
-        self.kill()
-        self.ports.close()
-        if not os.environ.get("KILN_KEEP_RUNS"):
-            shutil.rmtree(self.directory, ignore_errors=True)

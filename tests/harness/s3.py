@@ -3,68 +3,40 @@
 The gateway is one that can be killed and started again, and keeps what it was given.
 """
 
-import os
-import pathlib
 import shutil
-import signal
-import subprocess
-import tempfile
-import time
 import urllib.error
 import urllib.request
 
 from . import paths
-from .server import Ports, die_with_parent
+from .service import READY_SECONDS_MAX, Process, Service
 
 BUCKET = "logs"
 ACCESS, SECRET = "kiln", "kiln-secret"
-
-# How long a server may take to listen, on a machine that is busy.
-READY_SECONDS_MAX = 60.0
 
 # What S3's clients read, Kiln's included.
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET}
 
 
-class Store:
+class Store(Service):
     """A server with one bucket."""
 
-    def __init__(self, folder=paths.RUNS):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-s3-", dir=folder))
-        self.ports = Ports()
+    def __init__(self, name):
+        super().__init__(name, 1)
         self.address = f"127.0.0.1:{self.ports.first}"
         self.endpoint = f"http://{self.address}"
-        self.log = self.directory / "server.log"
-        self.process = None
+        self.process = Process(self.command(), self.directory / "server.log", self.environment())
 
-    def __enter__(self):
-        self.start()
-        return self
+    def processes(self):
+        return [self.process]
 
-    def __exit__(self, *_):
-        self.kill()
-        self.ports.close()
-        if not os.environ.get("KILN_KEEP_RUNS"):
-            shutil.rmtree(self.directory, ignore_errors=True)
+    def command(self):
+        raise NotImplementedError
 
-    def start(self):
-        """Starts the server, or lets it go on, and waits until it answers."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-        else:
-            with open(self.log, "ab") as log:
-                self.process = subprocess.Popen(
-                    self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                    env={**os.environ, **self.environment()}, preexec_fn=die_with_parent)
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while not self.answers():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise SystemExit(f"{self.command()[0]} did not get ready:\n"
-                                 + self.log.read_text()[-2000:])
-            time.sleep(0.05)
+    def environment(self):
+        return {}
 
-    def answers(self):
+    def is_ready(self):
+        """It answers."""
         try:
             urllib.request.urlopen(self.endpoint, timeout=1).close()
         except urllib.error.HTTPError:
@@ -73,26 +45,20 @@ class Store:
             return False
         return True
 
-    def environment(self):
-        return {}
-
-    def kill(self):
-        """SIGKILL, as a crash is."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
     def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
+        self.process.pause()
 
 
 class VersityGateway(Store):
     """A bucket is a directory, and an object a file in it."""
 
     def __init__(self):
-        super().__init__()
-        self.root = self.directory / "root"
+        super().__init__("versitygw")
         (self.root / BUCKET).mkdir(parents=True)
+
+    @property
+    def root(self):
+        return self.directory / "root"
 
     def command(self):
         return [paths.tool("versitygw"), "--quiet", "--port", self.address, "posix",
@@ -108,6 +74,9 @@ class VersityGateway(Store):
 
 class Moto(Store):
     """A second opinion on what S3 is: it knows no credentials and forgets everything."""
+
+    def __init__(self):
+        super().__init__("moto")
 
     def command(self):
         host, port = self.address.split(":")
