@@ -3,6 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`campaign`] | many seeds of one room |
 //! | [`reply`] | replies as clients read them |
 //! | [`room`] | one machine with a server and its clients, and what must hold |
 //! | [`shard_room`] | a primary and its replicas on one log, and what must hold |
@@ -17,6 +18,7 @@
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
 //! | [`random`] | numbers from a seed |
 
+pub mod campaign;
 pub mod clock;
 pub mod disk;
 pub mod disk_queue;

@@ -2,11 +2,8 @@
 
 mod migrate;
 
+use sim::campaign;
 use sim::room::{Broken, Outcome, Plan, run};
-use std::io::Write;
-
-/// Seeds of a short campaign; `KILN_SIM_SEEDS` asks for more, from `KILN_SIM_FIRST` on.
-const SEEDS: u64 = 50;
 
 /// Runs a seed.
 fn survive(seed: u64) -> Result<Outcome, String> {
@@ -23,27 +20,11 @@ fn survive(seed: u64) -> Result<Outcome, String> {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_revealed_early() {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let (first, count) = (number("KILN_SIM_FIRST").unwrap_or(1), number("KILN_SIM_SEEDS"));
-    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
-    for seed in first..first + count.unwrap_or(SEEDS) {
-        match survive(seed) {
-            Ok(outcome) => {
-                println!("seed {seed}: {outcome:?}");
-                outcomes.push(outcome);
-            }
-            Err(why) => {
-                println!("seed {seed}: FAILED: {why}");
-                failed.push(seed);
-            }
-        }
-    }
-    assert!(failed.is_empty(), "seeds {failed:?}");
-    sum_up(&outcomes);
+    let seeds = campaign::seeds(|name| std::env::var(name).ok());
+    sum_up(&campaign::survive(seeds, survive));
 }
 
-/// Says what was done, also where the harness keeps silent about tests that pass, and that nothing
-/// was left out.
+/// Says what was done, and that nothing was left out.
 fn sum_up(outcomes: &[Outcome]) {
     let sum = |part: fn(&Outcome) -> u64| outcomes.iter().map(part).sum::<u64>();
     let happened = [
@@ -60,30 +41,18 @@ fn sum_up(outcomes: &[Outcome]) {
     let commands = outcomes.iter().map(|outcome| outcome.commands);
     let (fewest, most) = (commands.clone().min(), commands.max());
     let syncs = sum(|outcome| outcome.syncs);
-    let mut line = format!(
-        "{} seeds: {} to {} commands each; {syncs} sync points, {} power cuts in their place",
-        outcomes.len(),
+    let head = format!(
+        ": {} to {} commands each; {syncs} sync points, {} power cuts in their place",
         fewest.unwrap_or(0),
         most.unwrap_or(0),
         sum(|outcome| outcome.seen.cuts),
     );
-    for (what, times) in happened {
-        line.push_str(&format!("; {times} {what}"));
-        let is_too_rare = outcomes.len() as u64 >= SEEDS && times == 0;
-        assert!(!is_too_rare, "no {what} in {} seeds", outcomes.len());
-    }
-    // Not being told is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    campaign::sum_up(&head, outcomes.len(), &happened);
 }
 
 #[test]
 fn the_same_seed_is_the_same_run() {
-    for seed in [3, 1003] {
-        let [once, again] = [(); 2].map(|()| survive(seed).expect("it survives"));
-        assert_eq!(once, again);
-    }
-    let [one, other] = [1, 2].map(|seed| survive(seed).expect("it survives"));
-    assert_ne!(one.trace, other.trace);
+    campaign::repeats_itself(survive, |outcome| outcome.trace);
 }
 
 /// A build broken on purpose, which some of a few seeds must notice.

@@ -1,44 +1,22 @@
 //! A primary, its replicas and a challenger on one log, through everything that can go wrong.
 //!
-//! `KILN_SIM_SEEDS` asks for more seeds, `KILN_SIM_FIRST` for the first of them: a failure is
-//! replayed by `KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1 cargo test -p sim --test shard_room`.
+//! A failure is replayed by
+//! `KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1 cargo test -p sim --test shard_room`.
 
 mod bid;
 
 use node::role::state::Broken as Rule;
+use sim::campaign;
 use sim::shard_room::{Broken, Outcome, Plan, run};
-use std::io::Write;
 use txlog::remote::Broken as LogRule;
-
-/// Seeds of a short campaign.
-const SEEDS: u64 = 50;
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_stale_is_read_whatever_fails() {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let (first, count) = (number("KILN_SIM_FIRST").unwrap_or(1), number("KILN_SIM_SEEDS"));
-    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
-    for seed in first..first + count.unwrap_or(SEEDS) {
-        match run(seed, Plan::default()) {
-            Ok(outcome) => {
-                println!("seed {seed}: {outcome:?}");
-                outcomes.push(outcome);
-            }
-            Err(why) => {
-                println!("seed {seed}: FAILED: {why}");
-                failed.push(seed);
-            }
-        }
-    }
-    assert!(
-        failed.is_empty(),
-        "replay one with KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1: {failed:?}"
-    );
-    sum_up(&outcomes);
+    let seeds = campaign::seeds(|name| std::env::var(name).ok());
+    sum_up(&campaign::survive(seeds, |seed| run(seed, Plan::default())));
 }
 
-/// Says what was done, also where the harness keeps silent about tests that pass, and that nothing
-/// was left out.
+/// Says what was done, and that nothing was left out.
 fn sum_up(outcomes: &[Outcome]) {
     let sum = |part: fn(&Outcome) -> u64| outcomes.iter().map(part).sum::<u64>();
     let happened = [
@@ -72,24 +50,12 @@ fn sum_up(outcomes: &[Outcome]) {
         ("stalls", sum(|outcome| outcome.seen.stalls)),
         ("jumps of a wall clock", sum(|outcome| outcome.seen.jumps)),
     ];
-    let mut line = format!("{} seeds", outcomes.len());
-    for (what, times) in happened {
-        line.push_str(&format!("; {times} {what}"));
-        let is_too_rare = outcomes.len() as u64 >= SEEDS && times == 0;
-        assert!(!is_too_rare, "no {what} in {} seeds", outcomes.len());
-    }
-    // Not being told is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    campaign::sum_up("", outcomes.len(), &happened);
 }
 
 #[test]
 fn the_same_seed_is_the_same_run() {
-    for seed in [3, 1003] {
-        let [once, again] = [(); 2].map(|()| run(seed, Plan::default()).expect("it survives"));
-        assert_eq!(once, again);
-    }
-    let [one, other] = [1, 2].map(|seed| run(seed, Plan::default()).expect("it survives"));
-    assert_ne!(one.trace, other.trace);
+    campaign::repeats_itself(|seed| run(seed, Plan::default()), |outcome| outcome.trace);
 }
 
 /// Seeds of which one must notice a build that is broken on purpose.

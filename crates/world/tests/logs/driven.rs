@@ -1,6 +1,6 @@
 //! A store driven by hand.
 
-use super::outside::{PATIENCE, entropy, now, pause, until};
+use super::outside::{PATIENCE, entropy, fresh_name, now, pause, until};
 use super::place::Place;
 use base::Sequence;
 use base::driver::Waker;
@@ -28,6 +28,35 @@ pub fn trim(through: u64) -> Operation {
 
 pub fn first(sequence: u64) -> Outcome {
     Outcome::First { sequence: Sequence(sequence) }
+}
+
+/// A log with so many records, each its own number.
+pub fn stored(place: &impl Place, name: &str, count: u64) -> Driven {
+    let mut store = Driven::open(place, name).expect("the log opens");
+    for sequence in 1..=count {
+        assert_eq!(store.put_and_see(sequence, &sequence.to_le_bytes()), Outcome::Stored);
+    }
+    store
+}
+
+/// A reader at the end of a log is told of each record when it comes.
+pub fn a_reader_waits_at_the_end(place: &impl Place) {
+    let name = fresh_name();
+    let mut writer = stored(place, &name, 0);
+    let mut reader = stored(place, &name, 0);
+    assert_eq!(reader.store.incarnation(), writer.store.incarnation());
+    for sequence in 1..=20 {
+        let waiting = reader.begin(get(sequence, true));
+        let record = unique_record(100);
+        assert_eq!(writer.put_and_see(sequence, &record), Outcome::Stored);
+        let mut outcome = reader.outcome(waiting);
+        // On a busy machine the wait may have ended before.
+        while outcome == (Outcome::Records { records: vec![], tail: Sequence(sequence - 1) }) {
+            outcome = reader.ask(get(sequence, true));
+        }
+        let tail = Sequence(sequence);
+        assert_eq!(outcome, Outcome::Records { records: vec![record], tail });
+    }
 }
 
 impl Driven {

@@ -1,6 +1,6 @@
 //! The only writer of a log, and a reader that holds it to its word.
 
-use super::outside::{PATIENCE, entropy, fresh_name, now, pause};
+use super::outside::{PATIENCE, entropy, fresh_name, now, pause, tell};
 use super::place::{Place, polled};
 use base::{Position, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -8,6 +8,9 @@ use std::time::Duration;
 use txlog::record::WriterId;
 use txlog::remote::RemoteLog;
 use txlog::{Chain, Consumed, Follower, Gate, Kind, LogEvent, Part, Stamper, TransactionLog};
+
+/// Records that must become durable between two faults, so that each finds the log at work.
+pub const RECORDS_BETWEEN: usize = 100;
 
 /// Appends as long as the log takes it.
 pub struct Writer<'p, P> {
@@ -85,6 +88,20 @@ impl<'p, P: Place> Writer<'p, P> {
     pub fn go_on(&mut self, more: usize) {
         let goal = self.durable + more;
         self.until("more is durable", |writer| writer.durable >= goal);
+    }
+
+    /// So many faults, one after the other, each made from a number drawn. The order `start` mends
+    /// them. None costs a record that was told to be durable.
+    pub fn survive(&mut self, faults: u64, mut fault: impl FnMut(&mut Self, u64)) {
+        for round in 0..faults {
+            self.go_on(RECORDS_BETWEEN);
+            let chosen = entropy();
+            println!("fault {round}: {chosen:#x}");
+            fault(self, chosen);
+            tell("start");
+            self.go_on(RECORDS_BETWEEN);
+            self.check();
+        }
     }
 
     pub fn work_for(&mut self, time: Duration) {

@@ -2,37 +2,27 @@
 //! read back in order, exactly once.
 
 use super::cluster::three_members;
-use crate::outside::{entropy, faults, tell};
-use crate::writer::Writer;
+use crate::outside::{faults, tell};
+use crate::writer::{RECORDS_BETWEEN, Writer};
 use std::time::Duration;
-
-/// Records that must become durable between two faults, so that each finds the log at work.
-const RECORDS_BETWEEN: usize = 100;
 
 #[test]
 fn a_killed_leader_costs_nothing_that_was_acknowledged() {
     let Some(cluster) = three_members() else { return };
-    let mut writer = Writer::lead(&cluster);
-    writer.go_on(RECORDS_BETWEEN);
-    tell("kill leader");
-    writer.go_on(RECORDS_BETWEEN);
-    writer.check();
-    tell("start");
-    writer.go_on(RECORDS_BETWEEN);
-    writer.check();
+    Writer::lead(&cluster).survive(1, |writer, _| {
+        tell("kill leader");
+        writer.go_on(RECORDS_BETWEEN);
+        writer.check();
+    });
 }
 
 /// As many faults as the environment asks for, of every kind, one after the other.
 #[test]
 fn many_faults_cost_nothing_that_was_acknowledged() {
     let (Some(cluster), Some(count)) = (three_members(), faults()) else { return };
-    let mut writer = Writer::lead(&cluster);
-    for round in 0..count {
-        writer.go_on(RECORDS_BETWEEN);
-        let chosen = entropy();
+    Writer::lead(&cluster).survive(count, |writer, chosen| {
         let member = chosen / 16 % 3;
         let others = (0..3).filter(|other| *other != member);
-        println!("fault {round}: {} at member {member}", chosen % 8);
         match chosen % 8 {
             0 => drop(tell("kill leader")),
             1 => drop(tell(&format!("kill {member}"))),
@@ -45,8 +35,5 @@ fn many_faults_cost_nothing_that_was_acknowledged() {
         }
         // At times longer than a put waits, and than an election takes.
         writer.work_for(Duration::from_millis(chosen / 1024 % 6000));
-        tell("start");
-        writer.go_on(RECORDS_BETWEEN);
-        writer.check();
-    }
+    });
 }

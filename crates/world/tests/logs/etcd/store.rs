@@ -1,7 +1,7 @@
 //! The store alone: numbers, reading, and everything it must notice.
 
 use super::cluster::{Cluster, cluster, three_members};
-use crate::driven::{Driven, first, get, trim, unique_record};
+use crate::driven::{self, Driven, first, get, stored, trim, unique_record};
 use crate::outside::fresh_name;
 use crate::place::Place;
 use crate::writer::Writer;
@@ -10,14 +10,6 @@ use bytes::Bytes;
 use std::io::ErrorKind;
 use txlog::TransactionLog;
 use txlog::remote::store::{Operation, Outcome, RecordStore};
-
-fn stored(place: &Cluster, name: &str, count: u64) -> Driven {
-    let mut store = Driven::open(place, name).expect("the log opens");
-    for sequence in 1..=count {
-        assert_eq!(store.put_and_see(sequence, &sequence.to_le_bytes()), Outcome::Stored);
-    }
-    store
-}
 
 #[test]
 fn a_put_at_another_place_is_misplaced_and_leaves_nothing() {
@@ -37,22 +29,7 @@ fn a_put_at_another_place_is_misplaced_and_leaves_nothing() {
 #[test]
 fn a_reader_waits_at_the_end_until_there_is_more() {
     let Some(cluster) = three_members() else { return };
-    let name = fresh_name();
-    let mut writer = stored(&cluster, &name, 0);
-    let mut reader = stored(&cluster, &name, 0);
-    assert_eq!(reader.store.incarnation(), writer.store.incarnation());
-    for sequence in 1..=20 {
-        let waiting = reader.begin(get(sequence, true));
-        let record = unique_record(100);
-        assert_eq!(writer.put_and_see(sequence, &record), Outcome::Stored);
-        let mut outcome = reader.outcome(waiting);
-        // On a busy machine the wait may have ended before.
-        while outcome == (Outcome::Records { records: vec![], tail: Sequence(sequence - 1) }) {
-            outcome = reader.ask(get(sequence, true));
-        }
-        let tail = Sequence(sequence);
-        assert_eq!(outcome, Outcome::Records { records: vec![record], tail });
-    }
+    driven::a_reader_waits_at_the_end(&cluster);
 }
 
 /// More than one answer holds, small ones and then the largest, which come after the reader has

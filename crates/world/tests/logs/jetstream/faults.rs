@@ -2,13 +2,10 @@
 //! order, exactly once.
 
 use super::cluster::{Cluster, three_servers};
-use crate::outside::{entropy, faults, tell};
-use crate::writer::Writer;
+use crate::outside::{faults, tell};
+use crate::writer::{RECORDS_BETWEEN, Writer};
 use std::time::Duration;
 use world::log::jetstream::Broken;
-
-/// Records that must become durable between two faults, so that each finds the log at work.
-const RECORDS_BETWEEN: usize = 100;
 
 /// Longer than the longest election, which takes 9 s.
 const LONG_PAUSE: Duration = Duration::from_secs(11);
@@ -23,34 +20,27 @@ fn leader_of(writer: &Writer<'_, Cluster>) -> String {
 #[test]
 fn a_killed_leader_costs_nothing_that_was_acknowledged() {
     let Some(cluster) = three_servers() else { return };
-    let mut writer = Writer::lead(&cluster);
-    writer.go_on(RECORDS_BETWEEN);
-    tell(&format!("kill {}", leader_of(&writer)));
-    writer.go_on(RECORDS_BETWEEN);
-    writer.check();
-    tell("start");
-    writer.go_on(RECORDS_BETWEEN);
-    writer.check();
+    Writer::lead(&cluster).survive(1, |writer, _| {
+        tell(&format!("kill {}", leader_of(writer)));
+        writer.go_on(RECORDS_BETWEEN);
+        writer.check();
+    });
 }
 
 /// As many faults as the environment asks for, of every kind, one after the other.
 #[test]
 fn many_faults_cost_nothing_that_was_acknowledged() {
     let (Some(cluster), Some(count)) = (three_servers(), faults()) else { return };
-    let mut writer = Writer::lead(&cluster);
-    for round in 0..count {
-        writer.go_on(RECORDS_BETWEEN);
-        let chosen = entropy();
+    Writer::lead(&cluster).survive(count, |writer, chosen| {
         let server = chosen / 16 % 3;
-        println!("fault {round}: {} at server {server}", chosen % 5);
         match chosen % 5 {
-            0 => drop(tell(&format!("kill {}", leader_of(&writer)))),
+            0 => drop(tell(&format!("kill {}", leader_of(writer)))),
             1 => drop(tell(&format!("kill {server}"))),
             2 => {
-                let leader = leader_of(&writer);
-                pause(&mut writer, &leader, LONG_PAUSE);
+                let leader = leader_of(writer);
+                pause(writer, &leader, LONG_PAUSE);
             }
-            3 => pause(&mut writer, &server.to_string(), Duration::from_secs(chosen / 64 % 6)),
+            3 => pause(writer, &server.to_string(), Duration::from_secs(chosen / 64 % 6)),
             _ => {
                 for other in (0..3).filter(|other| *other != server) {
                     tell(&format!("kill {other}"));
@@ -59,10 +49,7 @@ fn many_faults_cost_nothing_that_was_acknowledged() {
             }
         }
         writer.work_for(Duration::from_millis(chosen / 1024 % 500));
-        tell("start");
-        writer.go_on(RECORDS_BETWEEN);
-        writer.check();
-    }
+    });
 }
 
 fn pause(writer: &mut Writer<'_, Cluster>, server: &str, time: Duration) {

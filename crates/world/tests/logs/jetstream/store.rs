@@ -1,7 +1,7 @@
 //! The store alone: numbers, reading, and everything it must notice.
 
 use super::cluster::{cluster, three_servers};
-use crate::driven::{Driven, first, get, trim, unique_record};
+use crate::driven::{self, Driven, first, get, stored, trim, unique_record};
 use crate::outside::fresh_name;
 use crate::place::Place;
 use base::Sequence;
@@ -54,21 +54,7 @@ fn a_put_at_another_place_is_misplaced_and_leaves_nothing() {
 #[test]
 fn a_reader_waits_at_the_end_until_there_is_more() {
     let Some(cluster) = three_servers() else { return };
-    let name = fresh_name();
-    let mut writer = Driven::open(&cluster, &name).expect("the log opens");
-    let mut reader = Driven::open(&cluster, &name).expect("the log opens");
-    for sequence in 1..=5 {
-        let waiting = reader.begin(get(sequence, true));
-        let record = unique_record(100);
-        assert_eq!(writer.put_and_see(sequence, &record), Outcome::Stored);
-        let mut outcome = reader.outcome(waiting);
-        // On a busy machine the wait may have ended before.
-        while outcome == (Outcome::Records { records: vec![], tail: Sequence(sequence - 1) }) {
-            outcome = reader.ask(get(sequence, true));
-        }
-        let tail = Sequence(sequence);
-        assert_eq!(outcome, Outcome::Records { records: vec![record], tail });
-    }
+    driven::a_reader_waits_at_the_end(&cluster);
 }
 
 #[test]
@@ -98,10 +84,7 @@ fn a_piece_is_bounded_and_holds_at_least_one_record() {
 #[test]
 fn trimming_keeps_what_follows_and_the_newest() {
     let Some(cluster) = three_servers() else { return };
-    let mut store = Driven::open(&cluster, &fresh_name()).expect("the log opens");
-    for sequence in 1..=20 {
-        assert_eq!(store.put_and_see(sequence, &sequence.to_le_bytes()), Outcome::Stored);
-    }
+    let mut store = stored(&cluster, &fresh_name(), 20);
     assert_eq!(store.ask(Operation::First), first(1));
     let reading = store.ask(Operation::Get { from: Sequence(1), bytes_max: 1, waits: false });
     assert!(matches!(reading, Outcome::Records { .. }));

@@ -16,9 +16,6 @@ use std::time::Duration;
 use txlog::remote::store::{Operation, Outcome, RecordStore};
 use world::log::objects;
 
-/// Records that must become durable between two faults, so that each finds the log at work.
-const RECORDS_BETWEEN: usize = 60;
-
 /// The server that can be killed.
 fn gateway() -> Option<Objects> {
     Objects::in_gateway().map(|place| place.trimming_after(60_000))
@@ -27,24 +24,17 @@ fn gateway() -> Option<Objects> {
 #[test]
 fn a_killed_server_costs_nothing_that_was_acknowledged() {
     let Some(place) = gateway() else { return };
-    let mut writer = Writer::lead(&place);
-    writer.go_on(RECORDS_BETWEEN);
-    tell("kill");
-    writer.work_for(Duration::from_millis(500));
-    tell("start");
-    writer.go_on(RECORDS_BETWEEN);
-    writer.check();
+    Writer::lead(&place).survive(1, |writer, _| {
+        tell("kill");
+        writer.work_for(Duration::from_millis(500));
+    });
 }
 
 /// As many faults as the environment asks for, of every kind, one after the other.
 #[test]
 fn many_faults_cost_nothing_that_was_acknowledged() {
     let (Some(place), Some(count)) = (gateway(), faults()) else { return };
-    let mut writer = Writer::lead(&place);
-    for round in 0..count {
-        writer.go_on(RECORDS_BETWEEN);
-        let chosen = entropy();
-        println!("fault {round}: {}", chosen % 3);
+    Writer::lead(&place).survive(count, |writer, chosen| {
         match chosen % 3 {
             0 => drop(tell("kill")),
             1 => drop(tell("pause")),
@@ -56,10 +46,7 @@ fn many_faults_cost_nothing_that_was_acknowledged() {
         }
         // At times longer than an attempt, at times longer than all of a put's.
         writer.work_for(Duration::from_millis(chosen / 1024 % 15_000));
-        tell("start");
-        writer.go_on(RECORDS_BETWEEN);
-        writer.check();
-    }
+    });
 }
 
 const TRIM_AGE_MS: u64 = 1000;
