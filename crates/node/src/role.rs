@@ -167,10 +167,11 @@ impl Server {
 
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does
     /// not answer. Nothing may be answered, and what was executed has an unknown outcome: that
-    /// is what the end of a connection says, and a client may try elsewhere.
+    /// is what the end of a connection says, and a client may try elsewhere. Where nobody else
+    /// could lead there is no elsewhere: a client of a lone server waits for its slow disk.
     pub(crate) fn shed_unserved(&mut self) {
         let waits = !self.ready.is_empty() || !self.flushing.is_empty() || !self.held.is_empty();
-        if !waits || !self.is_lapsed || !self.roles.leads() {
+        if !waits || !self.is_lapsed || !self.roles.leads() || !self.shard.is_watched() {
             self.unserved_since = None;
             return;
         }
