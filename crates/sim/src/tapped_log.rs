@@ -15,6 +15,11 @@ pub trait Listener {
     /// The log has told this, and the server does not know it yet. What is added, it hears too;
     /// what is taken away, it never does.
     fn told(&mut self, _events: &mut Vec<LogEvent>) {}
+
+    /// Whether the server is told that somebody may wait for its lease to end; the log says `so`.
+    fn watches(&mut self, so: bool) -> bool {
+        so
+    }
 }
 
 /// A log and who listens to it.
@@ -75,7 +80,8 @@ impl<L: Listener> TransactionLog for TappedLog<L> {
     }
 
     fn is_watched(&mut self) -> bool {
-        self.log.is_watched()
+        let so = self.log.is_watched();
+        self.listener.watches(so)
     }
 
     fn trim(&mut self, through: Position) {

@@ -1,0 +1,120 @@
+//! A primary whose log keeps silent for longer than its lease: who waits for it is told to go where
+//! somebody else may lead, and waits where nobody can.
+
+use base::MonotonicNanos;
+use node::config::Config;
+use node::config::settings::engine_settings;
+use node::reactor::Scratch;
+use node::role::member::MemberId;
+use node::role::state::{Roles, Terms};
+use node::{Options, Server, Shard};
+use sim::clock::SimClock;
+use sim::disk::SimDisk;
+use sim::driver::SimDriver;
+use sim::network::{ClientState, NetworkFaults, SimClient, SimNetwork};
+use sim::tapped_log::{Listener, TappedLog};
+use sim::timeline::Timeline;
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use txlog::LogEvent;
+
+const STEP_NANOS: u64 = 10_000_000;
+
+/// As configured by default.
+const LEASE_NANOS: u64 = 2_000_000_000;
+
+/// Holds back what the log says while it is silent.
+struct Silence {
+    is_silent: Rc<Cell<bool>>,
+    is_watched: bool,
+    unsaid: Vec<LogEvent>,
+}
+
+impl Listener for Silence {
+    fn told(&mut self, events: &mut Vec<LogEvent>) {
+        self.unsaid.append(events);
+        if !self.is_silent.get() {
+            events.append(&mut self.unsaid);
+        }
+    }
+
+    fn watches(&mut self, _: bool) -> bool {
+        self.is_watched
+    }
+}
+
+struct Primary {
+    server: Server,
+    driver: SimDriver,
+    scratch: Scratch,
+    timeline: Timeline,
+    client: SimClient,
+    is_silent: Rc<Cell<bool>>,
+}
+
+impl Primary {
+    fn new(is_watched: bool) -> Self {
+        let timeline = Timeline::new();
+        let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
+        let clock = SimClock::new(&timeline);
+        let options = Options {
+            config: Config::new(Path::new("/data")),
+            port: 6379,
+            clock: Arc::new(clock.clone()),
+            disk: Arc::new(SimDisk::new(1)),
+            machine: Arc::new(base::machine::UnknownMachine),
+            entropy: 1,
+        };
+        let is_silent = Rc::new(Cell::new(false));
+        let mut shard = Shard::without_data(engine_settings(&options.config), 1);
+        let listener = Silence { is_silent: Rc::clone(&is_silent), is_watched, unsaid: Vec::new() };
+        shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
+        let mut server = Server::new(shard, options, Box::new(drop));
+        let terms = Terms { lease_nanos: LEASE_NANOS, jitter_nanos: 0, may_lead: true };
+        server.roles = Roles::new(MemberId([1; 20]), terms);
+        server.roles.bid(MonotonicNanos(0));
+        server.roles.led();
+        let driver = SimDriver::listen(&network, "here", clock, 1);
+        let client = network.connect("here");
+        Self { server, driver, scratch: Scratch::default(), timeline, client, is_silent }
+    }
+
+    /// What the client receives while time passes.
+    fn pass(&mut self, nanos: u64) -> String {
+        let mut received = Vec::new();
+        for _ in 0..nanos / STEP_NANOS {
+            self.timeline.pass(STEP_NANOS);
+            self.server.turn(&mut self.driver, &mut self.scratch);
+            received.extend(self.client.received());
+        }
+        String::from_utf8(received).expect("replies are text")
+    }
+
+    /// A client that has been served asks again when the log is silent, for five leases.
+    fn falls_silent(is_watched: bool) -> Self {
+        let mut primary = Self::new(is_watched);
+        primary.pass(LEASE_NANOS / 4);
+        primary.client.send(b"SET a 1\r\n");
+        assert_eq!(primary.pass(LEASE_NANOS / 4), "+OK\r\n");
+        primary.is_silent.set(true);
+        primary.client.send(b"INCR a\r\n");
+        assert_eq!(primary.pass(5 * LEASE_NANOS), "", "nothing is durable");
+        primary
+    }
+}
+
+#[test]
+fn a_client_is_disconnected_where_another_may_lead() {
+    let primary = Primary::falls_silent(true);
+    assert_eq!(primary.client.state(), ClientState::Closed);
+}
+
+#[test]
+fn a_client_of_a_lone_server_waits() {
+    let mut primary = Primary::falls_silent(false);
+    assert_eq!(primary.client.state(), ClientState::Open);
+    primary.is_silent.set(false);
+    assert_eq!(primary.pass(LEASE_NANOS), ":2\r\n");
+}
