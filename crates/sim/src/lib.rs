@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`campaign`] | many seeds of one room |
+//! | [`lone`] | a server that leads a log of its own |
 //! | [`reply`] | replies as clients read them |
 //! | [`room`] | one machine with a server and its clients, and what must hold |
 //! | [`shard_room`] | a primary and its replicas on one log, and what must hold |
@@ -24,6 +25,7 @@ pub mod disk;
 pub mod disk_queue;
 pub mod driver;
 pub mod hostile;
+pub mod lone;
 pub mod network;
 pub mod odds;
 pub mod random;

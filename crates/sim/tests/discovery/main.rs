@@ -2,19 +2,15 @@
 //! Who leads is set by hand: that the log says it rightly is tested elsewhere.
 
 use base::{Epoch, MonotonicNanos};
-use node::config::Config;
-use node::config::settings::engine_settings;
+use node::Server;
 use node::reactor::Scratch;
 use node::role::member::{Leader, Member, MemberId};
 use node::role::state::{Roles, Terms};
-use node::{Options, Server, Shard};
 use sim::clock::SimClock;
-use sim::disk::SimDisk;
 use sim::driver::SimDriver;
+use sim::lone;
 use sim::network::{ClientState, NetworkFaults, SimClient, SimNetwork};
 use sim::timeline::Timeline;
-use std::path::Path;
-use std::sync::Arc;
 
 /// More turns than any request needs.
 const TURNS_MAX: usize = 10_000;
@@ -35,16 +31,7 @@ impl Node {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
-        let options = Options {
-            config: Config::new(Path::new("/data")),
-            port: 6379,
-            clock: Arc::new(clock.clone()),
-            disk: Arc::new(SimDisk::new(1)),
-            machine: Arc::new(base::machine::UnknownMachine),
-            entropy: 1,
-        };
-        let shard = Shard::without_data(engine_settings(&options.config), 1);
-        let server = Server::new(shard, options, Box::new(drop));
+        let server = lone::server(&clock);
         let driver = SimDriver::listen(&network, "here", clock, 1);
         Self { server, driver, scratch: Scratch::default(), network }
     }

@@ -2,17 +2,13 @@
 //! number of turns of the loop. Their logs are in memory.
 
 use base::DatabaseId;
-use node::config::Config;
-use node::config::settings::engine_settings;
+use node::Server;
 use node::reactor::Scratch;
-use node::{Options, Server, Shard};
 use sim::clock::SimClock;
-use sim::disk::SimDisk;
 use sim::driver::SimDriver;
+use sim::lone;
 use sim::network::{NetworkFaults, SimClient, SimNetwork};
 use sim::timeline::Timeline;
-use std::path::Path;
-use std::sync::Arc;
 
 /// Seeds of the network, each with its own delays and pieces.
 const SEEDS: u64 = 200;
@@ -30,16 +26,7 @@ struct Node {
 impl Node {
     fn new(network: &SimNetwork, timeline: &Timeline, name: &str) -> Self {
         let clock = SimClock::new(timeline);
-        let options = Options {
-            config: Config::new(Path::new("/data")),
-            port: 6379,
-            clock: Arc::new(clock.clone()),
-            disk: Arc::new(SimDisk::new(1)),
-            machine: Arc::new(base::machine::UnknownMachine),
-            entropy: 1,
-        };
-        let shard = Shard::without_data(engine_settings(&options.config), 1);
-        let server = Server::new(shard, options, Box::new(drop));
+        let server = lone::server(&clock);
         let driver = Some(SimDriver::listen(network, name, clock, 1));
         Self { server, driver, scratch: Scratch::default() }
     }

@@ -2,22 +2,18 @@
 //! somebody else may lead, and waits where nobody can.
 
 use base::MonotonicNanos;
-use node::config::Config;
-use node::config::settings::engine_settings;
+use node::Server;
 use node::reactor::Scratch;
 use node::role::member::MemberId;
 use node::role::state::{Roles, Terms};
-use node::{Options, Server, Shard};
 use sim::clock::SimClock;
-use sim::disk::SimDisk;
 use sim::driver::SimDriver;
+use sim::lone;
 use sim::network::{ClientState, NetworkFaults, SimClient, SimNetwork};
 use sim::tapped_log::{Listener, TappedLog};
 use sim::timeline::Timeline;
 use std::cell::Cell;
-use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use txlog::LogEvent;
 
 const STEP_NANOS: u64 = 10_000_000;
@@ -59,19 +55,10 @@ impl Primary {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
-        let options = Options {
-            config: Config::new(Path::new("/data")),
-            port: 6379,
-            clock: Arc::new(clock.clone()),
-            disk: Arc::new(SimDisk::new(1)),
-            machine: Arc::new(base::machine::UnknownMachine),
-            entropy: 1,
-        };
         let is_silent = Rc::new(Cell::new(false));
-        let mut shard = Shard::without_data(engine_settings(&options.config), 1);
         let listener = Silence { is_silent: Rc::clone(&is_silent), is_watched, unsaid: Vec::new() };
-        shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
-        let mut server = Server::new(shard, options, Box::new(drop));
+        let mut server = lone::server(&clock);
+        server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let terms = Terms { lease_nanos: LEASE_NANOS, jitter_nanos: 0, may_lead: true };
         server.roles = Roles::new(MemberId([1; 20]), terms);
         server.roles.bid(MonotonicNanos(0));
