@@ -28,8 +28,8 @@ pub(super) struct Reading {
 #[derive(Clone, Copy)]
 struct UnderWay {
     id: OperationId,
-    /// Its answer comes when there is something new.
-    waits: bool,
+    /// Its answer comes when there is something new, which may be never.
+    is_idle: bool,
 }
 
 impl Reading {
@@ -46,7 +46,7 @@ impl Reading {
 
     /// Whether an answer is expected soon.
     pub(super) fn is_busy(&self) -> bool {
-        self.under_way.is_none_or(|under_way| !under_way.waits)
+        self.under_way.is_none_or(|under_way| !under_way.is_idle)
     }
 
     pub(super) fn retry_at(&self) -> Option<MonotonicNanos> {
@@ -62,13 +62,15 @@ impl Reading {
         if self.under_way.is_some() || now < self.retry_at {
             return;
         }
-        let waits = self.told == Some(self.last());
         let operation = if self.behind_tail_since.is_some() {
             Operation::Tail
         } else {
+            // Who has once come to the end follows it from then on.
+            let waits = self.told.is_some();
             Operation::Get { from: self.next.sequence, bytes_max: READ_BYTES_MAX, waits }
         };
-        self.under_way = Some(UnderWay { id: store.begin(operation), waits });
+        let is_idle = self.told == Some(self.last());
+        self.under_way = Some(UnderWay { id: store.begin(operation), is_idle });
     }
 
     /// Takes an outcome, if it is this reading's. Breaks if the reading has ended.

@@ -3,30 +3,36 @@
 //! A server puts a message into its copy of a stream once a quorum has it, so a consumer hands out
 //! committed records only. It reads one server's copy, which may be behind: a prefix, never wrong.
 //!
-//! A consumer is pulled: one request, then messages until there are enough or the copy ends. At the
-//! end the request waits for the next record, with a heartbeat that shows the server's life.
-//! Nothing is acknowledged; a message that got lost on its way is a gap in the numbers, and a
-//! consumer that left one, or went silent, is given up. The next piece begins with a new one.
+//! A consumer is pulled: one request, then messages. Where the log's end is asked for, the request
+//! ends there. Whoever has come to the end and follows it leaves a request open from one piece to
+//! the next: what has arrived meanwhile is a piece, so a record costs one message, and heartbeats
+//! show the server's life between them. Nothing is acknowledged; a message that got lost on its way
+//! is a gap in the numbers, and a consumer that left one, or went silent, is given up. The next
+//! piece begins with a new one.
 
 use super::JetStream;
 use super::stream::stream_of;
 use async_nats::{Message, StatusCode, Subscriber};
 use base::Sequence;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 use txlog::remote::store::{Outcome, SEQUENCE_MAX};
 
 /// Consumers kept: one that follows the tail, and one that looks into a doubt.
 const CURSORS_MAX: usize = 2;
 
-/// Records of one piece. Bounds the messages that wait in the client beside their bytes.
-const PIECE_RECORDS_MAX: usize = 1024;
+/// Records of one request. Bounds the messages that wait in the client beside their bytes.
+const PULL_RECORDS_MAX: usize = 1024;
 
 /// How long a piece waits at the end of the log for the next record.
 const WAIT: Duration = Duration::from_secs(4);
+
+/// How long a request stays open, if its records and bytes last.
+const OPEN: Duration = Duration::from_secs(10);
 
 /// How often a server shows its life meanwhile.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -47,7 +53,17 @@ struct Cursor {
     inbox: String,
     arriving: Subscriber,
     pulls: u64,
+    /// The request that messages still come for.
+    open: Option<Pull>,
     next: Sequence,
+    /// Records that the server had behind the last one that came.
+    pending: u64,
+}
+
+struct Pull {
+    inbox: String,
+    /// Records that it may still give.
+    left: usize,
 }
 
 /// The cursors that no piece is being read from.
@@ -55,9 +71,12 @@ struct Cursor {
 pub struct Cursors(Mutex<Vec<Cursor>>);
 
 impl Cursors {
-    fn take(&self, next: Sequence) -> Option<Cursor> {
+    /// One that has come to this place. An open request does not tell where the log ends, so only
+    /// who waits there can go on with it.
+    fn take(&self, next: Sequence, waits: bool) -> Option<Cursor> {
         let mut resting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = resting.iter().position(|cursor| cursor.next == next)?;
+        let is_right = |cursor: &Cursor| cursor.next == next && (waits || cursor.open.is_none());
+        let index = resting.iter().position(is_right)?;
         Some(resting.remove(index))
     }
 
@@ -71,10 +90,10 @@ impl Cursors {
 }
 
 /// What a pull gave.
+#[derive(Default)]
 struct Piece {
     records: Vec<Bytes>,
-    /// Records that the server had behind the last one.
-    pending: u64,
+    bytes: usize,
     /// Why the cursor cannot be pulled again.
     broken: Option<String>,
     /// The first message was this one, not the next.
@@ -101,7 +120,7 @@ fn place(message: &Message) -> Option<(Sequence, u64)> {
 impl JetStream {
     /// Reads a piece of the log.
     pub async fn get(&self, from: Sequence, bytes_max: usize, waits: bool) -> Outcome {
-        let kept = self.cursors.take(from);
+        let kept = self.cursors.take(from, waits);
         let was_kept = kept.is_some();
         let mut cursor = match kept {
             Some(cursor) => cursor,
@@ -125,11 +144,11 @@ impl JetStream {
             Piece { gap: Some(found), records, .. } if records.is_empty() => {
                 self.explain_gap(from, found).await
             }
-            Piece { records, pending, broken, gap } => {
+            Piece { records, broken, gap, .. } => {
+                let tail = Sequence(last.0.saturating_add(cursor.pending)).min(SEQUENCE_MAX);
                 if broken.is_none() && gap.is_none() {
                     self.cursors.keep(cursor);
                 }
-                let tail = Sequence(last.0.saturating_add(pending)).min(SEQUENCE_MAX);
                 Outcome::Records { records, tail }
             }
         }
@@ -163,7 +182,15 @@ impl JetStream {
         let client = self.connection.client();
         let inbox = client.new_inbox();
         match client.subscribe(format!("{inbox}.*")).await {
-            Ok(arriving) => Ok(Cursor { consumer, inbox, arriving, pulls: 0, next: from }),
+            Ok(arriving) => Ok(Cursor {
+                consumer,
+                inbox,
+                arriving,
+                pulls: 0,
+                open: None,
+                next: from,
+                pending: 0,
+            }),
             Err(error) => Err(Outcome::Failed(error.to_string())),
         }
     }
@@ -176,57 +203,85 @@ impl JetStream {
         }
     }
 
+    /// Reads what is there, to the end of the log if it does not wait, or what comes next.
     async fn pull(&self, cursor: &mut Cursor, bytes_max: usize, waits: bool) -> Piece {
+        let began = Instant::now();
+        let mut piece = Piece::default();
+        while !waits || piece.bytes < bytes_max {
+            if cursor.open.is_none() {
+                if !piece.records.is_empty() {
+                    break;
+                }
+                if let Err(why) = self.request(cursor, bytes_max, waits).await {
+                    return piece.broken(&why);
+                }
+            }
+            let arriving = cursor.arriving.next();
+            let message = if waits && !piece.records.is_empty() {
+                match arriving.now_or_never() {
+                    Some(message) => message,
+                    None => break,
+                }
+            } else {
+                match tokio::time::timeout(SILENCE_MAX, arriving).await {
+                    Ok(message) => message,
+                    Err(_) => return piece.broken("the server of the consumer is silent"),
+                }
+            };
+            let Some(message) = message else { return piece.broken("the client ended") };
+            if !is_status(&message) {
+                if !self.take_in(message, cursor, &mut piece) {
+                    break;
+                }
+                continue;
+            }
+            let Some(open) = cursor.open.take_if(|open| open.inbox == *message.subject) else {
+                // The end of an earlier pull.
+                continue;
+            };
+            match message.status {
+                Some(StatusCode::IDLE_HEARTBEAT) => {
+                    cursor.open = Some(open);
+                    if began.elapsed() >= WAIT {
+                        break;
+                    }
+                }
+                Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => break,
+                // The pull's bytes are used up, which is told like an end of the consumer.
+                Some(StatusCode::REQUEST_TERMINATED) if open.left < PULL_RECORDS_MAX => {}
+                _ => {
+                    let why = message.description.as_deref().unwrap_or("no reason given");
+                    return piece.broken(&format!("the consumer ended: {why}"));
+                }
+            }
+        }
+        piece
+    }
+
+    async fn request(
+        &self,
+        cursor: &mut Cursor,
+        bytes_max: usize,
+        waits: bool,
+    ) -> Result<(), String> {
         cursor.pulls += 1;
         let inbox = format!("{}.{}", cursor.inbox, cursor.pulls);
         let bytes_max = bytes_max.max(self.record_bytes_max) + MESSAGE_BYTES_EXTRA;
-        let mut question = json!({
-            "batch": PIECE_RECORDS_MAX, "max_bytes": bytes_max, "no_wait": true,
-        });
+        let mut question = json!({ "batch": PULL_RECORDS_MAX, "max_bytes": bytes_max });
         if waits {
-            question["expires"] = json!(WAIT.as_nanos() as u64);
+            question["expires"] = json!(OPEN.as_nanos() as u64);
             question["idle_heartbeat"] = json!(HEARTBEAT.as_nanos() as u64);
+        } else {
+            question["no_wait"] = json!(true);
         }
         let stream = stream_of(&self.address.name);
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{}", cursor.consumer);
         let question = Bytes::from(question.to_string());
         let client = self.connection.client();
-        let mut piece = Piece { records: Vec::new(), pending: 0, broken: None, gap: None };
         let asked = client.publish_with_reply(subject, inbox.clone(), question).await;
-        if let Err(error) = asked {
-            piece.broken = Some(error.to_string());
-            return piece;
-        }
-        loop {
-            let message = match tokio::time::timeout(SILENCE_MAX, cursor.arriving.next()).await {
-                Ok(Some(message)) if message.subject.as_str() == inbox || !is_status(&message) => {
-                    message
-                }
-                // The end of an earlier pull.
-                Ok(Some(_)) => continue,
-                Ok(None) => return piece.broken("the client ended"),
-                Err(_) => return piece.broken("the server of the consumer is silent"),
-            };
-            if is_status(&message) {
-                match message.status {
-                    Some(StatusCode::IDLE_HEARTBEAT) => continue,
-                    Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => return piece,
-                    // The pull's bytes are used up, which is told like an end of the consumer.
-                    Some(StatusCode::REQUEST_TERMINATED) if !piece.records.is_empty() => {
-                        return piece;
-                    }
-                    _ => {
-                        let why = message.description.as_deref().unwrap_or("no reason given");
-                        return piece.broken(&format!("the consumer ended: {why}"));
-                    }
-                }
-            }
-            if !self.take_in(message, cursor, &mut piece)
-                || piece.records.len() == PIECE_RECORDS_MAX
-            {
-                return piece;
-            }
-        }
+        asked.map_err(|error| error.to_string())?;
+        cursor.open = Some(Pull { inbox, left: PULL_RECORDS_MAX });
+        Ok(())
     }
 
     /// Adds a message to the piece. False if it is not the next one.
@@ -243,9 +298,14 @@ impl JetStream {
             piece.gap = Some(sequence);
             return false;
         }
+        piece.bytes += message.payload.len();
         piece.records.push(message.payload);
-        piece.pending = pending;
+        cursor.pending = pending;
         cursor.next = sequence.next();
+        if let Some(open) = &mut cursor.open {
+            open.left -= 1;
+        }
+        cursor.open.take_if(|open| open.left == 0);
         true
     }
 }

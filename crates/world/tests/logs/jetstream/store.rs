@@ -81,6 +81,57 @@ fn a_piece_is_bounded_and_holds_at_least_one_record() {
     assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
 }
 
+/// What a request to a consumer may bring is bounded in records and bytes. Whoever follows the log
+/// goes on from one to the next and misses nothing.
+#[test]
+fn a_follower_goes_on_from_one_request_to_the_next() {
+    let Some(cluster) = three_servers() else { return };
+    let name = fresh_name();
+    let mut writer = Driven::open(&cluster, &name).expect("the log opens");
+    let mut follower = Driven::open(&cluster, &name).expect("the log opens");
+    let largest = writer.store.limits().record_bytes_max;
+    let small = (0..1100).map(|_| unique_record(20));
+    let large = (0..6).map(|_| unique_record(largest));
+    let records: Vec<Bytes> = small.chain(large).collect();
+    let mut read: Vec<Bytes> = Vec::new();
+    for (round, window) in records.chunks(8).enumerate() {
+        let waiting = follower.begin(get(read.len() as u64 + 1, true));
+        let puts: Vec<_> = (round as u64 * 8 + 1..)
+            .zip(window)
+            .map(|(sequence, record)| writer.put(sequence, record))
+            .collect();
+        for put in puts {
+            assert_eq!(writer.outcome(put), Outcome::Stored);
+        }
+        if let Outcome::Records { records, .. } = follower.outcome(waiting) {
+            read.extend(records);
+        }
+    }
+    while read.len() < records.len() {
+        let Outcome::Records { records: piece, tail } =
+            follower.ask(get(read.len() as u64 + 1, true))
+        else {
+            panic!("records that are there can be read");
+        };
+        read.extend(piece);
+        assert!(tail.0 >= read.len() as u64, "{tail} after {} records", read.len());
+    }
+    assert_eq!(read, records);
+    // Who does not wait is told where the log ends, although a request is open.
+    let last = records.len() as u64;
+    let waiting = follower.begin(get(last + 1, true));
+    let end = Outcome::Records { records: Vec::new(), tail: Sequence(last) };
+    assert_eq!(follower.ask(get(last + 1, false)), end);
+    assert_eq!(writer.put_and_see(last + 1, b"more"), Outcome::Stored);
+    let mut more = follower.outcome(waiting);
+    // On a busy machine the wait may have ended before.
+    while more == end {
+        more = follower.ask(get(last + 1, true));
+    }
+    let tail = Sequence(last + 1);
+    assert_eq!(more, Outcome::Records { records: vec!["more".into()], tail });
+}
+
 #[test]
 fn trimming_keeps_what_follows_and_the_newest() {
     let Some(cluster) = three_servers() else { return };
