@@ -91,11 +91,16 @@ impl Keyspace {
             let is_new = !std::ptr::eq(last, *key) && !key.is_empty();
             if is_new && self.databases.get(database.0 as usize).is_some() {
                 *hash = self.hash(key);
-                self.prefetch_bucket(*database, *hash);
             }
             last = key;
         }
-        for (hash, (database, ..)) in hashes.iter().zip(batch).filter(|(hash, _)| **hash != 0) {
+        // In loops of their own the processor runs ahead from one address to the next; in the loop
+        // above, reading and hashing the keys fills its window.
+        let wanted = || hashes.iter().zip(batch).filter(|(hash, _)| **hash != 0);
+        for (hash, (database, ..)) in wanted() {
+            self.prefetch_bucket(*database, *hash);
+        }
+        for (hash, (database, ..)) in wanted() {
             self.prefetch_entry(*database, *hash);
         }
     }
