@@ -33,6 +33,8 @@ SHAPES = {
                     is_windowed=False),
     "× 16": Shape(("-c", "100", "-P", "16"),
                   {"directory": 1_000_000, "jetstream": 200_000, "s3": 100_000}),
+    "× 16, 1 KiB": Shape(("-c", "100", "-P", "16", "-d", "1024", "-r", "200000"),
+                         {"directory": 300_000, "jetstream": 150_000, "s3": 100_000}, value_bytes=1024),
     # One SET is one record: half a MiB is what a turn of the loop gathers at most.
     "512 KiB": Shape(("-c", "16", "-P", "1", "-d", str(512 << 10), "-r", "200"),
                      {"directory": 800, "jetstream": 120, "s3": 120}, value_bytes=512 << 10),
