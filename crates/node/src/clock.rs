@@ -16,6 +16,21 @@ const SLEW_PART: i64 = 4;
 
 const MICROS_PER_MILLI: i64 = 1000;
 
+/// What a shard's clock showed in a record, and when that was read.
+pub type Heard = (UnixMillis, MonotonicNanos);
+
+/// What a clock shows now that was heard running, in microseconds.
+fn running((clock, at): Heard, now: MonotonicNanos) -> i64 {
+    let elapsed = (now.since(at) / 1000).cast_signed();
+    clock.0.saturating_mul(MICROS_PER_MILLI).saturating_add(elapsed)
+}
+
+/// How far this machine's wall clock is ahead of the shard's, in milliseconds. Too much by the time
+/// that the record was on its way.
+pub fn wall_ahead_of(heard: Heard, wall_micros: i64, now: MonotonicNanos) -> i64 {
+    wall_micros.saturating_sub(running(heard, now)) / MICROS_PER_MILLI
+}
+
 /// One shard's clock, in microseconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct ShardClock {
@@ -47,15 +62,12 @@ impl ShardClock {
     /// heard running, with the wall clock. Never before `floor`, which is in the log.
     pub fn take_over(
         &mut self,
-        heard: Option<(UnixMillis, MonotonicNanos)>,
+        heard: Option<Heard>,
         floor: UnixMillis,
         wall_micros: i64,
         now: MonotonicNanos,
     ) -> UnixMillis {
-        let running = heard.map(|(clock, at)| {
-            let elapsed = (now.since(at) / 1000).cast_signed();
-            clock.0.saturating_mul(MICROS_PER_MILLI).saturating_add(elapsed)
-        });
+        let running = heard.map(|heard| running(heard, now));
         let floor = floor.0.saturating_mul(MICROS_PER_MILLI);
         self.set(running.unwrap_or(wall_micros).max(floor), wall_micros, now)
     }
@@ -126,6 +138,8 @@ mod tests {
             let heard = Some((UnixMillis(clock), first));
             let taken = mine.take_over(heard, UnixMillis(clock), START, later);
             assert!(mine.read(START, MonotonicNanos(u64::MAX)) >= taken);
+            let ahead = wall_ahead_of((UnixMillis(clock), first), START, later);
+            assert_eq!(ahead.signum(), -clock.signum(), "{ahead}");
         }
     }
 
@@ -140,6 +154,8 @@ mod tests {
         let taken = clock.take_over(heard, floor, START + hour, second(3));
         assert_eq!(taken.0, START / 1000 + 2000, "an hour's error is no jump");
         assert_eq!(clock.wall_ahead_millis(), 3_600_000 - 2000);
+        assert_eq!(wall_ahead_of((floor, second(1)), START + hour, second(3)), 3_600_000 - 2000);
+        assert_eq!(wall_ahead_of((floor, second(1)), START - hour, second(1)), -3_600_000);
         let later = clock.read(START + hour + SECOND, second(4));
         assert_eq!(later.0, taken.0 + 1250);
         // Nothing was heard since the start: time has passed while nobody served.

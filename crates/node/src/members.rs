@@ -200,7 +200,7 @@ impl Server {
             member: self.member(),
             place: self.shard.place(),
             applied,
-            priority: self.settings.replica_priority,
+            priority: self.priority(),
         };
         let members = &mut self.members;
         if let Phase::Open(exchange) = &mut members.phase {
@@ -210,6 +210,13 @@ impl Server {
             members.reads.asked();
         }
         self.flush_members(driver);
+    }
+
+    /// How little this replica should lead: Redis's replica-priority, and the last one to be chosen
+    /// while its clock is wrong.
+    fn priority(&self) -> u32 {
+        let priority = self.settings.replica_priority;
+        if self.is_clock_off && priority > 0 { u32::MAX } else { priority }
     }
 
     /// In how many nanoseconds there is something to do; `None`: not by time.

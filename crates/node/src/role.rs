@@ -32,6 +32,12 @@ use txlog::{Gate, WriterId};
 /// Nanoseconds in a millisecond.
 const MILLI: u64 = 1_000_000;
 
+/// Whose wall clock is further from the shard's than this leaves leadership to others, in
+/// milliseconds. Far more than clocks differ that are set by a time service, or than a record is on
+/// its way. A new primary's clock goes on from the shard's in any case; it is what it is slewed to
+/// that may be wrong.
+const CLOCK_OFFSET_MILLIS_MAX: u64 = 10_000;
+
 /// Two challengers stand apart by up to this part of a lease.
 const JITTER_PART: u64 = 10;
 
@@ -100,6 +106,31 @@ impl Server {
         self.tell_of_switch();
     }
 
+    /// How far this machine's wall clock is ahead of the shard's, in milliseconds.
+    pub(crate) fn wall_ahead_millis(&self) -> i64 {
+        match self.heard_clock {
+            Some(heard) if self.roles.follows() => {
+                crate::clock::wall_ahead_of(heard, self.options.clock.unix_micros(), self.monotonic)
+            }
+            _ => self.clock.wall_ahead_millis(),
+        }
+    }
+
+    /// Leaves leadership to others, if there are any, while the wall clock is wrong or the shard's
+    /// is: nobody can tell which.
+    fn judge_clock(&mut self) {
+        let ahead_ms = self.wall_ahead_millis();
+        let is_off = self.roles.follows() && ahead_ms.unsigned_abs() > CLOCK_OFFSET_MILLIS_MAX;
+        if is_off && !self.is_clock_off {
+            tracing::warn!(
+                ahead_ms,
+                "this machine's clock is not the shard's: leads only if nobody else does"
+            );
+        }
+        self.is_clock_off = is_off;
+        self.roles.hold_back(is_off);
+    }
+
     fn begin_to_lead(&mut self) {
         let place = self.shard.newest_appended();
         self.roles.led();
@@ -113,6 +144,7 @@ impl Server {
 
     /// Does what leadership and lease ask for.
     pub(crate) fn advance_role(&mut self) {
+        self.judge_clock();
         let present = self.present();
         match self.roles.wish(present) {
             None => {}

@@ -128,7 +128,9 @@ pub struct Server {
     pub now: UnixMillis,
     pub(crate) clock: ShardClock,
     /// What the primary's clock showed when it was last heard running, and when that was.
-    pub(crate) heard_clock: Option<(UnixMillis, MonotonicNanos)>,
+    pub(crate) heard_clock: Option<crate::clock::Heard>,
+    /// This machine's wall clock is too far from the shard's.
+    pub(crate) is_clock_off: bool,
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
     pub statistics: Statistics,
@@ -231,6 +233,7 @@ impl Server {
             now: UnixMillis(0),
             clock: ShardClock::default(),
             heard_clock: None,
+            is_clock_off: false,
             monotonic: MonotonicNanos(0),
             statistics: Statistics::new(registry.len()),
             metrics: Arc::default(),

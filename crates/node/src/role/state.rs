@@ -100,6 +100,7 @@ pub struct Roles {
     /// When something was last heard of the holder.
     heard: MonotonicNanos,
     probe_at: MonotonicNanos,
+    is_held_back: bool,
     broken: Option<Broken>,
 }
 
@@ -132,6 +133,8 @@ struct Following {
     is_free: bool,
     /// The holder has handed over to another, who has until `stand_at` to lead.
     is_promised: bool,
+    /// The holder has handed over to this process.
+    is_chosen: bool,
 }
 
 struct Holding {
@@ -162,6 +165,7 @@ impl Roles {
             lease_nanos: LEASE_NANOS_MAX,
             heard: MonotonicNanos(0),
             probe_at: MonotonicNanos(0),
+            is_held_back: false,
             broken: None,
         }
     }
@@ -175,6 +179,7 @@ impl Roles {
     pub fn saw(&mut self, sign: Sign, now: MonotonicNanos) {
         self.heard = now;
         let is_promised = matches!(sign, Sign::Yields { successor: Some(id) } if id != self.me);
+        let is_chosen = matches!(sign, Sign::Yields { successor: Some(id) } if id == self.me);
         let stand_at = match sign {
             Sign::Holds { leader, lease_nanos } => {
                 self.note_leader(leader);
@@ -188,6 +193,7 @@ impl Roles {
         };
         if let Some(following) = self.following() {
             following.stand_at = Some(stand_at);
+            following.is_chosen = is_chosen;
             following.is_free &= !following.is_current;
             following.is_promised = is_promised;
         }
@@ -222,14 +228,21 @@ impl Roles {
         }
     }
 
+    /// Whether others should rather lead: then this process stands a lease later than it might,
+    /// when nobody else has. Whom the holder chose stands at once all the same.
+    pub fn hold_back(&mut self, is_held_back: bool) {
+        self.is_held_back = is_held_back;
+    }
+
     /// What is to be done now.
     pub fn wish(&mut self, present: Present) -> Option<Wish> {
         let now = present.now;
+        let held_back = self.held_back_nanos();
         match &mut self.stage {
             Stage::Follows(following) if following.is_current && self.terms.may_lead => {
                 let has_read = following.reached >= following.stand_behind;
                 let has_waited = self.broken == Some(Broken::WaitsForNobody)
-                    || following.stand_at.is_some_and(|at| now >= at);
+                    || following.stands_from(held_back).is_some_and(|at| now >= at);
                 if has_read && has_waited {
                     return Some(Wish::Lead);
                 }
@@ -279,6 +292,7 @@ impl Roles {
             stand_behind: tail,
             is_free: false,
             is_promised: read.is_promised,
+            is_chosen: read.is_chosen,
         });
     }
 
@@ -411,12 +425,17 @@ impl Roles {
         self.terms.lease_nanos / 1_000_000
     }
 
+    /// How much time it leaves others beyond the instant at which it might stand.
+    fn held_back_nanos(&self) -> u64 {
+        if self.is_held_back { self.lease_nanos.min(self.terms.lease_nanos) } else { 0 }
+    }
+
     /// In how many nanoseconds [`Self::wish`] may have something new to say; `None`: not by time.
     pub fn wait_nanos(&self, present: Present) -> Option<u64> {
         match &self.stage {
             Stage::Follows(following) if following.is_current && self.terms.may_lead => {
                 let has_read = following.reached >= following.stand_behind;
-                let until = following.stand_at.filter(|_| has_read);
+                let until = following.stands_from(self.held_back_nanos()).filter(|_| has_read);
                 let until = until.map(|at| at.since(present.now));
                 Some(until.unwrap_or(PROBE_NANOS).min(PROBE_NANOS))
             }
@@ -426,6 +445,14 @@ impl Roles {
             }
             _ => None,
         }
+    }
+}
+
+impl Following {
+    /// When it stands, if it leaves others so much time.
+    fn stands_from(&self, held_back: u64) -> Option<MonotonicNanos> {
+        let held_back = if self.is_chosen { 0 } else { held_back };
+        Some(MonotonicNanos(self.stand_at?.0.saturating_add(held_back)))
     }
 }
 

@@ -13,6 +13,10 @@ fn roles(number: u8) -> Roles {
     Roles::new(MemberId([number; 20]), terms)
 }
 
+fn yields(to: Option<u8>) -> Sign {
+    Sign::Yields { successor: to.map(|id| MemberId([id; 20])) }
+}
+
 fn at(nanos: u64) -> MonotonicNanos {
     MonotonicNanos(nanos)
 }
@@ -221,7 +225,6 @@ fn who_must_read_on_before_it_stands_does_not_turn_in_vain() {
 
 #[test]
 fn a_yield_names_who_may_lead_at_once() {
-    let yields = |to: Option<u8>| Sign::Yields { successor: to.map(|id| MemberId([id; 20])) };
     for (to, is_at_once) in [(Some(2), true), (Some(3), false), (None, true)] {
         let mut replica = roles(2);
         replica.saw(holds(1), at(0));
@@ -240,6 +243,29 @@ fn who_may_not_lead_never_stands() {
     replica.caught_up(Sequence(5), at(0));
     assert!(replica.is_settled());
     assert_eq!(replica.wish(quiet(1000 * LEASE)), None);
+}
+
+#[test]
+fn who_is_held_back_stands_a_lease_later_than_all_others() {
+    let (mut replica, mut other) = (roles(2), roles(3));
+    for roles in [&mut replica, &mut other] {
+        roles.saw(holds(1), at(0));
+        roles.caught_up(Sequence(4), at(0));
+    }
+    replica.hold_back(true);
+    let others = LEASE + LEASE / 20;
+    assert_eq!(other.wish(quiet(others)), Some(Wish::Lead));
+    assert_ne!(replica.wish(quiet(others)), Some(Wish::Lead));
+    let wait = replica.wait_nanos(quiet(others)).expect("it stands some time");
+    assert!(wait > 0, "it does not spin meanwhile");
+    assert_ne!(replica.wish(quiet(others + LEASE - 1)), Some(Wish::Lead));
+    assert_eq!(replica.wish(quiet(others + LEASE)), Some(Wish::Lead), "nobody else has");
+    // Another has: its record counts like any other's.
+    replica.saw(holds(3), at(others + LEASE));
+    assert_ne!(replica.wish(quiet(others + LEASE + LEASE)), Some(Wish::Lead));
+    // It is chosen all the same.
+    replica.saw(yields(Some(2)), at(others + 2 * LEASE));
+    assert_eq!(replica.wish(quiet(others + 2 * LEASE)), Some(Wish::Lead));
 }
 
 #[test]

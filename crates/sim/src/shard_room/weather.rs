@@ -139,8 +139,9 @@ impl Weather {
                 Odds::draw(&mut self.random)
             })),
             14..16 if climate.jumps => {
-                let micros = self.random.within(0..20_000_000) as i64;
-                Some(Disturbance::Jump(micros - 10_000_000))
+                let micros = self.random.within(0..20_000_000) as i64 - 10_000_000;
+                // A step of seconds, or the time of another zone.
+                Some(Disturbance::Jump(if self.random.chance(10) { micros * 360 } else { micros }))
             }
             _ => None,
         }

@@ -4,6 +4,7 @@
 //! `KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1 cargo test -p sim --test shard_room`.
 
 mod bid;
+mod clocks;
 mod silence;
 
 use node::role::state::Broken as Rule;
