@@ -35,6 +35,8 @@ pub struct Identity {
     pub executable: String,
     /// Name, release and architecture of the operating system.
     pub operating_system: String,
+    /// The address that others see when this machine speaks to a far one; empty if it cannot.
+    pub address: String,
 }
 
 /// Tells about the process and its machine.

@@ -44,8 +44,17 @@ const JITTER_PART: u64 = 10;
 impl Server {
     /// This process as a member of its shard: its name in INFO, and where clients find it.
     pub(crate) fn member(&self) -> Member {
-        let host = self.announced_host().unwrap_or_else(|| "127.0.0.1".to_owned());
+        let host = self.announced_host().or_else(|| self.address_for_others());
+        let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
         Member { id: self.member_id(), host, port: self.announced_port() }
+    }
+
+    /// Where others find a server that listens on all addresses, unless protected mode turns them
+    /// away.
+    fn address_for_others(&self) -> Option<String> {
+        let address = &self.identity.address;
+        let is_open = !address.is_empty() && !self.turns_strangers_away();
+        is_open.then(|| address.clone())
     }
 
     fn member_id(&self) -> MemberId {
@@ -57,6 +66,8 @@ impl Server {
         let lease_nanos = self.settings.transaction_log_lease * MILLI;
         let jitter_nanos = self.options.entropy % (lease_nanos / JITTER_PART).max(1);
         let may_lead = self.settings.replica_priority > 0;
+        let Member { host, port, .. } = self.member();
+        tracing::info!(host, port, "other members are told that this server is here");
         Roles::new(self.member_id(), Terms { lease_nanos, jitter_nanos, may_lead })
     }
 

@@ -344,6 +344,12 @@ impl Server {
         room
     }
 
+    /// Protected mode: whoever comes from another machine is turned away, because nobody would be
+    /// asked for a password.
+    pub(crate) fn turns_strangers_away(&self) -> bool {
+        self.settings.protected_mode && self.acl.default_user().has_no_password()
+    }
+
     /// Takes in a new connection; `None` if it must be turned away, with the line to say.
     pub(crate) fn welcome(
         &mut self,
@@ -357,7 +363,7 @@ impl Server {
             self.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
-        if self.settings.protected_mode && self.acl.default_user().has_no_password() && !is_local {
+        if self.turns_strangers_away() && !is_local {
             self.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }

@@ -3,9 +3,11 @@
 //! A failure is replayed by
 //! `KILN_SIM_FIRST=<seed> KILN_SIM_SEEDS=1 cargo test -p sim --test shard_room`.
 
+mod addresses;
 mod bid;
 mod clocks;
 mod silence;
+mod three;
 
 use node::role::state::Broken as Rule;
 use sim::campaign;

@@ -1,0 +1,138 @@
+//! Three servers on one log in memory, without clients.
+
+use base::machine::{Identity, Machine, UnknownMachine, Usage};
+use base::{Incarnation, Position, Sequence};
+use engine::execute::Engine;
+use engine::keyspace::Keyspace;
+use node::config::arguments;
+use node::config::load::load;
+use node::config::settings::engine_settings;
+use node::reactor::Scratch;
+use node::recovery::Replayer;
+use node::role::member::MemberId;
+use node::role::state::{Roles, Terms};
+use node::{Options, Server, Shard};
+use sim::clock::SimClock;
+use sim::disk::SimDisk;
+use sim::driver::SimDriver;
+use sim::network::{NetworkFaults, SimNetwork};
+use sim::timeline::Timeline;
+use std::path::Path;
+use std::sync::Arc;
+use txlog::remote::RemoteLog;
+use txlog::remote::memory::{Fate, MemoryService};
+use txlog::remote::store::StoreLimits;
+use txlog::{Chain, TransactionLog};
+
+const LOG: Incarnation = Incarnation(7);
+const LIMITS: StoreLimits = StoreLimits { record_bytes_max: 4096, puts_max: 4 };
+const MILLISECOND: u64 = 1_000_000;
+const PATIENCE_NANOS: u64 = 200 * MILLISECOND;
+const LEASE_MILLIS: u64 = 1000;
+
+/// Where each member's machine says that it is.
+pub const ADDRESS: &str = "10.1.2.3";
+
+struct Elsewhere;
+
+impl Machine for Elsewhere {
+    fn usage(&self) -> Usage {
+        UnknownMachine.usage()
+    }
+    fn identity(&self) -> Identity {
+        Identity { address: ADDRESS.to_owned(), ..UnknownMachine.identity() }
+    }
+    fn fill_random(&self, bytes: &mut [u8]) {
+        UnknownMachine.fill_random(bytes);
+    }
+}
+
+struct Member {
+    server: Server,
+    driver: SimDriver,
+    scratch: Scratch,
+    clock: SimClock,
+}
+
+/// Three servers on one log. The lower its number, the sooner a member stands.
+pub struct Three {
+    members: Vec<Option<Member>>,
+    timeline: Timeline,
+}
+
+impl Three {
+    /// `line` is what each is configured by.
+    pub fn new(line: &[&str]) -> Self {
+        let timeline = Timeline::new();
+        let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
+        let service = MemoryService::new(Arc::new(SimClock::new(&timeline)), LOG);
+        let members = (0..3)
+            .map(|number| Some(member(number, line, &timeline, &network, &service)))
+            .collect();
+        Self { members, timeline }
+    }
+
+    pub fn step_wall(&mut self, number: usize, micros: i64) {
+        self.members[number].as_ref().expect("it lives").clock.step_wall(micros);
+    }
+
+    pub fn end(&mut self, number: usize) {
+        self.members[number] = None;
+    }
+
+    /// Where a member has read that its primary is.
+    pub fn primary_of(&self, number: usize) -> Option<String> {
+        let member = self.members[number].as_ref()?;
+        member.server.roles.leader().map(|leader| leader.member.host.clone())
+    }
+
+    /// Who leads after so many leases.
+    pub fn leader_after(&mut self, leases: u64) -> Option<usize> {
+        for _ in 0..leases * LEASE_MILLIS {
+            self.timeline.pass(MILLISECOND);
+            for member in self.members.iter_mut().flatten() {
+                member.server.turn(&mut member.driver, &mut member.scratch);
+            }
+        }
+        let leads =
+            |member: &Option<Member>| member.as_ref().is_some_and(|it| it.server.roles.leads());
+        self.members.iter().position(leads)
+    }
+}
+
+fn member(
+    number: u8,
+    line: &[&str],
+    timeline: &Timeline,
+    network: &SimNetwork,
+    service: &MemoryService,
+) -> Member {
+    let clock = SimClock::new(timeline);
+    let line: Vec<Vec<u8>> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let disk = SimDisk::new(1);
+    let config = load(&disk, Path::new("/data"), &arguments::parse(&line), None)
+        .expect("the line can be read");
+    let options = Options {
+        config,
+        port: 6379,
+        clock: Arc::new(clock.clone()),
+        disk: Arc::new(disk),
+        machine: Arc::new(Elsewhere),
+        entropy: number.into(),
+    };
+    let store = service.connect(LIMITS, PATIENCE_NANOS, Box::new(|_| Fate::default()));
+    let mut log = RemoteLog::new(Box::new(store), Arc::new(clock.clone()));
+    log.read_from(Position { incarnation: LOG, sequence: Sequence(1) });
+    let engine = Engine::new(Keyspace::new(engine_settings(&options.config), 1), 1);
+    let replayer = Replayer::new(Sequence::ZERO, Chain::start(LOG));
+    let shard = Shard::following(engine, Box::new(log), replayer, LOG);
+    let mut server = Server::new(shard, options, Box::new(drop));
+    let terms = Terms {
+        lease_nanos: LEASE_MILLIS * MILLISECOND,
+        jitter_nanos: u64::from(number) * 20 * MILLISECOND,
+        may_lead: true,
+    };
+    server.roles = Roles::new(MemberId([number + 1; 20]), terms);
+    let driver = SimDriver::listen(network, &format!("member {number}"), clock.clone(), 1);
+    Member { server, driver, scratch: Scratch::default(), clock }
+}
