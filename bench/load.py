@@ -48,9 +48,9 @@ def measure(server, cell):
                   cpu / cell.requests * 1e6)
 
 
-def benchmark(port, *arguments):
+def benchmark(port, *arguments, core=LOAD_CORE):
     """The last row of redis-benchmark's table."""
-    line = ["taskset", "-c", LOAD_CORE, paths.tool("redis-benchmark"), "-p", str(port), "--csv",
+    line = ["taskset", "-c", core, paths.tool("redis-benchmark"), "-p", str(port), "--csv",
             "-d", str(VALUE_BYTES), "-r", str(KEYS), *arguments]
     ran = subprocess.run(line, capture_output=True, text=True, timeout=600)
     rows = list(csv.DictReader(io.StringIO(

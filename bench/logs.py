@@ -19,6 +19,8 @@ class Log:
     lease_ms = 2000
     # Appends under way at a time: as many as Kiln has.
     window = 1
+    # Others than the server under test keep it, on the load's core.
+    is_service = True
 
     def __init__(self):
         self.numbers = itertools.count()
@@ -39,6 +41,8 @@ class Log:
 
 class Directory(Log):
     """One write and one fdatasync; on the same disk as everything else."""
+
+    is_service = False
 
     def __enter__(self):
         paths.RUNS.mkdir(parents=True, exist_ok=True)

@@ -111,9 +111,9 @@ INTRODUCTION = """# A shard over its log
 {machine}
 
 `make bench-shard`, {turns} interleaved turns; medians, and the extremes in brackets. Everything runs on
-one machine and one disk: the primary on core 0, load, replicas and whatever keeps the log on core 1. So
-three NATS servers share one core with redis-benchmark, and one disk syncs for all three; on machines of
-their own they would be faster, and a ratio is what can be carried over.
+one machine and one disk: the primary on core 0, replicas and whatever keeps the log on core 1. So three NATS
+servers share one core, and one disk syncs for all three; on machines of their own they would be faster, and
+a ratio is what can be carried over.
 """
 
 COST = """## What a SET costs over its log
@@ -123,11 +123,10 @@ the same client library, from the same core (`crates/world/examples/bare.rs`). *
 *× 16*: 100 connections with 16 requests ahead, values of 100 bytes unless the name says otherwise.
 *512 KiB*: values of that size from 16 connections.
 A SET's time is redis-benchmark's, so it includes the way over loopback.
-While Kiln is measured, redis-benchmark takes a fifth of the core that keeps the log; the bare client's log
-has that core for itself. And redis-benchmark asks nothing more before it is answered: 1,600 SETs of 100
-bytes are 200 kB, little more than the bare client has under way at any time, and all that redis-benchmark
-and Kiln do with them is time in which they are in no record. With values of 1 KiB there is always enough to
-fill the next record.
+Servers that keep the log have core 1 for themselves in both cases; redis-benchmark shares core 0 with Kiln,
+and where the log is a directory it has core 1. It asks nothing more before it is answered. With values of 100
+bytes, its 1,600 SETs are 200 kB in all: the bare client has more than that under way in its eight records,
+and what redis-benchmark and Kiln are working on is in no record. With 1 KiB there is enough for both.
 """
 
 APPLY = """## What a replica costs
