@@ -23,6 +23,17 @@ pub struct Writer<'p, P> {
     appended: Vec<Bytes>,
     /// Payloads that were told to be durable.
     pub durable: usize,
+    /// Where the next check begins to read.
+    checked: Checked,
+}
+
+/// A place through which the log was found to hold what it must.
+#[derive(Clone, Copy)]
+struct Checked {
+    at: Sequence,
+    chain: Chain,
+    /// Payloads through there.
+    payloads: usize,
 }
 
 impl<'p, P: Place> Writer<'p, P> {
@@ -34,7 +45,9 @@ impl<'p, P: Place> Writer<'p, P> {
         let at = Position { incarnation, sequence: Sequence::ZERO };
         let stamper = Stamper::new(WriterId(entropy()), Chain::start(incarnation), UnixMillis(0));
         let appended = Vec::new();
-        let mut writer = Self { place, name, log, stamper, at, appended, durable: 0 };
+        let chain = Chain::start(incarnation);
+        let checked = Checked { at: Sequence::ZERO, chain, payloads: 0 };
+        let mut writer = Self { place, name, log, stamper, at, appended, durable: 0, checked };
         let lead = writer.stamper.lead(60_000, &[], UnixMillis(1), Sequence::ZERO);
         writer.log.append(at, lead);
         writer.at = at.next();
@@ -101,6 +114,9 @@ impl<'p, P: Place> Writer<'p, P> {
             tell("start");
             self.go_on(RECORDS_BETWEEN);
             self.check();
+            // As many faults as one likes fit into any quota.
+            let through = self.at.at(self.checked.at);
+            self.log.trim(through);
         }
     }
 
@@ -119,25 +135,30 @@ impl<'p, P: Place> Writer<'p, P> {
     }
 
     /// What was told to be durable is there, in order, once; and nothing that was not appended.
-    pub fn check(&self) {
+    pub fn check(&mut self) {
         self.check_within(PATIENCE);
     }
 
     /// As [`Self::check`], for a log that may have lost records and so never ends where it should.
-    pub fn check_within(&self, patience: Duration) {
-        let found = self.payloads(self.durable_place(), patience);
-        assert!(found.len() >= self.durable, "{} of {}", found.len(), self.durable);
-        assert!(found == self.appended[..found.len()], "the log holds other records");
+    pub fn check_within(&mut self, patience: Duration) {
+        let before = self.checked.payloads;
+        let (found, checked) = self.read_on(self.durable_place(), patience);
+        let through = before + found.len();
+        assert!(through >= self.durable, "{through} of {}", self.durable);
+        assert!(found == self.appended[before..through], "the log holds other records");
+        self.checked = checked;
     }
 
-    /// Everything that counts in the log, read by a handle of its own: to a position at least, or
-    /// to where the log ends when patience does.
-    fn payloads(&self, at_least: Position, patience: Duration) -> Vec<Bytes> {
+    /// Everything that counts in the log behind what was checked, read by a handle of its own: to
+    /// `goal` at least, or to where the log ends when patience does. And what was read through
+    /// `goal`.
+    fn read_on(&self, goal: Position, patience: Duration) -> (Vec<Bytes>, Checked) {
         let mut log = self.place.log(&self.name, polled());
         let incarnation = log.incarnation();
-        let mut follower = Follower::new(Sequence::ZERO, Chain::start(incarnation));
+        let mut checked = self.checked;
+        let mut follower = Follower::new(checked.at, checked.chain);
         let mut payloads = Vec::new();
-        log.read_from(Position { incarnation, sequence: Sequence(1) });
+        log.read_from(Position { incarnation, sequence: checked.at.next() });
         let began = now();
         while began.elapsed() < patience {
             let mut events = Vec::new();
@@ -155,15 +176,20 @@ impl<'p, P: Place> Writer<'p, P> {
                             }
                             _ => {}
                         }
+                        if position == goal {
+                            let (at, chain) = (goal.sequence, follower.chain());
+                            let payloads = self.checked.payloads + payloads.len();
+                            checked = Checked { at, chain, payloads };
+                        }
                     }
                     // One that answers from a copy may be behind.
-                    LogEvent::CaughtUp(position) if position >= at_least => return payloads,
+                    LogEvent::CaughtUp(position) if position >= goal => return (payloads, checked),
                     LogEvent::CaughtUp(_) if !P::CONFIRMS_TAIL => {}
                     other => panic!("reading gave {other:?}"),
                 }
             }
             pause(Duration::from_millis(1));
         }
-        payloads
+        (payloads, checked)
     }
 }
