@@ -12,6 +12,10 @@ use txlog::{Chain, Consumed, Follower, Gate, Kind, LogEvent, Part, Stamper, Tran
 /// Records that must become durable between two faults, so that each finds the log at work.
 pub const RECORDS_BETWEEN: usize = 100;
 
+/// Faults after which what the log holds is trimmed, so that as many as one likes fit into any quota.
+/// Until then every check reads all of it again.
+const FAULTS_KEPT: u64 = 10;
+
 /// Appends as long as the log takes it.
 pub struct Writer<'p, P> {
     place: &'p P,
@@ -23,13 +27,13 @@ pub struct Writer<'p, P> {
     appended: Vec<Bytes>,
     /// Payloads that were told to be durable.
     pub durable: usize,
-    /// Where the next check begins to read.
-    checked: Checked,
+    /// Where a check begins to read: what is before may have been trimmed.
+    kept_from: Checked,
 }
 
 /// A place through which the log was found to hold what it must.
 #[derive(Clone, Copy)]
-struct Checked {
+pub struct Checked {
     at: Sequence,
     chain: Chain,
     /// Payloads through there.
@@ -46,8 +50,8 @@ impl<'p, P: Place> Writer<'p, P> {
         let stamper = Stamper::new(WriterId(entropy()), Chain::start(incarnation), UnixMillis(0));
         let appended = Vec::new();
         let chain = Chain::start(incarnation);
-        let checked = Checked { at: Sequence::ZERO, chain, payloads: 0 };
-        let mut writer = Self { place, name, log, stamper, at, appended, durable: 0, checked };
+        let kept_from = Checked { at: Sequence::ZERO, chain, payloads: 0 };
+        let mut writer = Self { place, name, log, stamper, at, appended, durable: 0, kept_from };
         let lead = writer.stamper.lead(60_000, &[], UnixMillis(1), Sequence::ZERO);
         writer.log.append(at, lead);
         writer.at = at.next();
@@ -113,10 +117,11 @@ impl<'p, P: Place> Writer<'p, P> {
             fault(self, chosen);
             tell("start");
             self.go_on(RECORDS_BETWEEN);
-            self.check();
-            // As many faults as one likes fit into any quota.
-            let through = self.at.at(self.checked.at);
-            self.log.trim(through);
+            let checked = self.check();
+            if (round + 1) % FAULTS_KEPT == 0 {
+                self.kept_from = checked;
+                self.log.trim(self.at.at(checked.at));
+            }
         }
     }
 
@@ -135,27 +140,27 @@ impl<'p, P: Place> Writer<'p, P> {
     }
 
     /// What was told to be durable is there, in order, once; and nothing that was not appended.
-    pub fn check(&mut self) {
-        self.check_within(PATIENCE);
+    pub fn check(&self) -> Checked {
+        self.check_within(PATIENCE)
     }
 
     /// As [`Self::check`], for a log that may have lost records and so never ends where it should.
-    pub fn check_within(&mut self, patience: Duration) {
-        let before = self.checked.payloads;
+    pub fn check_within(&self, patience: Duration) -> Checked {
+        let before = self.kept_from.payloads;
         let (found, checked) = self.read_on(self.durable_place(), patience);
         let through = before + found.len();
         assert!(through >= self.durable, "{through} of {}", self.durable);
         assert!(found == self.appended[before..through], "the log holds other records");
-        self.checked = checked;
+        checked
     }
 
-    /// Everything that counts in the log behind what was checked, read by a handle of its own: to
+    /// Everything that counts in the log behind what may have been trimmed, read by a handle of its own: to
     /// `goal` at least, or to where the log ends when patience does. And what was read through
     /// `goal`.
     fn read_on(&self, goal: Position, patience: Duration) -> (Vec<Bytes>, Checked) {
         let mut log = self.place.log(&self.name, polled());
         let incarnation = log.incarnation();
-        let mut checked = self.checked;
+        let mut checked = self.kept_from;
         let mut follower = Follower::new(checked.at, checked.chain);
         let mut payloads = Vec::new();
         log.read_from(Position { incarnation, sequence: checked.at.next() });
@@ -178,7 +183,7 @@ impl<'p, P: Place> Writer<'p, P> {
                         }
                         if position == goal {
                             let (at, chain) = (goal.sequence, follower.chain());
-                            let payloads = self.checked.payloads + payloads.len();
+                            let payloads = self.kept_from.payloads + payloads.len();
                             checked = Checked { at, chain, payloads };
                         }
                     }
