@@ -65,10 +65,12 @@ impl Server {
     pub(crate) fn new_roles(&self) -> Roles {
         let lease_nanos = self.settings.transaction_log_lease * MILLI;
         let jitter_nanos = self.options.entropy % (lease_nanos / JITTER_PART).max(1);
-        let may_lead = self.settings.replica_priority > 0;
         let Member { host, port, .. } = self.member();
         tracing::info!(host, port, "other members are told that this server is here");
-        Roles::new(self.member_id(), Terms { lease_nanos, jitter_nanos, may_lead })
+        let terms = Terms { lease_nanos, jitter_nanos, may_lead: true };
+        let mut roles = Roles::new(self.member_id(), terms);
+        roles.bar(self.settings.replica_priority == 0);
+        roles
     }
 
     /// Takes what the log has to say.
@@ -156,6 +158,7 @@ impl Server {
     /// Does what leadership and lease ask for.
     pub(crate) fn advance_role(&mut self) {
         self.judge_clock();
+        self.roles.bar(self.settings.replica_priority == 0);
         let present = self.present();
         match self.roles.wish(present) {
             None => {}

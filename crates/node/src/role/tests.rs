@@ -246,6 +246,19 @@ fn who_may_not_lead_never_stands() {
 }
 
 #[test]
+fn who_is_barred_stands_once_it_is_not() {
+    let mut replica = roles(2);
+    replica.bar(true);
+    replica.is_free(at(0));
+    replica.caught_up(Sequence(5), at(0));
+    assert!(replica.is_settled());
+    assert_eq!(replica.wish(quiet(1000 * LEASE)), None);
+    assert_eq!(replica.wait_nanos(quiet(1000 * LEASE)), None);
+    replica.bar(false);
+    assert_eq!(replica.wish(quiet(1000 * LEASE)), Some(Wish::Lead));
+}
+
+#[test]
 fn who_is_held_back_stands_a_lease_later_than_all_others() {
     let (mut replica, mut other) = (roles(2), roles(3));
     for roles in [&mut replica, &mut other] {
