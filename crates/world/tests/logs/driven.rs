@@ -114,17 +114,25 @@ impl Driven {
         }
     }
 
-    /// Everything from a place on.
+    /// Everything from a place to where the log ends. Whichever server answers may be behind, and is
+    /// asked again.
     pub fn read(&mut self, from: u64) -> Vec<Bytes> {
+        let Outcome::Tail { sequence: end, .. } = self.ask(Operation::Tail) else {
+            panic!("the log ends somewhere");
+        };
+        let began = now();
         let mut found = Vec::new();
         loop {
             let from = Sequence(from + found.len() as u64);
+            if from > end {
+                return found;
+            }
             let get = Operation::Get { from, bytes_max: 4 << 20, waits: false };
             match self.ask(get) {
-                Outcome::Records { records, .. } if records.is_empty() => return found,
                 Outcome::Records { records, .. } => found.extend(records),
                 other => panic!("reading at {from} gave {other:?}"),
             }
+            assert!(began.elapsed() < PATIENCE, "no server reads on from {from} to {end}");
         }
     }
 

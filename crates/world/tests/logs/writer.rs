@@ -12,8 +12,8 @@ use txlog::{Chain, Consumed, Follower, Gate, Kind, LogEvent, Part, Stamper, Tran
 /// Records that must become durable between two faults, so that each finds the log at work.
 pub const RECORDS_BETWEEN: usize = 100;
 
-/// Faults after which what the log holds is trimmed, so that as many as one likes fit into any quota.
-/// Until then every check reads all of it again.
+/// Faults after which what the log holds is trimmed, so that as many as one likes fit into any
+/// quota. Until then every check reads all of it again.
 const FAULTS_KEPT: u64 = 10;
 
 /// Appends as long as the log takes it.
@@ -154,9 +154,9 @@ impl<'p, P: Place> Writer<'p, P> {
         checked
     }
 
-    /// Everything that counts in the log behind what may have been trimmed, read by a handle of its own: to
-    /// `goal` at least, or to where the log ends when patience does. And what was read through
-    /// `goal`.
+    /// Everything that counts in the log behind what may have been trimmed, read by a handle of its
+    /// own: to `goal` at least, or to where the log ends when patience does. And what was read
+    /// through `goal`.
     fn read_on(&self, goal: Position, patience: Duration) -> (Vec<Bytes>, Checked) {
         let mut log = self.place.log(&self.name, polled());
         let incarnation = log.incarnation();

@@ -2,7 +2,7 @@
 
 use super::cluster::{cluster, three_servers};
 use crate::driven::{self, Driven, first, get, stored, trim, unique_record};
-use crate::outside::fresh_name;
+use crate::outside::{PATIENCE, fresh_name, now, until};
 use crate::place::Place;
 use base::Sequence;
 use bytes::Bytes;
@@ -67,13 +67,17 @@ fn a_piece_is_bounded_and_holds_at_least_one_record() {
     for (index, record) in records.iter().enumerate() {
         assert_eq!(store.put_and_see(index as u64 + 1, record), Outcome::Stored);
     }
+    // Whichever server has the consumer may be behind the others.
     let mut read: Vec<Bytes> = Vec::new();
+    let began = now();
     while read.len() < records.len() {
+        assert!(began.elapsed() < PATIENCE, "{} records came", read.len());
         let from = Sequence(read.len() as u64 + 1);
         let piece = store.ask(Operation::Get { from, bytes_max: 1, waits: false });
         let Outcome::Records { records, tail } = piece else { panic!("{piece:?}") };
-        assert_eq!((records.len(), tail), (1, Sequence(12)));
+        assert!(records.len() <= 1, "{} records in a piece of one byte", records.len());
         read.extend(records);
+        assert!((read.len() as u64..=12).contains(&tail.0), "{tail} after {}", read.len());
     }
     assert_eq!(read, records);
     let too_large = store.put(13, &unique_record(largest + 1024));
@@ -121,7 +125,7 @@ fn a_follower_goes_on_from_one_request_to_the_next() {
     let last = records.len() as u64;
     let waiting = follower.begin(get(last + 1, true));
     let end = Outcome::Records { records: Vec::new(), tail: Sequence(last) };
-    assert_eq!(follower.ask(get(last + 1, false)), end);
+    until("the end of the log", || follower.ask(get(last + 1, false)) == end);
     assert_eq!(writer.put_and_see(last + 1, b"more"), Outcome::Stored);
     let mut more = follower.outcome(waiting);
     // On a busy machine the wait may have ended before.
