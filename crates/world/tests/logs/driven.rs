@@ -114,8 +114,8 @@ impl Driven {
         }
     }
 
-    /// Everything from a place to where the log ends. Whichever server answers may be behind, and is
-    /// asked again.
+    /// Everything from a place to where the log ends. Whichever server answers may be behind, and
+    /// is asked again.
     pub fn read(&mut self, from: u64) -> Vec<Bytes> {
         let Outcome::Tail { sequence: end, .. } = self.ask(Operation::Tail) else {
             panic!("the log ends somewhere");
