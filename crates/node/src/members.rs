@@ -102,6 +102,8 @@ pub struct Members {
     said: MonotonicNanos,
     /// What was applied then.
     said_of: Sequence,
+    /// The priority that it named.
+    said_priority: u32,
     /// What the primary said last.
     lag: Lag,
     heard: Vec<Known>,
@@ -136,9 +138,12 @@ impl Members {
     }
 
     /// Whether a report should go out now.
-    fn is_report_due(&self, applied: Sequence, now: MonotonicNanos) -> bool {
+    fn is_report_due(&self, applied: Sequence, priority: u32, now: MonotonicNanos) -> bool {
         let since = now.since(self.said);
-        self.reads.wants() || since >= ALIVE_NANOS || applied > self.said_of && since >= NEWS_NANOS
+        self.reads.wants()
+            || priority != self.said_priority
+            || since >= ALIVE_NANOS
+            || applied > self.said_of && since >= NEWS_NANOS
     }
 }
 
@@ -193,20 +198,17 @@ impl Server {
             }
             return;
         }
-        if !self.members.is_report_due(applied, self.monotonic) {
+        let priority = self.priority();
+        if !self.members.is_report_due(applied, priority, self.monotonic) {
             return;
         }
-        let report = Report {
-            member: self.member(),
-            place: self.shard.place(),
-            applied,
-            priority: self.priority(),
-        };
+        let report = Report { member: self.member(), place: self.shard.place(), applied, priority };
         let members = &mut self.members;
         if let Phase::Open(exchange) = &mut members.phase {
             exchange.report(&report, self.turns);
             members.said = self.monotonic;
             members.said_of = applied;
+            members.said_priority = priority;
             members.reads.asked();
         }
         self.flush_members(driver);
