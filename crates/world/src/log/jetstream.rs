@@ -219,6 +219,7 @@ async fn patiently(
             greeting.server_name, greeting.version
         )));
     }
+    let silence = Patience::default();
     loop {
         let error = match Stream::find(&connection, address).await {
             Ok(stream) => return Ok((connection, stream)),
@@ -238,6 +239,9 @@ async fn patiently(
         if is_late() {
             let stream = stream_of(&address.name);
             return Err(io::Error::other(format!("cannot get the stream {stream}: {error}")));
+        }
+        if silence.is_over(Instant::now(), false) {
+            connection.leave().await;
         }
         tokio::time::sleep(RETRY_PAUSE).await;
     }

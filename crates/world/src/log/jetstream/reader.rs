@@ -9,6 +9,10 @@
 //! show the server's life between them. Nothing is acknowledged; a message that got lost on its way
 //! is a gap in the numbers, and a consumer that left one, or went silent, is given up. The next
 //! piece begins with a new one.
+//!
+//! A consumer that has nothing more may be on a server that is cut off, or does not catch up: the
+//! stream's leader is asked where the log ends, and a consumer that is behind it is given up too.
+//! Servers draw where the next one is.
 
 use super::JetStream;
 use super::stream::stream_of;
@@ -56,7 +60,7 @@ struct Cursor {
     /// The request that messages still come for.
     open: Option<Pull>,
     next: Sequence,
-    /// Records that the server had behind the last one that came.
+    /// Records that the server said it had behind the last one that came.
     pending: u64,
 }
 
@@ -140,6 +144,16 @@ impl JetStream {
         }
         let last = Sequence(cursor.next.0 - 1);
         match piece {
+            Piece { broken: None, gap: None, records, .. } if records.is_empty() => {
+                let stream = match self.look().await {
+                    Ok(stream) => stream,
+                    Err(outcome) => return outcome,
+                };
+                if stream.last <= last {
+                    self.cursors.keep(cursor);
+                }
+                Outcome::Records { records, tail: stream.last }
+            }
             Piece { broken: Some(why), records, .. } if records.is_empty() => Outcome::Failed(why),
             Piece { gap: Some(found), records, .. } if records.is_empty() => {
                 self.explain_gap(from, found).await
@@ -246,7 +260,11 @@ impl JetStream {
                         break;
                     }
                 }
-                Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => break,
+                Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => {
+                    // What a consumer counts as pending after a restart of servers may be too much.
+                    cursor.pending = 0;
+                    break;
+                }
                 // The pull's bytes are used up, which is told like an end of the consumer.
                 Some(StatusCode::REQUEST_TERMINATED) if open.left < PULL_RECORDS_MAX => {}
                 _ => {

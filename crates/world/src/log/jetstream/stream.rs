@@ -76,6 +76,10 @@ impl Stream {
 
     fn read(info: &Value, address: &Address) -> Result<Self, Unanswered> {
         let strange = || Unanswered::Silence("the answer does not describe a stream".into());
+        if info["cluster"].is_object() && leader(&info["cluster"]).is_none() {
+            // Of a server that is cut off, or has just started: it knows its own copy only.
+            return Err(Unanswered::Silence("the stream has no leader, says the server".into()));
+        }
         let config = info["config"].as_object().ok_or_else(strange)?;
         let state = &info["state"];
         let number = |name: &str| {
@@ -103,9 +107,12 @@ impl Stream {
     }
 }
 
+fn leader(cluster: &Value) -> Option<&str> {
+    cluster["leader"].as_str().filter(|name| !name.is_empty())
+}
+
 fn peers(cluster: &Value) -> Vec<Peer> {
-    let leader = cluster["leader"].as_str().filter(|name| !name.is_empty());
-    let leader = leader.map(|name| Peer { name: name.to_owned(), is_offline: false });
+    let leader = leader(cluster).map(|name| Peer { name: name.to_owned(), is_offline: false });
     let others = cluster["replicas"].as_array().into_iter().flatten().map(|replica| Peer {
         name: replica["name"].as_str().unwrap_or("?").to_owned(),
         is_offline: replica["offline"].as_bool().unwrap_or_default(),
@@ -268,6 +275,19 @@ mod tests {
         let mut endless = info();
         endless["state"]["last_seq"] = json!(u64::MAX);
         assert!(Stream::read(&endless, &address("")).is_err());
+    }
+
+    #[test]
+    fn a_server_that_knows_of_no_leader_is_not_believed() {
+        for leader in [json!(null), json!("")] {
+            let mut info = info();
+            info["cluster"]["leader"] = leader;
+            let answer = Stream::read(&info, &address(""));
+            assert!(matches!(answer, Err(Unanswered::Silence(_))));
+        }
+        let mut alone = info();
+        alone["cluster"] = json!(null);
+        assert!(Stream::read(&alone, &address("?replicas=1")).is_ok());
     }
 
     #[test]

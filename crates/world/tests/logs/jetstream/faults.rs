@@ -1,10 +1,13 @@
 //! A writer whose servers are killed and stopped: what it was told to be durable is read back in
 //! order, exactly once.
 
-use super::cluster::{Cluster, three_servers};
-use crate::outside::{faults, tell};
+use super::cluster::{Cluster, cluster, three_servers};
+use crate::driven::{Driven, get, unique_record};
+use crate::outside::{faults, fresh_name, tell, until};
 use crate::writer::{RECORDS_BETWEEN, Writer};
+use base::Sequence;
 use std::time::Duration;
+use txlog::remote::store::{Operation, Outcome};
 use world::log::jetstream::Broken;
 
 /// Longer than the longest election, which takes 9 s.
@@ -56,6 +59,49 @@ fn pause(writer: &mut Writer<'_, Cluster>, server: &str, time: Duration) {
     tell(&format!("pause {server}"));
     writer.work_for(time);
     tell(&format!("resume {server}"));
+}
+
+/// A server that was cut off from the others holds its clients and its consumers: from there,
+/// nothing more ever comes. In the long form only: it takes up to a minute.
+#[test]
+fn a_reader_leaves_a_server_that_is_cut_off() {
+    let Some(cluster) = cluster("KILN_TEST_JETSTREAM_APART") else { return };
+    // Chance decides which server a client is at, and which has its consumer.
+    let (name, mut reader, server) = loop {
+        let name = fresh_name();
+        let mut reader = Driven::open(&cluster, &name).expect("the log opens");
+        let nothing = Outcome::Records { records: Vec::new(), tail: Sequence(0) };
+        assert_eq!(reader.ask(get(1, true)), nothing);
+        let server = tell(&format!("serves {name}"));
+        if server != "none" {
+            break (name, reader, server);
+        }
+    };
+    tell(&format!("cut {server}"));
+    for sequence in 1..=5 {
+        // Who comes new may come to that server as well.
+        let mut writer = Driven::open(&cluster, &name).expect("the log opens");
+        let record = unique_record(100);
+        until("a record is stored", || match writer.put_and_see(sequence, &record) {
+            Outcome::Stored => true,
+            Outcome::InDoubt(_) | Outcome::Failed(_) => false,
+            // It is stored, or this is the old leader, who has not noticed yet.
+            Outcome::Misplaced => match writer.ask(Operation::Tail) {
+                Outcome::Tail { sequence: last, .. } => last.0 >= sequence,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        });
+    }
+    let mut found = 0;
+    until("the records are read", || match reader.ask(get(found + 1, true)) {
+        Outcome::Records { records, .. } => {
+            found += records.len() as u64;
+            found == 5
+        }
+        other => panic!("{other:?}"),
+    });
+    tell(&format!("heal {server}"));
 }
 
 #[test]
