@@ -214,7 +214,7 @@ impl Roles {
         }
         following.is_current = true;
         if following.is_free && !following.is_promised {
-            following.stand_at = Some(now);
+            following.stand_no_later_than(now);
         } else if following.stand_at.is_none() {
             following.stand_at = Some(unheard);
         }
@@ -225,7 +225,7 @@ impl Roles {
         if let Stage::Follows(following) = &mut self.stage {
             following.is_free = true;
             if following.is_current && !following.is_promised {
-                following.stand_at = Some(now);
+                following.stand_no_later_than(now);
             }
         }
     }
@@ -461,6 +461,11 @@ impl Roles {
 }
 
 impl Following {
+    /// Told again and again, it does not put off whoever is held back from this instant on.
+    fn stand_no_later_than(&mut self, now: MonotonicNanos) {
+        self.stand_at = Some(self.stand_at.map_or(now, |at| at.min(now)));
+    }
+
     /// When it stands, if it leaves others so much time.
     fn stands_from(&self, held_back: u64) -> Option<MonotonicNanos> {
         let held_back = if self.is_chosen { 0 } else { held_back };

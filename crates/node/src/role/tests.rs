@@ -282,6 +282,24 @@ fn who_is_held_back_stands_a_lease_later_than_all_others() {
 }
 
 #[test]
+fn who_is_held_back_stands_although_it_is_told_again_that_the_holder_is_dead() {
+    let mut replica = roles(2);
+    replica.saw(holds(1), at(0));
+    replica.caught_up(Sequence(4), at(0));
+    replica.hold_back(true);
+    let dies = LEASE / 2;
+    let stands = (dies..dies + LEASE).step_by(LEASE as usize / 40).find(|&now| {
+        if replica.wish(quiet(now)) == Some(Wish::Lead) {
+            return true;
+        }
+        replica.is_free(at(now));
+        false
+    });
+    assert_eq!(stands, None, "others go first");
+    assert_eq!(replica.wish(quiet(dies + LEASE)), Some(Wish::Lead));
+}
+
+#[test]
 fn a_silent_holder_is_asked_whether_it_is_dead() {
     let mut replica = roles(2);
     replica.saw(holds(1), at(0));
