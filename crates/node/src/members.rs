@@ -45,6 +45,9 @@ const RETRY_NANOS: u64 = 250_000_000;
 /// How long a primary may take to answer or to accept, in nanoseconds; the replica then tries anew.
 const ANSWER_NANOS_MAX: u64 = 5_000_000_000;
 
+/// The priority of whoever is chosen only if there is nobody else. An operator cannot give it.
+const PRIORITY_LAST: u32 = u32::MAX;
+
 /// Bytes received at a time.
 const RECEIVE_BYTES: usize = 16 << 10;
 
@@ -218,7 +221,7 @@ impl Server {
     /// while its clock is wrong.
     fn priority(&self) -> u32 {
         let priority = self.settings.replica_priority;
-        if self.is_clock_off && priority > 0 { u32::MAX } else { priority }
+        if self.is_clock_off && priority > 0 { PRIORITY_LAST } else { priority }
     }
 
     /// In how many nanoseconds there is something to do; `None`: not by time.

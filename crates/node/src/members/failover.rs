@@ -8,10 +8,11 @@
 //! That the successor has everything only makes it quick. Were it gone, others lead a lease later,
 //! and the log lets nobody lead who has not read everything.
 
-use super::Reported;
+use super::{PRIORITY_LAST, Reported};
 use crate::role::member::MemberId;
 use crate::server::{Server, Stop};
-use base::{MonotonicNanos, UnixMillis};
+use base::{MonotonicNanos, Sequence, UnixMillis};
+use std::cmp::Reverse;
 use txlog::Gate;
 
 /// A replica that has not reported for so long is no successor, in nanoseconds.
@@ -24,7 +25,7 @@ const YIELD_NANOS_MAX: u64 = 5_000_000_000;
 /// What FAILOVER asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failover {
-    /// To whom; `None`: to whoever is ready first.
+    /// To whom; `None`: to whoever is ready first, and of several to the one of lowest priority.
     pub target: Option<(String, u16)>,
     /// When to give up waiting for the successor; `None`: never.
     pub until: Option<UnixMillis>,
@@ -54,6 +55,11 @@ impl Failover {
     }
 }
 
+/// How much a replica should lead, of several if the primary ends now.
+fn rank(priority: u32, applied: Sequence) -> impl Ord {
+    (priority != PRIORITY_LAST, applied, Reverse(priority))
+}
+
 impl Server {
     /// Replicas that may take over, with how far they are.
     fn successors(&self) -> impl Iterator<Item = &Reported> {
@@ -73,12 +79,10 @@ impl Server {
     }
 
     /// Who should lead next if this process ends now: of those who are furthest, the one that is
-    /// preferred most.
+    /// preferred most. One with a wrong clock only if there is no other.
     pub(crate) fn best_successor(&self) -> Option<MemberId> {
-        let best = self.successors().max_by_key(|it| {
-            let preferred = u32::MAX - it.report.priority;
-            (it.report.applied, preferred)
-        })?;
+        let best =
+            self.successors().max_by_key(|it| rank(it.report.priority, it.report.applied))?;
         Some(best.report.member.id)
     }
 
@@ -116,11 +120,13 @@ impl Server {
             return;
         }
         let newest = self.shard.place();
-        let mut ready = self
-            .successors()
-            .filter(|it| failover.concerns(it) && (is_late || it.report.place.covers(&newest)));
-        let successor = ready.next().map(|it| it.report.member.id);
-        drop(ready);
+        let concerned = || self.successors().filter(|it| failover.concerns(it));
+        let is_last = |it: &Reported| it.report.priority == PRIORITY_LAST;
+        let has_better = concerned().any(|it| !is_last(it));
+        let ready = concerned()
+            .filter(|it| !(has_better && is_last(it)))
+            .filter(|it| is_late || it.report.place.covers(&newest));
+        let successor = ready.min_by_key(|it| it.report.priority).map(|it| it.report.member.id);
         if let Some(successor) = successor
             && self.is_quiet()
         {
@@ -147,5 +153,19 @@ impl Server {
         self.is_lapsed = true;
         let id = successor.map(|id| id.0);
         self.shard.give_up(id.as_ref().map_or(&[], |id| id), self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_furthest_leads_then_who_is_preferred_and_a_wrong_clock_last() {
+        let best_first = [(100, 9), (50, 8), (100, 8), (PRIORITY_LAST, 20), (PRIORITY_LAST, 9)];
+        for (better, worse) in best_first.iter().zip(&best_first[1..]) {
+            let of = |(priority, applied): &(u32, u64)| rank(*priority, Sequence(*applied));
+            assert!(of(better) > of(worse), "{better:?} before {worse:?}");
+        }
     }
 }
