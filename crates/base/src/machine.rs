@@ -35,8 +35,10 @@ pub struct Identity {
     pub executable: String,
     /// Name, release and architecture of the operating system.
     pub operating_system: String,
-    /// The address that others see when this machine speaks to a far one; empty if it cannot.
-    pub address: String,
+    /// The IPv4 address that others see when this machine speaks to a far one, if it can.
+    pub address_v4: Option<String>,
+    /// The same for IPv6.
+    pub address_v6: Option<String>,
 }
 
 /// Tells about the process and its machine.

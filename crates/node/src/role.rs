@@ -24,6 +24,7 @@ use crate::command::info::process::hex_id;
 use crate::server::{Server, Stop};
 use crate::shard::{Progress, Told};
 use base::ConnectionId;
+use base::machine::Identity;
 use member::{Leader, Member, MemberId};
 use state::{Present, Roles, Terms, Wish};
 use std::collections::BTreeSet;
@@ -37,6 +38,10 @@ const MILLI: u64 = 1_000_000;
 /// its way. A new primary's clock goes on from the shard's in any case; it is what it is slewed to
 /// that may be wrong.
 const CLOCK_OFFSET_MILLIS_MAX: u64 = 10_000;
+
+/// A clock that was that wrong is right again below this, so that one near the bound does not turn
+/// with every record.
+const CLOCK_RIGHT_MILLIS_MAX: u64 = 8_000;
 
 /// Two challengers stand apart by up to this part of a lease.
 const JITTER_PART: u64 = 10;
@@ -52,9 +57,16 @@ impl Server {
     /// Where others find a server that listens on all addresses, unless protected mode turns them
     /// away.
     fn address_for_others(&self) -> Option<String> {
-        let address = &self.identity.address;
-        let is_open = !address.is_empty() && !self.turns_strangers_away();
-        is_open.then(|| address.clone())
+        if self.turns_strangers_away() {
+            return None;
+        }
+        let Identity { address_v4, address_v6, .. } = &self.identity;
+        let mut bound = self.settings.bind.iter().map(|host| host.trim_start_matches('-'));
+        bound.find_map(|host| match host {
+            "*" | "0.0.0.0" => address_v4.clone(),
+            "::*" | "::" => address_v6.clone(),
+            _ => None,
+        })
     }
 
     fn member_id(&self) -> MemberId {
@@ -133,7 +145,9 @@ impl Server {
     /// is: nobody can tell which.
     fn judge_clock(&mut self) {
         let ahead_ms = self.wall_ahead_millis();
-        let is_off = self.roles.follows() && ahead_ms.unsigned_abs() > CLOCK_OFFSET_MILLIS_MAX;
+        let bound =
+            if self.is_clock_off { CLOCK_RIGHT_MILLIS_MAX } else { CLOCK_OFFSET_MILLIS_MAX };
+        let is_off = self.roles.follows() && ahead_ms.unsigned_abs() > bound;
         if is_off && !self.is_clock_off {
             tracing::warn!(
                 ahead_ms,

@@ -2,7 +2,7 @@
 
 use base::machine::{AllocatorUsage, Identity, Machine, Usage};
 use std::fs;
-use std::net::{IpAddr, UdpSocket};
+use std::net::UdpSocket;
 
 /// Reads `/proc`; the allocator, which the binary chooses, is asked through functions of the
 /// binary.
@@ -41,7 +41,8 @@ impl Machine for RealMachine {
                 word(system.release()),
                 word(system.machine())
             ),
-            address: way_out().map(|address| address.to_string()).unwrap_or_default(),
+            address_v4: way_out("0.0.0.0:0", "192.0.2.1:9"),
+            address_v6: way_out("[::]:0", "[2001:db8::1]:9"),
         }
     }
 
@@ -59,17 +60,14 @@ impl Machine for RealMachine {
 }
 
 /// The address on the way to everybody else. A socket for datagrams takes it when it is told where
-/// they would go; none is sent. The addresses are for documentation (RFC 5737, RFC 3849): nobody
-/// has them, so they lie where the default route leads.
-fn way_out() -> Option<IpAddr> {
-    let towards = |here: &str, far: &str| {
-        let socket = UdpSocket::bind(here).ok()?;
-        socket.connect(far).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    let found =
-        towards("0.0.0.0:0", "192.0.2.1:9").or_else(|| towards("[::]:0", "[2001:db8::1]:9"));
-    found.filter(|address| !address.is_loopback() && !address.is_unspecified())
+/// they would go; none is sent. The far addresses are for documentation (RFC 5737, RFC 3849):
+/// nobody has them, so they lie where the default route leads.
+fn way_out(here: &str, far: &str) -> Option<String> {
+    let socket = UdpSocket::bind(here).ok()?;
+    socket.connect(far).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    let leads_out = !address.is_loopback() && !address.is_unspecified();
+    leads_out.then(|| address.to_string())
 }
 
 #[derive(Default, Debug)]

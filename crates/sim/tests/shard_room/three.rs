@@ -32,6 +32,7 @@ const LEASE_MILLIS: u64 = 1000;
 
 /// Where each member's machine says that it is.
 pub const ADDRESS: &str = "10.1.2.3";
+pub const ADDRESS_V6: &str = "fd00::3";
 
 struct Elsewhere;
 
@@ -40,7 +41,11 @@ impl Machine for Elsewhere {
         UnknownMachine.usage()
     }
     fn identity(&self) -> Identity {
-        Identity { address: ADDRESS.to_owned(), ..UnknownMachine.identity() }
+        Identity {
+            address_v4: Some(ADDRESS.to_owned()),
+            address_v6: Some(ADDRESS_V6.to_owned()),
+            ..UnknownMachine.identity()
+        }
     }
     fn fill_random(&self, bytes: &mut [u8]) {
         UnknownMachine.fill_random(bytes);
