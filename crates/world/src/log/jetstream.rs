@@ -383,8 +383,11 @@ impl Service for JetStream {
 
     fn answer(self: Arc<Self>, question: Operation) -> Later<Outcome> {
         Box::pin(async move {
-            let began = Instant::now();
+            let waits = matches!(question, Operation::Get { waits: true, .. });
+            let asked = Instant::now();
             let outcome = self.respond(question).await;
+            // Who waits for news has not been in vain all the while.
+            let began = if waits { Instant::now() } else { asked };
             self.judge_server(&self.questions, began, &outcome).await;
             if matches!(outcome, Outcome::Failed(_)) {
                 self.suspicion.notify_one();

@@ -11,8 +11,9 @@
 //! piece begins with a new one.
 //!
 //! A consumer that has nothing more may be on a server that is cut off, or does not catch up: the
-//! stream's leader is asked where the log ends, and a consumer that is behind it is given up too.
-//! Servers draw where the next one is.
+//! stream's leader is asked where the log ends, before a piece that may come to it and after a wait
+//! in vain. A consumer that gives nothing although there is more is given up too. Servers draw
+//! where the next one is.
 
 use super::JetStream;
 use super::stream::stream_of;
@@ -124,6 +125,13 @@ fn place(message: &Message) -> Option<(Sequence, u64)> {
 impl JetStream {
     /// Reads a piece of the log.
     pub async fn get(&self, from: Sequence, bytes_max: usize, waits: bool) -> Outcome {
+        let mut end = Sequence::ZERO;
+        if !waits {
+            match self.look().await {
+                Ok(stream) => end = stream.last,
+                Err(outcome) => return outcome,
+            }
+        }
         let kept = self.cursors.take(from, waits);
         let was_kept = kept.is_some();
         let mut cursor = match kept {
@@ -145,21 +153,24 @@ impl JetStream {
         let last = Sequence(cursor.next.0 - 1);
         match piece {
             Piece { broken: None, gap: None, records, .. } if records.is_empty() => {
-                let stream = match self.look().await {
-                    Ok(stream) => stream,
-                    Err(outcome) => return outcome,
-                };
-                if stream.last <= last {
+                if waits {
+                    match self.look().await {
+                        Ok(stream) => end = stream.last,
+                        Err(outcome) => return outcome,
+                    }
+                }
+                if end <= last {
                     self.cursors.keep(cursor);
                 }
-                Outcome::Records { records, tail: stream.last }
+                Outcome::Records { records, tail: end }
             }
             Piece { broken: Some(why), records, .. } if records.is_empty() => Outcome::Failed(why),
             Piece { gap: Some(found), records, .. } if records.is_empty() => {
                 self.explain_gap(from, found).await
             }
             Piece { records, broken, gap, .. } => {
-                let tail = Sequence(last.0.saturating_add(cursor.pending)).min(SEQUENCE_MAX);
+                let told = Sequence(last.0.saturating_add(cursor.pending)).min(SEQUENCE_MAX);
+                let tail = told.max(end);
                 if broken.is_none() && gap.is_none() {
                     self.cursors.keep(cursor);
                 }
