@@ -69,6 +69,11 @@ impl Server {
         })
     }
 
+    /// Whether `replica-priority`, which may change while the process lives, lets it lead.
+    fn may_lead(&self) -> bool {
+        self.settings.replica_priority > 0
+    }
+
     fn member_id(&self) -> MemberId {
         MemberId::parse(&hex_id(self.options.entropy)).unwrap_or_default()
     }
@@ -79,10 +84,8 @@ impl Server {
         let jitter_nanos = self.options.entropy % (lease_nanos / JITTER_PART).max(1);
         let Member { host, port, .. } = self.member();
         tracing::info!(host, port, "other members are told that this server is here");
-        let terms = Terms { lease_nanos, jitter_nanos, may_lead: true };
-        let mut roles = Roles::new(self.member_id(), terms);
-        roles.bar(self.settings.replica_priority == 0);
-        roles
+        let terms = Terms { lease_nanos, jitter_nanos, may_lead: self.may_lead() };
+        Roles::new(self.member_id(), terms)
     }
 
     /// Takes what the log has to say.
@@ -172,7 +175,7 @@ impl Server {
     /// Does what leadership and lease ask for.
     pub(crate) fn advance_role(&mut self) {
         self.judge_clock();
-        self.roles.bar(self.settings.replica_priority == 0);
+        self.roles.set_may_lead(self.may_lead());
         let present = self.present();
         match self.roles.wish(present) {
             None => {}

@@ -101,7 +101,6 @@ pub struct Roles {
     heard: MonotonicNanos,
     probe_at: MonotonicNanos,
     is_held_back: bool,
-    is_barred: bool,
     broken: Option<Broken>,
 }
 
@@ -167,7 +166,6 @@ impl Roles {
             heard: MonotonicNanos(0),
             probe_at: MonotonicNanos(0),
             is_held_back: false,
-            is_barred: false,
             broken: None,
         }
     }
@@ -236,22 +234,17 @@ impl Roles {
         self.is_held_back = is_held_back;
     }
 
-    /// Whether the operator lets this process lead, which may change while it lives. One that leads
-    /// goes on.
-    pub fn bar(&mut self, is_barred: bool) {
-        self.is_barred = is_barred;
-    }
-
-    fn may_lead(&self) -> bool {
-        self.terms.may_lead && !self.is_barred
+    /// The operator decided anew whether this process may lead. One that leads goes on.
+    pub fn set_may_lead(&mut self, may_lead: bool) {
+        self.terms.may_lead = may_lead;
     }
 
     /// What is to be done now.
     pub fn wish(&mut self, present: Present) -> Option<Wish> {
         let now = present.now;
-        let (held_back, may_lead) = (self.held_back_nanos(), self.may_lead());
+        let held_back = self.held_back_nanos();
         match &mut self.stage {
-            Stage::Follows(following) if following.is_current && may_lead => {
+            Stage::Follows(following) if following.is_current && self.terms.may_lead => {
                 let has_read = following.reached >= following.stand_behind;
                 let has_waited = self.broken == Some(Broken::WaitsForNobody)
                     || following.stands_from(held_back).is_some_and(|at| now >= at);
@@ -389,7 +382,7 @@ impl Roles {
         match &self.stage {
             Stage::Follows(following) => {
                 let stands_at_once = following.is_free && !following.is_promised;
-                following.is_current && !(stands_at_once && self.may_lead())
+                following.is_current && !(stands_at_once && self.terms.may_lead)
             }
             Stage::Bids { .. } => false,
             Stage::Alone | Stage::Leads(_) | Stage::Yields => true,
@@ -445,7 +438,7 @@ impl Roles {
     /// In how many nanoseconds [`Self::wish`] may have something new to say; `None`: not by time.
     pub fn wait_nanos(&self, present: Present) -> Option<u64> {
         match &self.stage {
-            Stage::Follows(following) if following.is_current && self.may_lead() => {
+            Stage::Follows(following) if following.is_current && self.terms.may_lead => {
                 let has_read = following.reached >= following.stand_behind;
                 let until = following.stands_from(self.held_back_nanos()).filter(|_| has_read);
                 let until = until.map(|at| at.since(present.now));

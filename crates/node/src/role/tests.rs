@@ -246,15 +246,15 @@ fn who_may_not_lead_never_stands() {
 }
 
 #[test]
-fn who_is_barred_stands_once_it_is_not() {
+fn who_may_not_lead_stands_once_it_may() {
     let mut replica = roles(2);
-    replica.bar(true);
+    replica.set_may_lead(false);
     replica.is_free(at(0));
     replica.caught_up(Sequence(5), at(0));
     assert!(replica.is_settled());
     assert_eq!(replica.wish(quiet(1000 * LEASE)), None);
     assert_eq!(replica.wait_nanos(quiet(1000 * LEASE)), None);
-    replica.bar(false);
+    replica.set_may_lead(true);
     assert_eq!(replica.wish(quiet(1000 * LEASE)), Some(Wish::Lead));
 }
 
