@@ -1,4 +1,5 @@
 """What a SET costs over what its log costs: Kiln and a bare client of the same log, in turn.
+Redis without a log takes Kiln's place for a third turn: what the load and a server reach there at all.
 
 The bare client (`crates/world/examples/bare.rs`) appends records as large as Kiln's were, of such keys
 and values, as many at a time, through the same client library. Both sit on the server's core. Servers
@@ -46,12 +47,12 @@ BARE_SECONDS = 2.0
 
 
 def run(log, name, options, note):
-    """Returns {shape: {"kiln": [sample of each turn], "bare": […]}}."""
-    found = {shape: {"kiln": [], "bare": []} for shape in SHAPES}
+    """Returns {shape: {"kiln": [sample of each turn], "bare": […], "redis": […]}}."""
+    found = {shape: {"kiln": [], "bare": [], "redis": []} for shape in SHAPES}
     server = Server(subjects.KILN.command, wrapper=["taskset", "-c", subjects.SERVER_CORE])
     server.arguments = log.shard()(server.directory, 0)
     core = subjects.SERVER_CORE if log.is_service else subjects.LOAD_CORE
-    with server:
+    with server, subjects.REDIS.server() as redis:
         wait_until_writable(server)
         for turn in range(options.turns):
             for shape_name, shape in SHAPES.items():
@@ -62,8 +63,10 @@ def run(log, name, options, note):
                     row[client].append(
                         through_kiln(server, shape, name, options, core) if client == "kiln" else
                         through_bare(log, shape, row["kiln"], options))
+                row["redis"].append(through_redis(redis, shape, name, row["kiln"], options, core))
                 note(f"turn {turn + 1}: {name}: {shape_name}: kiln {told(row['kiln'][-1])}; "
-                     f"bare {told(row['bare'][-1])}")
+                     f"bare {told(row['bare'][-1])}; "
+                     f"redis {row['redis'][-1]['mb_per_second']:.1f} MB/s in none")
     return found
 
 
@@ -89,16 +92,31 @@ def settle(server):
 
 
 def through_kiln(server, shape, name, options, core):
-    requests = max(50, int(shape.requests[name] * options.scale))
+    requests = requests_of(shape, name, options)
     records, written = log_figures(server)
-    row = load.benchmark(server.port, "-t", "set", "-n", str(requests), *shape.arguments,
-                         core=core)
+    row = load.benchmark(server.port, "-t", "set", "-n", requests, *shape.arguments, core=core)
     records_after, written_after = log_figures(server)
-    seconds = requests / float(row["rps"])
+    seconds = int(requests) / float(row["rps"])
     records, written = records_after - records, written_after - written
     return {"p50_ms": float(row["p50_latency_ms"]), "p99_ms": float(row["p99_latency_ms"]),
             "requests_per_second": float(row["rps"]), "record_bytes": written / records,
             "records_per_second": records / seconds, "mb_per_second": written / seconds / 1e6}
+
+
+def through_redis(redis, shape, name, of_kiln, options, core):
+    """SETs as fast as Kiln's core takes them with nothing to wait for, in Kiln's bytes for a SET."""
+    with redis.client() as client:
+        client.call("FLUSHALL")
+    row = load.benchmark(redis.port, "-t", "set", "-n", requests_of(shape, name, options),
+                         *shape.arguments, core=core)
+    bytes_per_set = of_kiln[-1]["mb_per_second"] / of_kiln[-1]["requests_per_second"]
+    return {"p50_ms": float(row["p50_latency_ms"]), "p99_ms": float(row["p99_latency_ms"]),
+            "requests_per_second": float(row["rps"]),
+            "mb_per_second": float(row["rps"]) * bytes_per_set}
+
+
+def requests_of(shape, name, options):
+    return str(max(50, int(shape.requests[name] * options.scale)))
 
 
 def log_figures(server):
