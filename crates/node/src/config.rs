@@ -202,6 +202,14 @@ impl Config {
                     .to_owned(),
             );
         }
+        if self.keeps_snapshots_private() {
+            warnings.push(
+                "snapshot-store is not set: other machines reach the transaction log, and not the \
+                 snapshots of this one, so nothing is ever trimmed from the log; name a directory \
+                 that all servers of the shard reach"
+                    .to_owned(),
+            );
+        }
         let idle: Vec<&str> = self
             .given
             .iter()
@@ -213,6 +221,13 @@ impl Config {
             warnings.push(format!("accepted and without effect: {}", idle.join(", ")));
         }
         warnings
+    }
+
+    /// Whether a service keeps the log, and nobody has said where the snapshots go.
+    pub(crate) fn keeps_snapshots_private(&self) -> bool {
+        let snapshots = &self.values[const { row("snapshot-store") }];
+        self.url(const { row("transaction-log") }).is_some()
+            && matches!(snapshots, Value::Location(None))
     }
 
     fn is_changed(&self, row: usize) -> bool {

@@ -16,7 +16,7 @@ use crate::reactor::Scratch;
 use crate::recovery::Replayer;
 use crate::role::sign::Signs;
 use crate::server::{Server, Stop};
-use crate::shard::Shard;
+use crate::shard::{Growth, Shard};
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
 use base::{Clock, Disk, Driver, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -135,8 +135,8 @@ pub struct Loading {
     pub total_bytes: u64,
     /// Keys that the snapshot had.
     pub keys_loaded: u64,
-    /// Bytes of log replayed.
-    replayed_bytes: u64,
+    /// Of the log.
+    replayed: Growth,
     began: MonotonicNanos,
     told: MonotonicNanos,
 }
@@ -203,7 +203,7 @@ impl Loading {
             used_bytes: 0,
             total_bytes: 0,
             keys_loaded: 0,
-            replayed_bytes: 0,
+            replayed: Growth::default(),
             began,
             told: began,
         })
@@ -284,7 +284,7 @@ impl Loading {
         tracing::info!("begins to load again: {why}");
         self.candidates = self.store.list()?.into();
         self.records.clear();
-        self.replayed_bytes = 0;
+        self.replayed = Growth::default();
         self.forget_loaded();
         Ok(Stage::Choose)
     }
@@ -350,7 +350,7 @@ impl Loading {
         }
         for _ in 0..self.pace.step_records {
             let Some((position, bytes)) = self.records.pop_front() else { break };
-            self.replayed_bytes += bytes.len() as u64;
+            self.replayed.add(bytes.len());
             let consumed = replayer.consume(&mut self.engine, position.sequence, &bytes)?;
             self.signs.note(&consumed);
         }
@@ -427,7 +427,7 @@ impl Loading {
         let millis = self.clock.monotonic().since(self.began) / 1_000_000;
         tracing::info!(
             snapshot_keys = self.keys_loaded,
-            log_bytes = self.replayed_bytes,
+            log_bytes = self.replayed.bytes,
             effects = replayer.effects,
             keys = self.engine.keyspace.len(),
             millis,
@@ -436,7 +436,7 @@ impl Loading {
         let OpenLog { handle, incarnation, is_free } = self.log;
         let through = replayer.at();
         let mut shard = Shard::following(self.engine, handle, *replayer, incarnation);
-        shard.bytes_since_snapshot = self.replayed_bytes;
+        shard.grown = self.replayed;
         Some(Loaded { shard, signs: self.signs, is_free, through })
     }
 }

@@ -221,7 +221,7 @@ impl Server {
     /// while its clock is wrong.
     fn priority(&self) -> u32 {
         let priority = self.settings.replica_priority;
-        if self.is_clock_off && priority > 0 { PRIORITY_LAST } else { priority }
+        if self.leaves_it_to_others() && priority > 0 { PRIORITY_LAST } else { priority }
     }
 
     /// In how many nanoseconds there is something to do; `None`: not by time.

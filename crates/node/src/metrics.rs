@@ -25,7 +25,7 @@ const fn gauge(name: &'static str, help: &'static str, read: fn(&Server) -> u64)
 }
 
 /// All figures, in the order in which they are shown.
-const FIGURES: [Figure; 20] = [
+const FIGURES: [Figure; 21] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.clients() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.statistics.connections_received
@@ -59,8 +59,11 @@ const FIGURES: [Figure; 20] = [
     gauge("kiln_log_sequence_durable", "The last record on stable storage.", |s| {
         s.shard.durable().sequence.0
     }),
+    gauge("kiln_log_records_since_snapshot", "Records that a restart would replay.", |s| {
+        s.shard.grown.records
+    }),
     gauge("kiln_log_bytes_since_snapshot", "Log that a restart would replay.", |s| {
-        s.shard.bytes_since_snapshot
+        s.shard.grown.bytes
     }),
     counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.persistence.saves),
     gauge("kiln_snapshot_running", "1 while a snapshot is written.", |s| {

@@ -299,7 +299,9 @@ impl Server {
         let is_open = matches!(self.shard.gate(), txlog::Gate::Open);
         let is_replica = self.is_replica();
         self.shard.engine.keeps_expired = is_paused || is_replica || !is_open;
-        let stands_still = is_paused || is_replica || self.persistence.is_loading;
+        // An end that waits for what is under way must come.
+        let is_ending = self.stopping.is_some();
+        let stands_still = is_paused || is_replica || is_ending || self.persistence.is_loading;
         if !self.is_active_expiry_on || stands_still || !is_open {
             return;
         }

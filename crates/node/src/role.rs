@@ -28,7 +28,7 @@ use base::machine::Identity;
 use member::{Leader, Member, MemberId};
 use state::{Present, Roles, Terms, Wish};
 use std::collections::BTreeSet;
-use txlog::{Gate, WriterId};
+use txlog::{Gate, Refusal, WriterId};
 
 /// Nanoseconds in a millisecond.
 const MILLI: u64 = 1_000_000;
@@ -144,6 +144,24 @@ impl Server {
         }
     }
 
+    /// Leaves leadership to others, if there are any, while the log would take nothing from here. A
+    /// log that is full takes nothing from anybody.
+    fn judge_reach(&mut self) {
+        let trouble = self.shard.trouble().filter(|why| *why != Refusal::DiskFull);
+        let trouble = trouble.filter(|_| self.roles.follows());
+        if let Some(why) = &trouble
+            && !self.is_in_trouble
+        {
+            tracing::warn!("leads only if nobody else does: {why}");
+        }
+        self.is_in_trouble = trouble.is_some();
+    }
+
+    /// Whether others should rather lead.
+    pub(crate) fn leaves_it_to_others(&self) -> bool {
+        self.is_clock_off || self.is_in_trouble
+    }
+
     /// Leaves leadership to others, if there are any, while the wall clock is wrong or the shard's
     /// is: nobody can tell which.
     fn judge_clock(&mut self) {
@@ -158,7 +176,6 @@ impl Server {
             );
         }
         self.is_clock_off = is_off;
-        self.roles.hold_back(is_off);
     }
 
     fn begin_to_lead(&mut self) {
@@ -175,6 +192,8 @@ impl Server {
     /// Does what leadership and lease ask for.
     pub(crate) fn advance_role(&mut self) {
         self.judge_clock();
+        self.judge_reach();
+        self.roles.hold_back(self.leaves_it_to_others());
         self.roles.set_may_lead(self.may_lead());
         let present = self.present();
         match self.roles.wish(present) {
@@ -194,7 +213,7 @@ impl Server {
             }
             Some(Wish::Renew) => {
                 self.shard.commit(self.now);
-                if !self.shard.has_gathered() && self.shard.gate() != Gate::Wait {
+                if !self.shard.has_gathered() && self.may_renew() {
                     let (lease, member) = (self.roles.lease_millis(), self.member());
                     self.shard.renew(lease, &member, self.now);
                     self.roles.said(self.monotonic);
@@ -203,6 +222,16 @@ impl Server {
             }
         }
         self.is_lapsed = self.has_lapsed();
+    }
+
+    /// Whether a record that only renews is worth appending. A log that takes no writes may take
+    /// it; one that answers nothing has one to answer for already.
+    fn may_renew(&self) -> bool {
+        match self.shard.gate() {
+            Gate::Open => true,
+            Gate::Wait => false,
+            Gate::Refuse(_) => !self.shard.is_in_flight(),
+        }
     }
 
     fn present(&mut self) -> Present {
@@ -270,7 +299,9 @@ impl Server {
     /// In how many nanoseconds leadership or log want a turn; `None`: not by time.
     pub(crate) fn role_wait_nanos(&mut self) -> Option<u64> {
         let present = self.present();
-        let role = self.roles.wait_nanos(present);
+        // A log that makes room first says itself when it has.
+        let waits_for_log = self.roles.leads() && !self.may_renew();
+        let role = self.roles.wait_nanos(present).filter(|_| !waits_for_log);
         role.into_iter().chain(self.shard.log_wait_nanos()).min()
     }
 

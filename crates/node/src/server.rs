@@ -131,6 +131,8 @@ pub struct Server {
     pub(crate) heard_clock: Option<crate::clock::Heard>,
     /// This machine's wall clock is too far from the shard's.
     pub(crate) is_clock_off: bool,
+    /// This process follows, and the log would take nothing from it.
+    pub(crate) is_in_trouble: bool,
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
     pub statistics: Statistics,
@@ -234,6 +236,7 @@ impl Server {
             clock: ShardClock::default(),
             heard_clock: None,
             is_clock_off: false,
+            is_in_trouble: false,
             monotonic: MonotonicNanos(0),
             statistics: Statistics::new(registry.len()),
             metrics: Arc::default(),

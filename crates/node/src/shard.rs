@@ -9,6 +9,7 @@
 //! the log is that and what has been [`Shard::shifted`] since. Only this file counts in both.
 
 mod following;
+mod growth;
 mod place;
 
 use crate::recovery::Replayer;
@@ -19,9 +20,12 @@ use bytes::{Bytes, BytesMut};
 use engine::execute::Engine;
 use engine::unit::Unit;
 pub use following::Told;
+pub use growth::Growth;
 pub use place::Place;
 use txlog::memory::MemoryLog;
-use txlog::{AppendError, Chain, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, record};
+use txlog::{
+    AppendError, Chain, Gate, Kind, LogEvent, Part, Refusal, Stamper, TransactionLog, record,
+};
 
 /// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
 /// only adds latency (DESIGN section 7). The last unit may overshoot.
@@ -42,8 +46,8 @@ pub struct Shard {
     /// Records and bytes appended since the start, for INFO.
     pub records_appended: u64,
     pub bytes_appended: u64,
-    /// Bytes of log since the last snapshot: what schedules the next one.
-    pub bytes_since_snapshot: u64,
+    /// Since the last snapshot: what schedules the next one.
+    pub grown: Growth,
     events: Vec<LogEvent>,
     /// Replies wait for nothing: see [`Self::break_tracker`].
     is_tracker_broken: bool,
@@ -102,7 +106,7 @@ impl Shard {
             shifted: 0,
             records_appended: 0,
             bytes_appended: 0,
-            bytes_since_snapshot: 0,
+            grown: Growth::default(),
             events: Vec::new(),
             is_tracker_broken: false,
         }
@@ -281,7 +285,6 @@ impl Shard {
     /// Appends a record whose buffer begins with room for its header.
     fn append(&mut self, part: Part, buffer: BytesMut, now: UnixMillis) {
         self.bytes_appended += buffer.len() as u64;
-        self.bytes_since_snapshot += buffer.len() as u64;
         self.records_appended += 1;
         let durable = self.durable().sequence;
         let Duty::Leads(stamper) = &mut self.duty else {
@@ -293,6 +296,7 @@ impl Shard {
     }
 
     fn hand_over(&mut self, record: Bytes) {
+        self.grown.add(record.len());
         self.log.append(self.appended(), record);
         self.appended.sequence = self.appended.sequence.next();
     }
@@ -320,6 +324,16 @@ impl Shard {
     /// Makes what was appended durable on this thread, where that is quicker (a lone client).
     pub fn commit_inline(&mut self) -> bool {
         self.log.commit_inline()
+    }
+
+    /// What a start would spend on the log behind the last snapshot, as bytes of a snapshot.
+    pub fn replay_cost_bytes(&self) -> u64 {
+        self.grown.cost_bytes(&self.log.limits())
+    }
+
+    /// Why the log would take no writes from this process if it led.
+    pub fn trouble(&self) -> Option<Refusal> {
+        self.log.trouble()
     }
 
     /// Whether appended records are not durable yet.

@@ -11,6 +11,7 @@
 
 use crate::server::Server;
 use crate::session::{Blocked, Session};
+use crate::shard::Growth;
 use archive::manifest::Place;
 use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
@@ -127,7 +128,7 @@ struct Running {
     part: Option<Box<PartInMaking>>,
     is_publishing: bool,
     /// Of the log and of the counter of changes, when it began.
-    log_bytes: u64,
+    log: Growth,
     dirty: u64,
 }
 
@@ -298,7 +299,7 @@ impl Server {
 
     /// Asks for a snapshot when the log has grown enough.
     fn schedule_snapshot(&mut self) {
-        let grown = self.shard.bytes_since_snapshot;
+        let grown = self.shard.replay_cost_bytes();
         let Some(snapshots) = &self.snapshots else { return };
         if grown < snapshots.pace.log_growth_bytes_min || snapshots.is_busy() {
             return;
@@ -307,7 +308,8 @@ impl Server {
         let rests = snapshots.rests_until > self.monotonic && !is_hasty;
         let is_early = snapshots.not_before > self.monotonic;
         if !rests && !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 {
-            tracing::info!(log_bytes = grown, "the log has grown, a snapshot is due");
+            let Growth { records, bytes } = self.shard.grown;
+            tracing::info!(records, log_bytes = bytes, "the log has grown, a snapshot is due");
             // It cannot be refused: none is under way.
             let _ = self.request_snapshot(false);
         }
@@ -354,7 +356,7 @@ impl Server {
             backlog_bytes: 0,
             part: None,
             is_publishing: false,
-            log_bytes: shard.bytes_since_snapshot,
+            log: shard.grown,
             dirty: keyspace.statistics.dirty.get(),
         });
         let store = snapshots.store.clone();
@@ -489,10 +491,13 @@ impl Server {
         state.saves += 1;
         state.last_save = self.now;
         state.last_save_seconds = Some(seconds);
-        self.shard.bytes_since_snapshot -= running.log_bytes;
+        self.shard.grown -= running.log;
         let dirty = &self.shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
-        if let Some(through) = published.trim {
+        // Whoever cannot read the snapshots needs the whole log.
+        if let Some(through) = published.trim
+            && !self.settings.snapshots_are_private
+        {
             self.shard.trim(through);
         }
         self.send_file(&published.file, published.bytes);

@@ -2,7 +2,7 @@
 
 use base::{Position, Sequence};
 use bytes::Bytes;
-use txlog::{Gate, Limits, LogEvent, Ticket, TransactionLog};
+use txlog::{Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 
 /// Who listens. Each is called at the instant itself, and may let time pass.
 pub trait Listener {
@@ -18,6 +18,11 @@ pub trait Listener {
 
     /// Whether the server is told that somebody may wait for its lease to end; the log says `so`.
     fn watches(&mut self, so: bool) -> bool {
+        so
+    }
+
+    /// Why the server is told that the log would take nothing from it; the log says `so`.
+    fn troubles(&self, so: Option<Refusal>) -> Option<Refusal> {
         so
     }
 }
@@ -82,6 +87,10 @@ impl<L: Listener> TransactionLog for TappedLog<L> {
     fn is_watched(&mut self) -> bool {
         let so = self.log.is_watched();
         self.listener.watches(so)
+    }
+
+    fn trouble(&self) -> Option<Refusal> {
+        self.listener.troubles(self.log.trouble())
     }
 
     fn trim(&mut self, through: Position) {

@@ -376,6 +376,7 @@ impl TransactionLog for FileLog {
             record_bytes_max: self.options.record_bytes_max,
             in_flight_records_max: self.options.in_flight_records_max,
             in_flight_bytes_max: self.options.in_flight_bytes_max,
+            record_cost_bytes: 0,
         }
     }
 

@@ -21,6 +21,9 @@ pub struct Limits {
     pub in_flight_records_max: usize,
     /// Bytes in flight above which the gate says [`Gate::Wait`].
     pub in_flight_bytes_max: usize,
+    /// What a start spends on one record beyond its bytes, as bytes of a snapshot that could be
+    /// loaded in that time. Where records are many and small, it says when a snapshot is due.
+    pub record_cost_bytes: u64,
 }
 
 /// Whether a write may be executed now. Asked *before* execution: what has executed is appended
@@ -185,6 +188,12 @@ pub trait TransactionLog {
     /// renews it although nobody writes. Cheap; may be stale by a fraction of a second.
     fn is_watched(&mut self) -> bool {
         true
+    }
+
+    /// Why the log would take no writes from whoever led it from here; `None` where nothing is
+    /// known against it. A [`Gate`] says that of a writer, this of a candidate too.
+    fn trouble(&self) -> Option<Refusal> {
+        None
     }
 
     /// Lets records through `through` be forgotten. May forget fewer, never more.

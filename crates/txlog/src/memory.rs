@@ -196,6 +196,7 @@ impl TransactionLog for MemoryHandle {
             record_bytes_max: self.record_bytes_max,
             in_flight_records_max: IN_FLIGHT_RECORDS_MAX,
             in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
+            record_cost_bytes: 0,
         }
     }
 

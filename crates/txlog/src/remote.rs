@@ -31,7 +31,7 @@ pub mod store;
 
 pub use doubt::Broken;
 
-use crate::log::{Gate, Limits, LogEvent, Ticket, TransactionLog};
+use crate::log::{Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 use appends::Appends;
 use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
@@ -85,6 +85,7 @@ impl RemoteLog {
                 record_bytes_max: of_store.record_bytes_max,
                 in_flight_records_max: puts_max * RECORDS_PER_PUT,
                 in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
+                record_cost_bytes: of_store.record_cost_bytes,
             },
             appends: Appends::new(log, puts_max),
             reading: None,
@@ -140,6 +141,10 @@ impl TransactionLog for RemoteLog {
 
     fn gate(&self) -> Gate {
         self.gate.clone()
+    }
+
+    fn trouble(&self) -> Option<Refusal> {
+        self.store.trouble()
     }
 
     fn append(&mut self, after: Position, record: Bytes) -> Ticket {

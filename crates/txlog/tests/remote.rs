@@ -29,7 +29,7 @@ struct Scripted {
 
 impl RecordStore for Scripted {
     fn limits(&self) -> StoreLimits {
-        StoreLimits { record_bytes_max: 1000, puts_max: self.puts_max }
+        StoreLimits { record_bytes_max: 1000, puts_max: self.puts_max, record_cost_bytes: 0 }
     }
     fn incarnation(&self) -> Incarnation {
         LOG

@@ -133,6 +133,9 @@ pub struct NodeSettings {
     pub transaction_log_lease: u64,
     /// Absolute.
     pub snapshot_store: PathBuf,
+    /// A service keeps the log, so that other machines reach it, and nobody has said that they
+    /// reach the snapshots as well.
+    pub snapshots_are_private: bool,
     /// `debug`, `verbose`, `notice` or `warning`.
     pub loglevel: &'static str,
     /// Relative to `dir`; `None`: the standard error.
@@ -201,16 +204,21 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         min_replicas_to_write: config.number(const { row("min-replicas-to-write") }),
         min_replicas_max_lag: config.number(const { row("min-replicas-max-lag") }),
         dir: config.directory(),
-        transaction_log: match config.url(const { row("transaction-log") }) {
-            Some(url) => LogPlace::Url(url.to_owned()),
-            None => LogPlace::Folder(config.location(const { row("transaction-log") })),
-        },
+        transaction_log: log_place(config),
         transaction_log_lease: config.number(const { row("transaction-log-lease") }),
         snapshot_store: config.location(const { row("snapshot-store") }),
+        snapshots_are_private: config.keeps_snapshots_private(),
         loglevel: config.word(const { row("loglevel") }),
         logfile: path(const { row("logfile") }),
         pidfile: path(const { row("pidfile") }),
         supervised: config.word(const { row("supervised") }),
+    }
+}
+
+fn log_place(config: &Config) -> LogPlace {
+    match config.url(const { row("transaction-log") }) {
+        Some(url) => LogPlace::Url(url.to_owned()),
+        None => LogPlace::Folder(config.location(const { row("transaction-log") })),
     }
 }
 

@@ -405,6 +405,21 @@ fn one_warning_says_that_durability_is_fixed() {
 }
 
 #[test]
+fn a_log_on_other_machines_is_trimmed_only_where_they_reach_the_snapshots() {
+    let service = "transaction-log etcd://a:2379/x";
+    let private = start(service).unwrap();
+    assert!(node_settings(&private).snapshots_are_private);
+    assert_eq!(private.warnings().len(), 1);
+    assert!(private.warnings()[0].contains("nothing is ever trimmed"));
+    let named = format!("{service}\nsnapshot-store file:/shared");
+    for text in [&named, "transaction-log file:/a", "port 1"] {
+        let config = start(text).unwrap();
+        assert!(!node_settings(&config).snapshots_are_private, "{text}");
+        assert_eq!(config.warnings(), [""; 0], "{text}");
+    }
+}
+
+#[test]
 fn rewrite_keeps_comments_and_order() {
     let old = "# first\nport 1\n\n\n# second\nsave 1 1\nsave 2 2\nmaxmemory 5\n\n\
                nosuch thing\nslave-priority 3\nhz 10\n";

@@ -98,7 +98,7 @@ impl Shard {
             Err(error) => return Progress::Fatal(format!("this replica stops: {error}")),
         }
         self.appended = position;
-        self.bytes_since_snapshot += bytes.len() as u64;
+        self.grown.add(bytes.len());
         self.tracker.durable_through(position.sequence);
         Progress::Durable
     }

@@ -127,6 +127,7 @@ impl World {
             // Large values are split into several records.
             record_bytes_max: *random.choose(&[2 << 10, 8 << 10, 64 << 10]),
             puts_max: *random.choose(&[1, 4, 8]),
+            record_cost_bytes: (seed % 2) << 10,
         };
         let mut slots = Vec::new();
         for index in 0..plan.nodes {

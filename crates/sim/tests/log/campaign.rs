@@ -187,7 +187,8 @@ impl World {
 
     /// A process that begins with what `follower` has read, as from a snapshot.
     fn boot(&mut self, follower: Follower) -> Node {
-        let limits = StoreLimits { record_bytes_max: 4096, puts_max: self.puts_max };
+        let limits =
+            StoreLimits { record_bytes_max: 4096, puts_max: self.puts_max, record_cost_bytes: 0 };
         let mut random = Random::from_seed(self.random.draw());
         let odds = Arc::clone(&self.odds);
         let fates = move |_: &Operation| odds.lock().expect("not poisoned").fate(&mut random);

@@ -50,7 +50,8 @@ impl Bench for RemoteBench {
     }
 
     fn open(&mut self) -> Box<dyn TransactionLog> {
-        let limits = StoreLimits { record_bytes_max: 4096, puts_max: self.puts_max };
+        let limits =
+            StoreLimits { record_bytes_max: 4096, puts_max: self.puts_max, record_cost_bytes: 0 };
         let loss = Arc::clone(&self.loss);
         let fates = move |operation: &Operation| {
             let round_trip = Fate {

@@ -21,7 +21,8 @@ use txlog::{Chain, Follower, Kind, Part, Stamper, TransactionLog, WriterId, empt
 
 const LOG: Incarnation = Incarnation(7);
 const MILLISECOND: u64 = 1_000_000;
-const LIMITS: StoreLimits = StoreLimits { record_bytes_max: 4096, puts_max: 4 };
+const LIMITS: StoreLimits =
+    StoreLimits { record_bytes_max: 4096, puts_max: 4, record_cost_bytes: 0 };
 const PATIENCE_NANOS: u64 = 10_000 * MILLISECOND;
 
 /// How long an acknowledgement is under way: reading is quicker.

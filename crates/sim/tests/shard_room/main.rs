@@ -8,6 +8,7 @@ mod bid;
 mod clocks;
 mod silence;
 mod three;
+mod trouble;
 
 use node::role::state::Broken as Rule;
 use sim::campaign;

@@ -2,10 +2,10 @@
 //! somebody else may lead, and waits where nobody can.
 
 use base::MonotonicNanos;
-use node::Server;
 use node::reactor::Scratch;
 use node::role::member::MemberId;
 use node::role::state::{Roles, Terms};
+use node::{Server, Stop};
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;
@@ -21,17 +21,22 @@ const STEP_NANOS: u64 = 10_000_000;
 /// As configured by default.
 const LEASE_NANOS: u64 = 2_000_000_000;
 
-/// Holds back what the log says while it is silent.
+/// Holds back what the log says while it is silent, or until it is asked again.
 struct Silence {
     is_silent: Rc<Cell<bool>>,
+    is_late: Rc<Cell<bool>>,
     is_watched: bool,
     unsaid: Vec<LogEvent>,
 }
 
 impl Listener for Silence {
     fn told(&mut self, events: &mut Vec<LogEvent>) {
-        self.unsaid.append(events);
-        if !self.is_silent.get() {
+        let new = std::mem::take(events);
+        if self.is_late.get() {
+            events.append(&mut self.unsaid);
+        }
+        self.unsaid.extend(new);
+        if !self.is_silent.get() && !self.is_late.get() {
             events.append(&mut self.unsaid);
         }
     }
@@ -48,6 +53,7 @@ struct Primary {
     timeline: Timeline,
     client: SimClient,
     is_silent: Rc<Cell<bool>>,
+    is_late: Rc<Cell<bool>>,
 }
 
 impl Primary {
@@ -55,8 +61,13 @@ impl Primary {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
-        let is_silent = Rc::new(Cell::new(false));
-        let listener = Silence { is_silent: Rc::clone(&is_silent), is_watched, unsaid: Vec::new() };
+        let (is_silent, is_late) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
+        let listener = Silence {
+            is_silent: Rc::clone(&is_silent),
+            is_late: Rc::clone(&is_late),
+            is_watched,
+            unsaid: Vec::new(),
+        };
         let mut server = lone::server(&clock);
         server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let terms = Terms { lease_nanos: LEASE_NANOS, jitter_nanos: 0, may_lead: true };
@@ -65,7 +76,8 @@ impl Primary {
         server.roles.led();
         let driver = SimDriver::listen(&network, "here", clock, 1);
         let client = network.connect("here");
-        Self { server, driver, scratch: Scratch::default(), timeline, client, is_silent }
+        let scratch = Scratch::default();
+        Self { server, driver, scratch, timeline, client, is_silent, is_late }
     }
 
     /// What the client receives while time passes.
@@ -104,4 +116,22 @@ fn a_client_of_a_lone_server_waits() {
     assert_eq!(primary.client.state(), ClientState::Open);
     primary.is_silent.set(false);
     assert_eq!(primary.pass(LEASE_NANOS), ":2\r\n");
+}
+
+#[test]
+fn an_end_does_not_wait_for_keys_that_fall_due_meanwhile() {
+    let mut primary = Primary::new(false);
+    primary.pass(LEASE_NANOS / 4);
+    // In each turn another falls due: a turn's wait takes up to 100 ms.
+    for key in 0..100 {
+        let millis = 2_000 + 50 * key;
+        primary.client.send(format!("SET {key} 1 PX {millis}\r\n").as_bytes());
+    }
+    assert_eq!(primary.pass(5 * STEP_NANOS), "+OK\r\n".repeat(100));
+    primary.is_late.set(true);
+    primary.pass(20 * STEP_NANOS);
+    assert!(primary.server.shard.is_in_flight());
+    primary.server.stopping = Some(Stop::Clean);
+    primary.pass(5 * STEP_NANOS);
+    assert_eq!(primary.server.ended(), Some(Stop::Clean));
 }

@@ -16,16 +16,20 @@ use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::driver::SimDriver;
 use sim::network::{NetworkFaults, SimNetwork};
+use sim::tapped_log::{Listener, TappedLog};
 use sim::timeline::Timeline;
+use std::cell::Cell;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use txlog::remote::RemoteLog;
 use txlog::remote::memory::{Fate, MemoryService};
 use txlog::remote::store::StoreLimits;
-use txlog::{Chain, TransactionLog};
+use txlog::{Chain, Refusal, TransactionLog};
 
 const LOG: Incarnation = Incarnation(7);
-const LIMITS: StoreLimits = StoreLimits { record_bytes_max: 4096, puts_max: 4 };
+const LIMITS: StoreLimits =
+    StoreLimits { record_bytes_max: 4096, puts_max: 4, record_cost_bytes: 0 };
 const MILLISECOND: u64 = 1_000_000;
 const PATIENCE_NANOS: u64 = 200 * MILLISECOND;
 const LEASE_MILLIS: u64 = 1000;
@@ -52,7 +56,19 @@ impl Machine for Elsewhere {
     }
 }
 
+/// Whether a log takes no writes from a member, as a service that cannot show that it syncs.
+#[derive(Clone, Default)]
+struct Trouble(Rc<Cell<bool>>);
+
+impl Listener for Trouble {
+    fn troubles(&self, so: Option<Refusal>) -> Option<Refusal> {
+        let unverified = || Refusal::Unavailable("a server does not show that it syncs".to_owned());
+        so.or_else(|| self.0.get().then(unverified))
+    }
+}
+
 struct Member {
+    trouble: Trouble,
     server: Server,
     driver: SimDriver,
     scratch: Scratch,
@@ -63,6 +79,7 @@ struct Member {
 pub struct Three {
     members: Vec<Option<Member>>,
     timeline: Timeline,
+    service: MemoryService,
 }
 
 impl Three {
@@ -74,11 +91,28 @@ impl Three {
         let members = (0..3)
             .map(|number| Some(member(number, line, &timeline, &network, &service)))
             .collect();
-        Self { members, timeline }
+        Self { members, timeline, service }
     }
 
     pub fn step_wall(&mut self, number: usize, micros: i64) {
         self.members[number].as_ref().expect("it lives").clock.step_wall(micros);
+    }
+
+    /// Lets the log take nothing from a member, or take what it says again.
+    pub fn trouble(&mut self, number: usize, is_in_trouble: bool) {
+        let member = self.members[number].as_ref().expect("it lives");
+        member.trouble.0.set(is_in_trouble);
+    }
+
+    /// Lets the log answer nobody.
+    pub fn stall(&mut self) {
+        self.service.set_stalled(true);
+    }
+
+    /// Records of a member that are not durable.
+    pub fn under_way(&self, number: usize) -> u64 {
+        let shard = &self.members[number].as_ref().expect("it lives").server.shard;
+        shard.appended().sequence.0 - shard.durable().sequence.0
     }
 
     pub fn end(&mut self, number: usize) {
@@ -132,6 +166,9 @@ fn member(
     let replayer = Replayer::new(Sequence::ZERO, Chain::start(LOG));
     let shard = Shard::following(engine, Box::new(log), replayer, LOG);
     let mut server = Server::new(shard, options, Box::new(drop));
+    let trouble = Trouble::default();
+    let listener = trouble.clone();
+    server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
     let terms = Terms {
         lease_nanos: LEASE_MILLIS * MILLISECOND,
         jitter_nanos: u64::from(number) * 20 * MILLISECOND,
@@ -139,5 +176,5 @@ fn member(
     };
     server.roles = Roles::new(MemberId([number + 1; 20]), terms);
     let driver = SimDriver::listen(network, &format!("member {number}"), clock.clone(), 1);
-    Member { server, driver, scratch: Scratch::default(), clock }
+    Member { trouble, server, driver, scratch: Scratch::default(), clock }
 }

@@ -1,6 +1,6 @@
 //! When a snapshot is due: the log has grown, and the last one is not too near.
 
-use super::world::{Ledger, Life, store};
+use super::world::{Ledger, Life, first_record, store};
 use archive::Candidate;
 use base::Sequence;
 use sim::disk::SimDisk;
@@ -23,7 +23,7 @@ fn newest(disk: &SimDisk) -> Option<Sequence> {
 fn grow(life: &mut Life, disk: &SimDisk, bytes: u64) -> Option<Sequence> {
     life.client.send(b"INCR n\r\n");
     turn(life, TURNS / 2);
-    life.server.shard.bytes_since_snapshot += bytes;
+    life.server.shard.grown.bytes += bytes;
     turn(life, TURNS / 2);
     newest(disk)
 }
@@ -47,4 +47,28 @@ fn small_data_under_many_writes_is_not_written_again_and_again() {
     assert_eq!(grow(&mut life, &disk, 256 << 20), second, "another minute has begun");
     turn(&mut life, 5 * TURNS);
     assert!(newest(&disk) > second, "it is over");
+}
+
+/// The first record that is left behind three snapshots of a log of several segments.
+fn first_left(are_private: bool) -> Sequence {
+    let disk = SimDisk::new(1);
+    let mut life = Life::start_unchecked(1_000, Default::default(), &disk, 1).expect("it starts");
+    life.server.settings.snapshots_are_private = are_private;
+    let value = "v".repeat(3 << 10);
+    for _ in 0..3 {
+        for _ in 0..20 {
+            life.client.send(format!("SET k {value}\r\n").as_bytes());
+            turn(&mut life, 5);
+        }
+        life.client.send(b"BGSAVE\r\n");
+        turn(&mut life, TURNS);
+    }
+    assert!(newest(&disk) > Some(Sequence(60)));
+    first_record(&disk)
+}
+
+#[test]
+fn nothing_is_trimmed_behind_snapshots_that_others_cannot_read() {
+    assert!(first_left(false) > Sequence(1));
+    assert_eq!(first_left(true), Sequence(1));
 }

@@ -77,7 +77,7 @@ fn take_over(life: &mut Life, master: &mut Master<'_>, disk: &SimDisk) {
         master.turn();
         if life.server.link.is_loading() && !std::mem::replace(&mut is_saved, true) {
             // The log seems to have grown.
-            life.server.shard.bytes_since_snapshot += 1 << 30;
+            life.server.shard.grown.bytes += 1 << 30;
         }
         if !life.turn(&mut Ledger::default()) || disk.is_off() || master.is_acknowledged {
             return;

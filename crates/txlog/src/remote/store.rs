@@ -77,6 +77,8 @@ pub struct StoreLimits {
     pub record_bytes_max: usize,
     /// Puts that may be under way at a time: 1 where each must name its predecessor's success.
     pub puts_max: usize,
+    /// As [`crate::Limits::record_cost_bytes`].
+    pub record_cost_bytes: u64,
 }
 
 /// A service that keeps numbered records. No call blocks.

@@ -48,6 +48,10 @@ use txlog::remote::store::{Operation, Outcome, StoreLimits};
 /// lengths take some of it.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
+/// A record's cost to a start, as `StoreLimits` has it: tens of thousands of small ones come in a
+/// second, where a snapshot is loaded at some 100 MB/s. A guess.
+const RECORD_COST_BYTES: u64 = 4 << 10;
+
 /// The largest answer that is taken: the least number of records that is asked for, each of the
 /// largest, and as much again.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
@@ -78,7 +82,11 @@ pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
     ServiceStore::start("log-etcd", waker, trouble, async move {
         let etcd = Arc::new(Etcd::connect(address, Incarnation(entropy.max(1)), told).await?);
         tokio::spawn(health::watch(Arc::clone(&etcd)));
-        let limits = StoreLimits { record_bytes_max: RECORD_BYTES_MAX, puts_max: 1 };
+        let limits = StoreLimits {
+            record_bytes_max: RECORD_BYTES_MAX,
+            puts_max: 1,
+            record_cost_bytes: RECORD_COST_BYTES,
+        };
         let facts = Facts { incarnation: etcd.incarnation, limits };
         Ok((etcd, facts))
     })

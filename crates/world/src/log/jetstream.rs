@@ -48,6 +48,10 @@ use txlog::remote::store::{Operation, Outcome, StoreLimits};
 /// Puts under way. With 512 KiB each, more add waiting and nothing else.
 const PUTS_MAX: usize = 8;
 
+/// A record's cost to a start, as `StoreLimits` has it: tens of thousands of small ones come in a
+/// second, where a snapshot is loaded at some 100 MB/s. A guess.
+const RECORD_COST_BYTES: u64 = 4 << 10;
+
 /// What the two headers of a put need at most, beside the name of the stream.
 const HEADER_BYTES_MAX: usize = 192;
 
@@ -191,7 +195,8 @@ async fn connect(
         broken,
     });
     watch::begin(Arc::clone(&client), &stream).await;
-    let limits = StoreLimits { record_bytes_max, puts_max: PUTS_MAX };
+    let record_cost_bytes = RECORD_COST_BYTES;
+    let limits = StoreLimits { record_bytes_max, puts_max: PUTS_MAX, record_cost_bytes };
     Ok((client, Facts { incarnation: stream.incarnation, limits }))
 }
 

@@ -124,7 +124,11 @@ pub struct Objects {
 
 impl Objects {
     fn facts(&self) -> Facts {
-        let limits = StoreLimits { record_bytes_max: RECORD_BYTES_MAX, puts_max: 1 };
+        let limits = StoreLimits {
+            record_bytes_max: RECORD_BYTES_MAX,
+            puts_max: 1,
+            record_cost_bytes: read::RECORD_COST_BYTES,
+        };
         Facts { incarnation: self.life.incarnation, limits }
     }
 

@@ -193,7 +193,8 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("module_fork_last_cow_size", 0);
     text.line("kiln_log_records_appended", server.shard.records_appended);
     text.line("kiln_log_bytes_appended", server.shard.bytes_appended);
-    text.line("kiln_log_bytes_since_snapshot", server.shard.bytes_since_snapshot);
+    text.line("kiln_log_records_since_snapshot", server.shard.grown.records);
+    text.line("kiln_log_bytes_since_snapshot", server.shard.grown.bytes);
     text.line("kiln_log_last_record", server.shard.appended().sequence);
     text.line("kiln_log_durable_record", server.shard.durable().sequence);
     text.line("kiln_reply_bytes_held", server.held_bytes);

@@ -6,7 +6,7 @@
 
 use super::stream::Peer;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +21,10 @@ const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Storage that a server must have left: all that may be under way, several times.
 const FREE_BYTES_MIN: u64 = 64 << 20;
+
+/// For so many looks a server that has shown that it syncs may leave its page unanswered although
+/// it takes part. A machine under load misses one or two.
+const LOOKS_TRUSTED: u32 = 10;
 
 /// The oldest version whose replicated log is relied on.
 pub const VERSION_MIN: (u32, u32) = (2, 15);
@@ -79,13 +83,13 @@ impl Page {
 pub struct Monitor {
     /// `host:port` of each endpoint.
     endpoints: Vec<String>,
-    /// Servers that have shown that they sync.
-    verified: BTreeSet<String>,
+    /// Servers that have shown that they sync, and how many looks ago.
+    verified: BTreeMap<String, u32>,
 }
 
 impl Monitor {
     pub fn new(endpoints: Vec<String>) -> Self {
-        Self { endpoints, verified: BTreeSet::new() }
+        Self { endpoints, verified: BTreeMap::new() }
     }
 
     /// Asks every endpoint, and says why the log must not be written now.
@@ -102,23 +106,28 @@ impl Monitor {
         self.judge(peers, &pages)
     }
 
-    /// A server that does not answer is taken for what it was. One that was never seen may be away,
-    /// as long as the others miss it too: then it acknowledges nothing.
+    /// A server that does not answer for a while is taken for what it was. One that the leader
+    /// misses too acknowledges nothing, and may be away for as long as it likes; but it may be
+    /// another when it is back, and must show itself then.
     fn judge(&mut self, peers: &[Peer], pages: &BTreeMap<String, Page>) -> Option<Refusal> {
-        self.verified.retain(|name| peers.iter().any(|peer| peer.name == *name));
+        let is_here = |name: &String| peers.iter().any(|it| it.name == *name && !it.is_away);
+        self.verified.retain(|name, looks| {
+            *looks += 1;
+            *looks <= LOOKS_TRUSTED && is_here(name)
+        });
         let mut complaint = None;
         for peer in peers {
             match pages.get(&peer.name) {
                 Some(page) => match page.complaint() {
                     None => {
-                        self.verified.insert(peer.name.clone());
+                        self.verified.insert(peer.name.clone(), 0);
                     }
                     Some(found) => {
                         self.verified.remove(&peer.name);
                         complaint = complaint.or(Some(found));
                     }
                 },
-                None if peer.is_offline || self.verified.contains(&peer.name) => {}
+                None if peer.is_away || self.verified.contains_key(&peer.name) => {}
                 None => {
                     let found = Refusal::Unavailable(format!(
                         "whether NATS server {} syncs before it acknowledges is unknown: none of \
@@ -179,7 +188,7 @@ mod tests {
     }
 
     fn peers(names: &[(&str, bool)]) -> Vec<Peer> {
-        let peer = |&(name, is_offline): &(&str, bool)| Peer { name: name.to_owned(), is_offline };
+        let peer = |&(name, is_away): &(&str, bool)| Peer { name: name.to_owned(), is_away };
         names.iter().map(peer).collect()
     }
 
@@ -213,10 +222,29 @@ mod tests {
         assert_eq!(monitor.judge(&back, &all), None);
         // Verified once, then not answering for a moment.
         assert_eq!(monitor.judge(&back, &two), None);
+        // Away, and back: it may have been set up anew.
+        assert_eq!(monitor.judge(&missed, &two), None);
+        assert!(text(monitor.judge(&back, &two)).contains("server c"));
+        assert_eq!(monitor.judge(&back, &all), None);
         // Another server took a place: it must show itself.
         let moved = peers(&[("a", false), ("b", false), ("d", false)]);
         assert!(text(monitor.judge(&moved, &two)).contains("server d"));
         assert!(text(monitor.judge(&back, &two)).contains("server c"), "c left, and is new again");
+    }
+
+    #[test]
+    fn a_peer_that_hides_its_page_is_trusted_for_a_while_only() {
+        let mut monitor = Monitor::new(Vec::new());
+        let both = peers(&[("a", false), ("b", false)]);
+        let all = pages(&[varz("a", true), varz("b", true)]);
+        let one = pages(&[varz("a", true)]);
+        for _ in 0..2 {
+            assert_eq!(monitor.judge(&both, &all), None);
+            for look in 0..LOOKS_TRUSTED {
+                assert_eq!(monitor.judge(&both, &one), None, "look {look}");
+            }
+        }
+        assert!(text(monitor.judge(&both, &one)).contains("server b"));
     }
 
     #[test]

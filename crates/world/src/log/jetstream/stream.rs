@@ -32,9 +32,13 @@ fn subject_of(name: &str, incarnation: Incarnation) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub name: String,
-    /// Not seen by the others for a while: it acknowledges nothing now.
-    pub is_offline: bool,
+    /// Not heard by the leader for a while: it acknowledges nothing now.
+    pub is_away: bool,
 }
+
+/// After so long without a word to the leader a server is away, in nanoseconds. The leader sends
+/// to all others every second, and they answer.
+const AWAY_NANOS: u64 = 5_000_000_000;
 
 /// What the stream's leader says of it. A leader that was cut off goes on saying so for some
 /// seconds: a fact about the past, good for a lower bound only.
@@ -112,10 +116,11 @@ fn leader(cluster: &Value) -> Option<&str> {
 }
 
 fn peers(cluster: &Value) -> Vec<Peer> {
-    let leader = leader(cluster).map(|name| Peer { name: name.to_owned(), is_offline: false });
+    let leader = leader(cluster).map(|name| Peer { name: name.to_owned(), is_away: false });
     let others = cluster["replicas"].as_array().into_iter().flatten().map(|replica| Peer {
         name: replica["name"].as_str().unwrap_or("?").to_owned(),
-        is_offline: replica["offline"].as_bool().unwrap_or_default(),
+        is_away: replica["offline"].as_bool().unwrap_or_default()
+            || replica["active"].as_u64().is_some_and(|nanos| nanos > AWAY_NANOS),
     });
     let mut peers: Vec<Peer> = leader.into_iter().chain(others).collect();
     peers.sort_by(|left, right| left.name.cmp(&right.name));
@@ -217,7 +222,7 @@ mod tests {
             "config": config,
             "state": { "first_seq": 3, "last_seq": 9 },
             "cluster": { "leader": "n2", "replicas": [
-                { "name": "n3", "current": true },
+                { "name": "n3", "current": true, "active": 700_000_000 },
                 { "name": "n1", "current": false, "offline": true },
             ] },
         })
@@ -235,8 +240,12 @@ mod tests {
         assert_eq!(stream.differences, [""; 0]);
         assert_eq!(stream.subject, "kiln.x.0000000000000abc");
         assert_eq!((stream.first, stream.last), (Sequence(3), Sequence(9)));
-        let peers: Vec<_> = stream.peers.iter().map(|p| (p.name.as_str(), p.is_offline)).collect();
+        let peers: Vec<_> = stream.peers.iter().map(|p| (p.name.as_str(), p.is_away)).collect();
         assert_eq!(peers, [("n1", true), ("n2", false), ("n3", false)]);
+        let mut silent = info();
+        silent["cluster"]["replicas"][0]["active"] = json!(AWAY_NANOS + 1);
+        let silent = Stream::read(&silent, &address("")).expect("it is a stream");
+        assert!(silent.peers.iter().any(|peer| peer.name == "n3" && peer.is_away));
     }
 
     #[test]

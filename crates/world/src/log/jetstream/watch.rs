@@ -117,7 +117,7 @@ fn peers(client: &JetStream, stream: Stream) -> Vec<Peer> {
     if !stream.peers.is_empty() {
         return stream.peers;
     }
-    vec![Peer { name: client.connection.greeting().server_name, is_offline: false }]
+    vec![Peer { name: client.connection.greeting().server_name, is_away: false }]
 }
 
 impl JetStream {

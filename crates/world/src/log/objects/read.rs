@@ -16,6 +16,10 @@ use txlog::remote::store::Outcome;
 /// give some 800 records a second.
 const WINDOW_MAX: u64 = 16;
 
+/// A record's cost to a start, as `StoreLimits` has it: 800 a second, where a snapshot is loaded at
+/// some 100 MB/s.
+pub(super) const RECORD_COST_BYTES: u64 = 128 << 10;
+
 /// Records of one piece, a window more at most. A piece must be there within
 /// [`super::ANSWER_WAIT`], or it is begun anew from its first record, and a log of many small
 /// records is never read: these take a dozen rounds of requests, so some 300 ms on S3.

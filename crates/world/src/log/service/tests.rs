@@ -73,7 +73,7 @@ impl Bench {
         let waker = Waker(Arc::new(move || {
             counted.fetch_add(1, Ordering::SeqCst);
         }));
-        let limits = StoreLimits { record_bytes_max: 100, puts_max: 4 };
+        let limits = StoreLimits { record_bytes_max: 100, puts_max: 4, record_cost_bytes: 0 };
         let facts = Facts { incarnation: Incarnation(3), limits };
         let service = Arc::clone(&fake);
         let connect = async move { Ok((service, facts)) };
