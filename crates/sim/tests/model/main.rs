@@ -17,26 +17,26 @@
 //!
 //! | checked | nodes | writes | epochs | besides | states |
 //! |---|---|---|---|---|---|
-//! | the lease | 2 | 2 | 2 | replies held | 111,700 |
-//! | a renewed lease | 2 | 1 | 2 | 2 Renews | 238,248 |
-//! | void records | 2 | 4, 3 in flight | 2 | | 109,894 |
-//! | a Lead in doubt | 2 | 1 | 3 | a crash, or a candidate that gives up | 479,357 |
-//! | a second Lead | 2 | 1 | 3 | replies held | 139,104 |
-//! | hand-over | 3 | 0 | 2 | a Yield | 647,657 |
-//! | hand-over | 2 | 2 | 2 | a Yield | 126,461 |
-//! | reads on replicas | 3 | 2 | 1 | | 200,105 |
-//! | reads on replicas | 2 | 2 | 2 | | 52,342 |
-//! | two challengers | 3 | 1 | 2 | | 310,264 |
-//! | an empty log | 3 | 1 | 1 | | 82,649 |
-//! | *at length:* void records | 3 | 3 | 2 | | 4,426,527 |
-//! | two challengers | 3 | 1 | 3 | | 10,398,174 |
-//! | hand-over | 3 | 1 | 2 | a Yield | 4,498,089 |
-//! | reads on replicas | 3 | 1 | 2 | | 1,494,865 |
-//! | all at once | 2 | 1 | 2 | reads on replicas, a Yield, a crash | 1,597,626 |
-//! | a Lead in doubt | 2 | 2 | 3 | a crash, or a candidate that gives up | 4,334,683 |
+//! | the lease | 2 | 2 | 2 | replies held | 67,060 |
+//! | a renewed lease | 2 | 1 | 2 | 2 Renews | 179,936 |
+//! | void records | 2 | 4, 3 in flight | 2 | | 252,407 |
+//! | a Lead in doubt | 2 | 1 | 3 | a crash, or a candidate that gives up | 99,373 |
+//! | a lease that was over | 2 | 2 | 2 | a Renew, replies held | 414,837 |
+//! | hand-over | 3 | 0 | 2 | a Yield | 496,129 |
+//! | hand-over | 2 | 2 | 2 | a Yield | 183,802 |
+//! | reads on replicas | 3 | 2 | 1 | | 312,312 |
+//! | reads on replicas | 2 | 2 | 2 | | 28,632 |
+//! | two challengers | 3 | 1 | 2 | | 156,228 |
+//! | an empty log | 3 | 1 | 1 | | 96,155 |
+//! | *at length:* void records | 3 | 3 | 2 | | 4,968,376 |
+//! | two challengers | 3 | 1 | 3 | | 1,964,711 |
+//! | hand-over | 3 | 1 | 2 | a Yield | 6,160,642 |
+//! | reads on replicas | 3 | 1 | 2 | | 619,970 |
+//! | all at once | 2 | 1 | 2 | reads on replicas, a Yield, a crash | 2,122,963 |
+//! | a Lead in doubt | 2 | 2 | 3 | a crash, or a candidate that gives up | 1,252,733 |
 //!
 //! The tests hold these numbers exactly, so that no change of a rule or bound goes unseen. One core
-//! sees about 200,000 states a second, and 10 million take 1 GiB. What is checked at length are
+//! sees about 200,000 states a second, and 6 million take 0.6 GiB. What is checked at length are
 //! ignored tests, which `make test-long` runs.
 
 mod bounds;
@@ -71,12 +71,12 @@ const THREE: Bounds = Bounds { nodes: 3, ..TWO };
 #[test]
 fn a_lease_is_over_before_another_serves() {
     let bounds = Bounds { writes: 2, holds_replies: true, ..TWO };
-    explore(bounds, &[properties::CUT_OFF], 111_700);
+    explore(bounds, &[properties::CUT_OFF], 67_060);
 }
 
 #[test]
 fn a_renewed_lease_is_over_before_another_serves() {
-    explore(Bounds { writes: 1, renews: 2, ..TWO }, &[properties::RENEWED], 238_248);
+    explore(Bounds { writes: 1, renews: 2, ..TWO }, &[properties::RENEWED], 179_936);
 }
 
 #[test]
@@ -84,52 +84,53 @@ fn what_a_deposed_writer_had_in_flight_is_void() {
     let bounds = Bounds { writes: 4, records: 8, clocks: Bounds::COARSE, ..TWO };
     let reached =
         [properties::PIPELINE, properties::LATE_AND_VOID, properties::SHIFTED, properties::TWICE];
-    explore(bounds, &reached, 109_894);
+    explore(bounds, &reached, 252_407);
 }
 
 #[test]
 fn a_lead_in_doubt_harms_nobody() {
     let bounds = Bounds { writes: 1, crashes: 1, epochs: 3, clocks: Bounds::COARSE, ..TWO };
-    explore(bounds, &[properties::ORPHANED_LEAD], 479_357);
+    explore(bounds, &[properties::ORPHANED_LEAD], 99_373);
 }
 
 #[test]
-fn a_holder_may_lead_again_after_a_stall() {
-    let bounds = Bounds { writes: 1, epochs: 3, holds_replies: true, ..TWO };
-    explore(bounds, &[properties::LED_AGAIN], 139_104);
+fn a_holder_may_go_on_after_a_stall() {
+    let bounds =
+        Bounds { writes: 2, renews: 1, holds_replies: true, clocks: Bounds::COARSE, ..TWO };
+    explore(bounds, &[properties::WENT_ON], 414_837);
 }
 
 #[test]
 fn a_hand_over_waits_for_no_lease() {
-    explore(Bounds { yields: 1, ..THREE }, &[properties::HANDED_OVER], 647_657);
+    explore(Bounds { yields: 1, ..THREE }, &[properties::HANDED_OVER], 496_129);
 }
 
 #[test]
 fn a_hand_over_loses_no_write() {
-    explore(Bounds { writes: 2, yields: 1, ..TWO }, &[], 126_461);
+    explore(Bounds { writes: 2, yields: 1, ..TWO }, &[], 183_802);
 }
 
 #[test]
 fn replicas_answer_what_is_current() {
     let bounds =
         Bounds { writes: 2, epochs: 1, replica_reads: true, clocks: Bounds::COARSE, ..THREE };
-    explore(bounds, &[properties::REPLICA_AHEAD], 200_105);
+    explore(bounds, &[properties::REPLICA_AHEAD], 312_312);
 }
 
 #[test]
 fn replicas_answer_what_is_current_behind_a_new_leader() {
     let bounds = Bounds { writes: 2, replica_reads: true, clocks: Bounds::COARSE, ..TWO };
-    explore(bounds, &[properties::REPLICA_FOLLOWS], 52_342);
+    explore(bounds, &[properties::REPLICA_FOLLOWS], 28_632);
 }
 
 #[test]
 fn one_of_two_challengers_leads() {
-    explore(Bounds { writes: 1, ..THREE }, &[], 310_264);
+    explore(Bounds { writes: 1, ..THREE }, &[], 156_228);
 }
 
 #[test]
 fn one_of_three_candidates_leads_an_empty_log() {
-    explore(Bounds { writes: 1, epochs: 1, begins_empty: true, ..THREE }, &[], 82_649);
+    explore(Bounds { writes: 1, epochs: 1, begins_empty: true, ..THREE }, &[], 96_155);
 }
 
 /// The same in larger bounds.
@@ -140,27 +141,27 @@ mod at_length {
     #[ignore = "a minute"]
     fn three_nodes_with_three_records_in_flight() {
         let bounds = Bounds { writes: 3, records: 7, clocks: Bounds::COARSE, ..THREE };
-        explore(bounds, &[properties::PIPELINE, properties::LATE_AND_VOID], 4_426_527);
+        explore(bounds, &[properties::PIPELINE, properties::LATE_AND_VOID], 4_968_376);
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "half a minute"]
     fn three_nodes_and_three_epochs() {
-        explore(Bounds { writes: 1, records: 5, epochs: 3, ..THREE }, &[], 10_398_174);
+        explore(Bounds { writes: 1, records: 5, epochs: 3, ..THREE }, &[], 1_964_711);
     }
 
     #[test]
     #[ignore = "a minute"]
     fn a_hand_over_among_three_nodes() {
         let bounds = Bounds { writes: 1, yields: 1, ..THREE };
-        explore(bounds, &[properties::HANDED_OVER], 4_498_089);
+        explore(bounds, &[properties::HANDED_OVER], 6_160_642);
     }
 
     #[test]
     #[ignore = "half a minute"]
     fn reads_on_two_replicas_behind_a_new_leader() {
         let bounds = Bounds { writes: 1, replica_reads: true, clocks: Bounds::COARSE, ..THREE };
-        explore(bounds, &[properties::REPLICA_AHEAD, properties::REPLICA_FOLLOWS], 1_494_865);
+        explore(bounds, &[properties::REPLICA_AHEAD, properties::REPLICA_FOLLOWS], 619_970);
     }
 
     #[test]
@@ -168,14 +169,14 @@ mod at_length {
     fn everything_at_once() {
         let bounds = Bounds { writes: 1, yields: 1, crashes: 1, ..TWO };
         let bounds = Bounds { replica_reads: true, clocks: Bounds::COARSE, ..bounds };
-        explore(bounds, &[properties::REPLICA_FOLLOWS], 1_597_626);
+        explore(bounds, &[properties::REPLICA_FOLLOWS], 2_122_963);
     }
 
     #[test]
     #[ignore = "a minute"]
     fn crashes_and_three_epochs() {
         let bounds = Bounds { writes: 2, crashes: 1, epochs: 3, ..TWO };
-        explore(bounds, &[properties::ORPHANED_LEAD, properties::LATE_AND_VOID], 4_334_683);
+        explore(bounds, &[properties::ORPHANED_LEAD, properties::LATE_AND_VOID], 1_252_733);
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!             stands: applied all, waited        its Lead counts
-//!   replica ──────────────────────────▶ candidate ─────────────▶ primary ──┐ leads again
-//!    ▲ ▲ ▲                                  │                     │ │ ▲    │ after a stall
-//!    │ │ └────── another's record counts ───┘                     │ │ └────┘
+//!   replica ──────────────────────────▶ candidate ─────────────▶ primary
+//!    ▲ ▲ ▲                                  │                     │ │
+//!    │ │ └────── another's record counts ───┘                     │ │
 //!    │ └──────── yields: stops serving, then appends ─────────────┘ │
 //!    └────────── deposed by a foreign Lead: discards everything ────┘
 //! ```
@@ -125,28 +125,23 @@ impl Node {
         unchecked || self.holds_lease(bounds)
     }
 
-    /// Whether it may append anything but a Lead.
+    /// Whether it may append anything but a Lead. A primary may while its lease is over: if the
+    /// record counts, nobody else has led.
     pub fn may_append(&self, bounds: &Bounds) -> bool {
         let has_room = self.pending.len() < bounds.in_flight;
         let leaves = self.pending.iter().any(|pending| {
             pending.entry.is_lead() || matches!(pending.entry.content, Content::Yield(_))
         });
-        self.holds_lease(bounds) && has_room && !leaves
+        self.role == Role::Primary && has_room && !leaves
     }
 
     /// Whether it may append a Lead: a replica that has waited, or was chosen, or sees a log that
-    /// nobody ever led; a primary whose lease is over and whose records all turned out to count.
+    /// nobody ever led.
     pub fn may_stand(&self, bounds: &Bounds) -> bool {
         let epoch_fits = self.standing.epoch < bounds.epochs;
-        let may = match self.role {
-            Role::Replica => {
-                let nobody_led = bounds.begins_empty && self.at == 0;
-                nobody_led || self.is_chosen || self.age >= bounds.waited_ticks()
-            }
-            Role::Primary => !self.holds_lease(bounds) && self.pending.is_empty(),
-            Role::Candidate => false,
-        };
-        epoch_fits && may
+        let nobody_led = bounds.begins_empty && self.at == 0;
+        let may = nobody_led || self.is_chosen || self.age >= bounds.waited_ticks();
+        self.role == Role::Replica && epoch_fits && may
     }
 
     /// Stamps a record behind everything pending. Returns its place and bytes.

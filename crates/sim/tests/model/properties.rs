@@ -67,13 +67,17 @@ pub const ORPHANED_LEAD: (&str, Claim) =
             .iter()
             .any(|node| node.serves(&protocol.bounds) && node.standing.epoch > 1)
     });
-pub const LED_AGAIN: (&str, Claim) =
-    ("a holder leads again after a stall and serves what it had executed", |protocol, shard| {
-        shard.nodes.iter().enumerate().any(|(index, node)| {
-            let mut leads = shard.log.iter().filter(|slot| slot.counts && slot.entry.is_lead());
-            let is_own = |slot: &Slot| usize::from(slot.entry.writer) == index;
+pub const WENT_ON: (&str, Claim) =
+    ("a record counts that was sent when the lease was over, and a reply waits", |p, shard| {
+        shard.nodes.iter().any(|node| {
+            // Since it was sent, its sender's clock has not moved.
+            let sent = node.pending.first().filter(|pending| pending.age == 0);
+            let stored = shard.log.get(usize::from(node.at));
+            let counts = sent.zip(stored).is_some_and(|(sent, slot)| {
+                slot.counts && slot.entry == sent.entry && !sent.entry.is_lead()
+            });
             let held = matches!(node.read, Read::Held { value, .. } if value > 0);
-            node.serves(&protocol.bounds) && node.standing.epoch > 1 && held && leads.all(is_own)
+            node.role == Role::Primary && !node.holds_lease(&p.bounds) && counts && held
         })
     });
 pub const HANDED_OVER: (&str, Claim) =

@@ -69,7 +69,7 @@ pub enum Action {
     /// A primary executes a write and appends it.
     Write(u8),
     Renew(u8),
-    /// A replica or lapsed primary appends a Lead.
+    /// A replica appends a Lead.
     Stand(u8),
     /// A drained primary stops serving and appends a Yield to another node.
     Yield(u8, u8),

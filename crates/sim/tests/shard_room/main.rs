@@ -9,6 +9,7 @@ mod clocks;
 mod silence;
 mod three;
 mod trouble;
+mod upgrade;
 
 use node::role::state::Broken as Rule;
 use sim::campaign;

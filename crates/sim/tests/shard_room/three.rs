@@ -1,7 +1,7 @@
 //! Three servers on one log in memory, without clients.
 
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
-use base::{Incarnation, Position, Sequence};
+use base::{Incarnation, Position, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use node::config::arguments;
@@ -11,7 +11,7 @@ use node::reactor::Scratch;
 use node::recovery::Replayer;
 use node::role::member::MemberId;
 use node::role::state::{Roles, Terms};
-use node::{Options, Server, Shard};
+use node::{Options, Server, Shard, Stop};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::driver::SimDriver;
@@ -22,10 +22,11 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use txlog::record::encode_in_place;
 use txlog::remote::RemoteLog;
-use txlog::remote::memory::{Fate, MemoryService};
-use txlog::remote::store::StoreLimits;
-use txlog::{Chain, Refusal, TransactionLog};
+use txlog::remote::memory::{Fate, MemoryService, MemoryStore};
+use txlog::remote::store::{Operation, RecordStore, StoreLimits};
+use txlog::{Chain, Header, Kind, Part, Refusal, TransactionLog, WriterId, empty_record};
 
 const LOG: Incarnation = Incarnation(7);
 const LIMITS: StoreLimits =
@@ -125,18 +126,65 @@ impl Three {
         member.server.roles.leader().map(|leader| leader.member.host.clone())
     }
 
-    /// Who leads after so many leases.
-    pub fn leader_after(&mut self, leases: u64) -> Option<usize> {
-        for _ in 0..leases * LEASE_MILLIS {
+    fn pass(&mut self, millis: u64) {
+        for _ in 0..millis {
             self.timeline.pass(MILLISECOND);
-            for member in self.members.iter_mut().flatten() {
+            let alive = self.members.iter_mut().flatten();
+            for member in alive.filter(|member| member.server.stopping.is_none()) {
                 member.server.turn(&mut member.driver, &mut member.scratch);
             }
         }
+    }
+
+    /// Why a member stopped.
+    pub fn end_of(&self, number: usize) -> Option<Stop> {
+        self.members[number].as_ref().expect("it lives").server.stopping.clone()
+    }
+
+    /// Puts the next record that counts, as the primary would that ended, for readers of at least
+    /// this version.
+    pub fn put_for_readers(&mut self, reader_version_min: u32) {
+        let tail = self.service.tail();
+        let chain = loop {
+            let reader = self.members.iter().flatten().next().expect("one lives");
+            if reader.server.shard.appended() == tail {
+                break reader.server.shard.chain();
+            }
+            self.pass(1);
+        };
+        let header = Header {
+            kind: Kind::Data,
+            part: Part::Whole,
+            is_compressed: false,
+            is_encrypted: false,
+            reader_version_min,
+            epoch: chain.epoch,
+            writer: WriterId(9),
+            counter: 1,
+            predecessor: chain.value,
+            clock: UnixMillis(0),
+            durable: Sequence::ZERO,
+        };
+        let mut record = empty_record(0);
+        encode_in_place(&header, &mut record);
+        let (sequence, record) = (tail.sequence.next(), record.freeze());
+        let mut store = connect(&self.service);
+        store.begin(Operation::Put { sequence, record: record.clone() });
+        self.pass(1);
+        assert_eq!(self.service.record(sequence), Some(record));
+    }
+
+    /// Who leads after so many leases.
+    pub fn leader_after(&mut self, leases: u64) -> Option<usize> {
+        self.pass(leases * LEASE_MILLIS);
         let leads =
             |member: &Option<Member>| member.as_ref().is_some_and(|it| it.server.roles.leads());
         self.members.iter().position(leads)
     }
+}
+
+fn connect(service: &MemoryService) -> MemoryStore {
+    service.connect(LIMITS, PATIENCE_NANOS, Box::new(|_| Fate::default()))
 }
 
 fn member(
@@ -159,7 +207,7 @@ fn member(
         machine: Arc::new(Elsewhere),
         entropy: number.into(),
     };
-    let store = service.connect(LIMITS, PATIENCE_NANOS, Box::new(|_| Fate::default()));
+    let store = connect(service);
     let mut log = RemoteLog::new(Box::new(store), Arc::new(clock.clone()));
     log.read_from(Position { incarnation: LOG, sequence: Sequence(1) });
     let engine = Engine::new(Keyspace::new(engine_settings(&options.config), 1), 1);
