@@ -31,15 +31,16 @@ class Shape:
 
 
 SHAPES = {
-    "serial": Shape(("-c", "1", "-P", "1"), {"directory": 15_000, "jetstream": 800, "s3": 400},
-                    is_windowed=False),
+    "serial": Shape(("-c", "1", "-P", "1"),
+                    {"directory": 15_000, "jetstream": 800, "etcd": 800, "s3": 400}, is_windowed=False),
     "× 16": Shape(("-c", "100", "-P", "16"),
-                  {"directory": 1_000_000, "jetstream": 200_000, "s3": 100_000}),
+                  {"directory": 1_000_000, "jetstream": 200_000, "etcd": 50_000, "s3": 100_000}),
     "× 16, 1 KiB": Shape(("-c", "100", "-P", "16", "-d", "1024", "-r", "200000"),
-                         {"directory": 300_000, "jetstream": 150_000, "s3": 100_000}, value_bytes=1024),
+                         {"directory": 300_000, "jetstream": 150_000, "etcd": 30_000, "s3": 100_000},
+                         value_bytes=1024),
     # One SET is one record: half a MiB is what a turn of the loop gathers at most.
     "512 KiB": Shape(("-c", "16", "-P", "1", "-d", str(512 << 10), "-r", "200"),
-                     {"directory": 800, "jetstream": 320, "s3": 240}, value_bytes=512 << 10),
+                     {"directory": 800, "jetstream": 320, "etcd": 160, "s3": 240}, value_bytes=512 << 10),
 }
 
 # How long the bare client appends.

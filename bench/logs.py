@@ -1,4 +1,4 @@
-"""What keeps the log of a measured shard: a directory, three NATS servers, a gateway that speaks S3.
+"""What keeps the log of a measured shard: a directory, three servers of NATS or etcd, a gateway for S3.
 
 Whatever is started here runs on the load's core, because it inherits it from who starts it.
 """
@@ -9,7 +9,7 @@ import shutil
 import tempfile
 
 import subjects  # noqa: F401  (finds the harness)
-from harness import nats, paths, s3
+from harness import etcd, nats, paths, s3
 
 
 class Log:
@@ -76,6 +76,22 @@ class JetStream(Log):
         return self.cluster.url(name)
 
 
+class Etcd(Log):
+    """Three members, each of which syncs before it acknowledges, on one disk and one core."""
+
+    def __enter__(self):
+        # As `tests/failover/logs.py` has it: what a campaign leaves counts against the quota.
+        self.cluster = etcd.Cluster(arguments=["--quota-backend-bytes", str(4 << 30)])
+        self.cluster.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.cluster.__exit__()
+
+    def url(self, name):
+        return self.cluster.url(name)
+
+
 class Bucket(Log):
     """Versity's gateway over a directory: what S3's protocol costs, not what S3 does."""
 
@@ -93,4 +109,4 @@ class Bucket(Log):
         return f"s3://{s3.BUCKET}/{name}?endpoint={endpoint}&region=us-east-1&allow_http=true"
 
 
-LOGS = {"directory": Directory, "jetstream": JetStream, "s3": Bucket}
+LOGS = {"directory": Directory, "jetstream": JetStream, "etcd": Etcd, "s3": Bucket}

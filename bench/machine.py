@@ -10,10 +10,11 @@ import time
 from harness import paths
 
 
-def build(*examples):
-    """The server, and examples of the world as peers."""
+def build(*examples, features=()):
+    """The server, and examples of the world as peers; `features` of both."""
+    more = [word for feature in features for word in ("--features", feature)]
     for what in (["-p", "kiln"], *(["-p", "world", "--example", name] for name in examples)):
-        subprocess.run(["cargo", "build", "-q", "--release", *what], cwd=paths.ROOT, check=True)
+        subprocess.run(["cargo", "build", "-q", "--release", *what, *more], cwd=paths.ROOT, check=True)
 
 
 def describe():

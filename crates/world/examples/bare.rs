@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `file:DIRECTORY` | a write and an fdatasync, within a file of zeroes that was synced before |
 //! | `jetstream://…/NAME` | a publish by the same client library, and its acknowledgement |
+//! | `etcd://…/PREFIX` | a put of a new key by the same client library (feature `etcd`) |
 //! | `s3://…/PREFIX` | a create-only put by the same client library |
 //!
 //! A record holds keys and values as redis-benchmark sends them: a service that compresses what it
@@ -106,6 +107,10 @@ fn run(wanted: &Wanted) -> Result<Seen, Failure> {
         let subject = made_subject(&wanted.log)?;
         return runtime.block_on(into_stream(wanted, &subject));
     }
+    #[cfg(feature = "etcd")]
+    if wanted.log.starts_with("etcd://") {
+        return runtime.block_on(into_etcd(wanted));
+    }
     runtime.block_on(into_bucket(wanted))
 }
 
@@ -159,6 +164,23 @@ async fn into_stream(wanted: &Wanted, subject: &str) -> Result<Seen, Failure> {
             let answer = asked.await?.payload;
             let is_yes = answer.starts_with(b"{\"stream\"");
             if is_yes { Ok(()) } else { Err(format!("JetStream says {answer:?}").into()) }
+        }
+    };
+    in_window(wanted, one).await
+}
+
+#[cfg(feature = "etcd")]
+async fn into_etcd(wanted: &Wanted) -> Result<Seen, Failure> {
+    let (members, prefix) =
+        wanted.log.trim_start_matches("etcd://").split_once('/').ok_or("the prefix is missing")?;
+    let members: Vec<String> = members.split(',').map(|it| format!("http://{it}")).collect();
+    let client = etcd_client::Client::connect(&members[..1], None).await?;
+    let one = |number| {
+        let mut client = client.kv_client();
+        let (key, record) = (format!("{prefix}/{number:020}"), wanted.record.to_vec());
+        async move {
+            client.put(key, record, None).await?;
+            Ok(())
         }
     };
     in_window(wanted, one).await
