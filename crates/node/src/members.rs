@@ -218,7 +218,7 @@ impl Server {
     }
 
     /// How little this replica should lead: Redis's replica-priority, and the last one to be chosen
-    /// while its clock is wrong.
+    /// while it leaves leadership to others.
     fn priority(&self) -> u32 {
         let priority = self.settings.replica_priority;
         if self.leaves_it_to_others() && priority > 0 { PRIORITY_LAST } else { priority }

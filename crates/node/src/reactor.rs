@@ -324,6 +324,9 @@ impl Server {
 
     /// Evicts what exceeds `maxmemory` although no command asks: CONFIG SET may have lowered it.
     fn evict(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
         self.has_more_to_evict = self.make_room(None) == Room::More;
     }
 

@@ -147,8 +147,8 @@ impl Server {
     /// Leaves leadership to others, if there are any, while the log would take nothing from here. A
     /// log that is full takes nothing from anybody.
     fn judge_reach(&mut self) {
-        let trouble = self.shard.trouble().filter(|why| *why != Refusal::DiskFull);
-        let trouble = trouble.filter(|_| self.roles.follows());
+        let trouble = if self.roles.follows() { self.shard.trouble() } else { None };
+        let trouble = trouble.filter(|why| *why != Refusal::DiskFull);
         if let Some(why) = &trouble
             && !self.is_in_trouble
         {

@@ -43,14 +43,16 @@ pub struct Pace {
     /// Bytes waiting for the disk above which the walk stops.
     pub backlog_bytes_max: usize,
     /// The log grows by at least this much between two snapshots, and by as much as the data
-    /// occupies. So a restart replays no more log than it loads snapshot, and snapshots write no
-    /// more than the log does. 256 MiB of small records replay in about two seconds.
+    /// occupies, in [`Growth::cost_bytes`]. So a restart spends no more on the log than on the
+    /// snapshot, and on a log in a directory snapshots write no more than the log does. 256 MiB of
+    /// small records replay in about two seconds.
     pub log_growth_bytes_min: u64,
     /// Time from the beginning of one snapshot to that of the next, in nanoseconds, unless the log
     /// grows by `log_growth_bytes_hasty` meanwhile: small data under many writes would be written
     /// again every other second, which costs a fifth of what the writes do.
     pub rest_nanos: u64,
-    /// What a restart may have to replay of such a log, in bytes: eight seconds of small records.
+    /// What a restart may have to replay of such a log, in bytes of records: eight seconds of small
+    /// ones.
     pub log_growth_bytes_hasty: u64,
     /// Builds on purpose snapshots that know more than the log, so that a test can prove that it
     /// would notice.
@@ -304,7 +306,7 @@ impl Server {
         if grown < snapshots.pace.log_growth_bytes_min || snapshots.is_busy() {
             return;
         }
-        let is_hasty = grown >= snapshots.pace.log_growth_bytes_hasty;
+        let is_hasty = self.shard.grown.bytes >= snapshots.pace.log_growth_bytes_hasty;
         let rests = snapshots.rests_until > self.monotonic && !is_hasty;
         let is_early = snapshots.not_before > self.monotonic;
         if !rests && !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 {

@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// Who should lead next if this process ends now: of those who are furthest, the one that is
-    /// preferred most. One with a wrong clock only if there is no other.
+    /// preferred most. One that leaves it to others only if there is no other.
     pub(crate) fn best_successor(&self) -> Option<MemberId> {
         let best =
             self.successors().max_by_key(|it| rank(it.report.priority, it.report.applied))?;

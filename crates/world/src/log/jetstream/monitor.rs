@@ -11,6 +11,7 @@ use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use txlog::Refusal;
 
 /// How long an endpoint may take: it does nothing but format some numbers.
@@ -22,9 +23,9 @@ const PAGE_BYTES_MAX: u64 = 1 << 20;
 /// Storage that a server must have left: all that may be under way, several times.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
-/// For so many looks a server that has shown that it syncs may leave its page unanswered although
-/// it takes part. A machine under load misses one or two.
-const LOOKS_TRUSTED: u32 = 10;
+/// How long a server that has shown that it syncs may leave its page unanswered although it takes
+/// part. A machine under load misses a look or two, and they come every two seconds.
+const TRUST: Duration = Duration::from_secs(20);
 
 /// The oldest version whose replicated log is relied on.
 pub const VERSION_MIN: (u32, u32) = (2, 15);
@@ -83,8 +84,8 @@ impl Page {
 pub struct Monitor {
     /// `host:port` of each endpoint.
     endpoints: Vec<String>,
-    /// Servers that have shown that they sync, and how many looks ago.
-    verified: BTreeMap<String, u32>,
+    /// Servers that have shown that they sync, and when they last did.
+    verified: BTreeMap<String, Instant>,
 }
 
 impl Monitor {
@@ -103,24 +104,26 @@ impl Monitor {
                 Err(error) => tracing::debug!(endpoint, %error, "no answer from a monitoring port"),
             }
         }
-        self.judge(peers, &pages)
+        self.judge(peers, &pages, Instant::now())
     }
 
     /// A server that does not answer for a while is taken for what it was. One that the leader
     /// misses too acknowledges nothing, and may be away for as long as it likes; but it may be
     /// another when it is back, and must show itself then.
-    fn judge(&mut self, peers: &[Peer], pages: &BTreeMap<String, Page>) -> Option<Refusal> {
+    fn judge(
+        &mut self,
+        peers: &[Peer],
+        pages: &BTreeMap<String, Page>,
+        now: Instant,
+    ) -> Option<Refusal> {
         let is_here = |name: &String| peers.iter().any(|it| it.name == *name && !it.is_away);
-        self.verified.retain(|name, looks| {
-            *looks += 1;
-            *looks <= LOOKS_TRUSTED && is_here(name)
-        });
+        self.verified.retain(|name, shown| now - *shown <= TRUST && is_here(name));
         let mut complaint = None;
         for peer in peers {
             match pages.get(&peer.name) {
                 Some(page) => match page.complaint() {
                     None => {
-                        self.verified.insert(peer.name.clone(), 0);
+                        self.verified.insert(peer.name.clone(), now);
                     }
                     Some(found) => {
                         self.verified.remove(&peer.name);
@@ -201,12 +204,12 @@ mod tests {
         let mut monitor = Monitor::new(vec!["m:8222".to_owned()]);
         let three = peers(&[("a", false), ("b", false), ("c", false)]);
         let all = pages(&[varz("a", true), varz("b", true), varz("c", true)]);
-        assert_eq!(monitor.judge(&three, &all), None);
+        assert_eq!(monitor.judge(&three, &all, Instant::now()), None);
         let lax = pages(&[varz("a", true), varz("b", false), varz("c", true)]);
-        let complaint = text(monitor.judge(&three, &lax));
+        let complaint = text(monitor.judge(&three, &lax, Instant::now()));
         assert!(complaint.contains("server b") && complaint.contains("sync_interval: always"));
         let hidden = pages(&[varz("a", true), varz("c", true)]);
-        let complaint = text(monitor.judge(&three, &hidden));
+        let complaint = text(monitor.judge(&three, &hidden, Instant::now()));
         assert!(complaint.contains("server b") && complaint.contains("m:8222"), "{complaint}");
     }
 
@@ -215,21 +218,24 @@ mod tests {
         let mut monitor = Monitor::new(Vec::new());
         let two = pages(&[varz("a", true), varz("b", true)]);
         let missed = peers(&[("a", false), ("b", false), ("c", true)]);
-        assert_eq!(monitor.judge(&missed, &two), None);
+        assert_eq!(monitor.judge(&missed, &two, Instant::now()), None);
         let back = peers(&[("a", false), ("b", false), ("c", false)]);
-        assert!(text(monitor.judge(&back, &two)).contains("server c"));
+        assert!(text(monitor.judge(&back, &two, Instant::now())).contains("server c"));
         let all = pages(&[varz("a", true), varz("b", true), varz("c", true)]);
-        assert_eq!(monitor.judge(&back, &all), None);
+        assert_eq!(monitor.judge(&back, &all, Instant::now()), None);
         // Verified once, then not answering for a moment.
-        assert_eq!(monitor.judge(&back, &two), None);
+        assert_eq!(monitor.judge(&back, &two, Instant::now()), None);
         // Away, and back: it may have been set up anew.
-        assert_eq!(monitor.judge(&missed, &two), None);
-        assert!(text(monitor.judge(&back, &two)).contains("server c"));
-        assert_eq!(monitor.judge(&back, &all), None);
+        assert_eq!(monitor.judge(&missed, &two, Instant::now()), None);
+        assert!(text(monitor.judge(&back, &two, Instant::now())).contains("server c"));
+        assert_eq!(monitor.judge(&back, &all, Instant::now()), None);
         // Another server took a place: it must show itself.
         let moved = peers(&[("a", false), ("b", false), ("d", false)]);
-        assert!(text(monitor.judge(&moved, &two)).contains("server d"));
-        assert!(text(monitor.judge(&back, &two)).contains("server c"), "c left, and is new again");
+        assert!(text(monitor.judge(&moved, &two, Instant::now())).contains("server d"));
+        assert!(
+            text(monitor.judge(&back, &two, Instant::now())).contains("server c"),
+            "c left, and is new again"
+        );
     }
 
     #[test]
@@ -238,13 +244,13 @@ mod tests {
         let both = peers(&[("a", false), ("b", false)]);
         let all = pages(&[varz("a", true), varz("b", true)]);
         let one = pages(&[varz("a", true)]);
-        for _ in 0..2 {
-            assert_eq!(monitor.judge(&both, &all), None);
-            for look in 0..LOOKS_TRUSTED {
-                assert_eq!(monitor.judge(&both, &one), None, "look {look}");
-            }
-        }
-        assert!(text(monitor.judge(&both, &one)).contains("server b"));
+        let began = Instant::now();
+        assert_eq!(monitor.judge(&both, &all, began), None);
+        assert_eq!(monitor.judge(&both, &one, began + TRUST), None);
+        assert_eq!(monitor.judge(&both, &all, began + TRUST), None, "it shows itself again");
+        assert_eq!(monitor.judge(&both, &one, began + TRUST * 2), None);
+        let late = began + TRUST * 2 + Duration::from_millis(1);
+        assert!(text(monitor.judge(&both, &one, late)).contains("server b"));
     }
 
     #[test]
@@ -252,10 +258,13 @@ mod tests {
         let mut monitor = Monitor::new(Vec::new());
         let mut old = varz("a", true);
         old.version = "2.9.10".to_owned();
-        assert!(text(monitor.judge(&peers(&[("a", false)]), &pages(&[old]))).contains("2.9.10"));
+        assert!(
+            text(monitor.judge(&peers(&[("a", false)]), &pages(&[old]), Instant::now()))
+                .contains("2.9.10")
+        );
         let mut full = varz("a", true);
         full.free_bytes = Some(FREE_BYTES_MIN - 1);
-        let complaint = monitor.judge(&peers(&[("a", false)]), &pages(&[full]));
+        let complaint = monitor.judge(&peers(&[("a", false)]), &pages(&[full]), Instant::now());
         assert_eq!(complaint, Some(Refusal::DiskFull));
         let versions = ["2.15.0", "2.16.1-beta", "3.0.0", "2.14.9", "v2", ""].map(is_new_enough);
         assert_eq!(versions, [true, true, true, false, false, false]);

@@ -119,12 +119,18 @@ fn peers(cluster: &Value) -> Vec<Peer> {
     let leader = leader(cluster).map(|name| Peer { name: name.to_owned(), is_away: false });
     let others = cluster["replicas"].as_array().into_iter().flatten().map(|replica| Peer {
         name: replica["name"].as_str().unwrap_or("?").to_owned(),
-        is_away: replica["offline"].as_bool().unwrap_or_default()
-            || replica["active"].as_u64().is_some_and(|nanos| nanos > AWAY_NANOS),
+        is_away: is_away(replica),
     });
     let mut peers: Vec<Peer> = leader.into_iter().chain(others).collect();
     peers.sort_by(|left, right| left.name.cmp(&right.name));
     peers
+}
+
+/// A leader that has never heard from a server says 0, or nothing, of when it did.
+fn is_away(replica: &Value) -> bool {
+    let silent_nanos = replica["active"].as_u64().unwrap_or_default();
+    let was_never_heard = silent_nanos == 0 && !replica["current"].as_bool().unwrap_or_default();
+    replica["offline"].as_bool().unwrap_or_default() || silent_nanos > AWAY_NANOS || was_never_heard
 }
 
 /// Deleting single messages is denied: a log has no holes. Purging is not: it trims the log. Reads
