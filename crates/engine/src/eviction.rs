@@ -6,6 +6,7 @@
 use crate::access;
 use crate::effect::DeleteReason;
 use crate::execute::Engine;
+use crate::interest::Interest;
 use crate::keyspace::{Database, EntryRef, Keyspace};
 use crate::random::Random;
 use crate::settings::EvictionPolicy;
@@ -30,7 +31,13 @@ pub enum Room {
 
 impl Engine {
     /// Evicts up to `keys_max` keys while memory is above `maxmemory`.
-    pub fn evict(&mut self, now: UnixMillis, keys_max: usize, unit: &mut Unit) -> Room {
+    pub fn evict(
+        &mut self,
+        now: UnixMillis,
+        keys_max: usize,
+        unit: &mut Unit,
+        interest: &mut Interest,
+    ) -> Room {
         for _ in 0..keys_max {
             if !self.keyspace.is_over_limit() {
                 return Room::Enough;
@@ -38,7 +45,7 @@ impl Engine {
             let Some((database, hash, key)) = victim(&self.keyspace, &mut self.random, now) else {
                 return Room::None;
             };
-            let mut tx = self.tx(Context::background(now, database), unit);
+            let mut tx = self.tx(Context::background(now, database), unit, interest);
             tx.drop_key(database, hash, &key, DeleteReason::Evicted);
         }
         if self.keyspace.is_over_limit() { Room::More } else { Room::Enough }
@@ -143,11 +150,12 @@ mod tests {
     }
 
     fn fill(engine: &mut Engine, keys: usize, expiring: usize, now: UnixMillis) {
-        let mut unit = Unit::new(0);
+        let (mut unit, mut interest) = (Unit::new(0), Interest::default());
+        let context = Context::background(now, DatabaseId(0));
         for i in 0..keys {
             let expire_at = (i < expiring).then_some(now.0 + 100_000 + i as i64);
             let effect = Effect::SetString { value: &[b'x'; 100], expire_at };
-            let mut tx = engine.tx(Context::background(now, DatabaseId(0)), &mut unit);
+            let mut tx = engine.tx(context, &mut unit, &mut interest);
             tx.change(format!("key:{i}").as_bytes(), effect).expect("a new string");
         }
     }
@@ -158,7 +166,7 @@ mod tests {
         fill(&mut engine, keys, expiring, now);
         engine.keyspace.settings.maxmemory = engine.keyspace.used_bytes() as u64 * 3 / 4;
         let mut unit = Unit::new(0);
-        let room = engine.evict(now, usize::MAX, &mut unit);
+        let room = engine.evict(now, usize::MAX, &mut unit, &mut Interest::default());
         (engine, room)
     }
 
@@ -197,7 +205,7 @@ mod tests {
         fill(&mut engine, 100, 100, now);
         engine.keyspace.settings.maxmemory = 1;
         let mut unit = Unit::new(0);
-        engine.evict(now, 10, &mut unit);
+        engine.evict(now, 10, &mut unit, &mut Interest::default());
         for i in 0..100 {
             let key = format!("key:{i}");
             let hash = engine.keyspace.hash(key.as_bytes());

@@ -2,6 +2,7 @@
 
 use crate::command::{Args, DataFn, Outcome};
 use crate::effect::DeleteReason;
+use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::random::Random;
 use crate::tx::Tx;
@@ -31,8 +32,8 @@ impl Engine {
         std::mem::forget(std::mem::take(&mut self.keyspace.databases));
     }
 
-    /// Runs one command. Its effects, observations and messages are appended to `unit`, its reply
-    /// to `reply`; keys that a read found past their time are deleted by effects of the same unit.
+    /// Runs one command. Its effects and observations are appended to `unit`, what it has to tell
+    /// to `interest`, its reply to `reply`; keys that a read found past their time are deleted by effects of the same unit.
     ///
     /// # Errors
     /// The refusal to send; then the reply is untouched (a handler replies last) and the only
@@ -44,19 +45,20 @@ impl Engine {
         args: Args<'_>,
         reply: &mut Reply,
         unit: &mut Unit,
+        interest: &mut Interest,
     ) -> Outcome {
         self.keyspace.now = context.now;
         let outcome = match function {
             DataFn::Read(run) => {
-                let mut view = View::new(&self.keyspace, unit, &mut self.random, context);
+                let mut view = View::new(&self.keyspace, unit, interest, &mut self.random, context);
                 run(&mut view, args, reply)
             }
             DataFn::Write(run) => {
-                let mut tx = Tx::new(&mut self.keyspace, unit, &mut self.random, context);
+                let mut tx = Tx::new(&mut self.keyspace, unit, interest, &mut self.random, context);
                 run(&mut tx, args, reply)
             }
         };
-        self.end_call(context, unit);
+        self.end_call(context, unit, interest);
         outcome
     }
 
@@ -65,11 +67,12 @@ impl Engine {
         &mut self,
         context: Context,
         unit: &mut Unit,
+        interest: &mut Interest,
         look: impl FnOnce(&mut View<'_>) -> T,
     ) -> T {
         self.keyspace.now = context.now;
-        let found = look(&mut View::new(&self.keyspace, unit, &mut self.random, context));
-        self.end_call(context, unit);
+        let found = look(&mut View::new(&self.keyspace, unit, interest, &mut self.random, context));
+        self.end_call(context, unit, interest);
         found
     }
 
@@ -78,28 +81,34 @@ impl Engine {
         &mut self,
         context: Context,
         unit: &mut Unit,
+        interest: &mut Interest,
         act: impl FnOnce(&mut Tx<'_>) -> T,
     ) -> T {
-        let done = act(&mut self.tx(context, unit));
-        self.end_call(context, unit);
+        let done = act(&mut self.tx(context, unit, interest));
+        self.end_call(context, unit, interest);
         done
     }
 
     /// Ends what was done as one command: keys that it found past their time go, and replicas are
     /// told of it by itself.
-    fn end_call(&mut self, context: Context, unit: &mut Unit) {
+    fn end_call(&mut self, context: Context, unit: &mut Unit, interest: &mut Interest) {
         if self.keeps_expired || context.overdue != Overdue::Deleted {
             unit.expired.clear();
         } else if !unit.expired.is_empty() {
-            self.delete_expired(context, unit);
+            self.delete_expired(context, unit, interest);
         }
         unit.feed.end_call();
     }
 
     /// A transaction handle for work that no client asked for: expiry, eviction.
-    pub fn tx<'a>(&'a mut self, context: Context, unit: &'a mut Unit) -> Tx<'a> {
+    pub fn tx<'a>(
+        &'a mut self,
+        context: Context,
+        unit: &'a mut Unit,
+        interest: &'a mut Interest,
+    ) -> Tx<'a> {
         self.keyspace.now = context.now;
-        Tx::new(&mut self.keyspace, unit, &mut self.random, context)
+        Tx::new(&mut self.keyspace, unit, interest, &mut self.random, context)
     }
 
     /// Whether the time of some key has come.
@@ -109,7 +118,13 @@ impl Engine {
     }
 
     /// Deletes up to `keys_max` keys whose time has come; whether more are due.
-    pub fn expire_due(&mut self, now: UnixMillis, keys_max: usize, unit: &mut Unit) -> bool {
+    pub fn expire_due(
+        &mut self,
+        now: UnixMillis,
+        keys_max: usize,
+        unit: &mut Unit,
+        interest: &mut Interest,
+    ) -> bool {
         let mut left = keys_max;
         for id in (0..self.keyspace.databases.len() as u32).map(DatabaseId) {
             while let Some((at, hash)) = self.keyspace.database(id).expiries.first() {
@@ -127,7 +142,7 @@ impl Engine {
                 let context = Context::background(now, id);
                 match key {
                     Some(key) => {
-                        let mut tx = self.tx(context, unit);
+                        let mut tx = self.tx(context, unit, interest);
                         tx.drop_key(id, hash, &key, DeleteReason::Expired);
                     }
                     None => self.keyspace.database_mut(id).expiries.remove(at, hash),
@@ -137,15 +152,15 @@ impl Engine {
         false
     }
 
-    fn delete_expired(&mut self, context: Context, unit: &mut Unit) {
+    fn delete_expired(&mut self, context: Context, unit: &mut Unit, interest: &mut Interest) {
         let mut inserted = 0;
         for (database, key, told_before) in std::mem::take(&mut unit.expired) {
             let hash = self.keyspace.hash(&key);
-            let messages = unit.messages.len();
-            self.tx(context, unit).expire_if_due(database, hash, &key);
+            let messages = interest.messages.len();
+            self.tx(context, unit, interest).expire_if_due(database, hash, &key);
             // Its event belongs where the read met the key.
-            let added = unit.messages.len() - messages;
-            unit.messages[told_before + inserted..].rotate_right(added);
+            let added = interest.messages.len() - messages;
+            interest.messages[told_before + inserted..].rotate_right(added);
             inserted += added;
         }
     }

@@ -1,172 +1,148 @@
-//! Who is interested in a key: clients that watch it for a transaction, clients that wait for it.
+//! Clients that must hear of changes, and what they are to be told.
 //!
-//! Both maps are empty on most servers most of the time, and [`crate::tx::Tx`] asks that first.
+//! | who | registered in | told by |
+//! |---|---|---|
+//! | watches a key for a transaction | [`Watchers`] | [`Interest::dirtied`] |
+//! | waits for a key | [`Waiters`] | [`Interest::ready`] |
+//! | is subscribed to a channel | [`Subscribers`] | [`Interest::messages`] |
+//!
+//! Listeners are connections: they belong to the node, which lends them to whatever changes keys,
+//! and outlive the shard that a loading replaces. Every change is told here, on every role: by
+//! [`crate::tx::Tx`] as a command executes, and by [`Keyspace::apply_payload`] as a record of the
+//! log is applied. All of it is empty on most servers most of the time, which is asked first.
 
-use crate::unit::{WaiterId, WatcherId};
-use base::DatabaseId;
-use std::collections::{BTreeMap, VecDeque};
+mod waiters;
+mod watchers;
+
+use crate::effect::Effect;
+use crate::keyspace::Keyspace;
+use crate::notify::{self, KeyEvent, Message};
+use crate::subscribers::Subscribers;
+use crate::unit::{KeyHash, WatcherId};
+use base::{DatabaseId, UnixMillis};
+use std::collections::BTreeMap;
+pub use waiters::Waiters;
+use watchers::Replaced;
+pub use watchers::Watchers;
 
 /// A value for some keys of some databases. Two levels, so that a lookup needs no owned key. No
 /// database's map is empty.
 type ByKey<T> = BTreeMap<DatabaseId, BTreeMap<Vec<u8>, T>>;
 
-/// Watched keys (WATCH). Node registers and forgets; the engine tells who is dirtied.
+/// The listeners of one shard, and what changes have brought since the node last took it.
 #[derive(Default)]
-pub struct Watchers {
-    by_key: ByKey<Vec<Watch>>,
+pub struct Interest {
+    pub watchers: Watchers,
+    pub waiters: Waiters,
+    pub subscribers: Subscribers,
+    /// Connections whose watched keys changed.
+    pub dirtied: Vec<WatcherId>,
+    /// Keys that may now serve a blocked client, in the order in which they became ready.
+    pub ready: Vec<(DatabaseId, Vec<u8>)>,
+    /// What was published, with its receivers.
+    pub messages: Vec<Message>,
 }
 
-/// One client's watch on one key.
-#[derive(Clone, Copy)]
-struct Watch {
-    watcher: WatcherId,
-    /// The key was there but past its time when the client began to watch: for the client it was
-    /// absent, so its deletion is no change.
-    was_expired: bool,
-}
-
-/// What becomes of a watched key when its database is emptied or exchanged.
-#[derive(Clone, Copy)]
-pub(crate) struct Replaced {
-    /// It was there before.
-    pub existed: bool,
-    /// It is there afterwards.
-    pub exists: bool,
-    /// It is there afterwards, but past its time.
-    pub is_expired: bool,
-}
-
-impl Watchers {
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
-    }
-
-    /// Watches a key; whether this client did not watch it already, for watching it twice is
-    /// watching it once. `is_expired`: it is there, but past its time.
-    pub fn watch(
+impl Interest {
+    /// An effect on a key was applied: the key, and the one that a rename or a copy made.
+    pub(crate) fn applied(
         &mut self,
-        watcher: WatcherId,
+        keyspace: &Keyspace,
         database: DatabaseId,
+        hash: KeyHash,
         key: &[u8],
-        is_expired: bool,
-    ) -> bool {
-        let keys = self.by_key.entry(database).or_default();
-        let watches = keys.entry(key.to_vec()).or_default();
-        let is_new = !watches.iter().any(|watch| watch.watcher == watcher);
-        if is_new {
-            watches.push(Watch { watcher, was_expired: is_expired });
-        }
-        is_new
-    }
-
-    pub fn unwatch(&mut self, watcher: WatcherId, database: DatabaseId, key: &[u8]) {
-        let Some(keys) = self.by_key.get_mut(&database) else { return };
-        if let Some(watches) = keys.get_mut(key) {
-            watches.retain(|watch| watch.watcher != watcher);
-            if watches.is_empty() {
-                keys.remove(key);
-            }
-        }
-        if keys.is_empty() {
-            self.by_key.remove(&database);
-        }
-    }
-
-    /// Whether the key was past its time already when this client began to watch it.
-    pub fn was_expired(&self, watcher: WatcherId, database: DatabaseId, key: &[u8]) -> bool {
-        let watches = self.by_key.get(&database).and_then(|keys| keys.get(key));
-        let mut watches = watches.into_iter().flatten();
-        watches.any(|watch| watch.watcher == watcher && watch.was_expired)
-    }
-
-    /// Appends the watchers of a key that changed. `exists`: it is there after the change.
-    pub(crate) fn dirty(
-        &mut self,
-        database: DatabaseId,
-        key: &[u8],
-        exists: bool,
-        dirtied: &mut Vec<WatcherId>,
+        effect: &Effect<'_>,
     ) {
-        let watches = self.by_key.get_mut(&database).and_then(|keys| keys.get_mut(key));
-        for watch in watches.into_iter().flatten() {
-            if watch.was_expired && !exists {
-                watch.was_expired = false;
-            } else {
-                dirtied.push(watch.watcher);
-            }
+        if self.watchers.is_empty() && self.waiters.is_empty() {
+            return;
+        }
+        // A copy leaves its source as it was.
+        if !matches!(effect, Effect::Copy { .. }) {
+            self.changed(keyspace, database, hash, key);
+        }
+        if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = *effect {
+            self.changed(keyspace, to_database, keyspace.hash(to), to);
         }
     }
 
-    /// Appends the watchers of a database that is emptied or exchanged, but for those whose key
-    /// stays absent. `look` tells what becomes of a key.
-    pub(crate) fn replace_database(
+    fn changed(&mut self, keyspace: &Keyspace, database: DatabaseId, hash: KeyHash, key: &[u8]) {
+        if !self.watchers.is_empty() {
+            let exists = keyspace.database(database).find(hash, key).is_some();
+            self.watchers.dirty(database, key, exists, &mut self.dirtied);
+        }
+        if !self.waiters.is_empty() && self.waiters.wait_for(database, key) {
+            self.serves(database, key);
+        }
+    }
+
+    /// Dirties the transactions that watch a key although nothing in it changed.
+    pub(crate) fn touched(&mut self, keyspace: &Keyspace, database: DatabaseId, key: &[u8]) {
+        if !self.watchers.is_empty() {
+            let exists = keyspace.exists(database, key);
+            self.watchers.dirty(database, key, exists, &mut self.dirtied);
+        }
+    }
+
+    /// An effect on whole databases is about to be applied. Dirties the watchers of the keys that
+    /// are there now, and for an exchange of those that are there in the other database. A key past
+    /// its time counts as absent.
+    pub(crate) fn before_whole(
         &mut self,
+        keyspace: &Keyspace,
         database: DatabaseId,
-        dirtied: &mut Vec<WatcherId>,
-        look: impl Fn(&[u8]) -> Replaced,
+        effect: &Effect<'_>,
+        now: UnixMillis,
     ) {
-        for (key, watches) in self.by_key.get_mut(&database).into_iter().flatten() {
-            let replaced = look(key);
-            for watch in watches {
-                let was_there = replaced.existed && !watch.was_expired;
-                let is_there = replaced.exists && !replaced.is_expired;
-                watch.was_expired = replaced.is_expired;
-                if was_there || is_there {
-                    dirtied.push(watch.watcher);
-                }
+        if self.watchers.is_empty() {
+            return;
+        }
+        let affected: Vec<(DatabaseId, Option<DatabaseId>)> = match *effect {
+            Effect::FlushAll => keyspace.databases().map(|(id, _)| (id, None)).collect(),
+            Effect::SwapDatabases { with } => vec![(database, Some(with)), (with, Some(database))],
+            Effect::TransferBegan | Effect::TransferEnded => return,
+            _ => vec![(database, None)],
+        };
+        for (watched_in, replaced_by) in affected {
+            self.watchers.replace_database(watched_in, &mut self.dirtied, |key| Replaced {
+                existed: keyspace.exists(watched_in, key),
+                exists: replaced_by.is_some_and(|id| keyspace.exists(id, key)),
+                is_expired: replaced_by.is_some_and(|id| keyspace.is_expired(id, key, now)),
+            });
+        }
+    }
+
+    /// An effect on whole databases was applied: databases that were exchanged may have what
+    /// somebody waits for.
+    pub(crate) fn after_whole(
+        &mut self,
+        keyspace: &Keyspace,
+        database: DatabaseId,
+        effect: &Effect<'_>,
+    ) {
+        let Effect::SwapDatabases { with } = *effect else { return };
+        for exchanged in [database, with] {
+            let waited = self.waiters.keys_of(exchanged);
+            let there = waited.filter(|key| keyspace.exists(exchanged, key));
+            for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
+                self.serves(exchanged, &key);
             }
         }
     }
-}
 
-/// Keys that blocked clients wait for, first come first served.
-#[derive(Default)]
-pub struct Waiters {
-    by_key: ByKey<VecDeque<WaiterId>>,
-}
-
-impl Waiters {
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+    /// Publishes a message, if anybody gets it; to how many it will be delivered.
+    pub fn publish(&mut self, channel: &[u8], payload: &[u8], sharded: bool) -> usize {
+        notify::publish(&self.subscribers, channel, payload, sharded, &mut self.messages)
     }
 
-    /// Whether anybody waits for the key.
-    pub fn wait_for(&self, database: DatabaseId, key: &[u8]) -> bool {
-        self.by_key.get(&database).is_some_and(|keys| keys.contains_key(key))
+    /// Publishes an event on a key, if its class is among `classes`.
+    pub(crate) fn publish_event(&mut self, classes: u32, event: KeyEvent<'_>) {
+        notify::publish_event(classes, event, &self.subscribers, &mut self.messages);
     }
 
-    /// Puts a client at the end of a key's queue, once.
-    pub fn add(&mut self, waiter: WaiterId, database: DatabaseId, key: &[u8]) {
-        let queue = self.by_key.entry(database).or_default().entry(key.to_vec()).or_default();
-        // All keys of a command are added together: the client can only be the last in the queue.
-        if queue.back() != Some(&waiter) {
-            queue.push_back(waiter);
+    /// Somebody waits for this key, and it may serve them once the unit ends.
+    fn serves(&mut self, database: DatabaseId, key: &[u8]) {
+        if !self.ready.iter().any(|(d, k)| *d == database && k == key) {
+            self.ready.push((database, key.to_vec()));
         }
-    }
-
-    pub fn remove(&mut self, waiter: WaiterId, database: DatabaseId, key: &[u8]) {
-        let Some(keys) = self.by_key.get_mut(&database) else { return };
-        if let Some(queue) = keys.get_mut(key) {
-            // Who is served stands in front; only a timeout or a hangup looks further.
-            if let Some(at) = queue.iter().position(|other| *other == waiter) {
-                queue.remove(at);
-            }
-            if queue.is_empty() {
-                keys.remove(key);
-            }
-        }
-        if keys.is_empty() {
-            self.by_key.remove(&database);
-        }
-    }
-
-    /// The client with `at` others before it among those that wait for a key.
-    pub fn nth(&self, database: DatabaseId, key: &[u8], at: usize) -> Option<WaiterId> {
-        self.by_key.get(&database)?.get(key)?.get(at).copied()
-    }
-
-    /// The keys of a database that somebody waits for.
-    pub fn keys_of(&self, database: DatabaseId) -> impl Iterator<Item = &[u8]> {
-        self.by_key.get(&database).into_iter().flatten().map(|(key, _)| key.as_slice())
     }
 }

@@ -1,12 +1,10 @@
 //! The numbered databases: what every effect changes and every command reads.
 
 use crate::expiries::Expiries;
-use crate::interest::{Replaced, Waiters, Watchers};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
-use crate::subscribers::Subscribers;
-use crate::unit::{KeyHash, WatcherId};
+use crate::unit::KeyHash;
 use crate::value::Value;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
@@ -26,12 +24,9 @@ pub struct Keyspace {
     pub(crate) hasher: KeyHasher,
     pub settings: Settings,
     pub statistics: Statistics,
-    pub watchers: Watchers,
-    pub waiters: Waiters,
     /// What the shard holds in memory before its first key, in bytes: counts towards `maxmemory`,
     /// as in Redis. Set by the node.
     pub base_bytes: usize,
-    pub subscribers: Subscribers,
     /// Big values that a background thread should free.
     pub(crate) garbage: Vec<Box<dyn Any + Send>>,
     /// The time of the unit or record being applied.
@@ -109,10 +104,7 @@ impl Keyspace {
             hasher,
             settings,
             statistics: Statistics::default(),
-            watchers: Watchers::default(),
-            waiters: Waiters::default(),
             base_bytes: 0,
-            subscribers: Subscribers::default(),
             garbage: Vec::new(),
             now: UnixMillis(0),
             is_partial: false,
@@ -176,36 +168,5 @@ impl Keyspace {
     pub fn is_expired(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
         let entry = self.database(database).find(self.hash(key), key);
         entry.and_then(EntryRef::expire_at).is_some_and(|at| at <= now.0)
-    }
-
-    /// Appends the watchers whose keys an effect on whole databases changes: those keys that are
-    /// there now, and for an exchange those that are there in the other database. A key past its
-    /// time counts as absent. Called before the effect is applied.
-    pub(crate) fn dirty_watchers_of(
-        &mut self,
-        database: DatabaseId,
-        effect: &crate::effect::Effect<'_>,
-        now: UnixMillis,
-        dirtied: &mut Vec<WatcherId>,
-    ) {
-        use crate::effect::Effect;
-        if self.watchers.is_empty() {
-            return;
-        }
-        let affected: Vec<(DatabaseId, Option<DatabaseId>)> = match *effect {
-            Effect::FlushAll => self.databases().map(|(id, _)| (id, None)).collect(),
-            Effect::SwapDatabases { with } => vec![(database, Some(with)), (with, Some(database))],
-            Effect::TransferBegan | Effect::TransferEnded => return,
-            _ => vec![(database, None)],
-        };
-        let mut watchers = std::mem::take(&mut self.watchers);
-        for (watched_in, replaced_by) in affected {
-            watchers.replace_database(watched_in, dirtied, |key| Replaced {
-                existed: self.exists(watched_in, key),
-                exists: replaced_by.is_some_and(|id| self.exists(id, key)),
-                is_expired: replaced_by.is_some_and(|id| self.is_expired(id, key, now)),
-            });
-        }
-        self.watchers = watchers;
     }
 }

@@ -15,7 +15,7 @@
 //! | [`eviction`] | which keys go when memory is short |
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`digest`] | what keys hold in 128 bits, for comparison |
-//! | [`interest`] | watched keys, and blocked clients |
+//! | [`interest`] | who must hear of changes: watched keys, blocked clients, subscribers |
 //! | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
 //! | [`notify`], [`subscribers`] | keyspace notifications, published messages, who gets them |
 //! | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |

@@ -6,6 +6,7 @@
 
 use crate::command::{Args, Command, DataFn, FAMILIES};
 use crate::execute::Engine;
+use crate::interest::Interest;
 use crate::keyspace::{EntryRef, Keyspace};
 use crate::number::format_double;
 use crate::settings::Settings;
@@ -24,6 +25,8 @@ pub struct Bench {
     pub twin: Keyspace,
     /// What the last command left behind, but for its effects.
     pub unit: Unit,
+    /// Client 0 hears all keyspace events.
+    pub interest: Interest,
     /// Time, database and flags of the commands to come.
     pub context: Context,
     pub protocol: Protocol,
@@ -53,12 +56,14 @@ impl Bench {
         let mut context = Context::background(UnixMillis(1_700_000_000_000), DatabaseId(0));
         context.may_block = true;
         context.touch = true;
-        let mut keyspace = Keyspace::new(settings.clone(), 1);
-        keyspace.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
+        let keyspace = Keyspace::new(settings.clone(), 1);
+        let mut interest = Interest::default();
+        interest.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
         Self {
             engine: Engine::new(keyspace, 1),
             twin: Keyspace::new(settings, 1),
             unit: Unit::new(0),
+            interest,
             context,
             protocol: Protocol::Resp2,
         }
@@ -82,9 +87,10 @@ impl Bench {
         }
         let mut reply = Reply::new(self.protocol);
         self.unit.clear();
+        self.forget_notices();
         let args = Args::new(&buffer, &ranges);
-        let unit = &mut self.unit;
-        let outcome = self.engine.run(&command.function, self.context, args, &mut reply, unit);
+        let Self { engine, unit, interest, context, .. } = self;
+        let outcome = engine.run(&command.function, *context, args, &mut reply, unit, interest);
         self.compare();
         if let Err(refusal) = outcome {
             assert!(reply.is_empty(), "a refused command has replied: {words:?}");
@@ -115,12 +121,18 @@ impl Bench {
     /// The events that the last command published, `event key` each. Needs a setting of
     /// `notify_keyspace_events` that has `E`.
     pub fn events(&self) -> Vec<String> {
-        let events = self.unit.messages.iter().filter_map(|message| {
+        let events = self.interest.messages.iter().filter_map(|message| {
             let channel = String::from_utf8_lossy(&message.channel).into_owned();
             let (_, event) = channel.split_once("__keyevent@")?.1.split_once("__:")?;
             Some(format!("{event} {}", String::from_utf8_lossy(&message.payload)))
         });
         events.collect()
+    }
+
+    fn forget_notices(&mut self) {
+        self.interest.dirtied.clear();
+        self.interest.ready.clear();
+        self.interest.messages.clear();
     }
 
     /// Applies the effects since the last call to the twin, and compares all keys.

@@ -1,13 +1,14 @@
 //! The only way to change the keyspace.
 //!
 //! [`Tx::change`] applies an effect and records it for the log in one step, marks the key as
-//! written for the tracker, dirties its watchers and tells which blocked clients it may serve.
-//! Replicas and recovery call the same [`Keyspace::apply`] with the recorded effect.
+//! written for the tracker and tells those who are interested in it. Replicas and recovery call the
+//! same [`Keyspace::apply`] with the recorded effect.
 
 use crate::effect::{DeleteReason, Effect};
 use crate::feed::Word;
+use crate::interest::Interest;
 use crate::keyspace::{Applied, EntryRef, Keyspace};
-use crate::notify::{self, Class, KeyEvent};
+use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
@@ -20,6 +21,7 @@ use base::{DatabaseId, UnixMillis};
 pub struct Tx<'a> {
     pub(crate) keyspace: &'a mut Keyspace,
     pub(crate) unit: &'a mut Unit,
+    pub(crate) interest: &'a mut Interest,
     pub(crate) random: &'a mut Random,
     pub(crate) context: Context,
     /// The key that [`Self::replace`] made way for.
@@ -30,15 +32,16 @@ impl<'a> Tx<'a> {
     pub fn new(
         keyspace: &'a mut Keyspace,
         unit: &'a mut Unit,
+        interest: &'a mut Interest,
         random: &'a mut Random,
         context: Context,
     ) -> Self {
-        Self { keyspace, unit, random, context, replaced: None }
+        Self { keyspace, unit, interest, random, context, replaced: None }
     }
 
     /// The same unit, reading only.
     pub fn view(&mut self) -> View<'_> {
-        View::new(self.keyspace, self.unit, self.random, self.context)
+        View::new(self.keyspace, self.unit, self.interest, self.random, self.context)
     }
 
     /// The instant at which this unit executes.
@@ -190,11 +193,7 @@ impl<'a> Tx<'a> {
     /// Dirties the transactions that watch a key although nothing in it changed: Redis does so for
     /// some commands that might have changed it.
     pub fn touch(&mut self, key: &[u8]) {
-        let Self { keyspace, unit, context, .. } = self;
-        if !keyspace.watchers.is_empty() {
-            let exists = keyspace.exists(context.database, key);
-            keyspace.watchers.dirty(context.database, key, exists, &mut unit.dirtied);
-        }
+        self.interest.touched(self.keyspace, self.context.database, key);
     }
 
     /// Deletes a key of the selected database; whether it was there.
@@ -215,7 +214,7 @@ impl<'a> Tx<'a> {
     pub fn change_all(&mut self, database: DatabaseId, effect: Effect<'_>) {
         self.unit.whole = true;
         let now = self.context.now;
-        self.keyspace.dirty_watchers_of(database, &effect, now, &mut self.unit.dirtied);
+        self.interest.before_whole(self.keyspace, database, &effect, now);
         let applied = self.keyspace.apply(database, &[], &effect);
         debug_assert!(applied.is_ok(), "effects on databases meet no type");
         self.unit.effects.push(database, &[], &effect);
@@ -223,35 +222,8 @@ impl<'a> Tx<'a> {
             self.unit.feed.tell(self.keyspace, database, &[], &effect);
         }
         self.unit.changes += 1;
-        if let Effect::SwapDatabases { with } = effect {
-            self.ready_after_swap(database);
-            self.ready_after_swap(with);
-        }
+        self.interest.after_whole(self.keyspace, database, &effect);
         self.unit.garbage.append(&mut self.keyspace.garbage);
-        if let Effect::SwapDatabases { with } = effect {
-            self.ready_all(database);
-            self.ready_all(with);
-        }
-    }
-
-    /// A database came into place: whatever somebody waits for in it may be there now.
-    fn ready_all(&mut self, database: DatabaseId) {
-        let Self { keyspace, unit, .. } = self;
-        let waited = keyspace.waiters.keys_of(database);
-        let there = waited.filter(|key| keyspace.exists(database, key));
-        for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
-            unit.ready(database, &key);
-        }
-    }
-
-    /// A database has other keys now: those that somebody waits for may serve them.
-    fn ready_after_swap(&mut self, database: DatabaseId) {
-        for key in self.keyspace.waiters.keys_of(database) {
-            let hash = self.keyspace.hash(key);
-            if self.keyspace.database(database).find(hash, key).is_some() {
-                self.unit.ready.push((database, key.to_vec()));
-            }
-        }
     }
 
     /// Deletes a key whose time has come: an effect like any other, with its event.
@@ -311,36 +283,24 @@ impl<'a> Tx<'a> {
             self.unit.feed.tell(self.keyspace, database, key, &effect);
         }
         self.unit.changes += 1;
+        self.interest.applied(self.keyspace, database, hash, key, &effect);
+        if !self.keyspace.garbage.is_empty() {
+            self.unit.garbage.append(&mut self.keyspace.garbage);
+        }
         // A copy leaves its source as it was.
         if !matches!(effect, Effect::Copy { .. }) {
-            self.mark(database, hash, key);
+            self.unit.wrote(hash);
         }
         if tells_new && !existed {
             self.notify_in(database, Class::New, "new", key);
         }
         if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = effect {
-            let hash = self.keyspace.hash(to);
-            self.mark(to_database, hash, to);
+            self.unit.wrote(self.keyspace.hash(to));
             if tells_new {
                 self.notify_in(to_database, Class::New, "new", to);
             }
         }
         Ok(applied)
-    }
-
-    /// A key changed: the tracker, its watchers and those who wait for it must know.
-    fn mark(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
-        self.unit.wrote(hash);
-        if !self.keyspace.watchers.is_empty() {
-            let exists = self.keyspace.database(database).find(hash, key).is_some();
-            self.keyspace.watchers.dirty(database, key, exists, &mut self.unit.dirtied);
-        }
-        if !self.keyspace.waiters.is_empty() && self.keyspace.waiters.wait_for(database, key) {
-            self.unit.ready(database, key);
-        }
-        if !self.keyspace.garbage.is_empty() {
-            self.unit.garbage.append(&mut self.keyspace.garbage);
-        }
     }
 
     /// Leaves the client waiting for one of `keys`. The command must not have replied.
@@ -364,8 +324,7 @@ impl<'a> Tx<'a> {
         let classes = self.keyspace.settings.notify_keyspace_events;
         if classes != 0 {
             let event = KeyEvent { class, name: event, database, key };
-            let subscribers = &self.keyspace.subscribers;
-            notify::publish_event(classes, event, subscribers, &mut self.unit.messages);
+            self.interest.publish_event(classes, event);
         }
     }
 }

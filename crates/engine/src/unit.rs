@@ -5,14 +5,14 @@
 
 use crate::effect::EffectEncoder;
 use crate::feed::Feed;
-use crate::notify::Message;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
 
 /// The hash of a key, as the table and the tracker use it.
 pub type KeyHash = u64;
 
-/// What a unit left behind, for the node to log, hold, publish and wake. Reused between units.
+/// What a unit left behind, for the node to log and to hold. Reused between units. What it has to
+/// tell those who listen is in [`crate::interest::Interest`].
 pub struct Unit {
     /// Encoded effects of this unit and of those before it in the same record.
     pub effects: EffectEncoder,
@@ -26,9 +26,6 @@ pub struct Unit {
     pub whole: bool,
     /// How many effects were recorded.
     pub changes: u64,
-    pub messages: Vec<Message>,
-    /// Keys that may now serve a blocked client, in the order in which they became ready.
-    pub ready: Vec<(DatabaseId, Vec<u8>)>,
     /// While a blocked command runs again: the key that became ready.
     pub woken_by: Option<Vec<u8>>,
     /// Set if the command found nothing and its client is to wait.
@@ -36,8 +33,6 @@ pub struct Unit {
     /// Keys that a read found past their time, and how many messages there were then; the executor
     /// deletes them after it.
     pub expired: Vec<(DatabaseId, Vec<u8>, usize)>,
-    /// Connections whose watched keys changed.
-    pub dirtied: Vec<WatcherId>,
     /// Big values on their way to a background thread.
     pub garbage: Vec<Box<dyn Any + Send>>,
 }
@@ -52,12 +47,9 @@ impl Unit {
             written: Vec::new(),
             whole: false,
             changes: 0,
-            messages: Vec::new(),
-            ready: Vec::new(),
             woken_by: None,
             wait: None,
             expired: Vec::new(),
-            dirtied: Vec::new(),
             garbage: Vec::new(),
         }
     }
@@ -70,12 +62,9 @@ impl Unit {
         self.written.clear();
         self.whole = false;
         self.changes = 0;
-        self.messages.clear();
-        self.ready.clear();
         self.woken_by = None;
         self.wait = None;
         self.expired.clear();
-        self.dirtied.clear();
     }
 
     /// The reply may reveal the state of the key with this hash.
@@ -89,13 +78,6 @@ impl Unit {
     pub(crate) fn wrote(&mut self, hash: KeyHash) {
         if self.written.last() != Some(&hash) {
             self.written.push(hash);
-        }
-    }
-
-    /// Somebody waits for this key, and it may serve them once the unit ends.
-    pub(crate) fn ready(&mut self, database: DatabaseId, key: &[u8]) {
-        if !self.ready.iter().any(|(d, k)| *d == database && k == key) {
-            self.ready.push((database, key.to_vec()));
         }
     }
 }

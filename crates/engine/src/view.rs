@@ -5,8 +5,9 @@
 //! the command.
 
 use crate::feed::Word;
+use crate::interest::Interest;
 use crate::keyspace::{Database, EntryRef, Keyspace};
-use crate::notify::{self, Class, KeyEvent};
+use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
@@ -18,6 +19,7 @@ use base::{DatabaseId, UnixMillis};
 pub struct View<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) unit: &'a mut Unit,
+    pub(crate) interest: &'a mut Interest,
     pub(crate) random: &'a mut Random,
     pub(crate) context: Context,
 }
@@ -26,10 +28,11 @@ impl<'a> View<'a> {
     pub fn new(
         keyspace: &'a Keyspace,
         unit: &'a mut Unit,
+        interest: &'a mut Interest,
         random: &'a mut Random,
         context: Context,
     ) -> Self {
-        Self { keyspace, unit, random, context }
+        Self { keyspace, unit, interest, random, context }
     }
 
     /// The instant at which this unit executes.
@@ -101,10 +104,15 @@ impl<'a> View<'a> {
         let entry = self.keyspace.database(database).find(hash, key)?;
         let is_due = entry.expire_at().is_some_and(|at| at <= self.context.now.0);
         if is_due && self.context.overdue != Overdue::Kept {
-            self.unit.expired.push((database, key.to_vec(), self.unit.messages.len()));
+            self.note_expired(database, key);
             return None;
         }
         Some(entry)
+    }
+
+    /// A key's time has come: it is deleted behind the command.
+    pub(crate) fn note_expired(&mut self, database: DatabaseId, key: &[u8]) {
+        self.unit.expired.push((database, key.to_vec(), self.interest.messages.len()));
     }
 
     /// The string at `key`.
@@ -132,8 +140,7 @@ impl<'a> View<'a> {
         if classes != 0 {
             let database = self.context.database;
             let event = KeyEvent { class, name: event, database, key };
-            let subscribers = &self.keyspace.subscribers;
-            notify::publish_event(classes, event, subscribers, &mut self.unit.messages);
+            self.interest.publish_event(classes, event);
         }
     }
 
@@ -142,7 +149,6 @@ impl<'a> View<'a> {
         let verb: &[u8] = if sharded { b"SPUBLISH" } else { b"PUBLISH" };
         let words = [Word::Text(verb), Word::Text(channel), Word::Text(payload)];
         self.unit.feed.say(self.context.database, &words);
-        let subscribers = &self.keyspace.subscribers;
-        notify::publish(subscribers, channel, payload, sharded, &mut self.unit.messages)
+        self.interest.publish(channel, payload, sharded)
     }
 }

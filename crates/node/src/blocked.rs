@@ -21,7 +21,7 @@ impl Server {
             }
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
-                self.shard.engine.keyspace.waiters.add(waiter, wait.database, key);
+                self.interest.waiters.add(waiter, wait.database, key);
             }
         }
         if let Some(deadline) = blocked.deadline() {
@@ -36,7 +36,7 @@ impl Server {
         if let Blocked::Keys { wait, .. } = &blocked {
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
-                self.shard.engine.keyspace.waiters.remove(waiter, wait.database, key);
+                self.interest.waiters.remove(waiter, wait.database, key);
             }
         }
         if matches!(blocked, Blocked::Replicas { .. }) {
@@ -55,8 +55,8 @@ impl Server {
     /// further keys ready. `current` is the session whose command was the unit, which the map does
     /// not hold.
     pub(crate) fn wake_ready(&mut self, mut current: Option<&mut Session>) {
-        while !self.shard.unit.ready.is_empty() {
-            for (database, key) in std::mem::take(&mut self.shard.unit.ready) {
+        while !self.interest.ready.is_empty() {
+            for (database, key) in std::mem::take(&mut self.interest.ready) {
                 self.wake(database, &key, current.as_deref_mut());
             }
         }
@@ -66,11 +66,10 @@ impl Server {
     fn wake(&mut self, database: DatabaseId, key: &[u8], mut current: Option<&mut Session>) {
         let mut passed = 0;
         loop {
-            let keyspace = &self.shard.engine.keyspace;
-            if !keyspace.exists(database, key) {
+            if !self.shard.engine.keyspace.exists(database, key) {
                 return;
             }
-            let Some(waiter) = keyspace.waiters.nth(database, key, passed) else { return };
+            let Some(waiter) = self.interest.waiters.nth(database, key, passed) else { return };
             if !self.serve(ConnectionId(waiter.0), key, current.as_deref_mut()) {
                 passed += 1;
             }
@@ -91,9 +90,7 @@ impl Server {
             self.sessions.insert(connection, session);
             return false;
         };
-        let ready = std::mem::take(&mut self.shard.unit.ready);
         self.shard.unit.clear();
-        self.shard.unit.ready = ready;
         self.shard.unit.woken_by = Some(key.to_vec());
         let mut context = self.context(&session);
         context.database = wait.database;

@@ -5,6 +5,7 @@ use crate::migrate::is_guard;
 use crate::registry::{CommandId, Function};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, ReplyMode, Session};
+use crate::shard::Shard;
 use base::{ConnectionId, Sequence};
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
@@ -139,8 +140,9 @@ impl Server {
         args: Args<'_>,
         context: Context,
     ) -> Result<(), Refusal> {
-        let shard = &mut self.shard;
-        shard.engine.run(function, context, args, &mut session.output.reply, &mut shard.unit)
+        let Shard { engine, unit, .. } = &mut self.shard;
+        let reply = &mut session.output.reply;
+        engine.run(function, context, args, reply, unit, &mut self.interest)
     }
 
     /// Replaces whatever the command wrote by its refusal.
@@ -194,10 +196,10 @@ impl Server {
 
     /// Delivers a unit's messages and dirties the sessions that watch what it changed.
     pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
-        if self.shard.unit.dirtied.is_empty() && self.shard.unit.messages.is_empty() {
+        if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {
             return;
         }
-        for watcher in std::mem::take(&mut self.shard.unit.dirtied) {
+        for watcher in std::mem::take(&mut self.interest.dirtied) {
             if is_guard(watcher) {
                 self.migrations.note_changed(watcher);
                 continue;
@@ -212,7 +214,7 @@ impl Server {
                 }
             }
         }
-        let messages = std::mem::take(&mut self.shard.unit.messages);
+        let messages = std::mem::take(&mut self.interest.messages);
         if !messages.is_empty() {
             self.publish(&messages, observed, current);
         }

@@ -553,11 +553,7 @@ impl Server {
 
     fn take_up(&mut self, loaded: Loaded) {
         let Loaded { mut shard, signs, is_free, through } = loaded;
-        let before = &mut self.shard.engine.keyspace;
         let keyspace = &mut shard.engine.keyspace;
-        // Clients may have begun to watch keys.
-        keyspace.watchers = std::mem::take(&mut before.watchers);
-        keyspace.waiters = std::mem::take(&mut before.waiters);
         keyspace.settings = engine_settings(&self.config);
         if keyspace.is_partial() {
             tracing::error!(

@@ -346,10 +346,11 @@ impl Server {
             migration.sent += 1;
             let name = &migration.keys[index].name;
             self.shard.unit.clear();
-            let found = self.shard.engine.look(context, &mut self.shard.unit, |view| {
-                let entry = view.peek(name)?;
-                Some((dump(entry.value()), entry.expire_at()))
-            });
+            let found =
+                self.shard.engine.look(context, &mut self.shard.unit, &mut self.interest, |view| {
+                    let entry = view.peek(name)?;
+                    Some((dump(entry.value()), entry.expire_at()))
+                });
             let observed = self.settle_unit();
             self.spread(observed, None);
             let Some((payload, expire_at)) = found else { continue };
@@ -472,7 +473,7 @@ impl Server {
     fn delete_moved(&mut self, database: DatabaseId, keys: &[Vec<u8>]) {
         self.shard.unit.clear();
         let context = Context::background(self.now, database);
-        self.shard.engine.act(context, &mut self.shard.unit, |tx| {
+        self.shard.engine.act(context, &mut self.shard.unit, &mut self.interest, |tx| {
             for key in keys {
                 // A key may be named twice.
                 if tx.delete(key) {

@@ -45,14 +45,14 @@ impl Server {
     pub fn subscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
         if session.subscribed(sort).insert(name.to_vec()) {
             let subscriber = SubscriberId(session.connection.0);
-            self.shard.engine.keyspace.subscribers.subscribe(subscriber, sort, name);
+            self.interest.subscribers.subscribe(subscriber, sort, name);
         }
     }
 
     pub fn unsubscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
         if session.subscribed(sort).remove(name) {
             let subscriber = SubscriberId(session.connection.0);
-            self.shard.engine.keyspace.subscribers.unsubscribe(subscriber, sort, name);
+            self.interest.subscribers.unsubscribe(subscriber, sort, name);
         }
     }
 

@@ -311,7 +311,7 @@ impl Server {
         let began = self.options.clock.monotonic();
         self.shard.unit.clear();
         let unit = &mut self.shard.unit;
-        self.shard.engine.expire_due(self.now, EXPIRED_KEYS_MAX, unit);
+        self.shard.engine.expire_due(self.now, EXPIRED_KEYS_MAX, unit, &mut self.interest);
         if self.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, None);

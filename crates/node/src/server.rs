@@ -30,6 +30,7 @@ use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
 use base::{Clock, ConnectionId, Disk, Driver, Machine, MonotonicNanos, Sequence, UnixMillis};
 use engine::eviction::Room;
+use engine::interest::Interest;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub struct Options {
 /// One reactor's state.
 pub struct Server {
     pub shard: Shard,
+    /// Connections that must hear of changes: they outlive the shard that a loading replaces.
+    pub interest: Interest,
     pub registry: &'static Registry,
     pub options: Options,
     /// What the operator asked for, and the same as plain fields.
@@ -192,6 +195,7 @@ impl Server {
         let master = options.config.master().map(|(host, port)| Master { host, port });
         Self {
             shard,
+            interest: Interest::default(),
             registry,
             settings: node_settings(&options.config),
             config: options.config.clone(),
@@ -339,7 +343,12 @@ impl Server {
             return Room::Later;
         }
         self.shard.unit.clear();
-        let room = self.shard.engine.evict(self.now, EVICTED_KEYS_MAX, &mut self.shard.unit);
+        let room = self.shard.engine.evict(
+            self.now,
+            EVICTED_KEYS_MAX,
+            &mut self.shard.unit,
+            &mut self.interest,
+        );
         if self.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, current);

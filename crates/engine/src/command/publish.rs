@@ -50,15 +50,15 @@ mod tests {
     fn publish_counts_deliveries_at_the_moment_of_publication() {
         let mut bench = Bench::new();
         bench.check("PUBLISH c hello", ":0");
-        assert!(bench.unit.messages.is_empty(), "nobody is there to get it");
-        let subscribers = &mut bench.engine.keyspace.subscribers;
+        assert!(bench.interest.messages.is_empty(), "nobody is there to get it");
+        let subscribers = &mut bench.interest.subscribers;
         subscribers.subscribe(SubscriberId(1), Sort::Channel, b"c");
         subscribers.subscribe(SubscriberId(1), Sort::Pattern, b"?");
         subscribers.subscribe(SubscriberId(2), Sort::Shard, b"c");
         bench.check("PUBLISH c hello", ":2");
-        let message = &bench.unit.messages[0];
+        let message = &bench.interest.messages[0];
         assert_eq!((message.receivers.len(), message.sharded), (2, false));
         bench.check("SPUBLISH c hello", ":1");
-        assert!(bench.unit.messages[0].sharded);
+        assert!(bench.interest.messages[0].sharded);
     }
 }

@@ -8,6 +8,7 @@ use crate::command::{Args, FAMILIES};
 use crate::digest::Digest;
 use crate::effect::{DeleteReason, Effect, End};
 use crate::execute::Engine;
+use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::random::Random;
 use crate::settings::Settings;
@@ -24,6 +25,7 @@ const SEEDS: u64 = 12;
 struct Pair {
     primary: Engine,
     unit: Unit,
+    interest: Interest,
     now: UnixMillis,
     follower: Engine,
     /// What the follower was told last, readable.
@@ -44,7 +46,8 @@ impl Pair {
         let mut unit = Unit::new(0);
         unit.feed.switch(true);
         let now = UnixMillis(1_700_000_000_000);
-        Self { primary: engine(seed), unit, now, follower: engine(!seed), told: Vec::new() }
+        let (follower, interest) = (engine(!seed), Interest::default());
+        Self { primary: engine(seed), unit, interest, now, follower, told: Vec::new() }
     }
 
     /// Runs several requests as one unit on the primary, and what they amount to on the follower.
@@ -57,7 +60,14 @@ impl Pair {
             let (args, mut reply) = (Args::new(&bytes, &ranges), Reply::default());
             let function = &command(&words).function;
             // A refusal is an outcome like any other.
-            let _ = self.primary.run(function, context, args, &mut reply, &mut self.unit);
+            let _ = self.primary.run(
+                function,
+                context,
+                args,
+                &mut reply,
+                &mut self.unit,
+                &mut self.interest,
+            );
         }
         self.follow();
     }
@@ -72,7 +82,7 @@ impl Pair {
     fn change(&mut self, database: DatabaseId, key: &[u8], effect: Effect<'_>) {
         self.unit.clear();
         let context = Context::background(self.now, database);
-        let mut tx = self.primary.tx(context, &mut self.unit);
+        let mut tx = self.primary.tx(context, &mut self.unit, &mut self.interest);
         if effect.is_keyless() {
             tx.change_all(database, effect);
         } else {
@@ -97,7 +107,14 @@ impl Pair {
             let context = Context::background(UnixMillis(0), database);
             let (mut unit, mut reply) = (Unit::new(0), Reply::default());
             let function = &command(&words).function;
-            let ran = self.follower.run(function, context, args, &mut reply, &mut unit);
+            let ran = self.follower.run(
+                function,
+                context,
+                args,
+                &mut reply,
+                &mut unit,
+                &mut Interest::default(),
+            );
             assert!(ran.is_ok(), "refused: {:?}: {ran:?}", self.told);
         }
         let [ours, theirs] = [&self.primary, &self.follower].map(|engine| &engine.keyspace);
@@ -329,7 +346,7 @@ fn a_follower_holds_what_its_primary_holds() {
             pair.transact(database, &requests);
             if chance.below(20) == 0 {
                 pair.unit.clear();
-                pair.primary.expire_due(pair.now, 3, &mut pair.unit);
+                pair.primary.expire_due(pair.now, 3, &mut pair.unit, &mut pair.interest);
                 assert!(!pair.unit.feed.is_transaction());
                 pair.follow();
             }
@@ -434,7 +451,7 @@ fn nothing_is_told_while_nobody_follows() {
     let mut pair = Pair::new(1);
     pair.unit.feed.switch(false);
     let context = Context::background(pair.now, DatabaseId(0));
-    let mut tx = pair.primary.tx(context, &mut pair.unit);
+    let mut tx = pair.primary.tx(context, &mut pair.unit, &mut pair.interest);
     tx.change(b"a", Effect::SetInteger { value: 1 }).expect("it is no other type");
     tx.told_as(&[Word::Text(b"X")], |_| Ok(())).expect("it does nothing");
     pair.unit.feed.end_call();

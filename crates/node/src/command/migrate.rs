@@ -159,10 +159,11 @@ fn migrate(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     let context = server.context(session);
     let named = key_arguments(args.len(), |at| args.at(at));
     let shard = &mut server.shard;
-    let keys: Vec<Vec<u8>> = shard.engine.look(context, &mut shard.unit, |view| {
-        let there = args.range(named).filter(|key| view.find(key).is_some());
-        there.map(<[u8]>::to_vec).collect()
-    });
+    let keys: Vec<Vec<u8>> =
+        shard.engine.look(context, &mut shard.unit, &mut server.interest, |view| {
+            let there = args.range(named).filter(|key| view.find(key).is_some());
+            there.map(<[u8]>::to_vec).collect()
+        });
     if keys.is_empty() {
         session.reply().simple("NOKEY");
     } else {

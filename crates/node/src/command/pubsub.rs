@@ -166,7 +166,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
         )));
     }
     let pattern = args.get(2);
-    let names = server.shard.engine.keyspace.subscribers.names(sort);
+    let names = server.interest.subscribers.names(sort);
     let found: Vec<&[u8]> =
         names.filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name))).collect();
     session.reply().array(found.len());
@@ -177,7 +177,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
 }
 
 fn numpat(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let patterns = server.shard.engine.keyspace.subscribers.names_len(Sort::Pattern);
+    let patterns = server.interest.subscribers.names_len(Sort::Pattern);
     session.reply().integer(patterns as i64);
     Ok(())
 }
@@ -191,7 +191,7 @@ fn shardnumsub(server: &mut Server, session: &mut Session, args: Args<'_>) -> Ou
 }
 
 fn tally(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
-    let subscribers = &server.shard.engine.keyspace.subscribers;
+    let subscribers = &server.interest.subscribers;
     let reply = session.reply();
     reply.array((args.len() - 2) * 2);
     for name in args.from(2) {

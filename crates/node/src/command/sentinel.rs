@@ -13,7 +13,6 @@ use crate::server::Server;
 use crate::session::Session;
 use base::{Epoch, Sequence};
 use engine::command::{Args, Command, Flags, Group, Outcome};
-use engine::notify;
 use engine::refusal::Refusal;
 use resp::Reply;
 
@@ -74,11 +73,9 @@ impl Server {
         let Some((before, now)) = self.switches.learn(leader) else { return };
         let name = String::from_utf8_lossy(&self.settings.discovery.sentinel_master_name);
         let text = format!("{name} {} {} {} {}", before.0, before.1, now.0, now.1);
-        let subscribers = &self.shard.engine.keyspace.subscribers;
-        let mut messages = Vec::new();
-        notify::publish(subscribers, SWITCH, text.as_bytes(), false, &mut messages);
+        self.interest.publish(SWITCH, text.as_bytes(), false);
         // What the log was read to say is durable.
-        self.publish(&messages, Sequence::ZERO, None);
+        self.spread(Sequence::ZERO, None);
     }
 
     fn is_shard(&self, name: &[u8]) -> bool {

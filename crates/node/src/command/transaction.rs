@@ -106,10 +106,9 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     let database = session.database;
     for key in args.from(1) {
         let watcher = WatcherId(session.connection.0);
-        let keyspace = &mut server.shard.engine.keyspace;
-        let is_expired = keyspace.is_expired(database, key, server.now);
+        let is_expired = server.shard.engine.keyspace.is_expired(database, key, server.now);
         // Asked of the key's watchers, which are few, rather than of the client's keys.
-        if keyspace.watchers.watch(watcher, database, key, is_expired) {
+        if server.interest.watchers.watch(watcher, database, key, is_expired) {
             session.watched.push((database, key.to_vec()));
         }
     }
@@ -133,7 +132,7 @@ impl Server {
     fn unwatch(&mut self, session: &mut Session) {
         let watcher = WatcherId(session.connection.0);
         for (database, key) in session.watched.drain(..) {
-            self.shard.engine.keyspace.watchers.unwatch(watcher, database, &key);
+            self.interest.watchers.unwatch(watcher, database, &key);
         }
         session.is_dirty = false;
     }
@@ -144,7 +143,7 @@ impl Server {
         let watcher = WatcherId(session.connection.0);
         let expired = |(database, key): &(DatabaseId, Vec<u8>)| {
             keyspace.is_expired(*database, key, self.now)
-                && !keyspace.watchers.was_expired(watcher, *database, key)
+                && !self.interest.watchers.was_expired(watcher, *database, key)
         };
         session.is_dirty || session.watched.iter().any(expired)
     }

@@ -252,7 +252,7 @@ impl Server {
         let mut outcome = Ok(Step::Done);
         for _ in 0..STEPS_MAX {
             let shard = &mut self.shard;
-            let mut tx = shard.engine.tx(context, &mut shard.unit);
+            let mut tx = shard.engine.tx(context, &mut shard.unit, &mut self.interest);
             outcome = transfer.importer.step(&mut tx);
             let is_enough = self.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
             if !matches!(outcome, Ok(Step::Done)) || is_enough {
@@ -280,7 +280,10 @@ impl Server {
     fn change_all(&mut self, effect: Effect<'_>) {
         let shard = &mut self.shard;
         let context = Context::background(self.now, DatabaseId(0));
-        shard.engine.tx(context, &mut shard.unit).change_all(DatabaseId(0), effect);
+        shard
+            .engine
+            .tx(context, &mut shard.unit, &mut self.interest)
+            .change_all(DatabaseId(0), effect);
     }
 
     /// Ends a unit that no client asked for.

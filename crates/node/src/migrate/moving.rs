@@ -87,13 +87,13 @@ impl Server {
         moving.guards_made += 1;
         let watcher = WatcherId(GUARD | moving.guards_made);
         moving.guards.insert(watcher, false);
-        self.shard.engine.keyspace.watchers.watch(watcher, database, key, false);
+        self.interest.watchers.watch(watcher, database, key, false);
         Guard { watcher, expire_at }
     }
 
     /// Watches a key no longer; whether it is what it was.
     pub(super) fn unguard(&mut self, database: DatabaseId, key: &[u8], guard: &Guard) -> bool {
-        self.shard.engine.keyspace.watchers.unwatch(guard.watcher, database, key);
+        self.interest.watchers.unwatch(guard.watcher, database, key);
         let is_changed = self.migrations.moving.guards.remove(&guard.watcher);
         let has_expired = guard.expire_at.is_some_and(|at| at <= self.now.0);
         is_changed == Some(false)

@@ -4,6 +4,7 @@ use base::{DatabaseId, Sequence, UnixMillis};
 use engine::command::Args;
 use engine::digest::Digest;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::rdb::Loader;
 use engine::settings::Settings;
@@ -159,7 +160,14 @@ impl Follower {
                 // Its clock stands still: keys go when the primary says so.
                 let context = Context::background(UnixMillis(0), self.database);
                 let (mut unit, mut reply) = (Unit::new(0), Reply::default());
-                let ran = self.engine.run(&function, context, args, &mut reply, &mut unit);
+                let ran = self.engine.run(
+                    &function,
+                    context,
+                    args,
+                    &mut reply,
+                    &mut unit,
+                    &mut Interest::default(),
+                );
                 assert!(ran.is_ok(), "{name}: {ran:?}");
             }
         }

@@ -7,6 +7,7 @@ mod follow;
 mod follower;
 mod gone;
 mod large;
+mod listen;
 mod master;
 mod shifted;
 mod transfer;

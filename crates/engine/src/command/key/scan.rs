@@ -139,7 +139,7 @@ fn is_alive(view: &mut View<'_>, entry: EntryRef<'_>) -> bool {
     let is_due = entry.expire_at().is_some_and(|at| at <= view.now().0);
     if is_due {
         let database = view.database_id();
-        view.unit.expired.push((database, entry.key().to_vec(), view.unit.messages.len()));
+        view.note_expired(database, entry.key());
     }
     !is_due
 }

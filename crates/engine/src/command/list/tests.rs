@@ -105,7 +105,7 @@ fn a_list_that_is_its_own_destination_keeps_its_expiry() {
     let mut bench = Bench::new();
     bench.run("RPUSH k a");
     let at = bench.context.now.0 + 1000;
-    let mut tx = bench.engine.tx(bench.context, &mut bench.unit);
+    let mut tx = bench.engine.tx(bench.context, &mut bench.unit, &mut bench.interest);
     tx.change(b"k", crate::effect::Effect::Expire { at: Some(at) }).expect("any type may expire");
     bench.check("RPOPLPUSH k k", "$1 a");
     bench.context.now = UnixMillis(at);
@@ -229,11 +229,11 @@ fn elements_stay_whole_in_nodes_of_any_size() {
 fn a_copy_dirties_only_its_destination() {
     let mut bench = Bench::new();
     bench.run("RPUSH a x");
-    let watchers = &mut bench.engine.keyspace.watchers;
+    let watchers = &mut bench.interest.watchers;
     watchers.watch(WatcherId(1), DatabaseId(0), b"a", false);
     watchers.watch(WatcherId(2), DatabaseId(0), b"b", false);
     bench.check("COPY a b", ":1");
-    assert_eq!(bench.unit.dirtied, [WatcherId(2)]);
+    assert_eq!(bench.interest.dirtied, [WatcherId(2)]);
     bench.check("LTRIM a 0 -1", "+OK");
-    assert_eq!(bench.unit.dirtied, [WatcherId(1)]);
+    assert_eq!(bench.interest.dirtied, [WatcherId(1)]);
 }

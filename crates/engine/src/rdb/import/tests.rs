@@ -16,7 +16,7 @@ fn import(bench: &mut Bench, bytes: &[u8], at_a_time: usize) -> Result<Vec<u8>, 
     loop {
         bench.unit.clear();
         let context = Context { overdue: Overdue::Kept, ..Context::background(NOW, DatabaseId(0)) };
-        let mut tx = bench.engine.tx(context, &mut bench.unit);
+        let mut tx = bench.engine.tx(context, &mut bench.unit, &mut bench.interest);
         match importer.step(&mut tx)? {
             Step::Done => {}
             Step::Starved => match pieces.next() {

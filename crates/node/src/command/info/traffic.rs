@@ -55,7 +55,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("current_eviction_exceeded_time", 0);
     text.line("keyspace_hits", keyspace.keyspace_hits.get());
     text.line("keyspace_misses", keyspace.keyspace_misses.get());
-    let subscribers = &server.shard.engine.keyspace.subscribers;
+    let subscribers = &server.interest.subscribers;
     text.line("pubsub_channels", subscribers.names_len(Sort::Channel));
     text.line("pubsub_patterns", subscribers.names_len(Sort::Pattern));
     text.line("pubsubshard_channels", subscribers.names_len(Sort::Shard));

@@ -10,6 +10,7 @@ use base::{DatabaseId, UnixMillis};
 use engine::command::Args;
 use engine::digest::Digest;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use engine::unit::{Context, Unit};
 use node::Registry;
 use node::registry::Function;
@@ -110,7 +111,14 @@ fn ask(engine: &mut Engine, database: DatabaseId, words: &[Bytes]) -> Result<Rep
     let mut out = resp::Reply::default();
     let mut unit = Unit::new(0);
     let context = Context::background(UnixMillis(0), database);
-    let outcome = engine.run(&function, context, Args::new(&bytes, &ranges), &mut out, &mut unit);
+    let outcome = engine.run(
+        &function,
+        context,
+        Args::new(&bytes, &ranges),
+        &mut out,
+        &mut unit,
+        &mut Interest::default(),
+    );
     outcome.map_err(|refusal| refusal.0.to_string())?;
     Ok(reply::parse(out.bytes())?.ok_or("half a reply")?.0)
 }
