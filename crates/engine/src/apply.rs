@@ -14,6 +14,7 @@ mod string;
 pub(crate) use string::payload_of;
 
 use crate::effect::{Effect, EffectDecoder, EffectError};
+use crate::interest::{Interest, Telling};
 use crate::keyspace::{Entry, EntryRef, Keyspace};
 use crate::refusal::Refusal;
 use crate::unit::KeyHash;
@@ -47,12 +48,19 @@ pub enum ApplyError {
 }
 
 impl Keyspace {
-    /// Applies all effects of a record's payload; how many there were. `now` is the record's clock.
+    /// Applies all effects of a record's payload and tells those who are interested; how many
+    /// effects there were. `now` is the record's clock.
     ///
     /// # Errors
     /// [`ApplyError`] if the payload is damaged or does not fit this keyspace.
-    pub fn apply_payload(&mut self, payload: &[u8], now: UnixMillis) -> Result<u64, ApplyError> {
+    pub fn apply_payload(
+        &mut self,
+        payload: &[u8],
+        now: UnixMillis,
+        interest: &mut Interest,
+    ) -> Result<u64, ApplyError> {
         self.now = now;
+        let mut telling = Telling::of(interest, self);
         let mut decoder = EffectDecoder::new(payload);
         let mut count = 0;
         let mut batch = Vec::with_capacity(EFFECTS_AHEAD);
@@ -71,7 +79,11 @@ impl Keyspace {
                 if !self.has_databases_of(database, &effect) {
                     return Err(impossible());
                 }
-                self.apply(database, key, &effect).map_err(|_| impossible())?;
+                let applied = match &mut telling {
+                    None => self.apply(database, key, &effect).map(drop),
+                    Some(telling) => telling.apply(self, database, key, &effect),
+                };
+                applied.map_err(|_| impossible())?;
                 self.garbage.clear();
                 count += 1;
             }

@@ -33,7 +33,8 @@ impl Engine {
     }
 
     /// Runs one command. Its effects and observations are appended to `unit`, what it has to tell
-    /// to `interest`, its reply to `reply`; keys that a read found past their time are deleted by effects of the same unit.
+    /// to `interest`, its reply to `reply`; keys that a read found past their time are deleted by
+    /// effects of the same unit.
     ///
     /// # Errors
     /// The refusal to send; then the reply is untouched (a handler replies last) and the only

@@ -11,6 +11,7 @@
 //! [`crate::tx::Tx`] as a command executes, and by [`Keyspace::apply_payload`] as a record of the
 //! log is applied. All of it is empty on most servers most of the time, which is asked first.
 
+mod applied;
 mod waiters;
 mod watchers;
 
@@ -19,6 +20,7 @@ use crate::keyspace::Keyspace;
 use crate::notify::{self, KeyEvent, Message};
 use crate::subscribers::Subscribers;
 use crate::unit::{KeyHash, WatcherId};
+pub(crate) use applied::Telling;
 use base::{DatabaseId, UnixMillis};
 use std::collections::BTreeMap;
 pub use waiters::Waiters;
@@ -41,9 +43,23 @@ pub struct Interest {
     pub ready: Vec<(DatabaseId, Vec<u8>)>,
     /// What was published, with its receivers.
     pub messages: Vec<Message>,
+    /// See [`Self::ignore_applied`].
+    ignores_applied: bool,
 }
 
 impl Interest {
+    /// Lets nobody hear of what is applied from the log, so that a test can prove that it would
+    /// notice.
+    #[doc(hidden)]
+    pub fn ignore_applied(&mut self) {
+        self.ignores_applied = true;
+    }
+
+    /// Whether there is something to tell.
+    pub fn has_notices(&self) -> bool {
+        !self.dirtied.is_empty() || !self.ready.is_empty() || !self.messages.is_empty()
+    }
+
     /// An effect on a key was applied: the key, and the one that a rename or a copy made.
     pub(crate) fn applied(
         &mut self,
@@ -99,8 +115,8 @@ impl Interest {
         let affected: Vec<(DatabaseId, Option<DatabaseId>)> = match *effect {
             Effect::FlushAll => keyspace.databases().map(|(id, _)| (id, None)).collect(),
             Effect::SwapDatabases { with } => vec![(database, Some(with)), (with, Some(database))],
-            Effect::TransferBegan | Effect::TransferEnded => return,
-            _ => vec![(database, None)],
+            Effect::FlushDatabase => vec![(database, None)],
+            _ => return,
         };
         for (watched_in, replaced_by) in affected {
             self.watchers.replace_database(watched_in, &mut self.dirtied, |key| Replaced {

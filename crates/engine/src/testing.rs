@@ -23,6 +23,8 @@ use structures::listpack::Item;
 pub struct Bench {
     pub engine: Engine,
     pub twin: Keyspace,
+    /// Client 0 hears what the twin tells as it applies.
+    pub twin_interest: Interest,
     /// What the last command left behind, but for its effects.
     pub unit: Unit,
     /// Client 0 hears all keyspace events.
@@ -57,11 +59,15 @@ impl Bench {
         context.may_block = true;
         context.touch = true;
         let keyspace = Keyspace::new(settings.clone(), 1);
-        let mut interest = Interest::default();
-        interest.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
+        let [interest, twin_interest] = [(); 2].map(|()| {
+            let mut interest = Interest::default();
+            interest.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
+            interest
+        });
         Self {
             engine: Engine::new(keyspace, 1),
             twin: Keyspace::new(settings, 1),
+            twin_interest,
             unit: Unit::new(0),
             interest,
             context,
@@ -121,28 +127,39 @@ impl Bench {
     /// The events that the last command published, `event key` each. Needs a setting of
     /// `notify_keyspace_events` that has `E`.
     pub fn events(&self) -> Vec<String> {
-        let events = self.interest.messages.iter().filter_map(|message| {
-            let channel = String::from_utf8_lossy(&message.channel).into_owned();
-            let (_, event) = channel.split_once("__keyevent@")?.1.split_once("__:")?;
-            Some(format!("{event} {}", String::from_utf8_lossy(&message.payload)))
-        });
-        events.collect()
+        events(&self.interest)
+    }
+
+    /// The same of the twin, which is told as a replica is: from effects.
+    pub fn twin_events(&self) -> Vec<String> {
+        events(&self.twin_interest)
     }
 
     fn forget_notices(&mut self) {
-        self.interest.dirtied.clear();
-        self.interest.ready.clear();
-        self.interest.messages.clear();
+        for interest in [&mut self.interest, &mut self.twin_interest] {
+            interest.dirtied.clear();
+            interest.ready.clear();
+            interest.messages.clear();
+        }
     }
 
     /// Applies the effects since the last call to the twin, and compares all keys.
     #[track_caller]
     fn compare(&mut self) {
         let payload = self.unit.effects.take();
-        let applied = self.twin.apply_payload(&payload, self.context.now);
+        let applied = self.twin.apply_payload(&payload, self.context.now, &mut self.twin_interest);
         applied.expect("what was recorded can be applied");
         assert_eq!(holdings(&self.engine.keyspace), holdings(&self.twin));
     }
+}
+
+fn events(interest: &Interest) -> Vec<String> {
+    let events = interest.messages.iter().filter_map(|message| {
+        let channel = String::from_utf8_lossy(&message.channel).into_owned();
+        let (_, event) = channel.split_once("__keyevent@")?.1.split_once("__:")?;
+        Some(format!("{event} {}", String::from_utf8_lossy(&message.payload)))
+    });
+    events.collect()
 }
 
 /// The command of a request; arity is the node's business, but a test should keep to it.

@@ -194,6 +194,15 @@ impl Server {
         observed
     }
 
+    /// Tells those who listen of what this process applied as a replica: it is durable. Only
+    /// requests that read can wait for a key here.
+    pub(crate) fn spread_applied(&mut self) {
+        if self.interest.has_notices() {
+            self.spread(Sequence::ZERO, None);
+            self.wake_ready(None);
+        }
+    }
+
     /// Delivers a unit's messages and dirties the sessions that watch what it changed.
     pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
         if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {

@@ -21,6 +21,7 @@ use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
 use base::{Clock, Disk, Driver, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::rdb::{Loader, RdbError};
 use engine::settings::Settings;
@@ -123,6 +124,8 @@ pub struct Loading {
     /// Records read and not applied.
     records: VecDeque<(Position, Bytes)>,
     engine: Engine,
+    /// Nobody hears of what is loaded.
+    nobody: Interest,
     /// What the records say of who leads.
     signs: Signs,
     stage: Stage,
@@ -195,6 +198,7 @@ impl Loading {
             log,
             events: Vec::new(),
             records: VecDeque::new(),
+            nobody: Interest::default(),
             signs: Signs::default(),
             stage: Stage::Choose,
             restarts: 0,
@@ -351,7 +355,8 @@ impl Loading {
         for _ in 0..self.pace.step_records {
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());
-            let consumed = replayer.consume(&mut self.engine, position.sequence, &bytes)?;
+            let consumed =
+                replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody)?;
             self.signs.note(&consumed);
         }
         self.used_bytes = replayer.at().0;

@@ -4,6 +4,7 @@ use base::{Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::apply::ApplyError;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use std::fmt;
 use txlog::{Chain, Consumed, FollowError, Follower, Kind};
 
@@ -59,7 +60,7 @@ impl Replayer {
         self.clock = self.clock.max(clock);
     }
 
-    /// Applies the next record; what it was.
+    /// Applies the next record and tells those who are interested; what it was.
     ///
     /// # Errors
     /// [`RecoveryError`] if it is damaged or does not fit; the engine is then of no use.
@@ -68,6 +69,7 @@ impl Replayer {
         engine: &mut Engine,
         sequence: Sequence,
         bytes: &Bytes,
+        interest: &mut Interest,
     ) -> Result<Consumed, RecoveryError> {
         let consumed = self
             .follower
@@ -77,7 +79,8 @@ impl Replayer {
         self.clock = self.clock.max(record.header.clock);
         self.counter = record.header.counter;
         if record.header.kind == Kind::Data {
-            let applied = engine.keyspace.apply_payload(&record.payload, record.header.clock);
+            let applied =
+                engine.keyspace.apply_payload(&record.payload, record.header.clock, interest);
             self.effects += applied.map_err(|error| RecoveryError::Apply(sequence, error))?;
         }
         Ok(consumed)

@@ -91,11 +91,12 @@ impl Server {
     /// Takes what the log has to say.
     pub(crate) fn poll_log(&mut self) {
         let mut told = std::mem::take(&mut self.told);
-        let progress = self.shard.poll(&mut told);
+        let progress = self.shard.poll(&mut told, &mut self.interest);
         for told in told.drain(..) {
             self.hear(told);
         }
         self.told = told;
+        self.spread_applied();
         match progress {
             Progress::Durable => {
                 self.roles.durable(self.shard.tracker.durable());

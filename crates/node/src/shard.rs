@@ -18,6 +18,7 @@ use crate::tracker::Tracker;
 use base::{Position, Sequence, UnixMillis};
 use bytes::{Bytes, BytesMut};
 use engine::execute::Engine;
+use engine::interest::Interest;
 use engine::unit::Unit;
 pub use following::Told;
 pub use growth::Growth;
@@ -357,15 +358,15 @@ impl Shard {
     }
 
     /// Learns what became durable, or applies what was read; `told` takes what it says of who
-    /// leads.
-    pub fn poll(&mut self, told: &mut Vec<Told>) -> Progress {
+    /// leads, and `interest` what was applied brought.
+    pub fn poll(&mut self, told: &mut Vec<Told>, interest: &mut Interest) -> Progress {
         let mut events = std::mem::take(&mut self.events);
         self.log.poll(&mut events);
         let mut progress = Progress::Nothing;
         for event in events.drain(..) {
             let found = match &self.duty {
                 Duty::Leads(_) => self.lead_on(event),
-                Duty::Follows { .. } => self.follow_on(event, told),
+                Duty::Follows { .. } => self.follow_on(event, told, interest),
             };
             match found {
                 Progress::Nothing => {}

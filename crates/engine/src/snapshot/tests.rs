@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::effect::EffectEncoder;
+use crate::interest::Interest;
 use crate::rdb::Loader;
 use crate::rdb::write::checksum;
 use crate::testing::{Bench, holdings};
@@ -183,7 +184,9 @@ fn a_part_of_a_master_s_data_is_known_to_be_one_from_log_and_snapshot() {
     encoder.push(DatabaseId(0), b"", &Effect::FlushAll);
     encoder.push(DatabaseId(0), b"", &Effect::TransferBegan);
     encoder.push(DatabaseId(0), b"key", &Effect::SetInteger { value: 7 });
-    keyspace.apply_payload(encoder.payload(), NOW).expect("the effects fit");
+    keyspace
+        .apply_payload(encoder.payload(), NOW, &mut Interest::default())
+        .expect("the effects fit");
     assert!(keyspace.is_partial() && keyspace.len() == 1);
     let taken = |keyspace: &mut Keyspace| {
         keyspace.begin_snapshot(NOW);

@@ -8,6 +8,7 @@ use crate::tracker::Tracker;
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use txlog::{AppendError, LogEvent, Stamper, TransactionLog, WriterId};
 
 /// What a log told that concerns who leads.
@@ -69,9 +70,14 @@ impl Shard {
     }
 
     /// What an event of the log means while this process follows.
-    pub(super) fn follow_on(&mut self, event: LogEvent, told: &mut Vec<Told>) -> Progress {
+    pub(super) fn follow_on(
+        &mut self,
+        event: LogEvent,
+        told: &mut Vec<Told>,
+        interest: &mut Interest,
+    ) -> Progress {
         match event {
-            LogEvent::Read(position, bytes) => return self.apply(position, &bytes, told),
+            LogEvent::Read(position, bytes) => return self.apply(position, &bytes, told, interest),
             LogEvent::CaughtUp(position) => told.push(Told::CaughtUp(position.sequence)),
             LogEvent::HolderDead => told.push(Told::HolderDead),
             LogEvent::Durable(position) => return self.begin_to_lead(position, told),
@@ -91,9 +97,15 @@ impl Shard {
         Progress::Nothing
     }
 
-    fn apply(&mut self, position: Position, bytes: &Bytes, told: &mut Vec<Told>) -> Progress {
+    fn apply(
+        &mut self,
+        position: Position,
+        bytes: &Bytes,
+        told: &mut Vec<Told>,
+        interest: &mut Interest,
+    ) -> Progress {
         let Duty::Follows { replayer, .. } = &mut self.duty else { return Progress::Nothing };
-        match replayer.consume(&mut self.engine, position.sequence, bytes) {
+        match replayer.consume(&mut self.engine, position.sequence, bytes, interest) {
             Ok(consumed) => told.extend(Sign::of(&consumed).map(Told::Saw)),
             Err(error) => return Progress::Fatal(format!("this replica stops: {error}")),
         }

@@ -4,8 +4,11 @@ use super::{HASH_SEED, NOW, survives_a_snapshot};
 use base::DatabaseId;
 use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect, EffectDecoder, EffectEncoder, End};
+use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
+use engine::subscribers::Sort;
+use engine::unit::{SubscriberId, WaiterId, WatcherId};
 
 /// Longest stretch of zeroes that an input may ask for. A valid effect may ask for as much as a
 /// string holds; a fuzzer that does so at every turn finds nothing else.
@@ -15,7 +18,7 @@ const ZEROES_BYTES_MAX: u64 = 1 << 16;
 const COPIES_MAX: usize = 64;
 
 /// Applies bytes as a record's payload to a keyspace that holds a value of each type. Applied to
-/// another keyspace, one with another hash, they do the same; what they leave can be written to a
+/// another keyspace, one with another hash and with clients that listen, they do the same; what they leave can be written to a
 /// snapshot and read back; and when its keys are gone, so is all memory that was counted.
 ///
 /// # Panics
@@ -25,9 +28,11 @@ pub fn apply_payload(input: &[u8]) {
         return;
     }
     let mut keyspace = sample(HASH_SEED);
-    let applied = keyspace.apply_payload(input, NOW);
+    let applied = keyspace.apply_payload(input, NOW, &mut Interest::default());
     let mut other = sample(HASH_SEED + 1);
-    assert_eq!(applied, other.apply_payload(input, NOW), "the outcome follows from the bytes");
+    other.settings.notify_keyspace_events = u32::MAX;
+    let told = other.apply_payload(input, NOW, &mut listening());
+    assert_eq!(applied, told, "the outcome follows from the bytes");
     let digest = Digest::of_keyspace(&keyspace);
     assert_eq!(digest, Digest::of_keyspace(&other), "the state follows from the bytes");
     survives_a_snapshot(&keyspace);
@@ -61,6 +66,17 @@ fn reads_back(input: &[u8]) -> bool {
             }
             _ => true,
         })
+}
+
+/// Clients that watch keys, wait for them and hear their events.
+fn listening() -> Interest {
+    let mut interest = Interest::default();
+    for key in [b"s", b"l", b"e"] {
+        interest.watchers.watch(WatcherId(1), DatabaseId(0), key, false);
+        interest.waiters.add(WaiterId(2), DatabaseId(1), key);
+    }
+    interest.subscribers.subscribe(SubscriberId(3), Sort::Pattern, b"__key*");
+    interest
 }
 
 /// A keyspace with a value of each type and encoding, under names that seeds use too.

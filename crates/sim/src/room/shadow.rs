@@ -9,6 +9,7 @@ use base::Sequence;
 use bytes::Bytes;
 use engine::digest::Digest;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use node::recovery::Replayer;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -81,7 +82,8 @@ impl Shadow {
             count.large += u64::from(bytes.len() > LARGE_RECORD_BYTES);
             count.split += u64::from(header.part == Part::First);
             self.note_tokens(tokens, header.part, &bytes[HEADER_BYTES..]);
-            let consumed = self.replayer.consume(&mut self.engine, sequence, &bytes);
+            let consumed =
+                self.replayer.consume(&mut self.engine, sequence, &bytes, &mut Interest::default());
             consumed.map_err(|error| format!("the replica stops: {error}"))?;
             note(sequence.0, Digest::of_keyspace(&self.engine.keyspace));
         }

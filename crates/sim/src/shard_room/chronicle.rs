@@ -12,6 +12,7 @@ use base::{Epoch, Incarnation, Sequence};
 use bytes::Bytes;
 use engine::digest::Digest;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use node::recovery::Replayer;
@@ -137,7 +138,7 @@ impl Chronicle {
         if *self.counters.entry(name).or_insert_with(|| bytes.clone()) != *bytes {
             return Err("a counter has two meanings".to_owned());
         }
-        let consumed = self.replayer.consume(&mut self.engine, at, bytes);
+        let consumed = self.replayer.consume(&mut self.engine, at, bytes, &mut Interest::default());
         match consumed.map_err(|error| error.to_string())? {
             Consumed::Void => {
                 self.stored.void += 1;

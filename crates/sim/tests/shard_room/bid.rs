@@ -3,6 +3,7 @@
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use node::Shard;
 use node::config::Config;
@@ -66,7 +67,7 @@ impl Candidate {
     fn pass(&mut self, millis: u64) -> Option<Progress> {
         for _ in 0..millis {
             self.timeline.pass(MILLISECOND);
-            match self.shard.poll(&mut self.told) {
+            match self.shard.poll(&mut self.told, &mut Interest::default()) {
                 Progress::Nothing | Progress::Durable => {}
                 end => return Some(end),
             }

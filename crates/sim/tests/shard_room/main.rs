@@ -6,6 +6,7 @@
 mod addresses;
 mod bid;
 mod clocks;
+mod listeners;
 mod silence;
 mod three;
 mod trouble;

@@ -1,4 +1,4 @@
-//! Three servers on one log in memory, without clients.
+//! Three servers on one log in memory.
 
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
 use base::{Incarnation, Position, Sequence, UnixMillis};
@@ -15,7 +15,7 @@ use node::{Options, Server, Shard, Stop};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::driver::SimDriver;
-use sim::network::{NetworkFaults, SimNetwork};
+use sim::network::{NetworkFaults, SimClient, SimNetwork};
 use sim::tapped_log::{Listener, TappedLog};
 use sim::timeline::Timeline;
 use std::cell::Cell;
@@ -80,6 +80,7 @@ struct Member {
 pub struct Three {
     members: Vec<Option<Member>>,
     timeline: Timeline,
+    network: SimNetwork,
     service: MemoryService,
 }
 
@@ -92,7 +93,7 @@ impl Three {
         let members = (0..3)
             .map(|number| Some(member(number, line, &timeline, &network, &service)))
             .collect();
-        Self { members, timeline, service }
+        Self { members, timeline, network, service }
     }
 
     pub fn step_wall(&mut self, number: usize, micros: i64) {
@@ -126,7 +127,17 @@ impl Three {
         member.server.roles.leader().map(|leader| leader.member.host.clone())
     }
 
-    fn pass(&mut self, millis: u64) {
+    /// The server of a member.
+    pub fn member(&mut self, number: usize) -> &mut Server {
+        &mut self.members[number].as_mut().expect("it lives").server
+    }
+
+    /// A client of a member.
+    pub fn connect(&self, number: usize) -> SimClient {
+        self.network.connect(&format!("member {number}"))
+    }
+
+    pub fn pass(&mut self, millis: u64) {
         for _ in 0..millis {
             self.timeline.pass(MILLISECOND);
             let alive = self.members.iter_mut().flatten();

@@ -2,6 +2,7 @@
 
 use super::super::tests::{sample, save};
 use super::*;
+use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::testing::{Bench, holdings};
 use crate::unit::{Context, Overdue};
@@ -34,7 +35,8 @@ fn import(bench: &mut Bench, bytes: &[u8], at_a_time: usize) -> Result<Vec<u8>, 
 fn replayed(bench: &mut Bench) -> Keyspace {
     let mut twin = Keyspace::new(bench.engine.keyspace.settings.clone(), 3);
     let payload = bench.unit.effects.take();
-    twin.apply_payload(&payload, NOW).expect("what was recorded can be applied");
+    twin.apply_payload(&payload, NOW, &mut Interest::default())
+        .expect("what was recorded can be applied");
     twin
 }
 
