@@ -14,16 +14,13 @@ use resp::Reply;
 /// The keyspace and what commands need beside it.
 pub struct Engine {
     pub keyspace: Keyspace,
-    /// Reads leave keys past their time where they are, invisible: clients are paused, or the log
-    /// takes no effects now.
-    pub keeps_expired: bool,
     pub(crate) random: Random,
 }
 
 impl Engine {
     /// `seed` feeds every random choice of commands.
     pub fn new(keyspace: Keyspace, seed: u64) -> Self {
-        Self { keyspace, keeps_expired: false, random: Random::new(seed) }
+        Self { keyspace, random: Random::new(seed) }
     }
 
     /// The process ends: leaves the memory of all keys to the system, which takes it back at once.
@@ -93,10 +90,13 @@ impl Engine {
     /// Ends what was done as one command: keys that it found past their time go, and replicas are
     /// told of it by itself.
     fn end_call(&mut self, context: Context, unit: &mut Unit, interest: &mut Interest) {
-        if self.keeps_expired || context.overdue != Overdue::Deleted {
-            unit.expired.clear();
+        if context.overdue == Overdue::Deleted {
+            if !unit.expired.is_empty() {
+                self.delete_expired(context, unit, interest);
+            }
         } else if !unit.expired.is_empty() {
-            self.delete_expired(context, unit, interest);
+            unit.rests_on_clock = true;
+            unit.expired.clear();
         }
         unit.feed.end_call();
     }
@@ -116,6 +116,11 @@ impl Engine {
     pub fn has_due(&self, now: UnixMillis) -> bool {
         let mut firsts = self.keyspace.databases().filter_map(|(_, db)| db.expiries().first());
         firsts.any(|(at, _)| at <= now.0)
+    }
+
+    /// Whether the time of some key has come since an instant.
+    pub fn has_due_since(&self, since: UnixMillis, now: UnixMillis) -> bool {
+        self.keyspace.databases().any(|(_, db)| db.expiries().has_any(since.0, now.0))
     }
 
     /// Deletes up to `keys_max` keys whose time has come; whether more are due.
@@ -171,6 +176,31 @@ impl Engine {
 mod tests {
     use crate::settings::Settings;
     use crate::testing::Bench;
+    use crate::unit::Overdue;
+    use base::UnixMillis;
+
+    #[test]
+    fn where_no_deletion_is_recorded_keys_go_by_the_clock_that_stands_still() {
+        let mut bench = Bench::new();
+        bench.run("SET k v");
+        bench.run("PEXPIRE k 10");
+        let began = bench.context.now.0;
+        bench.context.now.0 += 20;
+        bench.context.overdue = Overdue::Left;
+        bench.context.stands_at = Some(UnixMillis(began + 9));
+        for (request, reply) in
+            [("GET k", "$1 v"), ("EXISTS k", ":1"), ("PTTL k", ":0"), ("TTL k", ":0")]
+        {
+            bench.check(request, reply);
+            assert!(!bench.unit.rests_on_clock, "{request}");
+        }
+        bench.context.stands_at = Some(UnixMillis(began + 10));
+        for (request, reply) in [("GET k", "$-1"), ("TTL k", ":-2"), ("KEYS *", "*0")] {
+            bench.check(request, reply);
+            assert!(bench.unit.rests_on_clock, "{request}");
+            assert_eq!(bench.unit.changes, 0, "{request}");
+        }
+    }
 
     #[test]
     fn an_expired_key_is_told_of_before_it_is_missed() {

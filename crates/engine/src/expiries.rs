@@ -55,6 +55,12 @@ impl Expiries {
         self.due.first().copied()
     }
 
+    /// Whether a key expires after one instant and not after another.
+    pub fn has_any(&self, after: i64, until: i64) -> bool {
+        let from = (after.saturating_add(1), KeyHash::MIN);
+        after < until && self.due.range(from..=(until, KeyHash::MAX)).next().is_some()
+    }
+
     /// The first key after a place, wrapping around: a cheap sample of the keys that expire.
     pub fn near(&self, at: i64, hash: KeyHash) -> Option<(i64, KeyHash)> {
         self.due.range((at, hash)..).next().or_else(|| self.due.first()).copied()

@@ -101,7 +101,8 @@ impl<'a> Tx<'a> {
         self.expire_if_due(database, hash, key);
         let entry = self.keyspace.database(database).find(hash, key)?;
         let is_hidden = self.context.overdue == Overdue::Hidden
-            && entry.expire_at().is_some_and(|at| at <= self.context.now.0);
+            && entry.expire_at().is_some_and(|at| self.context.is_due(at));
+        self.unit.rests_on_clock |= is_hidden;
         (!is_hidden).then_some(entry)
     }
 
@@ -228,7 +229,7 @@ impl<'a> Tx<'a> {
 
     /// Deletes a key whose time has come: an effect like any other, with its event.
     pub(crate) fn expire_if_due(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
-        let deletes = self.context.overdue == Overdue::Deleted;
+        let deletes = matches!(self.context.overdue, Overdue::Deleted | Overdue::Left);
         if !deletes || self.keyspace.database(database).has_no_expiries() {
             return;
         }
@@ -237,7 +238,7 @@ impl<'a> Tx<'a> {
             .database(database)
             .find(hash, key)
             .and_then(EntryRef::expire_at)
-            .is_some_and(|at| at <= self.context.now.0);
+            .is_some_and(|at| self.context.is_due(at));
         if due {
             self.drop_key(database, hash, key, DeleteReason::Expired);
         }

@@ -33,6 +33,9 @@ pub struct Unit {
     /// Keys that a read found past their time, and how many messages there were then; the executor
     /// deletes them after it.
     pub expired: Vec<(DatabaseId, Vec<u8>, usize)>,
+    /// A key past its time was hidden and is still there: what the reply says rests on the clock,
+    /// and no effect says it.
+    pub rests_on_clock: bool,
     /// Big values on their way to a background thread.
     pub garbage: Vec<Box<dyn Any + Send>>,
 }
@@ -50,6 +53,7 @@ impl Unit {
             woken_by: None,
             wait: None,
             expired: Vec::new(),
+            rests_on_clock: false,
             garbage: Vec::new(),
         }
     }
@@ -65,6 +69,7 @@ impl Unit {
         self.woken_by = None;
         self.wait = None;
         self.expired.clear();
+        self.rests_on_clock = false;
     }
 
     /// The reply may reveal the state of the key with this hash.
@@ -117,6 +122,8 @@ pub enum TimeoutReply {
 pub struct Context {
     /// The time of the unit, in milliseconds and (for TIME-like needs) microseconds.
     pub now: UnixMillis,
+    /// Expiry stands still at this instant: keys are past their time by it, not by `now`.
+    pub stands_at: Option<UnixMillis>,
     pub database: DatabaseId,
     /// False inside MULTI and scripts: a blocking command then answers at once.
     pub may_block: bool,
@@ -134,6 +141,9 @@ pub struct Context {
 pub enum Overdue {
     /// Whoever meets one deletes it, by an effect.
     Deleted,
+    /// Whoever reads leaves them where they are, invisible: writes are paused, or the log takes no
+    /// effects now. Whoever writes all the same deletes them.
+    Left,
     /// They are invisible, and stay: the server follows a master, which will say that they went.
     Hidden,
     /// They count as there: this is what the master says, and its clock decides.
@@ -141,10 +151,21 @@ pub enum Overdue {
 }
 
 impl Context {
+    /// By which clock keys are past their time.
+    pub fn due_by(&self) -> UnixMillis {
+        self.stands_at.unwrap_or(self.now)
+    }
+
+    /// Whether a key that expires at this instant is past its time.
+    pub fn is_due(&self, expire_at: i64) -> bool {
+        expire_at <= self.due_by().0
+    }
+
     /// For work that no client asked for.
     pub const fn background(now: UnixMillis, database: DatabaseId) -> Self {
         Self {
             now,
+            stands_at: None,
             database,
             may_block: false,
             retry: false,

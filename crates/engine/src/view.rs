@@ -2,7 +2,7 @@
 //!
 //! Every key looked at is noted, so that the reply waits for the writes it reveals. A key past its
 //! time is invisible at once; its deletion is an effect, which the executor records right after
-//! the command.
+//! the command. Where no effects are recorded now, keys go by a clock that the log has already.
 
 use crate::feed::Word;
 use crate::interest::Interest;
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
         let hash = self.keyspace.hash(key);
         self.unit.observe(hash);
         let entry = self.keyspace.database(database).find(hash, key)?;
-        let is_due = entry.expire_at().is_some_and(|at| at <= self.context.now.0);
+        let is_due = entry.expire_at().is_some_and(|at| self.context.is_due(at));
         if is_due && self.context.overdue != Overdue::Kept {
             self.note_expired(database, key);
             return None;

@@ -11,6 +11,7 @@
 //! | [`gate`] | every reason to refuse, before execution |
 //! | [`acl`] | users, and what they may do |
 //! | [`dispatch`] | executes within a unit |
+//! | `expiry` | by which clock keys are past their time, and when they go |
 //! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
 //! | [`shard`] | gathers effects into records and appends them |
 //! | [`tracker`] | knows what a reply must wait for |
@@ -34,6 +35,7 @@ pub mod clock;
 pub mod command;
 pub mod config;
 mod dispatch;
+mod expiry;
 pub mod feed;
 mod flush;
 pub mod gate;

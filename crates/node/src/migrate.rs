@@ -332,7 +332,7 @@ impl Server {
 
     /// Sends the next keys, as far as there is room.
     fn dump_keys(&mut self, migration: &mut Migration, bytes_left: &mut usize) {
-        let context = Context::background(self.now, migration.database);
+        let context = self.background(migration.database);
         while migration.exchange.is_open() && migration.sent < migration.keys.len() {
             let pending = migration.exchange.output.pending_bytes();
             if pending >= OUTPUT_BYTES_MAX {

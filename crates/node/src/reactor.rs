@@ -20,9 +20,6 @@ use engine::eviction::Room;
 /// overshoot. 64 MiB is about 0.5 s of replies at 128 MiB/s. A guess.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// Keys deleted per turn because their time has come.
-const EXPIRED_KEYS_MAX: usize = 256;
-
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
 
@@ -293,35 +290,6 @@ impl Server {
         }
     }
 
-    /// Deletes keys whose time has come.
-    fn expire(&mut self) {
-        let is_paused = self.pause.paused().is_some();
-        let is_open = matches!(self.shard.gate(), txlog::Gate::Open);
-        let is_replica = self.is_replica();
-        self.shard.engine.keeps_expired = is_paused || is_replica || !is_open;
-        // An end that waits for what is under way must come.
-        let is_ending = self.stopping.is_some();
-        let stands_still = is_paused || is_replica || is_ending || self.persistence.is_loading;
-        if !self.is_active_expiry_on || stands_still || !is_open {
-            return;
-        }
-        if !self.shard.engine.has_due(self.now) {
-            return;
-        }
-        let began = self.options.clock.monotonic();
-        self.shard.unit.clear();
-        let unit = &mut self.shard.unit;
-        self.shard.engine.expire_due(self.now, EXPIRED_KEYS_MAX, unit, &mut self.interest);
-        if self.shard.unit.changes > 0 {
-            let observed = self.settle_unit();
-            self.spread(observed, None);
-            self.wake_ready(None);
-        }
-        let nanos = self.options.clock.monotonic().since(began);
-        self.statistics.expire_nanos += nanos;
-        self.note_latency("expire-cycle", nanos / 1_000_000);
-    }
-
     /// Evicts what exceeds `maxmemory` although no command asks: CONFIG SET may have lowered it.
     fn evict(&mut self) {
         if self.stopping.is_some() {
@@ -335,6 +303,7 @@ impl Server {
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.shard.has_gathered();
         self.shard.commit(self.now);
+        self.tell_time();
         self.note_appended();
         if has_gathered && self.lone.is_alone() && self.shard.commit_inline() {
             let took = driver.clock().monotonic().since(self.monotonic);

@@ -215,14 +215,19 @@ impl Server {
             Some(Wish::Renew) => {
                 self.shard.commit(self.now);
                 if !self.shard.has_gathered() && self.may_renew() {
-                    let (lease, member) = (self.roles.lease_millis(), self.member());
-                    self.shard.renew(lease, &member, self.now);
-                    self.roles.said(self.monotonic);
+                    self.renew();
                 }
                 self.note_appended();
             }
         }
         self.is_lapsed = self.has_lapsed();
+    }
+
+    /// Appends a record that only says who leads, and when.
+    pub(crate) fn renew(&mut self) {
+        let (lease, member) = (self.roles.lease_millis(), self.member());
+        self.shard.renew(lease, &member, self.now);
+        self.roles.said(self.monotonic);
     }
 
     /// Whether a record that only renews is worth appending. A log that takes no writes may take

@@ -369,6 +369,7 @@ impl Session {
     pub fn context(&self, now: UnixMillis) -> Context {
         Context {
             now,
+            stands_at: None,
             database: self.database,
             may_block: self.transaction.is_none(),
             retry: false,

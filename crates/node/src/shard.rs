@@ -50,8 +50,12 @@ pub struct Shard {
     /// Since the last snapshot: what schedules the next one.
     pub grown: Growth,
     events: Vec<LogEvent>,
+    /// The log takes effects, as it said when it was last polled.
+    is_open: bool,
     /// Replies wait for nothing: see [`Self::break_tracker`].
     is_tracker_broken: bool,
+    /// Keys are hidden by a clock that no record has: see [`Self::break_clock`].
+    is_clock_broken: bool,
 }
 
 /// What this process does with the shard's log.
@@ -96,6 +100,7 @@ impl Shard {
         applied: Position,
     ) -> Self {
         let tracker = Tracker::new(applied.sequence);
+        let is_open = log.gate() == Gate::Open;
         engine.keyspace.base_bytes = Tracker::ALLOCATED_BYTES + size_of::<Engine>();
         Self {
             engine,
@@ -109,7 +114,9 @@ impl Shard {
             bytes_appended: 0,
             grown: Growth::default(),
             events: Vec::new(),
+            is_open,
             is_tracker_broken: false,
+            is_clock_broken: false,
         }
     }
 
@@ -117,6 +124,13 @@ impl Shard {
     #[doc(hidden)]
     pub fn break_tracker(&mut self) {
         self.is_tracker_broken = true;
+    }
+
+    /// Hides keys by the clock of this process, and lets replies that rest on it leave at once, so
+    /// that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn break_clock(&mut self) {
+        self.is_clock_broken = true;
     }
 
     /// Gives every record the same counter, so that a test can prove that it would notice.
@@ -190,6 +204,21 @@ impl Shard {
         Place { chain: self.chain(), counter }
     }
 
+    /// The clock in the newest record that this process appended or applied. A reply that rests on
+    /// it waits for that record.
+    pub(crate) fn recorded_clock(&self) -> Option<UnixMillis> {
+        let clock = match &self.duty {
+            Duty::Leads(stamper) => stamper.clock(),
+            Duty::Follows { replayer, .. } => replayer.clock(),
+        };
+        (!self.is_clock_broken).then_some(clock)
+    }
+
+    /// Whether the log took effects when it was last polled.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     /// Whether a write may execute now.
     pub fn gate(&self) -> Gate {
         self.log.gate()
@@ -200,9 +229,9 @@ impl Shard {
         !self.unit.effects.is_empty()
     }
 
-    /// The record of the newest effect executed so far, by the running unit too.
+    /// The record that what reveals everything executed so far waits for, by the running unit too.
     pub fn newest_executed(&self) -> Sequence {
-        if self.has_gathered() { self.gathering() } else { self.tracker.newest() }
+        if self.has_gathered() { self.gathering() } else { self.appended.sequence }
     }
 
     /// Whether so much has gathered that the turn should commit before it goes on.
@@ -232,11 +261,22 @@ impl Shard {
         if self.is_tracker_broken {
             return Sequence::ZERO;
         }
+        let clock = self.clock_observed();
         if self.unit.whole || self.tracker.is_clean() {
-            return self.tracker.newest();
+            return self.tracker.newest().max(clock);
         }
         let observed = self.unit.observed.iter().map(|hash| self.tracker.observed(*hash));
-        observed.max().unwrap_or(Sequence::ZERO)
+        observed.max().unwrap_or(Sequence::ZERO).max(clock)
+    }
+
+    /// The record that a reply must wait for because it hid keys by the recorded clock. What a
+    /// replica has applied is durable.
+    fn clock_observed(&self) -> Sequence {
+        let rests_on_clock = self.unit.rests_on_clock && !self.is_clock_broken;
+        if rests_on_clock && matches!(self.duty, Duty::Leads(_)) {
+            return self.appended.sequence;
+        }
+        Sequence::ZERO
     }
 
     /// The largest payload of one record.
@@ -379,6 +419,7 @@ impl Shard {
         }
         events.clear();
         self.events = events;
+        self.is_open = self.log.gate() == Gate::Open;
         progress
     }
 

@@ -62,7 +62,8 @@ impl Reply {
 /// The bytes are no reply.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
-    let (kind, text) = (bytes[0], &bytes[1..end]);
+    let Some(text) = bytes.get(1..end) else { return Err("no reply: an empty line".to_owned()) };
+    let kind = bytes[0];
     let mut used = end + 2;
     let wrong = || format!("no reply: {}", String::from_utf8_lossy(&bytes[..end]));
     let number = || -> Result<i64, String> {

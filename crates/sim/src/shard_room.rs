@@ -14,6 +14,7 @@
 //! | [`chronicle`] | what the log holds, as an outsider sees it |
 //! | [`crowd`], [`client`] | clients: where they go, and what they ask |
 //! | [`account`], [`history`] | what they were told, held against the order of the log |
+//! | [`volatile`] | what they were told of keys that expire |
 //!
 //! What is checked:
 //! 1. *One leader*: who leads an epoch is who wrote the `Lead` of that epoch that counts.
@@ -24,8 +25,9 @@
 //!    operations may have happened in the order of the log, each between its request and its reply.
 //! 5. *A replica holds a prefix*: by digest, what it holds behind a record is what the log makes;
 //!    so does the primary; and no connection is ever shown what is older than it has seen.
-//! 6. *Nothing is stuck*: when the faults end, all processes serve and hold the same.
-//! 7. *Same seed, same run*: by the trace of everything that happened.
+//! 6. *What has expired stays away*: a key that somebody was shown to be gone is never shown again.
+//! 7. *Nothing is stuck*: when the faults end, all processes serve and hold the same.
+//! 8. *Same seed, same run*: by the trace of everything that happened.
 
 pub mod account;
 pub mod chronicle;
@@ -34,6 +36,7 @@ pub mod crowd;
 mod disturb;
 pub mod history;
 pub mod process;
+pub mod volatile;
 pub mod weather;
 pub mod world;
 
@@ -53,6 +56,8 @@ pub enum Broken {
     ReusesCounters,
     /// Readers apply records that are void.
     CountsVoidRecords,
+    /// Keys are hidden by a clock that no record has.
+    HidesByItsOwnClock,
     /// A process breaks a rule of leadership.
     Role(node::role::state::Broken),
     /// The log breaks a rule.

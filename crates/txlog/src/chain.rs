@@ -256,6 +256,11 @@ impl Stamper {
         self.counter
     }
 
+    /// The newest clock stamped, or read before that.
+    pub fn clock(&self) -> UnixMillis {
+        self.clock
+    }
+
     /// Stamps the `Lead` into the next epoch. `member` tells readers who leads; opaque here.
     pub fn lead(
         &mut self,

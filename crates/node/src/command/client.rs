@@ -231,7 +231,6 @@ fn pause(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     }
     let until = server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
     server.pause.begin(paused, UnixMillis(until));
-    server.shard.engine.keeps_expired = true;
     session.reply().ok();
     Ok(())
 }

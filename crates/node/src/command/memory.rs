@@ -41,16 +41,14 @@ fn usage(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         _ => return Err(Refusal::SYNTAX),
     }
     let key = args.at(2);
+    let context = server.context(session);
     let shard = &mut server.shard;
-    let hash = shard.engine.keyspace.hash(key);
-    shard.unit.observed.push(hash);
-    let now = server.now.0;
-    let entry = shard.engine.keyspace.database(session.database).find(hash, key);
-    match entry.filter(|entry| entry.expire_at().is_none_or(|at| at > now)) {
-        Some(entry) => {
-            let boxed = Value::of(entry).map_or(0, Value::allocated_bytes);
-            session.reply().integer((entry.allocated_bytes() + boxed) as i64);
-        }
+    let bytes = shard.engine.look(context, &mut shard.unit, &mut server.interest, |view| {
+        let entry = view.peek(key)?;
+        Some(entry.allocated_bytes() + Value::of(entry).map_or(0, Value::allocated_bytes))
+    });
+    match bytes {
+        Some(bytes) => session.reply().integer(bytes as i64),
         None => session.reply().null(),
     }
     Ok(())

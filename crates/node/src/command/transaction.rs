@@ -58,14 +58,16 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let Some(transaction) = session.transaction.take() else {
         return Err(Refusal::of("ERR EXEC without MULTI"));
     };
-    let is_dirty = server.is_any_watched_key_changed(session);
+    let expired = server.expired_watched_keys(session);
+    let is_dirty = session.is_dirty || !expired.is_empty();
     server.unwatch(session);
     if transaction.is_broken {
         return Err(Refusal::of("EXECABORT Transaction discarded because of previous errors."));
     }
     if is_dirty {
-        // The abort reveals that somebody changed a watched key.
+        // The abort reveals that somebody changed a watched key, or that its time has come.
         server.shard.unit.whole = true;
+        server.note_expired(session, &expired);
         session.reply().null_array();
         return Ok(());
     }
@@ -104,9 +106,10 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         return Err(Refusal::of("ERR WATCH inside MULTI is not allowed"));
     }
     let database = session.database;
+    let due_by = server.context(session).due_by();
     for key in args.from(1) {
         let watcher = WatcherId(session.connection.0);
-        let is_expired = server.shard.engine.keyspace.is_expired(database, key, server.now);
+        let is_expired = server.shard.engine.keyspace.is_expired(database, key, due_by);
         // Asked of the key's watchers, which are few, rather than of the client's keys.
         if server.interest.watchers.watch(watcher, database, key, is_expired) {
             session.watched.push((database, key.to_vec()));
@@ -137,14 +140,26 @@ impl Server {
         session.is_dirty = false;
     }
 
-    /// Whether a watched key changed, or its time has come although nobody deleted it yet.
-    fn is_any_watched_key_changed(&self, session: &Session) -> bool {
+    /// The watched keys whose time has come although nobody deleted them yet.
+    fn expired_watched_keys(&self, session: &Session) -> Vec<(DatabaseId, Vec<u8>)> {
         let keyspace = &self.shard.engine.keyspace;
         let watcher = WatcherId(session.connection.0);
-        let expired = |(database, key): &(DatabaseId, Vec<u8>)| {
-            keyspace.is_expired(*database, key, self.now)
+        let due_by = self.context(session).due_by();
+        let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
+            keyspace.is_expired(*database, key, due_by)
                 && !self.interest.watchers.was_expired(watcher, *database, key)
         };
-        session.is_dirty || session.watched.iter().any(expired)
+        session.watched.iter().filter(is_expired).cloned().collect()
+    }
+
+    /// Keys are shown to be past their time, as by a read.
+    fn note_expired(&mut self, session: &Session, keys: &[(DatabaseId, Vec<u8>)]) {
+        let context = self.context(session);
+        let shard = &mut self.shard;
+        shard.engine.look(context, &mut shard.unit, &mut self.interest, |view| {
+            for (database, key) in keys {
+                view.peek_in(*database, key);
+            }
+        });
     }
 }

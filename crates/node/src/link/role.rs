@@ -30,15 +30,11 @@ impl Server {
 
     /// What stands still while a command of a session executes.
     pub(crate) fn context(&self, session: &Session) -> Context {
-        let overdue = match (session.is_link, self.is_replica()) {
-            (true, _) => Overdue::Kept,
-            (false, true) if self.settings.replica_read_only => Overdue::Hidden,
-            (false, _) if self.is_following() => Overdue::Hidden,
-            _ => Overdue::Deleted,
-        };
+        let (overdue, stands_at) =
+            if session.is_link { (Overdue::Kept, None) } else { self.expiry() };
         // A replica of the log lives in the time of the records that it has applied.
         let now = self.shard.applied_clock().unwrap_or(self.now);
-        Context { overdue, ..session.context(now) }
+        Context { overdue, stands_at, ..session.context(now) }
     }
 
     /// Whether memory is the master's business.

@@ -1,6 +1,7 @@
 //! One client: what it asks, and what it remembers of its connection.
 
 use super::chronicle::{Chronicle, Order, text};
+use super::volatile::Witnessed;
 use crate::network::SimClient;
 use crate::random::Random;
 use std::collections::VecDeque;
@@ -11,13 +12,17 @@ type Bytes = Vec<u8>;
 const REGISTERS: u64 = 3;
 const COUNTERS: u64 = 2;
 const PAIRS: u64 = 2;
-const VOLATILES: u64 = 4;
+const VOLATILES: u64 = 3;
 
 /// Requests that a client has under way at most.
 const OUTSTANDING_MAX: usize = 3;
 
 /// One of the clients asks for a planned failover with one in so many requests.
 const FAILOVER_PART: u64 = 100;
+
+/// And for a pause of all writes with one in so many, for as many milliseconds.
+const PAUSE_PART: u64 = 120;
+const PAUSE_MILLIS: std::ops::Range<u64> = 50..600;
 
 /// Time between two requests of a client, in nanoseconds, at most.
 const REST_NANOS_MAX: u64 = 30_000_000;
@@ -39,6 +44,9 @@ pub enum Asked {
     GetPair,
     Count,
     GetCount,
+    /// Of a key that expires.
+    SetVolatile(Bytes),
+    GetVolatile,
     /// What comes of it is not looked at.
     Other,
 }
@@ -88,6 +96,8 @@ pub struct Client {
     pub next_at: u64,
     /// Everything through this write was seen on this connection.
     pub reached: Order,
+    /// What this connection was shown of keys that expire.
+    pub volatile: Witnessed,
 }
 
 impl Client {
@@ -105,6 +115,7 @@ impl Client {
             is_leaving: false,
             next_at: 0,
             reached: Order::default(),
+            volatile: Witnessed::default(),
         }
     }
 
@@ -167,21 +178,26 @@ impl Client {
         if self.index == 0 && random.within(0..FAILOVER_PART) == 0 {
             return (Vec::new(), Asked::Other, words(&[b"FAILOVER"]));
         }
-        match random.within(if self.reads == Reads::Primary { 0..24 } else { 0..10 }) {
+        if self.index == 0 && random.within(0..PAUSE_PART) == 0 {
+            let millis = random.within(PAUSE_MILLIS).to_string();
+            let words = words(&[b"CLIENT", b"PAUSE", millis.as_bytes(), b"WRITE"]);
+            return (Vec::new(), Asked::Other, words);
+        }
+        match random.within(if self.reads == Reads::Primary { 0..26 } else { 0..12 }) {
             0..6 => (register.clone(), Asked::Get, words(&[b"GET", &register])),
             6..8 => (pair.clone(), Asked::GetPair, words(&[b"MGET", &pair, &other])),
             8 => (counter.clone(), Asked::GetCount, words(&[b"GET", &counter])),
-            9 => (Vec::new(), Asked::Other, words(&[b"GET", &volatile])),
-            10..16 => {
+            9..12 => (volatile.clone(), Asked::GetVolatile, words(&[b"GET", &volatile])),
+            12..18 => {
                 let value = chronicle.issue(&register);
                 (register.clone(), Asked::Set(value.clone()), words(&[b"SET", &register, &value]))
             }
-            16..18 => {
+            18..20 => {
                 let value = chronicle.issue(&register);
                 let words = words(&[b"SET", &register, &value, b"GET"]);
                 (register, Asked::Swap(value), words)
             }
-            18..20 => {
+            20..22 => {
                 let value = chronicle.issue(&pair);
                 let mut long = value.clone();
                 if random.chance(20) {
@@ -190,12 +206,12 @@ impl Client {
                 let words = words(&[b"MSET", &pair, &long, &other, &long]);
                 (pair, Asked::SetPair(value), words)
             }
-            20..22 => (counter.clone(), Asked::Count, words(&[b"INCR", &counter])),
+            22..24 => (counter.clone(), Asked::Count, words(&[b"INCR", &counter])),
             _ => {
                 let value = chronicle.issue(&volatile);
                 let millis = random.within(1..400).to_string();
                 let words = words(&[b"SET", &volatile, &value, b"PX", millis.as_bytes()]);
-                (Vec::new(), Asked::Other, words)
+                (volatile, Asked::SetVolatile(value), words)
             }
         }
     }

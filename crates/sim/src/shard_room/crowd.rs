@@ -9,6 +9,7 @@ use super::chronicle::{Chronicle, Order, text};
 use super::client::{Asked, Client, Pending, Reads, token_of};
 use super::history::Span;
 use super::name_of;
+use super::volatile::Volatiles;
 use crate::network::{ClientState, SimClient, SimNetwork};
 use crate::reply::{self, Reply};
 use base::MonotonicNanos;
@@ -26,6 +27,8 @@ pub struct Served {
     /// Reads by clients that said READONLY, and by those that want the newest.
     pub replica_reads: u64,
     pub newest_reads: u64,
+    /// Keys that were shown to be gone because their time had come, or another took their place.
+    pub expired: u64,
     pub moved: u64,
     pub loading: u64,
     /// Other errors, each for a reason that the server gives.
@@ -42,6 +45,7 @@ pub struct Crowd {
     pub served: Served,
     /// What they asked and were told.
     pub account: Account,
+    volatiles: Volatiles,
 }
 
 impl Crowd {
@@ -53,6 +57,7 @@ impl Crowd {
             is_sending: true,
             served: Served::default(),
             account: Account::default(),
+            volatiles: Volatiles::default(),
         }
     }
 
@@ -132,6 +137,7 @@ impl Crowd {
         client.introduced = 0;
         client.is_leaving = false;
         client.reached = Order::default();
+        client.volatile.clear();
         client.next_at = now + client.random.within(0..RETRY_NANOS_MAX);
     }
 
@@ -208,6 +214,25 @@ impl Crowd {
                 }
                 _ => return Err("half a transaction was read".to_owned()),
             },
+            (Asked::SetVolatile(value), Reply::Simple(_)) => {
+                self.served.writes += 1;
+                self.served.expired +=
+                    self.volatiles.written(&pending.key, value, (pending.at, now));
+                return Ok(());
+            }
+            (Asked::GetVolatile, Reply::Null) => {
+                let seen = &mut client.volatile;
+                let is_newest = client.reads != Reads::Replica;
+                let gone = self.volatiles.gone(&pending.key, (pending.at, now), seen, is_newest);
+                self.served.expired += gone;
+                return Ok(());
+            }
+            (Asked::GetVolatile, Reply::Bulk(value)) => {
+                let seen = &mut client.volatile;
+                let is_newest = client.reads != Reads::Replica;
+                let asked = (pending.at, now);
+                return self.volatiles.there(&pending.key, &value, asked, seen, is_newest);
+            }
             (Asked::Count, Reply::Integer(number)) => {
                 self.served.writes += 1;
                 count = Some(number);

@@ -313,6 +313,7 @@ impl Process {
             Broken::ReusesCounters if self.server.roles.leads() => {
                 self.server.shard.break_counters();
             }
+            Broken::HidesByItsOwnClock => self.server.shard.break_clock(),
             Broken::Role(rule) => self.server.roles.break_rule(rule),
             _ => {}
         }

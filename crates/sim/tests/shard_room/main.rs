@@ -31,6 +31,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("reads", sum(|outcome| outcome.served.reads)),
         ("reads from replicas", sum(|outcome| outcome.served.replica_reads)),
         ("reads of the newest", sum(|outcome| outcome.served.newest_reads)),
+        ("keys seen to be gone", sum(|outcome| outcome.served.expired)),
         ("requests without an answer", sum(|outcome| outcome.served.unanswered)),
         ("MOVED", sum(|outcome| outcome.served.moved)),
         ("LOADING", sum(|outcome| outcome.served.loading)),
@@ -93,6 +94,12 @@ fn a_challenger_that_does_not_wait_is_caught() {
 fn replies_before_their_record_is_durable_are_caught() {
     let why = is_caught(Broken::HoldsNothing);
     assert!(why.contains("before it is durable"), "{why}");
+}
+
+#[test]
+fn keys_hidden_by_a_clock_that_no_record_has_are_caught() {
+    let why = is_caught(Broken::HidesByItsOwnClock);
+    assert!(why.contains("was gone"), "{why}");
 }
 
 #[test]

@@ -172,13 +172,19 @@ fn reply_time(view: &mut View<'_>, key: &[u8], reply: &mut Reply, show: impl Fn(
     });
 }
 
+/// Milliseconds that a key has to live. While expiry stands still, one may be there whose time has
+/// come.
+fn left(at: i64, now: i64) -> i64 {
+    (at - now).max(0)
+}
+
 fn ttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_time(view, args.at(1), reply, |at, now| (at - now + 500) / 1000);
+    reply_time(view, args.at(1), reply, |at, now| (left(at, now) + 500) / 1000);
     Ok(())
 }
 
 fn pttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_time(view, args.at(1), reply, |at, now| at - now);
+    reply_time(view, args.at(1), reply, left);
     Ok(())
 }
 

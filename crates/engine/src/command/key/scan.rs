@@ -136,7 +136,7 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 /// Whether an entry's time has not come; if it has, its deletion is noted.
 fn is_alive(view: &mut View<'_>, entry: EntryRef<'_>) -> bool {
-    let is_due = entry.expire_at().is_some_and(|at| at <= view.now().0);
+    let is_due = entry.expire_at().is_some_and(|at| view.context().is_due(at));
     if is_due {
         let database = view.database_id();
         view.note_expired(database, entry.key());

@@ -1,0 +1,85 @@
+//! By which clock keys are past their time, and when they are deleted.
+//!
+//! Nothing shows that a key's time has come unless the log says so too. As a rule whoever meets
+//! such a key deletes it, by an effect that its reply waits for. Where no effect may be recorded
+//! (writes are paused, the log takes none, a master will say itself that the key went), expiry
+//! stands still at the clock of the newest record: a key is hidden by that, and the reply waits
+//! for the record. Every later primary's clock goes on from there, and so does every replica's, so
+//! a key that was hidden once is nowhere seen again (docs/protocol.md, "Time").
+//!
+//! Records that only renew the lease carry the clock as well, so a client that reads sees time go
+//! on by a quarter of a lease at least. While clients are paused the time of a key is told at once.
+
+use crate::server::Server;
+use base::{DatabaseId, UnixMillis};
+use engine::unit::{Context, Overdue};
+use txlog::Gate;
+
+/// Keys deleted per turn because their time has come.
+const EXPIRED_KEYS_MAX: usize = 256;
+
+impl Server {
+    /// What is made of keys whose time has come, and by which instant it has, if not by now.
+    pub(crate) fn expiry(&self) -> (Overdue, Option<UnixMillis>) {
+        if self.is_following() {
+            return (Overdue::Hidden, None);
+        }
+        let has_master = self.link.master().is_some();
+        let is_paused = self.pause.paused().is_some();
+        let overdue = match has_master {
+            true if self.settings.replica_read_only => Overdue::Hidden,
+            _ if has_master || is_paused || !self.shard.is_open() => Overdue::Left,
+            _ => return (Overdue::Deleted, None),
+        };
+        (overdue, self.shard.recorded_clock())
+    }
+
+    /// For work that no client asked for.
+    pub(crate) fn background(&self, database: DatabaseId) -> Context {
+        let (overdue, stands_at) = self.expiry();
+        Context { overdue, stands_at, ..Context::background(self.now, database) }
+    }
+
+    /// Appends a record for the clock in it, if the time of a key has come since the newest one and
+    /// no deletion says so. Not while a failover waits for a replica to have the newest record: it
+    /// might wait for ever; and not to a log that is short of room.
+    pub(crate) fn tell_time(&mut self) {
+        let (_, Some(recorded)) = self.expiry() else { return };
+        let is_wanted = self.has_served && self.roles.leads() && !self.pause.is_failing_over;
+        let is_idle = !self.shard.has_gathered() && !self.shard.is_in_flight();
+        if is_wanted
+            && is_idle
+            && self.shard.gate() == Gate::Open
+            && self.shard.engine.has_due_since(recorded, self.now)
+        {
+            self.renew();
+        }
+    }
+
+    /// Deletes keys whose time has come.
+    pub(crate) fn expire(&mut self) {
+        let is_open = self.shard.gate() == Gate::Open;
+        // An end that waits for what is under way must come.
+        let is_ending = self.stopping.is_some();
+        let is_paused = self.pause.paused().is_some();
+        let stands_still = is_paused || self.is_replica() || is_ending;
+        if !self.is_active_expiry_on || stands_still || self.persistence.is_loading || !is_open {
+            return;
+        }
+        if !self.shard.engine.has_due(self.now) {
+            return;
+        }
+        let began = self.options.clock.monotonic();
+        self.shard.unit.clear();
+        let unit = &mut self.shard.unit;
+        self.shard.engine.expire_due(self.now, EXPIRED_KEYS_MAX, unit, &mut self.interest);
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, None);
+            self.wake_ready(None);
+        }
+        let nanos = self.options.clock.monotonic().since(began);
+        self.statistics.expire_nanos += nanos;
+        self.note_latency("expire-cycle", nanos / 1_000_000);
+    }
+}
