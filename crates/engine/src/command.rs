@@ -18,6 +18,8 @@ pub mod sample;
 pub mod set;
 pub mod sorted;
 pub mod string;
+#[cfg(test)]
+mod tests;
 pub mod timeout;
 pub mod usage;
 

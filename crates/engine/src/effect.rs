@@ -223,7 +223,10 @@ impl EffectEncoder {
     }
 
     fn put_bytes(&mut self, bytes: &[u8]) {
-        let length = u32::try_from(bytes.len()).expect("arguments are limited to 512 MiB");
+        // Requests, RDB files and `proto-max-bulk-len` are limited to it, and no command makes a
+        // string that is longer than the longest it was given, but for those that look at
+        // `proto-max-bulk-len`.
+        let length = u32::try_from(bytes.len()).expect("no string is longer: STRING_BYTES_MAX");
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.bytes.extend_from_slice(bytes);
     }

@@ -145,7 +145,7 @@ impl Bench {
 
     /// Applies the effects since the last call to the twin, and compares all keys.
     #[track_caller]
-    fn compare(&mut self) {
+    pub(crate) fn compare(&mut self) {
         let payload = self.unit.effects.take();
         let applied = self.twin.apply_payload(&payload, self.context.now, &mut self.twin_interest);
         applied.expect("what was recorded can be applied");

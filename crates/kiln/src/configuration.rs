@@ -1,6 +1,7 @@
 //! From the command line to a configuration, and what it sets up before the server starts: the
 //! log's level and place.
 
+use crate::log_lines::Lines;
 use node::config::Config;
 use node::config::arguments::{self, CommandLine};
 use node::config::load::{LoadError, load};
@@ -20,6 +21,10 @@ use world::net::NetOptions;
 pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
     let arguments: Vec<Vec<u8>> = arguments.iter().map(|a| a.as_bytes().to_vec()).collect();
     let line: CommandLine = arguments::parse(&arguments);
+    if let Err(error) = world::process::show_arguments(&arguments, &line.shown) {
+        // Whoever starts a server in a place without /proc can do nothing about it.
+        eprintln!("passwords on the command line cannot be hidden from ps: {error}");
+    }
     let mut stdin = None;
     if line.reads_stdin {
         let mut text = Vec::new();
@@ -42,14 +47,15 @@ pub fn set_up_process(settings: &NodeSettings) -> Result<(), Box<dyn Error>> {
         "warning" => Level::WARN,
         _ => Level::INFO,
     };
-    let subscriber = tracing_subscriber::fmt().with_target(false).with_max_level(level);
+    let subscriber =
+        tracing_subscriber::fmt().with_target(false).with_ansi(false).with_max_level(level);
     match &settings.logfile {
         Some(path) => {
             let file = world::process::open_log(path)
                 .map_err(|error| format!("Can't open the log file: {}: {error}", path.display()))?;
-            subscriber.with_ansi(false).with_writer(Mutex::new(file)).init();
+            subscriber.with_writer(Mutex::new(Lines(file))).init();
         }
-        None => subscriber.with_writer(std::io::stderr).init(),
+        None => subscriber.with_writer(|| Lines(std::io::stderr())).init(),
     }
     if let Some(path) = &settings.pidfile {
         write_pid(path);

@@ -6,6 +6,7 @@ mod allocator;
 mod broken;
 mod configuration;
 mod inspect;
+mod log_lines;
 mod logs;
 mod serve;
 

@@ -27,6 +27,7 @@ pub mod text;
 pub mod value;
 
 use crate::acl;
+use crate::secrets::hide_credentials;
 use directive::{Kind, Meaning};
 use std::collections::BTreeSet;
 use std::io;
@@ -150,10 +151,13 @@ impl Config {
         }
     }
 
-    /// The value of a row as CONFIG GET shows it.
+    /// The value of a row as CONFIG GET shows it: a URL without its credentials.
     pub fn show(&self, row: usize) -> Vec<u8> {
+        if let Some(url) = self.url(row) {
+            return hide_credentials(url).into_bytes();
+        }
         match DIRECTIVES[row].kind {
-            Kind::Location { .. } if self.url(row).is_none() => {
+            Kind::Location { .. } => {
                 [b"file:", self.location(row).as_os_str().as_encoded_bytes()].concat()
             }
             _ => value::show(&DIRECTIVES[row], &self.values[row]),

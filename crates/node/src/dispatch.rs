@@ -1,5 +1,6 @@
 //! A request's way through gate and execution to a held reply.
 
+use crate::cross_protocol::is_http;
 use crate::gate::Verdict;
 use crate::migrate::is_guard;
 use crate::registry::{CommandId, Function};
@@ -35,6 +36,10 @@ impl Server {
         let known = command.map(|id| registry.command(id));
         if self.asleep_until > self.monotonic {
             return Dispatched::Later;
+        }
+        if known.is_none() && !session.is_link && is_http(args.at(0)) {
+            self.end_cross_protocol(session);
+            return Dispatched::Stop;
         }
         session.last_command = command;
         let verdict = self.judge(session, known, args);
@@ -79,18 +84,26 @@ impl Server {
             return Dispatched::Stop;
         }
         if queues {
-            let request = OwnedRequest::new(id, args);
-            if let Some(transaction) = &mut session.transaction {
-                transaction.queued.push(request);
-            }
-            session.reply().simple("QUEUED");
-            self.finish_reply(session, written, Sequence::ZERO);
-            return Dispatched::Done;
+            return self.queue(session, written, OwnedRequest::new(id, args));
         }
         self.shard.unit.clear();
         let context = self.context(session);
         self.call(session, id, args, context);
         self.finish_unit(session, written, || OwnedRequest::new(id, args))
+    }
+
+    /// Keeps a request of a transaction until EXEC. A client that has more kept than the limit
+    /// allows is disconnected.
+    fn queue(&mut self, session: &mut Session, written: u64, request: OwnedRequest) -> Dispatched {
+        if let Some(transaction) = &mut session.transaction {
+            transaction.queue(request);
+        }
+        if self.check_input(session) {
+            return Dispatched::Stop;
+        }
+        session.reply().simple("QUEUED");
+        self.finish_reply(session, written, Sequence::ZERO);
+        Dispatched::Done
     }
 
     /// Runs one command within the current unit and writes its reply or refusal.
@@ -108,6 +121,7 @@ impl Server {
             self.shard.unit.whole = true;
         }
         let began = self.lap;
+        self.bound_reply(session);
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
         let is_monitored = !self.monitors.is_empty() && is_shown;
@@ -124,6 +138,7 @@ impl Server {
         if let Err(refusal) = outcome {
             self.refuse(session, written, &refusal);
         }
+        session.output.unbound();
         if is_exec {
             self.tell_monitors(session, args);
         }
@@ -237,6 +252,13 @@ impl Server {
             tracing::warn!(client = session.id, "a replica sent a request: disconnected");
             session.output.truncate(written);
             self.close_session(session);
+        }
+        if session.output.take_over() {
+            // Replies that were set aside in EXEC, and headers.
+            session.output.truncate(written);
+            if !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::Skip) {
+                self.cut_off(session);
+            }
         }
         match session.reply_mode {
             ReplyMode::On => {}

@@ -12,10 +12,13 @@
 //! | [`acl`] | users, and what they may do |
 //! | [`dispatch`] | executes within a unit |
 //! | `expiry` | by which clock keys are past their time, and when they go |
+//! | `cross_protocol` | ends connections through which a web page speaks |
+//! | [`secrets`] | what nobody is shown |
 //! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
 //! | [`shard`] | gathers effects into records and appends them |
 //! | [`tracker`] | knows what a reply must wait for |
 //! | [`output`] | withholds replies until then |
+//! | `client_memory` | disconnects the largest clients when all take too much |
 //! | `flush` | sends them, holds back who does not read |
 //! | [`feed`] | tells replicas of Redis what happens, as commands |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
@@ -31,9 +34,11 @@
 
 pub mod acl;
 mod blocked;
+mod client_memory;
 pub mod clock;
 pub mod command;
 pub mod config;
+mod cross_protocol;
 mod dispatch;
 mod expiry;
 pub mod feed;
@@ -55,6 +60,7 @@ pub mod reactor;
 pub mod recovery;
 pub mod registry;
 pub mod role;
+pub mod secrets;
 pub mod server;
 pub mod session;
 mod sessions;

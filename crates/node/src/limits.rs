@@ -4,6 +4,7 @@
 //! The limits are `client-output-buffer-limit`, `client-query-buffer-limit` and `timeout`, as in
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
+use crate::config::value::BufferLimit;
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
@@ -35,6 +36,15 @@ const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
 /// does not count its first 16 KiB.
 const STRANGER_OUTPUT_BYTES_MAX: usize = (16 << 10) + 1024;
 
+/// Output of one client that may be pending behind one command of its own, where
+/// `client-output-buffer-limit` sets no hard limit, in bytes. The client is disconnected as by one.
+///
+/// Redis has none, and ends for want of memory. A reply may be any number of times as long as the
+/// request and the data that it is about (`MGET k k k …`), so that who may read one key could end
+/// the server. Twice the longest string that is allowed by default, and as much as
+/// `client-query-buffer-limit` allows in the other direction.
+const OUTPUT_BYTES_MAX: u64 = 1 << 30;
+
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
@@ -42,11 +52,16 @@ impl Server {
     /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
     /// long. It is not told: what lies in its output is dropped, as by Redis.
     pub(crate) fn check_output(&mut self, session: &mut Session) {
-        if session.is_cut || !self.exceeds_output_limit(session) {
-            return;
+        if !session.is_cut && self.exceeds_output_limit(session) {
+            self.cut_off(session);
         }
+    }
+
+    /// Disconnects a session whose output has reached its limit, or would have.
+    pub(crate) fn cut_off(&mut self, session: &mut Session) {
         let bytes = session.output.pending_bytes();
-        tracing::warn!(client = session.id, bytes, "disconnected: it does not read its output");
+        let (client, peer) = (session.id, &session.peer);
+        tracing::warn!(client, peer, bytes, "disconnected: its output reached its limit");
         self.statistics.output_limit_disconnections += 1;
         session.is_cut = true;
         self.close_session(session);
@@ -57,12 +72,7 @@ impl Server {
         if is_stranger && session.output.pending_bytes() > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
-        let class = match () {
-            () if session.is_replica() => REPLICA,
-            () if session.is_subscriber() => SUBSCRIBER,
-            () => NORMAL,
-        };
-        let limit = &self.settings.client_output_buffer_limits[class];
+        let limit = self.output_limit(session);
         let kept = session.replica.as_ref().map_or(0, |replica| replica.kept_bytes());
         let pending = (session.output.pending_bytes() + kept) as u64;
         if limit.hard > 0 && pending >= limit.hard {
@@ -76,6 +86,25 @@ impl Server {
         self.monotonic.since(since) > limit.soft_seconds * SECOND
     }
 
+    fn output_limit(&self, session: &Session) -> BufferLimit {
+        let class = match () {
+            () if session.is_replica() => REPLICA,
+            () if session.is_subscriber() => SUBSCRIBER,
+            () => NORMAL,
+        };
+        self.settings.client_output_buffer_limits[class]
+    }
+
+    /// Bounds the reply of the command that begins: what would bring the session's output to its
+    /// limit is not even made.
+    pub(crate) fn bound_reply(&self, session: &mut Session) {
+        let hard = match self.output_limit(session).hard {
+            0 => OUTPUT_BYTES_MAX,
+            hard => hard,
+        };
+        session.output.bound(usize::try_from(hard).unwrap_or(usize::MAX));
+    }
+
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
     /// because of us is no reason to disconnect.
     pub(crate) fn unexecuted_bytes_max(&self, session: &Session) -> usize {
@@ -86,10 +115,26 @@ impl Server {
         CHOKED_INPUT_BYTES_MAX.min(half_limit).max(UNEXECUTED_BYTES_MAX)
     }
 
-    /// Whether a session's input exceeds its limit.
-    pub(crate) fn exceeds_input_limit(&self, session: &Session) -> bool {
-        !session.is_link
-            && session.input.waiting_bytes() as u64 > self.settings.client_query_buffer_limit
+    /// Disconnects a session that has more waiting here than `client-query-buffer-limit`: input
+    /// that was not executed, and what earlier requests made the server keep. Whether it does.
+    ///
+    /// What is kept is what MULTI queued, as in Redis 7.0, and the names that WATCH and SUBSCRIBE
+    /// gave, which Redis keeps without limit.
+    pub(crate) fn check_input(&mut self, session: &mut Session) -> bool {
+        let bytes = session.input.waiting_bytes() + session.kept_bytes();
+        if session.is_link || bytes as u64 <= self.settings.client_query_buffer_limit {
+            return false;
+        }
+        // Its first bytes are not told, other than by Redis: they may be a password.
+        tracing::warn!(
+            client = session.id,
+            peer = session.peer,
+            bytes,
+            "disconnected: it reached the client-query-buffer-limit"
+        );
+        self.statistics.input_limit_disconnections += 1;
+        self.close_session(session);
+        true
     }
 
     /// The periodic look at every session: soft limits without traffic, and idle clients.
@@ -98,6 +143,7 @@ impl Server {
         for connection in ids {
             let Some(mut session) = self.sessions.remove(&connection) else { continue };
             self.check_output(&mut session);
+            self.count_memory(&mut session);
             if self.is_idle_for_too_long(&session) {
                 self.close_session(&mut session);
             }

@@ -378,6 +378,12 @@ impl Server {
         let output = &mut migration.exchange.output;
         output.release(self.shard.tracker.durable());
         while !migration.is_clogged && !output.sendable().is_empty() {
+            if self.has_lapsed() {
+                // The turn has taken long, and somebody else may lead by now. What that one has
+                // sent of this key since would be replaced by what was here before.
+                self.migrations.is_due = true;
+                return;
+            }
             let offered = output.sendable().len();
             match driver.send(connection, output.sendable()) {
                 Sent::Bytes(count) => {

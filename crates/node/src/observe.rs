@@ -3,6 +3,7 @@
 //! One reading of the clock a command: the end of one is the beginning of the next.
 
 use crate::registry::Registered;
+use crate::secrets::{REDACTED, secret_arguments};
 use crate::server::Server;
 use crate::session::Session;
 use crate::slowlog::{Entry, abridge};
@@ -56,11 +57,12 @@ impl Server {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
+        let secrets = secret_arguments(command.name(), args);
         let entry = Entry {
             id: 0,
             at_seconds: self.now.0.div_euclid(1000),
             micros,
-            arguments: abridge(args, |index| is_secret(command.name(), args, index)),
+            arguments: abridge(args, |index| secrets.binary_search(&index).is_ok()),
             peer: session.peer.clone(),
             name: session.name.clone(),
         };
@@ -73,6 +75,7 @@ impl Server {
     pub(crate) fn tell_monitors(&mut self, session: &mut Session, args: Args<'_>) {
         let command = self.registry.find(args.at(0), args.get(1));
         let name = command.map_or("", Registered::name);
+        let secrets = secret_arguments(name, args);
         let micros = self.options.clock.unix_micros();
         let mut line = format!(
             "{}.{:06} [{} {}]",
@@ -83,8 +86,8 @@ impl Server {
         );
         for (index, argument) in args.iter().enumerate() {
             line.push(' ');
-            let argument = if is_secret(name, args, index) { b"(redacted)" } else { argument };
-            quote(argument, &mut line);
+            let is_secret = secrets.binary_search(&index).is_ok();
+            quote(if is_secret { REDACTED.as_bytes() } else { argument }, &mut line);
         }
         for connection in &self.monitors {
             if let Some(monitor) = self.sessions.get_mut(connection) {
@@ -132,23 +135,6 @@ impl Server {
         self.statistics.input_bytes_max = input_max;
         self.statistics.output_bytes_max = output_max;
         self.publish_metrics();
-    }
-}
-
-/// Whether an argument is a password.
-fn is_secret(command: &str, args: Args<'_>, index: usize) -> bool {
-    match command {
-        "auth" => index > 0,
-        "acl|setuser" => index > 1,
-        "hello" => {
-            let auth = (2..args.len()).find(|at| args.is(*at, "AUTH"));
-            auth.is_some_and(|at| index == at + 1 || index == at + 2)
-        }
-        "config|set" => {
-            index >= 3 && index % 2 == 1 && crate::config::change::is_sensitive(args.at(index - 1))
-        }
-        "migrate" => crate::command::migrate::is_secret(args, index),
-        _ => false,
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Output {
     releasable: u64,
     /// Stretches that wait: the record, and the stream offset where the stretch ends.
     held: VecDeque<(Sequence, u64)>,
+    /// A command of the unit that runs wrote more than its bound: nothing of it is kept.
+    is_over: bool,
 }
 
 impl Output {
@@ -40,7 +42,25 @@ impl Output {
             start: 0,
             releasable: 0,
             held: VecDeque::new(),
+            is_over: false,
         }
+    }
+
+    /// A command begins: bounds what it writes, so that no more than `bytes_max` are pending. If an
+    /// earlier one of its unit has exceeded that, nothing is taken any more.
+    pub fn bound(&mut self, bytes_max: usize) {
+        let room = if self.is_over { 0 } else { bytes_max.saturating_sub(self.pending_bytes()) };
+        self.reply.bound(self.reply.len().saturating_add(room));
+    }
+
+    /// The command has ended: what others write is not bounded.
+    pub fn unbound(&mut self) {
+        self.is_over |= self.reply.unbound();
+    }
+
+    /// The unit has ended: whether its reply exceeded a bound. What is left of it means nothing.
+    pub fn take_over(&mut self) -> bool {
+        std::mem::take(&mut self.is_over)
     }
 
     /// Everything written since the last call waits for `observed`, unless that is durable.
@@ -98,7 +118,7 @@ impl Output {
             }
             let Some(full) = self.full.pop_back() else { return };
             self.full_bytes -= full.len();
-            self.reply = Reply::over(full, self.reply.protocol());
+            self.reply.put_back(full);
         }
     }
 
@@ -277,5 +297,38 @@ mod tests {
         let expected = [vec![1; 100], vec![2; FULL_BYTES_MIN + 7], vec![4; 5]].concat();
         assert!(received == expected);
         assert_eq!((output.pending_bytes(), output.held_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_unit_beyond_its_bound_leaves_nothing_and_takes_nothing_more() {
+        let mut output = Output::new(Reply::default());
+        let mut received = Vec::new();
+        output.reply.raw(&[1; 100]);
+        assert_eq!(output.hold(DURABLE, DURABLE), None);
+        assert_eq!(send(&mut output, 40, &mut received), 40);
+        let written = output.end();
+        // Commands of one transaction; the third is too much.
+        for _ in 0..5 {
+            output.bound(3 * FULL_BYTES_MIN);
+            output.reply.raw(&[2; FULL_BYTES_MIN + 7]);
+            output.unbound();
+            output.spill();
+            assert!(output.pending_bytes() <= 3 * FULL_BYTES_MIN);
+        }
+        assert!(output.take_over());
+        output.truncate(written);
+        assert_eq!(output.pending_bytes(), 60);
+        // The next unit is another.
+        output.bound(70);
+        output.reply.raw(&[3; 10]);
+        output.unbound();
+        assert!(!output.take_over());
+        assert_eq!(output.hold(DURABLE, DURABLE), None);
+        while send(&mut output, usize::MAX, &mut received) > 0 {}
+        assert!(received == [vec![1; 100], vec![3; 10]].concat());
+        output.bound(9);
+        output.reply.raw(&[4; 10]);
+        output.unbound();
+        assert!(output.take_over() && output.pending_bytes() == 0);
     }
 }

@@ -80,7 +80,7 @@ impl Server {
                     command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
                         || matches!(command.row.function, Function::Data(DataFn::Write(_)))
                 };
-                let queued = session.transaction.iter().flat_map(|t| &t.queued);
+                let queued = session.transaction.iter().flat_map(|t| t.queued());
                 replicates(command)
                     || command.name() == "exec"
                         && queued

@@ -5,7 +5,7 @@
 //! everything its sender still waits for. To its own sender it comes after the reply.
 
 use crate::server::Server;
-use crate::session::{ReplyMode, Session};
+use crate::session::{NAME_BYTES, ReplyMode, Session};
 use base::{ConnectionId, Sequence};
 use engine::notify::Message;
 use engine::subscribers::Sort;
@@ -44,6 +44,7 @@ impl Server {
     /// Subscribes a session; subscribing twice is subscribing once.
     pub fn subscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
         if session.subscribed(sort).insert(name.to_vec()) {
+            session.subscribed_bytes += name.len() + NAME_BYTES;
             let subscriber = SubscriberId(session.connection.0);
             self.interest.subscribers.subscribe(subscriber, sort, name);
         }
@@ -51,6 +52,7 @@ impl Server {
 
     pub fn unsubscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
         if session.subscribed(sort).remove(name) {
+            session.subscribed_bytes -= name.len() + NAME_BYTES;
             let subscriber = SubscriberId(session.connection.0);
             self.interest.subscribers.unsubscribe(subscriber, sort, name);
         }

@@ -130,6 +130,7 @@ impl Server {
         self.advance_snapshot();
         self.advance_feed();
         self.deliver_feed();
+        self.evict_clients();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
@@ -267,8 +268,8 @@ impl Server {
         if session.is_link {
             self.link_received(received);
         }
-        if self.exceeds_input_limit(session) {
-            self.close_session(session);
+        self.count_memory(session);
+        if self.check_input(session) {
             return;
         }
         let waits =

@@ -398,6 +398,7 @@ impl Server {
         }
         self.by_id.remove(&session.id);
         self.held_bytes -= session.output.held_bytes();
+        self.forget_memory(&session);
         self.monitors.remove(&connection);
         self.forget_replica(connection);
         self.discard_transaction(&mut session);
@@ -440,6 +441,7 @@ impl Server {
         let before = session.output.held_bytes();
         let waits_for = session.output.hold(observed, durable);
         self.held_bytes += session.output.held_bytes() - before;
+        self.count_memory(session);
         match waits_for {
             Some(sequence) if sequence > session.waits_for => {
                 session.waits_for = sequence;

@@ -21,7 +21,7 @@ pub struct OwnedRequest {
 
 impl OwnedRequest {
     pub fn new(command: CommandId, args: Args<'_>) -> Self {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(args.iter().map(<[u8]>::len).sum());
         let mut ranges = Vec::with_capacity(args.len());
         for argument in args.iter() {
             ranges.push((bytes.len() as u32, argument.len() as u32));
@@ -36,27 +36,56 @@ impl OwnedRequest {
 
     /// Memory that the request occupies.
     pub fn allocated_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ranges.capacity() * 8
+        size_of::<Self>() + self.bytes.capacity() + self.ranges.capacity() * 8
     }
 }
 
 /// A transaction between MULTI and EXEC.
 #[derive(Default, Debug)]
 pub struct Transaction {
-    pub queued: Vec<OwnedRequest>,
+    queued: Vec<OwnedRequest>,
+    queued_bytes: usize,
     /// A command was refused while queueing: EXEC answers EXECABORT.
     pub is_broken: bool,
 }
 
 impl Transaction {
+    pub fn queue(&mut self, request: OwnedRequest) {
+        self.queued_bytes += request.allocated_bytes();
+        self.queued.push(request);
+    }
+
+    pub fn queued(&self) -> &[OwnedRequest] {
+        &self.queued
+    }
+
     /// Memory that the queued requests occupy.
     pub fn allocated_bytes(&self) -> usize {
-        self.queued.iter().map(OwnedRequest::allocated_bytes).sum()
+        self.queued_bytes
     }
 }
 
-/// What a subscription costs beside its name, about. In bytes.
-const NAME_BYTES: usize = 64;
+/// The keys that a session watches, each once.
+#[derive(Default, Debug)]
+pub struct Watched {
+    keys: Vec<(DatabaseId, Vec<u8>)>,
+    /// What they occupy.
+    bytes: usize,
+}
+
+impl Watched {
+    pub fn add(&mut self, database: DatabaseId, key: &[u8]) {
+        self.bytes += key.len() + NAME_BYTES;
+        self.keys.push((database, key.to_vec()));
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(DatabaseId, Vec<u8>)> {
+        self.keys.iter()
+    }
+}
+
+/// What a subscription or a watched key costs beside its name, about. In bytes.
+pub const NAME_BYTES: usize = 64;
 
 /// What a client waits for in a blocking command.
 #[derive(Debug)]
@@ -77,6 +106,16 @@ pub enum Blocked {
 }
 
 impl Blocked {
+    /// Memory that the request which waits occupies.
+    fn allocated_bytes(&self) -> usize {
+        match self {
+            Self::Keys { request, .. } | Self::Pause { request } | Self::Newest { request, .. } => {
+                request.allocated_bytes()
+            }
+            Self::Snapshot | Self::Migration | Self::Replicas { .. } => 0,
+        }
+    }
+
     /// When the wait ends with the reply of a time that is up; `None`: not by time.
     pub fn deadline(&self) -> Option<UnixMillis> {
         match self {
@@ -131,7 +170,7 @@ pub struct Session {
     pub is_authenticated: bool,
     pub transaction: Option<Transaction>,
     /// Keys under WATCH, and whether one of them changed.
-    pub watched: Vec<(DatabaseId, Vec<u8>)>,
+    pub watched: Watched,
     pub is_dirty: bool,
     pub blocked: Option<Blocked>,
     pub reply_mode: ReplyMode,
@@ -160,6 +199,8 @@ pub struct Session {
     pub channels: BTreeSet<Vec<u8>>,
     pub patterns: BTreeSet<Vec<u8>>,
     pub shard_channels: BTreeSet<Vec<u8>>,
+    /// What the names of all of them occupy.
+    pub subscribed_bytes: usize,
     pub created: UnixMillis,
     pub last_interaction: UnixMillis,
     /// When the output first exceeded its soft limit.
@@ -175,6 +216,8 @@ pub struct Session {
     pub is_cut: bool,
     /// The kernel's buffer is full: nothing is offered until it drains.
     pub is_clogged: bool,
+    /// What it was counted to occupy, for `maxmemory-clients`.
+    pub counted_bytes: usize,
     /// Too much output is unread: nothing is executed until some of it is.
     pub is_choked: bool,
     /// Nothing is received until the input has room again.
@@ -294,7 +337,7 @@ impl Session {
             user: UserId::DEFAULT,
             is_authenticated: false,
             transaction: None,
-            watched: Vec::new(),
+            watched: Watched::default(),
             is_dirty: false,
             blocked: None,
             reply_mode: ReplyMode::On,
@@ -314,6 +357,7 @@ impl Session {
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
             shard_channels: BTreeSet::new(),
+            subscribed_bytes: 0,
             created: now,
             last_interaction: now,
             soft_limit_since: None,
@@ -323,6 +367,7 @@ impl Session {
             waits_for: Sequence::ZERO,
             is_cut: false,
             is_clogged: false,
+            counted_bytes: 0,
             is_choked: false,
             is_paused: false,
             is_gone: false,
@@ -344,15 +389,25 @@ impl Session {
         }
     }
 
-    /// Memory that the session occupies: buffers, queued requests, subscriptions.
+    /// Bytes that the client's earlier requests made the server keep until later ones: what MULTI
+    /// queued, and the names that WATCH and SUBSCRIBE gave.
+    pub fn kept_bytes(&self) -> usize {
+        let queued = self.transaction.as_ref().map_or(0, Transaction::allocated_bytes);
+        queued + self.watched.bytes + self.subscribed_bytes
+    }
+
+    /// Memory that the session occupies, without walking anything: buffers, what is kept for it and
+    /// the request that waits.
     pub fn memory_bytes(&self) -> usize {
-        let names = self.channels.iter().chain(&self.patterns).chain(&self.shard_channels);
         size_of::<Self>()
             + self.input.bytes.capacity()
             + self.output.allocated_bytes()
             + self.replica.as_ref().map_or(0, |replica| replica.kept_bytes())
-            + self.transaction.iter().map(Transaction::allocated_bytes).sum::<usize>()
-            + names.map(|name| name.len() + NAME_BYTES).sum::<usize>()
+            + self.kept_bytes()
+            + self.blocked.as_ref().map_or(0, Blocked::allocated_bytes)
+            + self.name.capacity()
+            + self.library.0.capacity()
+            + self.library.1.capacity()
     }
 
     /// How many channels and patterns the client is subscribed to (shard channels apart).

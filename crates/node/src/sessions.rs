@@ -3,12 +3,15 @@
 //! A request asks for its session half a dozen times. So it stands in the slot that the id of its
 //! connection names, where it is found without hashing.
 
+use crate::client_memory::ClientMemory;
 use crate::session::Session;
 use base::ConnectionId;
 
 #[derive(Default)]
 pub(crate) struct Sessions {
     slots: Vec<Option<Box<Session>>>,
+    /// What all of them occupy.
+    pub memory: ClientMemory,
 }
 
 impl Sessions {

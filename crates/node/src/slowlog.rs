@@ -1,5 +1,6 @@
 //! The slow log: the latest commands that took long (Redis documentation, SLOWLOG).
 
+use crate::secrets::REDACTED;
 use engine::command::Args;
 use std::collections::VecDeque;
 
@@ -54,7 +55,7 @@ pub fn abridge(args: Args<'_>, is_secret: impl Fn(usize) -> bool) -> Vec<Vec<u8>
         .range(0..kept)
         .enumerate()
         .map(|(index, argument)| match argument {
-            _ if is_secret(index) => b"(redacted)".to_vec(),
+            _ if is_secret(index) => REDACTED.as_bytes().to_vec(),
             long if long.len() > ARGUMENT_BYTES_MAX => {
                 let more = long.len() - ARGUMENT_BYTES_MAX;
                 let note = format!("... ({more} more bytes)");

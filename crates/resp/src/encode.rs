@@ -39,21 +39,76 @@ pub struct Deferred {
 /// Bytes kept free for a deferred header: `*n\r\n`. A longer count moves what follows it.
 const DEFERRED_BYTES: usize = 4;
 
+/// Bytes that an element of a reply takes at least: RESP3's null.
+const ELEMENT_BYTES_MIN: usize = 3;
+
+/// Bytes that the header of a string and what ends it take at most.
+const BULK_HEADER_BYTES_MAX: usize = 24;
+
 /// An output buffer that knows its client's protocol. Everything is appended.
-#[derive(Clone, Default, Debug)]
+///
+/// It may be given a bound ([`Self::bound`]). A reply that exceeds it is dropped, and nothing more
+/// is taken: whoever makes it goes on as if nothing had happened, or asks [`Self::is_over`] and
+/// stops.
+#[derive(Clone, Debug)]
 pub struct Reply {
     bytes: Vec<u8>,
     protocol: Protocol,
+    /// Where what the bound is about begins.
+    from: usize,
+    /// How long `bytes` may become.
+    bytes_max: usize,
+    is_over: bool,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Self::new(Protocol::default())
+    }
 }
 
 impl Reply {
     pub fn new(protocol: Protocol) -> Self {
-        Self { bytes: Vec::new(), protocol }
+        Self::over(Vec::new(), protocol)
     }
 
     /// Appends to `bytes`. Get them back with [`Self::into_bytes`].
     pub fn over(bytes: Vec<u8>, protocol: Protocol) -> Self {
-        Self { bytes, protocol }
+        Self { bytes, protocol, from: 0, bytes_max: usize::MAX, is_over: false }
+    }
+
+    /// Bounds what is appended from now on: the buffer may become `bytes_max` long, with what is in
+    /// it already.
+    pub fn bound(&mut self, bytes_max: usize) {
+        (self.from, self.bytes_max, self.is_over) = (self.bytes.len(), bytes_max, false);
+    }
+
+    /// Ends the bound; whether it was exceeded, so that nothing of what was appended is here.
+    pub fn unbound(&mut self) -> bool {
+        self.bytes_max = usize::MAX;
+        std::mem::take(&mut self.is_over)
+    }
+
+    /// Whether the bound is exceeded: what is appended is not kept.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether so many bytes more may be appended.
+    #[inline]
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.bytes.len().saturating_add(bytes) <= self.bytes_max || self.overflow()
+    }
+
+    /// Drops what was appended, and its memory.
+    #[cold]
+    fn overflow(&mut self) -> bool {
+        self.bytes.truncate(self.from);
+        self.bytes.shrink_to_fit();
+        self.bytes_max = 0;
+        self.is_over = true;
+        false
     }
 
     pub fn protocol(&self) -> Protocol {
@@ -73,9 +128,20 @@ impl Reply {
         self.bytes
     }
 
-    /// The bytes so far; the reply is empty afterwards.
+    /// The bytes so far; the reply is empty afterwards. Its bound goes on behind them.
     pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
+        let bytes = std::mem::take(&mut self.bytes);
+        self.from = 0;
+        if self.bytes_max != usize::MAX {
+            self.bytes_max = self.bytes_max.saturating_sub(bytes.len());
+        }
+        bytes
+    }
+
+    /// Takes back what [`Self::take`] gave, in place of what was appended since. A bound does not
+    /// go on: what it was about is being dropped.
+    pub fn put_back(&mut self, bytes: Vec<u8>) {
+        self.bytes = bytes;
     }
 
     /// Bytes so far.
@@ -109,7 +175,9 @@ impl Reply {
 
     /// Appends bytes that are a reply already.
     pub fn raw(&mut self, encoded: &[u8]) {
-        self.bytes.extend_from_slice(encoded);
+        if self.has_room(encoded.len()) {
+            self.bytes.extend_from_slice(encoded);
+        }
     }
 
     /// `+OK`.
@@ -143,7 +211,10 @@ impl Reply {
     #[inline]
     pub fn bulk(&mut self, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
-        self.bytes.reserve(value.len() + 24);
+        if !self.has_room(value.len() + BULK_HEADER_BYTES_MAX) {
+            return;
+        }
+        self.bytes.reserve(value.len() + BULK_HEADER_BYTES_MAX);
         self.header(b'$', value.len());
         self.bytes.extend_from_slice(value);
         self.bytes.extend_from_slice(b"\r\n");
@@ -174,30 +245,30 @@ impl Reply {
     /// The header of an array; `len` values must follow.
     #[inline]
     pub fn array(&mut self, len: usize) {
-        self.header(b'*', len);
+        self.elements(b'*', len);
     }
 
     /// The header of a map; `pairs` keys, each followed by its value, must follow.
     pub fn map(&mut self, pairs: usize) {
         match self.protocol {
-            Protocol::Resp2 => self.header(b'*', pairs * 2),
-            Protocol::Resp3 => self.header(b'%', pairs),
+            Protocol::Resp2 => self.elements(b'*', pairs * 2),
+            Protocol::Resp3 => self.elements(b'%', pairs),
         }
     }
 
     /// The header of a set; `len` values must follow.
     pub fn set(&mut self, len: usize) {
         match self.protocol {
-            Protocol::Resp2 => self.header(b'*', len),
-            Protocol::Resp3 => self.header(b'~', len),
+            Protocol::Resp2 => self.elements(b'*', len),
+            Protocol::Resp3 => self.elements(b'~', len),
         }
     }
 
     /// The header of an out-of-band message; `len` values must follow.
     pub fn push(&mut self, len: usize) {
         match self.protocol {
-            Protocol::Resp2 => self.header(b'*', len),
-            Protocol::Resp3 => self.header(b'>', len),
+            Protocol::Resp2 => self.elements(b'*', len),
+            Protocol::Resp3 => self.elements(b'>', len),
         }
     }
 
@@ -206,7 +277,7 @@ impl Reply {
     #[must_use = "without RESP3 the pairs must not be written"]
     pub fn attribute(&mut self, pairs: usize) -> bool {
         if self.protocol == Protocol::Resp3 {
-            self.header(b'|', pairs);
+            self.elements(b'|', pairs);
         }
         self.protocol == Protocol::Resp3
     }
@@ -247,6 +318,9 @@ impl Reply {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
             Protocol::Resp3 => {
+                if !self.has_room(text.len() + BULK_HEADER_BYTES_MAX + 4) {
+                    return;
+                }
                 self.header(b'=', text.len() + 4);
                 self.bytes.extend_from_slice(format);
                 self.bytes.push(b':');
@@ -280,6 +354,9 @@ impl Reply {
     /// Writes the header of `deferred`: `count` elements (pairs, of a map) were appended since. A
     /// count of two digits or more moves their bytes once.
     pub fn end(&mut self, deferred: Deferred, count: usize) {
+        if self.is_over {
+            return;
+        }
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(count * deferred.scale).as_bytes();
         let start = deferred.at;
@@ -297,7 +374,7 @@ impl Reply {
 
     fn begin(&mut self, mark: u8, scale: usize) -> Deferred {
         let at = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; DEFERRED_BYTES]);
+        self.raw(&[0; DEFERRED_BYTES]);
         Deferred { at, mark, scale }
     }
 
@@ -312,7 +389,19 @@ impl Reply {
         }
     }
 
+    /// The header of so many elements. More than there is room for are not begun with: whoever
+    /// would append them is spared the work.
+    #[inline]
+    fn elements(&mut self, mark: u8, len: usize) {
+        if len <= 99 || self.has_room(len.saturating_mul(ELEMENT_BYTES_MIN)) {
+            self.header(mark, len);
+        }
+    }
+
     fn number(&mut self, mark: u8, digits: &str) {
+        if !self.has_room(digits.len() + 3) {
+            return;
+        }
         self.bytes.push(mark);
         self.bytes.extend_from_slice(digits.as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
@@ -320,6 +409,9 @@ impl Reply {
 
     /// One line, in which nothing may end the line early.
     fn line(&mut self, mark: u8, text: &[u8]) {
+        if !self.has_room(text.len() + 3) {
+            return;
+        }
         self.bytes.push(mark);
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text);

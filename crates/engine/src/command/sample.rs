@@ -4,9 +4,11 @@ use crate::random::Random;
 use crate::refusal::Refusal;
 use resp::integer::parse_i64;
 
-/// Elements that a negative count may ask for: each takes at least seven bytes of reply, so more
-/// would be gigabytes. Redis has no limit and is stopped by the client's output buffer.
-const REPEATED_MAX: u64 = 1 << 27;
+/// Elements that a negative count may ask for. They are drawn one by one, from a cold place each,
+/// at about 0.1 us, so this is less than half a second in which nobody else is served; a reply as
+/// long as the data may take longer, this one need not. Redis has no limit, and is stopped by the
+/// client's output buffer if that has one.
+const REPEATED_MAX: u64 = 1 << 22;
 
 /// How many elements a client wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

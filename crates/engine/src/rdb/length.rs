@@ -19,9 +19,8 @@ const INTEGER_16: u8 = 0xc1;
 const INTEGER_32: u8 = 0xc2;
 const LZF: u8 = 0xc3;
 
-/// Longest string that is read, in bytes: the largest `proto-max-bulk-len` is below it, and no
-/// listpack is longer.
-const STRING_BYTES_MAX: u64 = 1 << 32;
+/// Longest string that is read, in bytes: what an effect can hold. No listpack is longer either.
+const STRING_BYTES_MAX: u64 = crate::value::text::STRING_BYTES_MAX;
 
 pub fn put_length(out: &mut Vec<u8>, length: u64) {
     match length {
@@ -166,5 +165,23 @@ impl<R: Read> Source<R> {
             return Err(self.damaged("a string that is too long"));
         }
         usize::try_from(length).map_err(|_| self.damaged("a string that is too long"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_that_no_effect_can_hold_is_damage() {
+        let eight = |head: &[u8], length: u64| [head, &[BITS_64], &length.to_be_bytes()].concat();
+        let whole = eight(&[], 1 << 32);
+        // Three bytes that say that they become so many.
+        let compressed = eight(&[LZF, 3], 1 << 32);
+        for bytes in [whole, compressed] {
+            let mut source = Source::<std::io::Empty>::of_bytes(&[&bytes[..], b"abc"].concat());
+            let error = source.text().map(drop).expect_err("it is too long");
+            assert!(error.to_string().contains("too long"), "{error}");
+        }
     }
 }

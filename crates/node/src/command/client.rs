@@ -3,7 +3,7 @@
 mod describe;
 mod kill;
 
-use super::connection::checked_name;
+use super::connection::{NAME_BYTES_MAX, NAME_TOO_LONG, checked_name};
 use super::{SessionFn, session};
 use crate::pause::Paused;
 use crate::server::Server;
@@ -113,6 +113,9 @@ fn set_info(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         return Err(Refusal::new(format!("ERR Unrecognized option '{option}'")));
     };
     let value = args.at(3);
+    if value.len() > NAME_BYTES_MAX {
+        return Err(NAME_TOO_LONG);
+    }
     if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         let option = String::from_utf8_lossy(args.at(2)).to_ascii_lowercase();
         return Err(Refusal::new(format!(

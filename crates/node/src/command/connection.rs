@@ -176,11 +176,21 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     Ok(())
 }
 
+/// Longest name of a client or its library, in bytes: SLOWLOG and ACL LOG copy it into each entry.
+/// Redis has no limit. A guess: longer than any real one.
+pub const NAME_BYTES_MAX: usize = 4096;
+
+pub const NAME_TOO_LONG: Refusal =
+    Refusal::of("ERR Client names cannot be longer than 4096 bytes.");
+
 /// A client name: printable characters without spaces, as CLIENT LIST must stay parseable.
 ///
 /// # Errors
 /// Redis's text for a name with other characters.
 pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(NAME_TOO_LONG);
+    }
     if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         Ok(name.to_vec())
     } else {

@@ -96,10 +96,10 @@ pub(crate) fn key_arguments<'a>(
     }
 }
 
-/// Whether an argument is a user or a password, which nobody else is to read.
-pub(crate) fn is_secret(args: Args<'_>, index: usize) -> bool {
-    let words = words(args.len(), |at| args.at(at));
-    words.into_iter().any(|(at, word)| (at + 1..=at + word.operands()).contains(&index))
+/// The arguments that are users or passwords, which nobody else is to read, in order.
+pub(crate) fn secret_arguments(args: Args<'_>) -> Vec<usize> {
+    let words = words(args.len(), |at| args.at(at)).into_iter();
+    words.flat_map(|(at, word)| (at + 1..args.len()).take(word.operands())).collect()
 }
 
 const KEY_TWICE: Refusal = Refusal::of(
@@ -215,11 +215,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_auth_is_secret_and_nothing_else() {
-        let secrets = |line: &str| {
-            with_args(line, |args| {
-                (0..args.len()).filter(|at| is_secret(args, *at)).collect::<Vec<_>>()
-            })
-        };
+        let secrets = |line: &str| with_args(line, secret_arguments);
         assert_eq!(secrets("migrate auth 1 auth 0 5 auth x copy"), [7]);
         assert_eq!(secrets("migrate h 1 k 0 5 copy auth2 auth x auth y"), [8, 9, 11]);
         assert_eq!(secrets("migrate h 1 \"\" 0 5 keys auth x"), [0_usize; 0]);

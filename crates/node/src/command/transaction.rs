@@ -71,9 +71,9 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         session.reply().null_array();
         return Ok(());
     }
-    session.reply().array(transaction.queued.len());
+    session.reply().array(transaction.queued().len());
     session.is_in_exec = true;
-    for request in &transaction.queued {
+    for request in transaction.queued() {
         let mut context = server.context(session);
         context.may_block = false;
         let written = session.output.end();
@@ -112,7 +112,7 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         let is_expired = server.shard.engine.keyspace.is_expired(database, key, due_by);
         // Asked of the key's watchers, which are few, rather than of the client's keys.
         if server.interest.watchers.watch(watcher, database, key, is_expired) {
-            session.watched.push((database, key.to_vec()));
+            session.watched.add(database, key);
         }
     }
     session.reply().ok();
@@ -134,8 +134,8 @@ impl Server {
 
     fn unwatch(&mut self, session: &mut Session) {
         let watcher = WatcherId(session.connection.0);
-        for (database, key) in session.watched.drain(..) {
-            self.interest.watchers.unwatch(watcher, database, &key);
+        for (database, key) in std::mem::take(&mut session.watched).iter() {
+            self.interest.watchers.unwatch(watcher, *database, key);
         }
         session.is_dirty = false;
     }

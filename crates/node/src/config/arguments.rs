@@ -6,6 +6,8 @@
 //! the password to `--x`. Two corners are Redis's too: `--save` followed by nothing or by another
 //! directive means `save ""`, and `--port 6380` may come as one argument.
 
+use super::directive::Kind;
+use super::table::{DIRECTIVES, find};
 use super::text::{quote, split_words};
 
 /// What the command line asks for.
@@ -17,11 +19,13 @@ pub struct CommandLine {
     pub reads_stdin: bool,
     /// The options as lines of a configuration file.
     pub options: Vec<u8>,
+    /// The arguments as `ps` may show them: each of the same length, with asterisks for secrets.
+    pub shown: Vec<Vec<u8>>,
 }
 
 /// Reads the arguments behind `kiln server`.
 pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
-    let mut line = CommandLine::default();
+    let mut line = CommandLine { shown: arguments.to_vec(), ..CommandLine::default() };
     let mut first = 0;
     if let Some(name) = arguments.first()
         && !name.starts_with(b"-")
@@ -31,6 +35,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
     }
     // False while the latest directive still needs its first argument.
     let mut is_complete = true;
+    let mut directive = &b""[..];
     for (at, argument) in arguments.iter().enumerate().skip(first) {
         let is_last = at + 1 == arguments.len();
         if argument == b"-" && (at == 0 || is_last) {
@@ -43,6 +48,9 @@ pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
             }
             line.options.extend_from_slice(name);
             line.options.push(b' ');
+            let end = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
+            directive = &name[..end];
+            hide_secrets(directive, &mut line.shown[at][2 + end..]);
             let is_alone = split_words(argument).is_some_and(|words| words.len() == 1);
             let next_is_directive = arguments.get(at + 1).is_some_and(|a| a.starts_with(b"--"));
             let is_save = argument.eq_ignore_ascii_case(b"--save");
@@ -51,12 +59,30 @@ pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
             }
             is_complete = !is_alone || is_save && next_is_directive;
         } else {
+            hide_secrets(directive, &mut line.shown[at]);
             quote(argument, &mut line.options);
             line.options.push(b' ');
             is_complete = true;
         }
     }
     line
+}
+
+/// Puts asterisks in the place of what is secret in a directive's value.
+fn hide_secrets(directive: &[u8], value: &mut [u8]) {
+    let row = find(directive).map(|(row, _)| &DIRECTIVES[row]);
+    let is_url = row.is_some_and(|row| matches!(row.kind, Kind::Location { .. }));
+    let secret = match value.iter().rposition(|byte| *byte == b'@') {
+        Some(end) if is_url => {
+            let scheme = value.windows(3).position(|bytes| bytes == b"://");
+            scheme.map_or(0..0, |at| (at + 3).min(end)..end)
+        }
+        _ if is_url => 0..0,
+        _ if row.is_some_and(|row| row.sensitive) => 0..value.len(),
+        _ if directive.eq_ignore_ascii_case(b"user") => 0..value.len(),
+        _ => 0..0,
+    };
+    value[secret].fill(b'*');
 }
 
 #[cfg(test)]
@@ -112,5 +138,29 @@ mod tests {
         assert!(line(&["-", "--port", "1"]).reads_stdin);
         assert!(line(&["a.conf", "--port", "1", "-"]).reads_stdin);
         assert!(!line(&["--port", "-", "--hz", "1"]).reads_stdin);
+    }
+
+    #[test]
+    fn secrets_are_not_shown_by_ps() {
+        let shown = |line: &str| {
+            let arguments: Vec<_> = line.split(' ').map(|a| a.as_bytes().to_vec()).collect();
+            let shown = parse(&arguments).shown.join(&b' ');
+            String::from_utf8(shown).expect("asterisks and text")
+        };
+        for (line, expected) in [
+            ("a.conf --requirepass secret --port 1", "a.conf --requirepass ****** --port 1"),
+            ("--requirepass --x --masterauth y", "--requirepass *** --masterauth *"),
+            ("--user u on >p --hz 1", "--user * ** ** --hz 1"),
+            (
+                "--transaction-log etcd://u:p@a/x?tls=true",
+                "--transaction-log etcd://***@a/x?tls=true",
+            ),
+            ("--transaction-log file:/a@b", "--transaction-log file:/a@b"),
+            ("--port 6379", "--port 6379"),
+        ] {
+            assert_eq!(shown(line), expected);
+        }
+        let joined = parse(&[b"--requirepass secret".to_vec()]).shown;
+        assert_eq!(joined, [b"--requirepass*******".to_vec()]);
     }
 }

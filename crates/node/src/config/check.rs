@@ -37,6 +37,15 @@ pub fn host_name(name: &[u8]) -> Verdict {
     Err("Hostnames may only contain alphanumeric characters, hyphens or dots")
 }
 
+/// Others are told of it, in lines whose words are split at blanks and commas.
+pub fn announced_address(address: &[u8]) -> Verdict {
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && *byte != b',';
+    if address.len() < HOST_NAME_BYTES_MAX && address.iter().all(is_plain) {
+        return Ok(());
+    }
+    Err("an announced address is one word of less than 256 characters")
+}
+
 /// Longest name of a shard, in bytes. A guess: it is typed by people.
 const MASTER_NAME_BYTES_MAX: usize = 64;
 
@@ -88,6 +97,16 @@ mod tests {
         assert_eq!(host_name(b"db-1.example"), Ok(()));
         assert!(host_name(b"db_1").is_err());
         assert!(host_name(&[b'a'; 256]).is_err());
+    }
+
+    #[test]
+    fn announced_addresses_are_one_word() {
+        for address in [&b""[..], b"10.0.0.1", b"::1%eth0", b"db_1.example"] {
+            assert_eq!(announced_address(address), Ok(()));
+        }
+        for address in [&b"a b"[..], b"a\nb", b"a,b", b"\xff", &[b'a'; 256]] {
+            assert!(announced_address(address).is_err());
+        }
     }
 
     #[test]

@@ -420,6 +420,32 @@ fn a_log_on_other_machines_is_trimmed_only_where_they_reach_the_snapshots() {
 }
 
 #[test]
+fn credentials_of_the_log_are_written_to_the_file_and_shown_to_nobody() {
+    let text = "transaction-log etcd://user:marker@a:1/x\nrequirepass marker\n";
+    let config = start(text).expect("it is right");
+    assert_eq!(shown(&config, "transaction-log"), "etcd://(redacted)@a:1/x");
+    set(&config, &["transaction-log", "etcd://(redacted)@a:1/x"]).expect("it is written back");
+    let rewritten = rewrite(text.as_bytes(), &config, &[]);
+    let rewritten = String::from_utf8(rewritten).expect("text");
+    assert!(rewritten.contains("\"etcd://user:marker@a:1/x\""), "{rewritten}");
+    for line in [
+        "transaction-log nats://user:marker@a/x",
+        "transaction-log etcd://user:marker@a/x too much",
+        "\"requirepass\" marker marker",
+        "masterauth marker marker",
+        "tls-key-file-pass marker marker",
+        "user alice on marker",
+        "user alice on >marker nonsense",
+        "user alice on #marker",
+    ] {
+        let error = start(line).expect_err(line);
+        let first = line.split(' ').next().expect("a word");
+        assert!(error.contains(first) && error.contains(">>>"), "{error}");
+        assert!(!error.contains("marker"), "{line}: {error}");
+    }
+}
+
+#[test]
 fn rewrite_keeps_comments_and_order() {
     let old = "# first\nport 1\n\n\n# second\nsave 1 1\nsave 2 2\nmaxmemory 5\n\n\
                nosuch thing\nslave-priority 3\nhz 10\n";

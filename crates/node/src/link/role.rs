@@ -90,7 +90,7 @@ impl Server {
         command: &Registered,
         is_so: impl Fn(&Registered) -> bool,
     ) -> bool {
-        let mut queued = session.transaction.iter().flat_map(|transaction| &transaction.queued);
+        let mut queued = session.transaction.iter().flat_map(|transaction| transaction.queued());
         command.name() == "exec"
             && queued.any(|request| is_so(self.registry.command(request.command)))
     }

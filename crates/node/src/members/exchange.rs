@@ -25,6 +25,9 @@ const KNOWN_WORDS: usize = 5;
 /// Longest word of an answer, in bytes: names of hosts are the longest.
 const WORD_BYTES_MAX: usize = 1024;
 
+/// Longest answer, in bytes: room for some thousand members. What is longer comes from no primary.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
 /// An answer that is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Awaited {
@@ -127,8 +130,10 @@ impl Exchange {
                 self.input.drain(..consumed);
                 Ok(Some(answer))
             }
-            Decoded::Incomplete { .. } => Ok(None),
-            Decoded::Empty { .. } | Decoded::Error(_) => Err(NO_ANSWER.to_owned()),
+            Decoded::Incomplete { .. } if self.input.len() <= ANSWER_BYTES_MAX => Ok(None),
+            Decoded::Incomplete { .. } | Decoded::Empty { .. } | Decoded::Error(_) => {
+                Err(NO_ANSWER.to_owned())
+            }
         }
     }
 }
@@ -290,6 +295,11 @@ mod tests {
         let mut exchange = Exchange::new(b"", b"");
         exchange.input.push(b'+');
         exchange.hear().expect_err("nothing was asked");
+        let mut exchange = Exchange::new(b"", b"");
+        exchange.report(&report(), 1);
+        exchange.input =
+            [&b"*2000000000\r\n"[..], &b"$1\r\nx\r\n".repeat(ANSWER_BYTES_MAX / 7)].concat();
+        exchange.hear().expect_err("an answer without end");
         let mut exchange = Exchange::new(b"user", b"wrong");
         exchange.input.extend_from_slice(b"-WRONGPASS no\r\n");
         exchange.hear().expect_err("it stays a stranger");

@@ -111,7 +111,7 @@ impl Server {
         if self.migrations.running.is_empty() || session.is_link {
             return false;
         }
-        let queued = session.transaction.iter().flat_map(|transaction| &transaction.queued);
+        let queued = session.transaction.iter().flat_map(|transaction| transaction.queued());
         self.changes_moving(command, args)
             || command.name() == "exec"
                 && queued.into_iter().any(|request| {

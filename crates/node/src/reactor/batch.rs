@@ -104,6 +104,7 @@ impl Server {
             }
             let received = session.input.waiting_bytes();
             self.execute_session(&mut session, &mut share, scratch);
+            self.count_memory(&mut session);
             bytes_left = bytes_left.saturating_sub(received - session.input.waiting_bytes());
             self.sessions.insert(connection, session);
             self.has_served = true;

@@ -89,3 +89,61 @@ fn deferred_headers_nest_and_grow() {
         "~0\r\n",
     );
 }
+
+#[test]
+fn a_reply_beyond_its_bound_is_dropped_and_costs_nothing_more() {
+    let before = b"+OK\r\n";
+    let bounded = |write: &dyn Fn(&mut Reply)| {
+        let mut reply = Reply::over(before.to_vec(), Protocol::Resp3);
+        reply.bound(before.len() + 100);
+        write(&mut reply);
+        let capacity = reply.capacity();
+        let len = reply.len();
+        (reply.unbound(), len, capacity)
+    };
+    let too_much: [&dyn Fn(&mut Reply); 8] = [
+        &|reply| reply.bulk([b'x'; 90]),
+        &|reply| reply.raw(&[b'x'; 101]),
+        &|reply| reply.error("x".repeat(101)),
+        &|reply| reply.verbatim(b"txt", "x".repeat(90)),
+        &|reply| (0..30).for_each(|_| reply.integer(12)),
+        // Announced, and never made.
+        &|reply| reply.array(34_000),
+        &|reply| reply.map(usize::MAX / 2),
+        &|reply| {
+            let header = reply.begin_array();
+            (0..50).for_each(|_| reply.null());
+            reply.end(header, 50);
+        },
+    ];
+    for (number, write) in too_much.into_iter().enumerate() {
+        let went_on = |reply: &mut Reply| {
+            write(reply);
+            assert!(reply.is_over(), "{number}");
+            let header = reply.begin_map();
+            (0..1000).for_each(|_| reply.bulk([b'x'; 1000]));
+            reply.end(header, 500);
+            reply.simple("more");
+        };
+        let (was_over, len, capacity) = bounded(&went_on);
+        assert!(was_over && len == before.len() && capacity < 64, "{number}: {len} {capacity}");
+    }
+    let (was_over, len, _) = bounded(&|reply| reply.bulk([b'x'; 70]));
+    assert!(!was_over && len == before.len() + 77);
+}
+
+#[test]
+fn a_bound_goes_on_in_the_next_buffer() {
+    let mut reply = Reply::default();
+    reply.bound(100);
+    reply.raw(&[b'x'; 60]);
+    assert_eq!(reply.take().len(), 60);
+    reply.raw(&[b'x'; 40]);
+    assert!(!reply.is_over());
+    reply.raw(b"x");
+    assert!(reply.is_over() && reply.is_empty());
+    reply.put_back(vec![b'x'; 60]);
+    assert!(reply.unbound() && reply.len() == 60);
+    reply.raw(&[b'x'; 60]);
+    assert_eq!(reply.len(), 120);
+}

@@ -16,6 +16,15 @@ pub fn wrong(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("the URL of the log: {what}"))
 }
 
+/// The rest of a password reads as a path or as options if it is written as it is. It is not shown.
+const MISPLACED: &str = "a character stands where none like it can: write / ? @ : % of a user or a \
+                         password as %2F %3F %40 %3A %25";
+
+/// The path of a log within its service: it has no raw `@`, which would belong to a user.
+pub fn path(text: &str) -> io::Result<&str> {
+    if text.contains('@') { Err(wrong(MISPLACED)) } else { Ok(text) }
+}
+
 /// Splits a user from hosts: neither has a raw `@`.
 pub fn split_user(authority: &str) -> (Option<&str>, &str) {
     match authority.rsplit_once('@') {
@@ -54,9 +63,13 @@ pub fn beside(server: &str, port: u16) -> String {
 /// The options behind the `?`, decoded.
 pub fn options(text: &str) -> io::Result<Vec<(&str, String)>> {
     fn taken_apart(option: &str) -> io::Result<(&str, String)> {
-        let (key, value) = option
-            .split_once('=')
-            .ok_or_else(|| wrong(format_args!("the option {option} has no value")))?;
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(wrong(MISPLACED));
+        }
+        if !option.contains('=') {
+            return Err(wrong(format_args!("the option {key} has no value")));
+        }
         Ok((key, decoded(value)?))
     }
     text.split('&').filter(|option| !option.is_empty()).map(taken_apart).collect()

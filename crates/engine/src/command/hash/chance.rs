@@ -83,6 +83,9 @@ fn reply_repeated(
         _ => Vec::new(),
     };
     for _ in 0..count {
+        if reply.is_over() {
+            break;
+        }
         let pair = if all.is_empty() {
             hash.random(view.random().word())
         } else {

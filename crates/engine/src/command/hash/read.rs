@@ -24,6 +24,9 @@ pub(super) fn hmget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> O
     let hash = of(view.find(args.at(1)))?;
     reply.array(args.len() - 2);
     for field in args.from(2) {
+        if reply.is_over() {
+            break;
+        }
         reply_found(hash.and_then(|hash| hash.get(field)), reply);
     }
     Ok(())
@@ -33,6 +36,9 @@ pub(super) fn hgetall(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) ->
     let hash = of(view.find(args.at(1)))?;
     reply.map(hash.map_or(0, Hash::len));
     for (field, value) in hash.into_iter().flat_map(Hash::iter) {
+        if reply.is_over() {
+            break;
+        }
         reply_text(field, reply);
         reply_text(value, reply);
     }
@@ -42,14 +48,24 @@ pub(super) fn hgetall(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) ->
 pub(super) fn hkeys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = of(view.find(args.at(1)))?;
     reply.array(hash.map_or(0, Hash::len));
-    hash.into_iter().flat_map(Hash::iter).for_each(|(field, _)| reply_text(field, reply));
+    for (field, _) in hash.into_iter().flat_map(Hash::iter) {
+        if reply.is_over() {
+            break;
+        }
+        reply_text(field, reply);
+    }
     Ok(())
 }
 
 pub(super) fn hvals(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = of(view.find(args.at(1)))?;
     reply.array(hash.map_or(0, Hash::len));
-    hash.into_iter().flat_map(Hash::iter).for_each(|(_, value)| reply_text(value, reply));
+    for (_, value) in hash.into_iter().flat_map(Hash::iter) {
+        if reply.is_over() {
+            break;
+        }
+        reply_text(value, reply);
+    }
     Ok(())
 }
 

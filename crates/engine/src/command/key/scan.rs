@@ -150,6 +150,9 @@ fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let count = reply.begin_array();
     let mut found = 0;
     for entry in database.table().iter() {
+        if reply.is_over() {
+            break;
+        }
         if glob::matches(pattern, entry.key()) && is_alive(view, entry) {
             reply.bulk(entry.key());
             found += 1;

@@ -61,9 +61,9 @@ struct Options<'a> {
     store: Option<&'a [u8]>,
 }
 
-impl<'a> Options<'a> {
-    fn parse(args: Args<'a>, may_store: bool, reads_every_key: bool) -> Result<Self, Refusal> {
-        let mut options = Self {
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
             by: None,
             keeps_order: false,
             get: Vec::new(),
@@ -72,7 +72,13 @@ impl<'a> Options<'a> {
             is_descending: false,
             is_alphabetic: false,
             store: None,
-        };
+        }
+    }
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: Args<'a>, may_store: bool, reads_every_key: bool) -> Result<Self, Refusal> {
+        let mut options = Self::default();
         let mut at = 2;
         while at < args.len() {
             let operands = args.len() - 1 - at;
@@ -114,14 +120,15 @@ impl<'a> Options<'a> {
 
 fn sort(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, true, tx.context.reads_every_key)?;
-    let rows = sorted(&mut tx.view(), args.at(1), &options)?;
+    let mut view = tx.view();
+    let elements = sorted(&mut view, args.at(1), &options)?;
     let Some(destination) = options.store else {
-        reply_rows(&rows, reply);
+        reply_rows(&mut view, elements, &options, reply);
         return Ok(());
     };
+    let rows = rows(&mut view, elements, &options, STORED_BYTES_MAX)?;
     let existed = tx.replace(destination);
     for value in &rows {
-        let value = value.as_deref().unwrap_or_default();
         tx.change(destination, Effect::ListPush { end: End::Tail, value })?;
     }
     if !rows.is_empty() {
@@ -135,27 +142,75 @@ fn sort(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn sort_ro(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, false, view.context().reads_every_key)?;
-    let rows = sorted(view, args.at(1), &options)?;
-    reply_rows(&rows, reply);
+    let elements = sorted(view, args.at(1), &options)?;
+    reply_rows(view, elements, &options, reply);
     Ok(())
 }
 
-fn reply_rows(rows: &[Option<Vec<u8>>], reply: &mut Reply) {
-    reply.array(rows.len());
-    for row in rows {
-        match row {
-            Some(value) => reply.bulk(value),
-            None => reply.null(),
+/// Answers with the elements, or what the GET patterns lead to from each, as far as the reply takes
+/// them: patterns may be many, and lead to one long value again and again.
+fn reply_rows(
+    view: &mut View<'_>,
+    elements: Vec<Vec<u8>>,
+    options: &Options<'_>,
+    reply: &mut Reply,
+) {
+    reply.array(elements.len().saturating_mul(options.get.len().max(1)));
+    for element in elements {
+        if options.get.is_empty() {
+            reply.bulk(element);
+            continue;
+        }
+        for pattern in &options.get {
+            if reply.is_over() {
+                return;
+            }
+            match follow(view, pattern, &element) {
+                Some(value) => reply.bulk(value),
+                None => reply.null(),
+            }
         }
     }
 }
 
-/// The answer: the elements in order and within the limit, or what the GET patterns lead to.
-fn sorted(
+/// Bytes that the rows of SORT with STORE and GET may take. GET may multiply what is there, so they
+/// are not bounded by the data. As much as a client's requests and replies may take by default: a
+/// guess that is far above real use.
+const STORED_BYTES_MAX: usize = 1 << 30;
+
+/// What a row takes beside its text, in bytes.
+const ROW_BYTES: usize = size_of::<Vec<u8>>();
+
+const TOO_MANY_ROWS: Refusal = Refusal::of("ERR the rows of SORT with GET take more than 1 GiB");
+
+/// The elements, or what the GET patterns lead to from each: what STORE stores. A pattern that
+/// leads nowhere gives an empty text.
+fn rows(
     view: &mut View<'_>,
-    key: &[u8],
+    elements: Vec<Vec<u8>>,
     options: &Options<'_>,
-) -> Result<Vec<Option<Vec<u8>>>, Refusal> {
+    bytes_max: usize,
+) -> Result<Vec<Vec<u8>>, Refusal> {
+    if options.get.is_empty() {
+        return Ok(elements);
+    }
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    for element in elements {
+        for pattern in &options.get {
+            let row = follow(view, pattern, &element).unwrap_or_default();
+            bytes += ROW_BYTES + row.len();
+            if bytes > bytes_max {
+                return Err(TOO_MANY_ROWS);
+            }
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// The elements in order and within the limit.
+fn sorted(view: &mut View<'_>, key: &[u8], options: &Options<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
     let (mut elements, sort) = elements(view, key)?;
     let is_set = sort == Sort::Set;
     // A set has no order of its own: what is stored must not depend on the table's.
@@ -172,17 +227,7 @@ fn sorted(
     }
     let offset = usize::try_from(options.offset.max(0)).unwrap_or(usize::MAX);
     let count = usize::try_from(options.count).unwrap_or(usize::MAX);
-    let chosen = elements.into_iter().skip(offset).take(count);
-    if options.get.is_empty() {
-        return Ok(chosen.map(Some).collect());
-    }
-    let mut rows = Vec::new();
-    for element in chosen {
-        for pattern in &options.get {
-            rows.push(follow(view, pattern, &element));
-        }
-    }
-    Ok(rows)
+    Ok(elements.into_iter().skip(offset).take(count).collect())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -289,5 +334,34 @@ fn follow(view: &mut View<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>
             Value::Hash(hash) => hash.get(field).map(|text| text.to_vec()),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+    use crate::unit::Unit;
+
+    #[test]
+    fn what_get_multiplies_is_stored_up_to_a_bound() {
+        let mut bench = Bench::new();
+        bench.check("RPUSH l 1 1 1 1", ":4");
+        bench.run_words(&[b"SET", b"v1", &[b'x'; 100]]);
+        bench.check("SORT l GET # GET v* GET none* STORE s", ":12");
+        bench.check("LRANGE s 9 11", &format!("*3 $1 1 $100 {} $0", "x".repeat(100)));
+        let elements = || vec![b"1".to_vec(); 4];
+        let options = Options { get: vec![b"v*", b"v*"], ..Options::default() };
+        let mut unit = Unit::new(0);
+        let row_bytes = 100 + ROW_BYTES;
+        bench.engine.look(bench.context, &mut unit, &mut bench.interest, |view| {
+            let fits = rows(view, elements(), &options, 8 * row_bytes).expect("it fits");
+            assert_eq!(fits.len(), 8);
+            let refused = rows(view, elements(), &options, 8 * row_bytes - 1);
+            assert_eq!(refused, Err(TOO_MANY_ROWS));
+            // What is stored without GET is no more than what is there.
+            let plain = rows(view, elements(), &Options::default(), 1).expect("elements fit");
+            assert_eq!(plain.len(), 4);
+        });
     }
 }

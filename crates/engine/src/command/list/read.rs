@@ -41,6 +41,9 @@ pub(super) fn lrange(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> 
     let range = resolve_range(start, stop, list.len());
     reply.array(range.len());
     for item in list.range(range) {
+        if reply.is_over() {
+            break;
+        }
         list::reply_item(item, reply);
     }
     Ok(())

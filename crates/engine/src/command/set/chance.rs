@@ -101,6 +101,9 @@ fn srandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         Wanted::Repeated(count) => {
             reply.array(count as usize);
             for _ in 0..count {
+                if reply.is_over() {
+                    break;
+                }
                 if let Some(member) = set.random(view.random().word()) {
                     reply_member(member, reply);
                 }

@@ -139,7 +139,12 @@ fn unite(view: &View<'_>, sets: &[Option<&Set>]) -> Set {
 pub(super) fn smembers(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let set = view_set(view, args.at(1))?;
     reply.set(set.map_or(0, Set::len));
-    set.into_iter().flat_map(Set::iter).for_each(|member| reply_member(member, reply));
+    for member in set.into_iter().flat_map(Set::iter) {
+        if reply.is_over() {
+            break;
+        }
+        reply_member(member, reply);
+    }
     Ok(())
 }
 
@@ -150,7 +155,7 @@ fn sinter(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     intersect(&sets, |member| {
         reply_member(member, reply);
         count += 1;
-        ControlFlow::Continue(())
+        if reply.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     reply.end(header, count);
     Ok(())

@@ -43,6 +43,9 @@ fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         Wanted::Repeated(count) => {
             reply_header(count as usize, with_scores, reply);
             for _ in 0..count {
+                if reply.is_over() {
+                    break;
+                }
                 if let Some((member, score)) = sorted.random(view.random().word()) {
                     reply_pair(member, score, with_scores, reply);
                 }

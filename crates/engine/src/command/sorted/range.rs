@@ -5,7 +5,7 @@ use super::{bounds, reply_header, reply_pair, store, view_sorted};
 use crate::command::{Args, Command, DataFn, Group, KeySpec, Outcome, read, write};
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::value::sorted::{self, Sorted};
+use crate::value::sorted::{self, Sorted, Text};
 use crate::view::View;
 use resp::Reply;
 use std::ops::Range;
@@ -205,15 +205,25 @@ fn range(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply, kind: Kind) -> 
     let (ranks, with_scores) = (request.ranks(sorted), request.with_scores);
     reply_header(ranks.len(), with_scores, reply);
     if request.reverse {
-        sorted
-            .descending(ranks)
-            .for_each(|(member, score)| reply_pair(member, score, with_scores, reply));
+        reply_pairs(sorted.descending(ranks), with_scores, reply);
     } else {
-        sorted
-            .ascending(ranks)
-            .for_each(|(member, score)| reply_pair(member, score, with_scores, reply));
+        reply_pairs(sorted.ascending(ranks), with_scores, reply);
     }
     Ok(())
+}
+
+/// Appends members, with their scores or without, as far as the reply takes them.
+fn reply_pairs<'s>(
+    members: impl Iterator<Item = (Text<'s>, f64)>,
+    with_scores: bool,
+    reply: &mut Reply,
+) {
+    for (member, score) in members {
+        if reply.is_over() {
+            break;
+        }
+        reply_pair(member, score, with_scores, reply);
+    }
 }
 
 fn zrangestore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

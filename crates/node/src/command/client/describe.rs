@@ -63,7 +63,7 @@ fn flags(session: &Session) -> String {
 pub(crate) fn describe(server: &Server, session: &Session) -> String {
     let seconds = |since: i64| (server.now.0 - since).max(0) / 1000;
     let transaction = session.transaction.as_ref();
-    let queued = transaction.map_or(-1, |transaction| transaction.queued.len() as i64);
+    let queued = transaction.map_or(-1, |transaction| transaction.queued().len() as i64);
     let input = &session.input.bytes;
     let (executing, room) = session.input.executing;
     let output = &session.output;

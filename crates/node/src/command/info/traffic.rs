@@ -50,7 +50,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("expired_time_cap_reached_count", 0);
     text.line("expire_cycle_cpu_milliseconds", counts.expire_nanos / 1_000_000);
     text.line("evicted_keys", keyspace.evicted_keys.get());
-    text.line("evicted_clients", 0);
+    text.line("evicted_clients", counts.evicted_clients);
     text.line("total_eviction_exceeded_time", 0);
     text.line("current_eviction_exceeded_time", 0);
     text.line("keyspace_hits", keyspace.keyspace_hits.get());
@@ -90,6 +90,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
         text.line(field, 0);
     }
     text.line("kiln_client_output_limit_disconnections", counts.output_limit_disconnections);
+    text.line("kiln_client_input_limit_disconnections", counts.input_limit_disconnections);
 }
 
 pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {

@@ -72,7 +72,7 @@ impl Address {
         let (user, hosts) = split_user(authority);
         let mut address = Self {
             members: servers(hosts, CLIENT_PORT)?,
-            prefix: decoded(prefix.trim_end_matches('/'))?,
+            prefix: decoded(address::path(prefix)?.trim_end_matches('/'))?,
             credentials: credentials(user)?,
             tls: Tls::default(),
         };
@@ -202,6 +202,9 @@ mod tests {
             ("etcd://hush@a/x", "no password"),
             ("etcd://me:hush%zz@a/x", "hexadecimal"),
             ("etcd://me:hush@a/x?creds=/k", "not both"),
+            ("etcd://me:hu/sh@a/x", "as %2F"),
+            ("etcd://me:pass?hush@a/x", "prefix"),
+            ("etcd://me:1/2?hush@a/x", "as %2F"),
             ("etcd://a/x?cert=/c", "go together"),
             ("etcd://a/x?tls=maybe", "tls does not take"),
             ("etcd://a/x?lease=5", "no option \"lease\""),

@@ -114,7 +114,7 @@ impl Address {
         let monitors = servers.iter().map(|server| beside(server, MONITOR_PORT)).collect();
         let mut address = Self {
             servers,
-            name: checked_name(name)?,
+            name: checked_name(address::path(name)?)?,
             credentials: credentials(user)?,
             tls: Tls::default(),
             replicas: Replicas::Safe,
@@ -201,6 +201,10 @@ mod tests {
         assert!(token == Credentials::Token("s3cret".into()));
         assert!(!complaint("jetstream://me:hush%zz@a/x").contains("hush"));
         assert!(!complaint("jetstream://me:hush@/x").contains("hush"));
+        for url in ["jetstream://me:p/hush@a", "jetstream://me:p/x?hush@a/x", "jetstream://m:hush/"]
+        {
+            assert!(!complaint(url).contains("hush"), "{}", complaint(url));
+        }
     }
 
     #[test]
