@@ -16,6 +16,7 @@ pub(crate) use string::payload_of;
 use crate::effect::{Effect, EffectDecoder, EffectError};
 use crate::interest::{Interest, Telling};
 use crate::keyspace::{Entry, EntryRef, Keyspace};
+use crate::master::{Master, ReplicaOf};
 use crate::refusal::Refusal;
 use crate::unit::KeyHash;
 use crate::value::{Recipe, Value};
@@ -162,6 +163,16 @@ impl Keyspace {
             }
             Effect::TransferBegan | Effect::TransferEnded => {
                 self.is_partial = *effect == Effect::TransferBegan;
+                Ok(Applied::Changed)
+            }
+            Effect::ReplicaOf { host, port } => {
+                let master = Master::new(host, port).ok_or(Refusal::INVALID_HOST)?;
+                self.replica_of = ReplicaOf::Master(master);
+                Ok(Applied::Changed)
+            }
+            Effect::ReplicaOfNoOne => {
+                self.replica_of = ReplicaOf::NoOne;
+                self.is_partial = false;
                 Ok(Applied::Changed)
             }
             Effect::SwapDatabases { with } => {

@@ -12,6 +12,7 @@
 //! Bit 6 says "the same key as the effect before", which keeps a command with many members small.
 //! `docs/formats/effects.md` is normative. Opcodes are never reused.
 
+use crate::master;
 use base::DatabaseId;
 use bytes::BytesMut;
 
@@ -67,6 +68,10 @@ pub enum Effect<'a> {
     TransferBegan,
     /// The keyspace is whole: the transfer has ended, or an operator says so. Carries no key.
     TransferEnded,
+    /// The shard follows this server from here on. Carries no key.
+    ReplicaOf { host: &'a str, port: u16 },
+    /// The shard follows nobody from here on, and what is here counts as whole. Carries no key.
+    ReplicaOfNoOne,
 }
 
 /// Why a key went: the statistics of replicas and the change stream tell them apart.
@@ -129,10 +134,12 @@ mod opcode {
     pub const SWAP_DATABASES: u8 = 28;
     pub const TRANSFER_BEGAN: u8 = 29;
     pub const TRANSFER_ENDED: u8 = 30;
+    pub const REPLICA_OF: u8 = 31;
+    pub const REPLICA_OF_NO_ONE: u8 = 32;
 
     /// Whether the effect is on a whole database and names no key.
     pub fn is_keyless(code: u8) -> bool {
-        (FLUSH_DATABASE..=TRANSFER_ENDED).contains(&code)
+        (FLUSH_DATABASE..=REPLICA_OF_NO_ONE).contains(&code)
     }
 }
 
@@ -253,7 +260,12 @@ impl EffectEncoder {
             | Effect::FlushDatabase
             | Effect::FlushAll
             | Effect::TransferBegan
-            | Effect::TransferEnded => {}
+            | Effect::TransferEnded
+            | Effect::ReplicaOfNoOne => {}
+            Effect::ReplicaOf { host, port } => {
+                self.put_bytes(host.as_bytes());
+                self.bytes.extend_from_slice(&port.to_le_bytes());
+            }
             Effect::Expire { at } => {
                 if let Some(at) = at {
                     self.put_u64(at as u64);
@@ -328,6 +340,8 @@ impl Effect<'_> {
             Self::SwapDatabases { .. } => opcode::SWAP_DATABASES,
             Self::TransferBegan => opcode::TRANSFER_BEGAN,
             Self::TransferEnded => opcode::TRANSFER_ENDED,
+            Self::ReplicaOf { .. } => opcode::REPLICA_OF,
+            Self::ReplicaOfNoOne => opcode::REPLICA_OF_NO_ONE,
         }
     }
 }
@@ -399,6 +413,8 @@ impl<'a> EffectDecoder<'a> {
             opcode::SWAP_DATABASES => Effect::SwapDatabases { with: DatabaseId(self.u32()?) },
             opcode::TRANSFER_BEGAN => Effect::TransferBegan,
             opcode::TRANSFER_ENDED => Effect::TransferEnded,
+            opcode::REPLICA_OF => Effect::ReplicaOf { host: self.host()?, port: self.u16()? },
+            opcode::REPLICA_OF_NO_ONE => Effect::ReplicaOfNoOne,
             _ => self.collection_operands(code)?,
         })
     }
@@ -434,6 +450,16 @@ impl<'a> EffectDecoder<'a> {
         let bytes = *bytes.ok_or_else(|| self.error("effect cut short"))?;
         self.offset += N;
         Ok(bytes)
+    }
+
+    fn host(&mut self) -> Result<&'a str, EffectError> {
+        let host = self.bytes()?;
+        let text = std::str::from_utf8(host).ok().filter(|_| master::is_host(host));
+        text.ok_or_else(|| self.error("no name of a host"))
+    }
+
+    fn u16(&mut self) -> Result<u16, EffectError> {
+        self.fixed().map(u16::from_le_bytes)
     }
 
     fn u32(&mut self) -> Result<u32, EffectError> {

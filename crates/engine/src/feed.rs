@@ -297,8 +297,6 @@ impl Feed {
             Effect::FlushDatabase => self.say(database, &[text("FLUSHDB")]),
             Effect::FlushAll => self.say(database, &[text("FLUSHALL")]),
             Effect::SwapDatabases { with } => self.say_swap(database, with),
-            // Nobody follows a server that has a master, or a part of its data.
-            Effect::TransferBegan | Effect::TransferEnded => {}
             Effect::ListPop { .. }
             | Effect::ListSet { .. }
             | Effect::ListInsert { .. }
@@ -311,6 +309,9 @@ impl Feed {
             | Effect::SetRemove { .. }
             | Effect::SortedAdd { .. }
             | Effect::SortedRemove { .. } => unreachable!("told by `tell`, which has them join"),
+            // Nobody follows a server that has a master, or a part of its data.
+            Effect::TransferBegan | Effect::TransferEnded => {}
+            Effect::ReplicaOf { .. } | Effect::ReplicaOfNoOne => {}
         }
     }
 

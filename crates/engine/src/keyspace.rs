@@ -1,6 +1,7 @@
 //! The numbered databases: what every effect changes and every command reads.
 
 use crate::expiries::Expiries;
+use crate::master::{Master, ReplicaOf};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
@@ -33,6 +34,8 @@ pub struct Keyspace {
     pub(crate) now: UnixMillis,
     /// See [`Self::is_partial`].
     pub(crate) is_partial: bool,
+    /// See [`Self::replica_of`].
+    pub(crate) replica_of: ReplicaOf,
     /// The snapshot being written, if one is.
     pub(crate) snapshot: Option<Box<Snapshot>>,
 }
@@ -108,6 +111,7 @@ impl Keyspace {
             garbage: Vec::new(),
             now: UnixMillis(0),
             is_partial: false,
+            replica_of: ReplicaOf::Unset,
             snapshot: None,
         }
     }
@@ -147,6 +151,21 @@ impl Keyspace {
     /// log and snapshots carry it, so that a start knows it too.
     pub fn is_partial(&self) -> bool {
         self.is_partial
+    }
+
+    /// What was said of the server that the shard follows. The log and snapshots carry it, so it is
+    /// the same for every process that leads. Commands that empty databases leave it as it is, and
+    /// it is no part of a digest of the data.
+    pub fn replica_of(&self) -> &ReplicaOf {
+        &self.replica_of
+    }
+
+    /// The server that the shard follows.
+    pub fn master(&self) -> Option<&Master> {
+        match &self.replica_of {
+            ReplicaOf::Master(master) => Some(master),
+            ReplicaOf::Unset | ReplicaOf::NoOne => None,
+        }
     }
 
     /// Bytes of all data: entries, values and tables. What `maxmemory` limits.

@@ -5,6 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`keyspace`] | the databases: tables of entries, expiry times |
+//! | [`master`] | the server of Redis that the shard follows, as its log says |
 //! | [`value`] | what a key can hold, and in which encoding |
 //! | [`effect`] | changes as outcomes, and their bytes in the log |
 //! | [`apply`] | the one place where keys change, on every role |
@@ -39,6 +40,7 @@ pub mod geohash;
 pub mod glob;
 pub mod interest;
 pub mod keyspace;
+pub mod master;
 pub mod notify;
 pub mod number;
 mod prefetch;

@@ -51,6 +51,9 @@ use std::io;
 /// The version of the format that is written; up to it is read.
 pub const VERSION: u32 = 10;
 
+/// What the names of our own auxiliary fields begin with.
+pub const OWN_FIELDS: &str = "kiln-";
+
 /// The auxiliary field of our own that says [`crate::keyspace::Keyspace::is_partial`].
 pub const PARTIAL: &str = "kiln-partial";
 

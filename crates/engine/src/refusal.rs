@@ -9,6 +9,7 @@ pub struct Refusal(pub Cow<'static, str>);
 impl Refusal {
     pub const WRONG_TYPE: Self =
         Self::of("WRONGTYPE Operation against a key holding the wrong kind of value");
+    pub const INVALID_HOST: Self = Self::of("ERR Invalid master host");
     pub const SYNTAX: Self = Self::of("ERR syntax error");
     pub const NOT_AN_INTEGER: Self = Self::of("ERR value is not an integer or out of range");
     pub const NOT_A_FLOAT: Self = Self::of("ERR value is not a valid float");

@@ -19,6 +19,7 @@ mod tests;
 use crate::effect::Effect;
 use crate::keyspace::EntryRef;
 use crate::keyspace::{Database, Keyspace};
+use crate::master::{self, ReplicaOf};
 use crate::rdb::PARTIAL;
 use crate::rdb::piece::{Place, put_count, put_piece};
 use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
@@ -193,6 +194,10 @@ impl Keyspace {
         ];
         if self.is_partial {
             auxiliary.push((PARTIAL, "1"));
+        }
+        let replica_of = self.replica_of.to_string();
+        if self.replica_of != ReplicaOf::Unset {
+            auxiliary.push((master::FIELD, &replica_of));
         }
         put_header(&mut bytes, &auxiliary);
         let mut selected = None;

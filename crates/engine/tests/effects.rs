@@ -36,6 +36,8 @@ fn every_effect() -> Vec<(u32, &'static [u8], Effect<'static>)> {
         (2, b"", Effect::SwapDatabases { with: DatabaseId(9) }),
         (2, b"", Effect::TransferBegan),
         (2, b"", Effect::TransferEnded),
+        (2, b"", Effect::ReplicaOf { host: "10.0.0.1", port: 6379 }),
+        (2, b"", Effect::ReplicaOfNoOne),
     ]
 }
 
@@ -72,6 +74,27 @@ fn bytes_are_those_of_the_golden_file() {
     let golden = include_str!("golden/effects.hex");
     let hex: String = encoded().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, golden.split_ascii_whitespace().collect::<String>());
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_an_error() {
+    // 33 is the first free number; with and without a database of its own.
+    for code in [0x80 | 33, 0x80 | 63] {
+        let payload = [code, 0, 0, 0, 0, 1, 0, 0, 0, b'x', 0, 0];
+        assert!(EffectDecoder::new(&payload).next_effect().is_err(), "{code}");
+    }
+}
+
+#[test]
+fn a_master_s_host_that_is_none_is_an_error() {
+    for host in [&b""[..], b"a b", b"a\nb", b"\xff", &[b'x'; 256]] {
+        let mut payload = vec![0x80 | 31, 0, 0, 0, 0];
+        payload.extend_from_slice(&(host.len() as u32).to_le_bytes());
+        payload.extend_from_slice(host);
+        payload.extend_from_slice(&6379_u16.to_le_bytes());
+        let error = EffectDecoder::new(&payload).next_effect().expect_err("no host");
+        assert_eq!(error.what, "no name of a host");
+    }
 }
 
 #[test]

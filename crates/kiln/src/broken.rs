@@ -13,15 +13,18 @@ pub enum Broken {
     Floor,
     /// In JetStream, the word of one server about the log's end counts as a quorum's.
     Tail,
+    /// A new primary follows the master of its own configuration, whatever the log says.
+    Master,
 }
 
 impl Broken {
     /// Their names on the command line.
-    pub const NAMES: [(&str, Self); 4] = [
+    pub const NAMES: [(&str, Self); 5] = [
         ("lease", Self::Lease),
         ("replies", Self::Replies),
         ("floor", Self::Floor),
         ("tail", Self::Tail),
+        ("master", Self::Master),
     ];
 
     /// The rule of that name.

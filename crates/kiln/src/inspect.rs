@@ -170,6 +170,8 @@ fn describe(effect: &Effect<'_>) -> String {
         Effect::SwapDatabases { with } => format!("swap-databases {}", with.0),
         Effect::TransferBegan => "transfer-began".to_owned(),
         Effect::TransferEnded => "transfer-ended".to_owned(),
+        Effect::ReplicaOf { host, port } => format!("replica-of {host} {port}"),
+        Effect::ReplicaOfNoOne => "replica-of no one".to_owned(),
         Effect::HashSet { field, value } => format!("hash-set {} {}", quote(field), quote(value)),
         Effect::HashDelete { field } => format!("hash-delete {}", quote(field)),
         Effect::SetAdd { member } => format!("set-add {}", quote(member)),

@@ -144,6 +144,7 @@ fn live(
     match broken {
         Some(Broken::Lease) => server.roles.break_rule(Rule::ServesWithoutLease),
         Some(Broken::Replies) => server.shard.break_tracker(),
+        Some(Broken::Master) => server.break_master(),
         Some(Broken::Floor | Broken::Tail) | None => {}
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;

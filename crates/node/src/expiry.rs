@@ -24,7 +24,7 @@ impl Server {
         if self.is_following() {
             return (Overdue::Hidden, None);
         }
-        let has_master = self.link.master().is_some();
+        let has_master = self.master().is_some();
         let is_paused = self.pause.paused().is_some();
         let overdue = match has_master {
             true if self.settings.replica_read_only => Overdue::Hidden,

@@ -94,14 +94,13 @@ impl Server {
         self.judge_log(writes(command) || self.is_any_queued(session, command, writes))
     }
 
-    /// Whether the log must take what a command does. REPLICAOF calls a part whole.
+    /// Whether the log must take what a command does. It also says whom the shard follows.
     fn needs_log(&self, command: &Registered) -> bool {
         if self.is_following() {
             // Who would write was refused already.
             return false;
         }
-        let ends_part = || matches!(command.name(), "replicaof" | "slaveof");
-        command.may_write() || self.shard.engine.keyspace.is_partial() && ends_part()
+        command.may_write() || matches!(command.name(), "replicaof" | "slaveof")
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.

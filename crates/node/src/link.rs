@@ -8,8 +8,9 @@
 //! ```
 //! Everything taken becomes durable like a client's write: the transfer is a FLUSHALL and then the
 //! effects of each key, the stream is executed like any client's requests. What is acknowledged to
-//! the master is durable here. The position in the stream is kept in memory only: a process that
-//! starts anew asks for everything.
+//! the master is durable here. Whom the shard follows is in the log too, so whichever process leads
+//! goes on. The position in the stream is kept in memory only: a process that starts anew, or leads
+//! anew, asks for everything.
 //!
 //! The unit of the FLUSHALL says too that a transfer began, and the last unit of the transfer that
 //! it ended. In between the keyspace is a part of a data set
@@ -22,8 +23,10 @@
 //! | [`transfer`] | the data set, as its bytes arrive |
 //! | `stream` | the requests behind it, and what is acknowledged |
 //! | `role` | what changes for clients while there is a master |
+//! | `replicaof` | whom the shard follows, as its log says |
 
 pub mod handshake;
+mod replicaof;
 mod role;
 mod stream;
 pub mod transfer;
@@ -31,6 +34,7 @@ pub mod transfer;
 use crate::server::Server;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos, UnixMillis};
+use engine::master::Master;
 use handshake::{Asks, Handshake, Next};
 pub(crate) use role::READ_ONLY;
 use transfer::Transfer;
@@ -51,13 +55,6 @@ const RECEIVE_BYTES: usize = 256 << 10;
 
 /// Time between two signs of life to the master, in nanoseconds. As Redis.
 const ACKNOWLEDGE_NANOS: u64 = 1_000_000_000;
-
-/// A server that this one follows.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Master {
-    pub host: String,
-    pub port: u16,
-}
 
 /// A place in a master's stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,7 +81,13 @@ enum Phase {
 /// The link to the master, if there is one.
 #[derive(Default)]
 pub struct Link {
-    master: Option<Master>,
+    /// Whose connection and place these are. Whom the shard follows is said by its log
+    /// ([`Server::master`]); the link turns to that one.
+    peer: Option<Master>,
+    /// It is decided whether the configuration's `replicaof` counts.
+    is_settled: bool,
+    /// A rule that a test breaks: this one is followed whenever this process leads.
+    configured: Option<Option<Master>>,
     phase: Phase,
     connection: Option<ConnectionId>,
     /// Connections given up, to be closed.
@@ -125,12 +128,15 @@ enum Fault {
 }
 
 impl Link {
-    pub fn new(master: Option<Master>) -> Self {
-        Self { master, ..Self::default() }
-    }
-
-    pub fn master(&self) -> Option<&Master> {
-        self.master.as_ref()
+    /// The link to another master, of whose stream nothing is known.
+    fn anew(&mut self, peer: Option<Master>) -> Self {
+        Self {
+            peer,
+            is_settled: self.is_settled,
+            configured: self.configured.take(),
+            dropped: std::mem::take(&mut self.dropped),
+            ..Self::default()
+        }
     }
 
     /// Every connection to a master.
@@ -196,9 +202,9 @@ impl Link {
         self.connection == Some(connection) && !self.is_up()
     }
 
-    /// How long until the link wants to do something by itself; `None`: as long as you like.
+    /// How long until the link wants to do something by itself, if there is a master; `None`: as
+    /// long as you like.
     pub(crate) fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
-        self.master.as_ref()?;
         match &self.phase {
             Phase::Waiting => Some(self.retry_at.since(now)),
             Phase::Transfer(transfer) if transfer.has_work() => Some(0),
@@ -300,14 +306,16 @@ impl Server {
         for connection in std::mem::take(&mut self.link.dropped) {
             driver.close(connection);
         }
-        let Some(master) = self.link.master.clone() else { return };
-        if self.persistence.is_loading || self.is_following() || self.stopping.is_some() {
+        if self.persistence.is_loading || !self.roles.leads() || self.stopping.is_some() {
             return;
         }
+        self.turn_to_master();
+        let Some(master) = self.master() else { return };
         if let Phase::Waiting = self.link.phase {
             if self.link.retry_at <= self.monotonic {
-                tracing::info!(host = master.host, port = master.port, "connecting to the master");
-                self.link.connection = Some(driver.connect(&master.host, master.port));
+                let (host, port) = (master.host(), master.port());
+                tracing::info!(host, port, "connecting to the master");
+                self.link.connection = Some(driver.connect(host, port));
                 self.link.phase = Phase::Dialing;
                 self.link.heard = self.monotonic;
             }
@@ -418,7 +426,7 @@ impl Server {
     /// What a transfer brought before it failed is no data set, and goes. Nobody reads it even if
     /// the log takes no writes now: it is known to be a part.
     fn abandon_transfer(&mut self) {
-        if self.link.is_loading() && !matches!(self.shard.gate(), txlog::Gate::Refuse(_)) {
+        if self.must_make_way() {
             self.shard.unit.clear();
             self.make_way();
             self.end_own_unit();

@@ -564,10 +564,11 @@ impl Server {
             tracing::error!(
                 keys = keyspace.len(),
                 "the transfer of a master's data set was cut short: what is here is a part of it, \
-                 and requests are refused until REPLICAOF or FLUSHALL"
+                 and requests about it are refused until all is taken anew, or REPLICAOF NO ONE"
             );
         }
         self.shard = shard;
+        self.compare_configured_master();
         let now = self.options.clock.monotonic();
         self.roles = self.new_roles();
         for sign in signs.into_signs() {

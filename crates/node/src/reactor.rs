@@ -111,6 +111,7 @@ impl Server {
             return;
         }
         self.advance_role();
+        self.adopt_configured_master();
         self.resume_after_pause();
         self.execute_ready(scratch);
         // Before anything lets this turn end early: the lease counts from its beginning.
@@ -160,7 +161,8 @@ impl Server {
         let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);
         let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
         let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
-        let link = self.link.wait_nanos(self.monotonic).filter(|_| !self.is_stalled());
+        let is_linked = self.master().is_some() && self.stopping.is_none() && !self.is_stalled();
+        let link = self.link.wait_nanos(self.monotonic).filter(|_| is_linked);
         let migrations = self.migrations.wait_nanos(self.monotonic).filter(|_| !self.is_lapsed);
         let members = self.members_wait_nanos();
         let role = self.role_wait_nanos();

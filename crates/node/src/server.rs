@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::feed::Feed;
 use crate::latency::Latency;
-use crate::link::{Link, Master};
+use crate::link::Link;
 use crate::members::failover::Failover;
 use crate::members::{Members, Progress};
 use crate::metrics::Metrics;
@@ -192,7 +192,6 @@ impl Server {
     ) -> Self {
         let registry = Registry::with_names(&options.config.renamed_commands);
         let started = options.clock.unix_millis();
-        let master = options.config.master().map(|(host, port)| Master { host, port });
         Self {
             shard,
             interest: Interest::default(),
@@ -217,7 +216,7 @@ impl Server {
             failover: None,
             told: Vec::new(),
             has_more_to_load: false,
-            link: Link::new(master),
+            link: Link::default(),
             migrations: Migrations::default(),
             monitors: BTreeSet::new(),
             pause: Pause::default(),

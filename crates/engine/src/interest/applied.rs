@@ -154,7 +154,9 @@ fn event(database: DatabaseId, effect: &Effect<'_>) -> (Class, &'static str) {
         | Effect::FlushAll
         | Effect::SwapDatabases { .. }
         | Effect::TransferBegan
-        | Effect::TransferEnded => unreachable!("effects on whole databases have no event"),
+        | Effect::TransferEnded
+        | Effect::ReplicaOf { .. }
+        | Effect::ReplicaOfNoOne => unreachable!("effects on whole databases have no event"),
     }
 }
 

@@ -4,10 +4,11 @@
 //! tables are laid out for all keys at once, and entries enter them in batches whose buckets were
 //! asked for beforehand.
 
-use super::{PARTIAL, RdbError, Source, VERSION, opcode};
+use super::{OWN_FIELDS, PARTIAL, RdbError, Source, VERSION, opcode};
 use crate::access;
 use crate::apply::entry_bytes;
 use crate::keyspace::{Entry, Keyspace};
+use crate::master::{self, ReplicaOf};
 use crate::unit::KeyHash;
 use crate::value::Recipe;
 use base::{DatabaseId, UnixMillis};
@@ -144,10 +145,34 @@ impl<R: Read> Loader<R> {
     fn auxiliary(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
         let name = self.source.owned()?;
         let value = self.source.owned()?;
-        keyspace.is_partial |= name == PARTIAL.as_bytes();
+        self.own_field(keyspace, &name, &value)?;
         if name.len().max(value.len()) <= AUXILIARY_BYTES_MAX && self.auxiliary.len() < 64 {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             self.auxiliary.push((text(&name), text(&value)));
+        }
+        Ok(())
+    }
+
+    /// Takes a field of our own. One that is not known says what must be known: a newer version
+    /// wrote it.
+    fn own_field(
+        &mut self,
+        keyspace: &mut Keyspace,
+        name: &[u8],
+        value: &[u8],
+    ) -> Result<(), RdbError> {
+        if !name.starts_with(OWN_FIELDS.as_bytes()) {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(name);
+        match &*name {
+            PARTIAL => keyspace.is_partial = true,
+            master::FIELD => {
+                let said = std::str::from_utf8(value).ok().and_then(ReplicaOf::parse);
+                keyspace.replica_of =
+                    said.ok_or_else(|| self.source.damaged("no value of kiln-replicaof"))?;
+            }
+            _ => return Err(self.source.unsupported(format!("the field {name}"))),
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! A snapshot beside changes is what was there when it began.
 
 use super::*;
+use crate::digest::Digest;
 use crate::effect::EffectEncoder;
 use crate::interest::Interest;
+use crate::master::{Master, ReplicaOf};
 use crate::rdb::Loader;
 use crate::rdb::write::checksum;
 use crate::testing::{Bench, holdings};
@@ -176,6 +178,19 @@ fn an_empty_keyspace_has_a_snapshot_too() {
     assert!(load(&keyspace.take_snapshot_bytes(Vec::new())).is_empty());
 }
 
+/// What a start finds in a snapshot of this.
+fn taken(keyspace: &mut Keyspace) -> Keyspace {
+    load(&written(keyspace))
+}
+
+fn written(keyspace: &mut Keyspace) -> Vec<u8> {
+    keyspace.begin_snapshot(NOW);
+    while !keyspace.walk_snapshot(40, 4096) {}
+    let bytes = keyspace.take_snapshot_bytes(Vec::new());
+    keyspace.end_snapshot();
+    bytes
+}
+
 #[test]
 fn a_part_of_a_master_s_data_is_known_to_be_one_from_log_and_snapshot() {
     let mut bench = bench_of(10);
@@ -188,13 +203,6 @@ fn a_part_of_a_master_s_data_is_known_to_be_one_from_log_and_snapshot() {
         .apply_payload(encoder.payload(), NOW, &mut Interest::default())
         .expect("the effects fit");
     assert!(keyspace.is_partial() && keyspace.len() == 1);
-    let taken = |keyspace: &mut Keyspace| {
-        keyspace.begin_snapshot(NOW);
-        while !keyspace.walk_snapshot(40, 4096) {}
-        let bytes = keyspace.take_snapshot_bytes(Vec::new());
-        keyspace.end_snapshot();
-        load(&bytes)
-    };
     let loaded = taken(keyspace);
     assert!(loaded.is_partial() && loaded.len() == 1);
     for end in [Effect::FlushAll, Effect::TransferEnded] {
@@ -205,4 +213,55 @@ fn a_part_of_a_master_s_data_is_known_to_be_one_from_log_and_snapshot() {
     let flush = Effect::FlushDatabase;
     keyspace.apply(DatabaseId(0), b"", &flush).expect("it meets no type");
     assert!(keyspace.is_partial(), "other databases hold a part too");
+}
+
+#[test]
+fn log_and_snapshot_say_whom_the_shard_follows() {
+    let apply = |keyspace: &mut Keyspace, effect: Effect<'_>| {
+        let mut encoder = EffectEncoder::new(0);
+        encoder.push(DatabaseId(0), b"", &effect);
+        keyspace
+            .apply_payload(encoder.payload(), NOW, &mut Interest::default())
+            .expect("the effect fits");
+    };
+    let mut keyspace = bench_of(10).engine.keyspace;
+    assert_eq!(taken(&mut keyspace).replica_of(), &ReplicaOf::Unset, "nothing was said");
+    assert_eq!(taken(&mut keyspace).master(), None);
+    apply(&mut keyspace, Effect::ReplicaOf { host: "::1", port: 6379 });
+    let master = Master::new("::1", 6379);
+    let digest = Digest::of_keyspace(&keyspace);
+    for kept in [Effect::FlushAll, Effect::TransferBegan, Effect::TransferEnded] {
+        let mut loaded = taken(&mut keyspace);
+        assert_eq!(Digest::of_keyspace(&loaded), digest);
+        apply(&mut loaded, kept);
+        assert_eq!(loaded.master(), master.as_ref(), "{kept:?}");
+        assert_eq!(taken(&mut loaded).master(), master.as_ref(), "{kept:?}");
+    }
+    apply(&mut keyspace, Effect::ReplicaOf { host: "other", port: 1 });
+    assert_eq!(keyspace.master(), Master::new("other", 1).as_ref());
+    apply(&mut keyspace, Effect::TransferBegan);
+    apply(&mut keyspace, Effect::ReplicaOfNoOne);
+    assert!(!keyspace.is_partial(), "what is here counts from now on");
+    assert_eq!(taken(&mut keyspace).replica_of(), &ReplicaOf::NoOne);
+    assert_eq!(Digest::of_keyspace(&keyspace), digest, "it is no part of the data");
+}
+
+#[test]
+fn a_field_of_our_own_that_is_not_known_or_senseless_is_refused() {
+    let mut keyspace = bench_of(1).engine.keyspace;
+    keyspace.apply(DatabaseId(0), b"", &Effect::ReplicaOfNoOne).expect("it meets no type");
+    let bytes = written(&mut keyspace);
+    let refused = |from: &[u8], to: &[u8]| {
+        let at = bytes.windows(from.len()).position(|it| it == from).expect("it is there");
+        let mut bytes = bytes.clone();
+        bytes[at..at + from.len()].copy_from_slice(to);
+        let mut fresh = Keyspace::new(Settings::default(), 5);
+        let keys = bytes.len() as u64;
+        let loaded = Loader::of_own_file(&bytes[..], 1, NOW).load(&mut fresh, keys);
+        loaded.expect_err("is refused").to_string()
+    };
+    let why = refused(b"kiln-replicaof", b"kiln-new-field");
+    assert!(why.contains("the field kiln-new-field"), "{why}");
+    let why = refused(b"no one", b"no-one");
+    assert!(why.contains("kiln-replicaof"), "{why}");
 }

@@ -30,6 +30,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    server.tell_configuration();
     let patterns: Vec<&[u8]> = args.from(2).collect();
     let found = server.config.get(&patterns);
     let reply = session.reply();
@@ -75,6 +76,7 @@ fn reset_statistics(server: &mut Server, session: &mut Session, _: Args<'_>) -> 
 }
 
 fn rewrite(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+    server.tell_configuration();
     let Some(path) = &server.config.file else {
         return Err(Refusal::of("ERR The server is running without a config file"));
     };

@@ -3,11 +3,11 @@
 
 use super::info::Text;
 use super::{SessionFn, admin, session};
-use crate::link::Master;
 use crate::members::{Report, Reported};
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::master::{Master, ReplicaOf};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
@@ -31,18 +31,18 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::NO_ASYNC_LOADING),
 ];
 
-/// Longest name of a host, in bytes (RFC 1035).
-const HOST_BYTES_MAX: usize = 255;
-
 fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     if session.is_link {
         return Err(Refusal::of("ERR Command is not valid when client is a replica."));
     }
-    if server.is_following() {
+    if server.failover.is_some() {
+        return Err(Refusal::of("ERR REPLICAOF not allowed while failing over."));
+    }
+    if !server.roles.leads() {
         return Err(crate::link::READ_ONLY);
     }
     if args.is(1, "NO") && args.is(2, "ONE") {
-        if server.is_replica() || server.shard.engine.keyspace.is_partial() {
+        if *server.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
             server.lead_again();
             tracing::info!(client = session.id, "follows no master any more");
         }
@@ -51,27 +51,16 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
     }
     let port = canonical_integer(args.at(2)).and_then(|port| u16::try_from(port).ok());
     let port = port.ok_or(Refusal::of("ERR Invalid master port"))?;
-    let host = checked_host(args.at(1))?;
-    let is_same = |master: &Master| master.host.eq_ignore_ascii_case(&host) && master.port == port;
-    if server.link.master().is_some_and(is_same) {
+    let host = std::str::from_utf8(args.at(1)).ok();
+    let master = host.and_then(|host| Master::new(host, port)).ok_or(Refusal::INVALID_HOST)?;
+    if server.master().is_some_and(|present| present.is_same(&master)) {
         session.reply().simple("OK Already connected to specified master");
         return Ok(());
     }
     tracing::info!(client = session.id, host, port, "follows a master");
-    server.follow(Master { host, port });
+    server.follow(master);
     session.reply().ok();
     Ok(())
-}
-
-/// The name is shown in lines of INFO and of the configuration file.
-fn checked_host(host: &[u8]) -> Result<String, Refusal> {
-    let is_plain = !host.is_empty()
-        && host.len() <= HOST_BYTES_MAX
-        && host.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'"');
-    match String::from_utf8(host.to_vec()) {
-        Ok(host) if is_plain => Ok(host),
-        _ => Err(Refusal::of("ERR Invalid master host")),
-    }
 }
 
 fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
@@ -79,15 +68,15 @@ fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         describe_following(server, session);
         return Ok(());
     }
-    let Some(master) = server.link.master() else {
+    let Some(master) = server.master() else {
         describe_replicas(server, session);
         return Ok(());
     };
     let reply = session.reply();
     reply.array(5);
     reply.bulk("slave");
-    reply.bulk(&master.host);
-    reply.integer(i64::from(master.port));
+    reply.bulk(master.host());
+    reply.integer(i64::from(master.port()));
     reply.bulk(server.link.state());
     let offset = server.link.offset().filter(|_| server.link.is_up());
     reply.integer(offset.map_or(-1, |offset| offset as i64));
@@ -138,11 +127,11 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
         return;
     }
     let link = &server.link;
-    let Some(master) = link.master() else { return };
+    let Some(master) = server.master() else { return };
     let seconds = |nanos: u64| nanos / 1_000_000_000;
     let silence = seconds(link.silence_nanos(server.monotonic));
-    text.line("master_host", &master.host);
-    text.line("master_port", master.port);
+    text.line("master_host", master.host());
+    text.line("master_port", master.port());
     text.line("master_link_status", if link.is_up() { "up" } else { "down" });
     text.line("master_last_io_seconds_ago", if link.is_up() { silence as i64 } else { -1 });
     text.line("master_sync_in_progress", u8::from(link.transfer().is_some()));

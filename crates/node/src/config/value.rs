@@ -4,6 +4,7 @@
 
 use super::directive::{Directive, Kind, Meaning};
 use super::text::{parse_integer, parse_lenient_integer, parse_size};
+use engine::master::Master;
 use engine::notify::{format_classes, parse_classes};
 use std::borrow::Cow;
 
@@ -266,7 +267,7 @@ fn parse_primary(words: &[Vec<u8>]) -> Result<Value, Refusal> {
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {
         return Ok(Value::Text(Vec::new()));
     }
-    if !host.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'"') {
+    if !std::str::from_utf8(host).is_ok_and(|host| Master::new(host, 0).is_some()) {
         return Err("Invalid master host".into());
     }
     match parse_lenient_integer(port) {

@@ -1,7 +1,6 @@
 //! What changes for clients while this server follows a master: which requests it refuses, what it
 //! makes of keys past their time, how it becomes a replica and a primary again.
 
-use super::{Link, Master, Phase};
 use crate::gate::Verdict;
 use crate::registry::Registered;
 use crate::server::Server;
@@ -17,7 +16,7 @@ const STALE: Refusal =
     Refusal::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 const PARTIAL: Refusal = Refusal::of(
     "MASTERDOWN The transfer of a master's data set was cut short, and what is here is a part of \
-     it. REPLICAOF host port takes it anew, REPLICAOF NO ONE keeps the part, FLUSHALL removes it.",
+     it. All of it is taken anew once the master answers; REPLICAOF NO ONE keeps the part.",
 );
 const UNBLOCKED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
@@ -25,7 +24,7 @@ const UNBLOCKED: &str =
 impl Server {
     /// Whether this server follows a master, or another process that writes its log.
     pub fn is_replica(&self) -> bool {
-        self.link.master().is_some() || self.is_following()
+        self.master().is_some() || self.is_following()
     }
 
     /// What stands still while a command of a session executes.
@@ -48,7 +47,7 @@ impl Server {
         session: &Session,
         command: &Registered,
     ) -> Verdict {
-        let follows = self.link.master().is_some();
+        let follows = self.master().is_some();
         let refuses = follows && self.settings.replica_read_only && !session.is_link;
         let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
         if refuses && (writes(command) || self.is_any_queued(session, command, writes)) {
@@ -59,7 +58,7 @@ impl Server {
 
     /// Refuses what would show data that the master may have changed long ago.
     pub(crate) fn judge_staleness(&self, session: &Session, command: &Registered) -> Verdict {
-        let is_stale = self.link.master().is_some()
+        let is_stale = self.master().is_some()
             && !self.link.is_up()
             && !self.settings.replica_serve_stale_data
             && !session.is_link;
@@ -95,50 +94,9 @@ impl Server {
             && queued.any(|request| is_so(self.registry.command(request.command)))
     }
 
-    /// Follows a master from now on, within the unit of the command that asked for it.
-    pub(crate) fn follow(&mut self, master: Master) {
-        self.unblock_everybody();
-        self.drop_replicas();
-        self.drop_link();
-        self.config.set_master(Some((&master.host, master.port)));
-        // A primary's own writes are known to no master; a replica may go on with another one.
-        let place = self.link.place.take().filter(|_| self.is_replica());
-        self.link = Link {
-            place,
-            database: self.link.database,
-            dropped: std::mem::take(&mut self.link.dropped),
-            ..Link::new(Some(master))
-        };
-        self.link.down_since = Some(self.now);
-    }
-
-    /// Follows nobody any more, within the unit of the command that asked for it. What is here
-    /// counts from now on, even if it is a part of what the master had.
-    pub(crate) fn lead_again(&mut self) {
-        self.drop_link();
-        self.config.set_master(None);
-        self.link = Link { dropped: std::mem::take(&mut self.link.dropped), ..Link::default() };
-        if self.shard.engine.keyspace.is_partial() {
-            tracing::warn!("what is here of a master's data set is kept as if it were whole");
-            self.call_whole();
-        }
-    }
-
-    /// Ends the connection to the master. What half a transfer brought goes with it.
-    fn drop_link(&mut self) {
-        if self.link.is_loading() && !matches!(self.shard.gate(), txlog::Gate::Refuse(_)) {
-            self.make_way();
-        }
-        if let (Phase::Streaming, Some(connection)) = (&self.link.phase, self.link.connection) {
-            self.link.connection = None;
-            self.close(connection);
-        }
-        self.link.hang_up();
-    }
-
     /// Clients that wait for keys would wait for what they may no longer take, and those that wait
     /// for replicas for what no longer comes.
-    fn unblock_everybody(&mut self) {
+    pub(super) fn unblock_everybody(&mut self) {
         let waiting = self
             .sessions()
             .filter(|session| {

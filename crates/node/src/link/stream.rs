@@ -21,8 +21,8 @@ impl Server {
         let count = self.shard.engine.keyspace.settings.databases;
         self.sessions_created += 1;
         let mut session = Session::new(connection, self.sessions_created, self.now);
-        let master = self.link.master.as_ref();
-        session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host, m.port));
+        let master = self.link.peer.as_ref();
+        session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host(), m.port()));
         session.is_authenticated = true;
         session.is_link = true;
         session.reply_mode = ReplyMode::Off;

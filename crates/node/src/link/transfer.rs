@@ -11,7 +11,6 @@ use super::handshake::{request, take_line, text};
 use super::{Fault, Phase, Place};
 use crate::server::Server;
 use base::{DatabaseId, Driver};
-use engine::effect::Effect;
 use engine::rdb::import::{Importer, Step};
 use engine::unit::{Context, Overdue};
 use txlog::Gate;
@@ -263,27 +262,6 @@ impl Server {
         self.end_own_unit();
         transfer.is_fed = matches!(outcome, Ok(Step::Done | Step::Finished));
         outcome.map_err(|error| error.to_string())
-    }
-
-    /// All keys go, and what comes is a part until the transfer ends: within the unit at hand, so
-    /// that no crash leaves the one without the other.
-    pub(super) fn make_way(&mut self) {
-        self.change_all(Effect::FlushAll);
-        self.change_all(Effect::TransferBegan);
-    }
-
-    /// What is here is no part any more, from the unit at hand on.
-    pub(super) fn call_whole(&mut self) {
-        self.change_all(Effect::TransferEnded);
-    }
-
-    fn change_all(&mut self, effect: Effect<'_>) {
-        let shard = &mut self.shard;
-        let context = Context::background(self.now, DatabaseId(0));
-        shard
-            .engine
-            .tx(context, &mut shard.unit, &mut self.interest)
-            .change_all(DatabaseId(0), effect);
     }
 
     /// Ends a unit that no client asked for.

@@ -18,8 +18,9 @@ const ZEROES_BYTES_MAX: u64 = 1 << 16;
 const COPIES_MAX: usize = 64;
 
 /// Applies bytes as a record's payload to a keyspace that holds a value of each type. Applied to
-/// another keyspace, one with another hash and with clients that listen, they do the same; what they leave can be written to a
-/// snapshot and read back; and when its keys are gone, so is all memory that was counted.
+/// another keyspace, one with another hash and with clients that listen, they do the same; what
+/// they leave can be written to a snapshot and read back; and when its keys are gone, so is all
+/// memory that was counted.
 ///
 /// # Panics
 /// If one of these does not hold: the finding.
@@ -35,6 +36,7 @@ pub fn apply_payload(input: &[u8]) {
     assert_eq!(applied, told, "the outcome follows from the bytes");
     let digest = Digest::of_keyspace(&keyspace);
     assert_eq!(digest, Digest::of_keyspace(&other), "the state follows from the bytes");
+    assert_eq!(keyspace.replica_of(), other.replica_of(), "and so does whom it follows");
     survives_a_snapshot(&keyspace);
     other.reload(NOW).expect("what is in memory can be written and read");
     assert_eq!(digest, Digest::of_keyspace(&other), "a reload changes nothing");

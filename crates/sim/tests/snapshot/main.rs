@@ -9,6 +9,7 @@ mod gone;
 mod large;
 mod listen;
 mod master;
+mod replicaof;
 mod shifted;
 mod transfer;
 mod world;
