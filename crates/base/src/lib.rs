@@ -20,4 +20,4 @@ pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
 pub use driver::{ConnectionId, Driver, Event};
 pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, ShardId, Slot};
 pub use machine::Machine;
-pub use time::{Clock, MonotonicNanos, UnixMillis};
+pub use time::{Clock, Moment, MonotonicNanos, UnixMillis};

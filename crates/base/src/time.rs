@@ -15,16 +15,124 @@ impl MonotonicNanos {
     }
 }
 
+/// What a machine's clocks showed at one instant, to tell how long ago that was.
+///
+/// One clock is not enough: a hypervisor that stops a machine may stop its monotonic clock too, and
+/// then sets the wall clock right, or says on the machine's page that the clocks were disrupted.
+/// `docs/protocol.md` tells which freezes are noticed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Moment {
+    pub monotonic: MonotonicNanos,
+    pub wall_micros: i64,
+    /// As [`Clock::disruptions`] says.
+    pub disruptions: u64,
+}
+
+impl Moment {
+    /// Nanoseconds from `earlier` to `self`, by whichever of the two clocks has gone further: never
+    /// too few if either was right. The most there are if the clocks were disrupted in between.
+    ///
+    /// For a wait that must not be too short, use the monotonic clock alone: whoever sets the wall
+    /// clock forward would shorten it.
+    pub const fn longest_since(self, earlier: Self) -> u64 {
+        if self.disruptions != earlier.disruptions {
+            return u64::MAX;
+        }
+        let monotonic = self.monotonic.since(earlier.monotonic);
+        let wall = self.wall_nanos_since(earlier);
+        if wall > monotonic { wall } else { monotonic }
+    }
+
+    /// By how many nanoseconds the wall clock has gone further than the monotonic one, or, if the
+    /// machine says that its clocks were disrupted, the most there are.
+    pub const fn gap_since(self, earlier: Self) -> u64 {
+        self.longest_since(earlier) - self.monotonic.since(earlier.monotonic)
+    }
+
+    /// Takes a wall clock that was set back between `self` and `now` for one that was as far back
+    /// then: so that a later step forward is seen whole, and not only what is left of it.
+    pub fn allow_for_step_back(&mut self, now: Self) {
+        let micros = now.monotonic.since(self.monotonic) / 1000;
+        let wall_then = now.wall_micros.saturating_sub_unsigned(micros);
+        self.wall_micros = self.wall_micros.min(wall_then);
+    }
+
+    /// 0 if the wall clock went back.
+    const fn wall_nanos_since(self, earlier: Self) -> u64 {
+        let micros = self.wall_micros.saturating_sub(earlier.wall_micros);
+        if micros < 0 { 0 } else { micros.cast_unsigned().saturating_mul(1000) }
+    }
+}
+
 /// Tells the time. `world` reads the machine's clocks; `sim` decides what they say.
 pub trait Clock: Send + Sync {
     /// Wall-clock microseconds since 1970-01-01 UTC (TIME needs microseconds).
     fn unix_micros(&self) -> i64;
 
-    /// The monotonic clock, which also counts time during which the machine was suspended.
+    /// The monotonic clock, which also counts time during which the machine was suspended. It may
+    /// stand still while a hypervisor stops the machine.
     fn monotonic(&self) -> MonotonicNanos;
+
+    /// Takes another value whenever the clocks were disrupted and the machine is told so.
+    fn disruptions(&self) -> u64 {
+        0
+    }
+
+    /// Both clocks.
+    fn moment(&self) -> Moment {
+        Moment {
+            disruptions: self.disruptions(),
+            monotonic: self.monotonic(),
+            wall_micros: self.unix_micros(),
+        }
+    }
 
     /// Wall-clock milliseconds since 1970-01-01 UTC.
     fn unix_millis(&self) -> UnixMillis {
         UnixMillis(self.unix_micros().div_euclid(1000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(monotonic_millis: u64, wall_millis: i64) -> Moment {
+        Moment {
+            monotonic: MonotonicNanos(monotonic_millis * 1_000_000),
+            wall_micros: wall_millis * 1000,
+            disruptions: 0,
+        }
+    }
+
+    #[test]
+    fn the_clock_that_has_gone_further_counts() {
+        let began = moment(100, 5000);
+        assert_eq!(moment(350, 5250).longest_since(began), 250_000_000);
+        assert_eq!(moment(350, 15_000).longest_since(began), 10_000_000_000, "it was frozen");
+        assert_eq!(moment(350, 1000).longest_since(began), 250_000_000, "the wall was set back");
+        assert_eq!(moment(350, 15_000).gap_since(began), 9_750_000_000);
+        assert_eq!(moment(350, 1000).gap_since(began), 0);
+        assert_eq!(moment(350, i64::MAX).longest_since(moment(0, i64::MIN)), u64::MAX);
+    }
+
+    #[test]
+    fn a_step_back_hides_no_step_forward() {
+        let mut began = moment(100, 5000);
+        began.allow_for_step_back(moment(200, 5100));
+        assert_eq!(began, moment(100, 5000), "the clocks agree");
+        began.allow_for_step_back(moment(200, 3100));
+        assert_eq!(moment(300, 3200).longest_since(began), 200_000_000);
+        assert_eq!(moment(300, 4200).longest_since(began), 1_200_000_000, "frozen for a second");
+        began.allow_for_step_back(moment(300, 4200));
+        assert_eq!(moment(300, 4200).longest_since(began), 1_200_000_000);
+    }
+
+    #[test]
+    fn a_disruption_leaves_nothing_to_compare() {
+        let began = moment(100, 5000);
+        let later = Moment { disruptions: 1, ..began };
+        assert_eq!(later.longest_since(began), u64::MAX);
+        assert_eq!(later.gap_since(began), u64::MAX);
     }
 }

@@ -100,8 +100,10 @@ impl Server {
         let timeout = self.wait_nanos();
         scratch.events.clear();
         driver.wait(timeout, &mut scratch.events);
-        self.monotonic = driver.clock().monotonic();
-        self.now = self.clock.read(driver.clock().unix_micros(), self.monotonic);
+        self.moment = driver.clock().moment();
+        self.monotonic = self.moment.monotonic;
+        self.roles.watch_clocks(self.moment);
+        self.now = self.clock.read(self.moment.wall_micros, self.monotonic);
         self.turns += 1;
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);

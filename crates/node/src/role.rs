@@ -190,9 +190,28 @@ impl Server {
         self.progress.begin(at, self.shard.bytes_appended, self.monotonic);
     }
 
+    /// Says that the clocks of a primary disagree. What follows from it is the state machine's.
+    fn judge_gap(&mut self) {
+        let Some(nanos) = self.roles.new_gap(self.moment) else { return };
+        self.statistics.clock_gaps += 1;
+        let ms = nanos / MILLI;
+        if nanos == u64::MAX {
+            tracing::warn!(
+                "the machine's clocks were disrupted: renews its lease before it serves"
+            );
+        } else {
+            tracing::warn!(
+                ms,
+                "the wall clock has gone ahead of the monotonic one: this machine was frozen, or \
+                 its time was set; the lease is shorter by that"
+            );
+        }
+    }
+
     /// Does what leadership and lease ask for.
     pub(crate) fn advance_role(&mut self) {
         self.judge_clock();
+        self.judge_gap();
         self.judge_reach();
         self.roles.hold_back(self.leaves_it_to_others());
         self.roles.set_may_lead(self.may_lead());
@@ -210,7 +229,7 @@ impl Server {
                 let wall = self.options.clock.unix_micros();
                 self.now = self.clock.take_over(self.heard_clock, floor, wall, self.monotonic);
                 self.shard.stand(writer, lease, &member, self.now);
-                self.roles.bid(self.monotonic);
+                self.roles.bid(self.moment);
             }
             Some(Wish::Renew) => {
                 self.shard.commit(self.now);
@@ -242,7 +261,7 @@ impl Server {
 
     fn present(&mut self) -> Present {
         let is_busy = self.has_served || !self.ready.is_empty() || !self.flushing.is_empty();
-        Present { now: self.monotonic, is_watched: self.shard.is_watched(), is_busy }
+        Present { now: self.moment, is_watched: self.shard.is_watched(), is_busy }
     }
 
     /// The records appended since the last call renew the lease, from the beginning of this turn.
@@ -251,7 +270,7 @@ impl Server {
         if appended > self.noted_sequence && self.roles.leads() {
             self.noted_sequence = appended;
             self.has_served = false;
-            self.roles.appended(appended, self.monotonic);
+            self.roles.appended(appended, self.moment);
             let place = self.shard.appended().sequence;
             self.progress.note(place, self.shard.bytes_appended, self.monotonic);
         }
@@ -260,7 +279,7 @@ impl Server {
     /// Whether this process leads, and its lease is over now, or it has handed over.
     pub(crate) fn has_lapsed(&self) -> bool {
         self.roles.has_yielded()
-            || self.roles.leads() && !self.roles.holds_lease(self.options.clock.monotonic())
+            || self.roles.leads() && !self.roles.holds_lease(self.options.clock.moment())
     }
 
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does

@@ -28,7 +28,9 @@ use crate::slowlog::Slowlog;
 use crate::snapshot::Snapshots;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
-use base::{Clock, ConnectionId, Disk, Driver, Machine, MonotonicNanos, Sequence, UnixMillis};
+use base::{
+    Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Sequence, UnixMillis,
+};
 use engine::eviction::Room;
 use engine::interest::Interest;
 use std::any::Any;
@@ -138,6 +140,8 @@ pub struct Server {
     pub(crate) is_in_trouble: bool,
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
+    /// Both clocks at the beginning of this turn.
+    pub(crate) moment: Moment,
     pub statistics: Statistics,
     /// What another thread may read of all this.
     pub metrics: Arc<Metrics>,
@@ -241,6 +245,7 @@ impl Server {
             is_clock_off: false,
             is_in_trouble: false,
             monotonic: MonotonicNanos(0),
+            moment: Moment::default(),
             statistics: Statistics::new(registry.len()),
             metrics: Arc::default(),
             lone: LoneClient::default(),

@@ -69,6 +69,8 @@ pub struct Statistics {
     pub link_input_bytes: u64,
     /// Time spent on deleting keys whose time had come, in nanoseconds.
     pub expire_nanos: u64,
+    /// Leases of this primary in which its clocks parted.
+    pub clock_gaps: u64,
     /// Clients disconnected because they did not read their replies.
     pub output_limit_disconnections: u64,
     /// Clients disconnected because too much waited here for them, or was kept.

@@ -2,8 +2,8 @@
 
 use crate::timeline::Timeline;
 use base::time::{Clock, MonotonicNanos};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The wall clock at simulated time 0: 2026-01-01 00:00:00 UTC, in microseconds.
 const EPOCH_MICROS: i64 = 1_767_225_600_000_000;
@@ -21,6 +21,36 @@ struct ClockError {
     wall_ahead_micros: AtomicI64,
     /// How much faster than true time the monotonic clock runs.
     drift_ppm: AtomicI64,
+    frozen: Mutex<Frozen>,
+    disruptions: AtomicU64,
+}
+
+/// When the machine did not run, as a hypervisor's freeze has it: its monotonic clock stood still.
+#[derive(Default, Debug)]
+struct Frozen {
+    /// The newest freeze.
+    from: u64,
+    until: u64,
+    /// Of those before, in nanoseconds.
+    before: u64,
+}
+
+impl Frozen {
+    /// For how long the machine did not run through this instant.
+    fn through(&self, now: u64) -> u64 {
+        self.before + now.min(self.until).saturating_sub(self.from)
+    }
+}
+
+/// What a machine's wall clock shows when it wakes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awakening {
+    /// Somebody has set it right.
+    WallIsRight,
+    /// It went on where it stood, but the machine is told that its clocks were disrupted.
+    IsTold,
+    /// It went on where it stood, and nothing tells.
+    NothingTells,
 }
 
 impl SimClock {
@@ -32,6 +62,31 @@ impl SimClock {
     pub fn step_wall(&self, micros: i64) {
         self.error.wall_ahead_micros.fetch_add(micros, Ordering::Relaxed);
         self.timeline.record("wall clock steps", &micros.to_le_bytes());
+    }
+
+    /// Freezes the machine from now on for so long: the monotonic clock stands still meanwhile, and
+    /// the wall clock shows when it wakes what is said here. Who calls it sees to it that nothing
+    /// runs on the machine.
+    pub fn freeze(&self, nanos: u64, awakening: Awakening) {
+        let now = self.timeline.now().0;
+        let mut frozen = self.error.frozen.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = (now + nanos).max(frozen.until);
+        let added = until - now.max(frozen.until);
+        *frozen = Frozen { before: frozen.through(now), from: now, until };
+        if awakening != Awakening::WallIsRight {
+            let micros = (added / 1000) as i64;
+            self.error.wall_ahead_micros.fetch_sub(micros, Ordering::Relaxed);
+        }
+        if awakening == Awakening::IsTold {
+            self.error.disruptions.fetch_add(1, Ordering::Relaxed);
+        }
+        self.timeline.record("machine freezes", &nanos.to_le_bytes());
+    }
+
+    /// When the machine wakes, in true time; the past if it is not frozen.
+    pub fn wakes_at(&self) -> MonotonicNanos {
+        let frozen = self.error.frozen.lock().unwrap_or_else(PoisonError::into_inner);
+        MonotonicNanos(frozen.until)
     }
 
     /// Lets the monotonic clock run fast (or slow, if negative) by parts per million. To be set
@@ -48,9 +103,15 @@ impl Clock for SimClock {
     }
 
     fn monotonic(&self) -> MonotonicNanos {
-        let now = i128::from(self.timeline.now().0);
+        let now = self.timeline.now().0;
+        let frozen = self.error.frozen.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = i128::from(now - frozen.through(now));
         let drift = i128::from(self.error.drift_ppm.load(Ordering::Relaxed));
         MonotonicNanos((now + now * drift / 1_000_000) as u64)
+    }
+
+    fn disruptions(&self) -> u64 {
+        self.error.disruptions.load(Ordering::Relaxed)
     }
 }
 
@@ -71,5 +132,29 @@ mod tests {
         assert_eq!(bad.monotonic().since(bad_before), 1_000_200_000);
         assert_eq!(good.unix_micros() - wall_before, 1_000_000);
         assert_eq!(bad.unix_micros() - wall_before, -4_000_000);
+    }
+
+    #[test]
+    fn a_frozen_machine_s_monotonic_clock_stands_still() {
+        let second = 1_000_000_000;
+        for awakening in [Awakening::WallIsRight, Awakening::IsTold, Awakening::NothingTells] {
+            let timeline = Timeline::new();
+            let clock = SimClock::new(&timeline);
+            timeline.pass(second);
+            let before = clock.moment();
+            clock.freeze(3 * second, awakening);
+            timeline.pass(second);
+            // A freeze within a freeze makes it no shorter.
+            clock.freeze(second, awakening);
+            timeline.pass(4 * second);
+            let after = clock.moment();
+            assert_eq!(after.monotonic.since(before.monotonic), 2 * second);
+            let longest = match awakening {
+                Awakening::WallIsRight => 5 * second,
+                Awakening::IsTold => u64::MAX,
+                Awakening::NothingTells => 2 * second,
+            };
+            assert_eq!(after.longest_since(before), longest, "{awakening:?}");
+        }
     }
 }

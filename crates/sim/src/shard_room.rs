@@ -3,8 +3,8 @@
 //! Every process is the real one: its loop, its start from snapshot and log, its roles, and the log
 //! over a service (`txlog::remote`), which here is in memory and does everything wrong that a
 //! service can. Processes are stopped, also in the middle of a turn, killed, asked to hand over and
-//! cut off; clocks drift as far as the margin of the lease bears, and jump. All of it follows from
-//! the seed.
+//! cut off; machines are frozen together with their monotonic clocks; clocks drift as far as the
+//! margin of the lease bears, and jump. All of it follows from the seed.
 //!
 //! | file | holds |
 //! |---|---|
@@ -40,6 +40,7 @@ pub mod volatile;
 pub mod weather;
 pub mod world;
 
+use crate::clock::Awakening;
 use chronicle::Stored;
 use crowd::Served;
 use std::rc::Rc;
@@ -84,6 +85,8 @@ pub struct Plan {
     /// Bytes of log from one snapshot to the next.
     pub log_growth_bytes: u64,
     pub broken: Broken,
+    /// How machines wake that were frozen; `None`: in any way in which they notice.
+    pub awakening: Option<Awakening>,
 }
 
 impl Default for Plan {
@@ -94,6 +97,7 @@ impl Default for Plan {
             nanos: 8_000_000_000,
             log_growth_bytes: 24 << 10,
             broken: Broken::Nothing,
+            awakening: None,
         }
     }
 }
@@ -123,6 +127,8 @@ pub struct Seen {
     pub cuts: u64,
     pub stalls: u64,
     pub jumps: u64,
+    /// How often a machine stood still with its monotonic clock.
+    pub freezes: u64,
 }
 
 /// What a run was.

@@ -1,10 +1,11 @@
 //! The machine's clocks. Both readings go through the vDSO: no system call, some 20–40 ns each.
 
+use crate::vmclock::VmClock;
 use base::time::{Clock, MonotonicNanos};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Wall clock: `CLOCK_REALTIME`. Monotonic clock: `CLOCK_BOOTTIME`, which goes on counting while
-/// the machine is suspended, as a lease must.
+/// the machine is suspended, as a lease must. A hypervisor that stops the machine may stop it too.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct RealClock;
 
@@ -18,6 +19,10 @@ impl Clock for RealClock {
         let now = clock_gettime(ClockId::Boottime);
         // Time since boot is never negative.
         MonotonicNanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+    }
+
+    fn disruptions(&self) -> u64 {
+        VmClock::of_machine().map_or(0, VmClock::marker)
     }
 }
 

@@ -15,6 +15,7 @@
 //! | [`process`] | files about the process: its log, its id |
 //! | `reclaim` | a thread that gives the space of removed files back |
 //! | [`systemd`] | readiness, told to the service manager |
+//! | `vmclock` | the hypervisor's word that the clocks were disrupted |
 
 pub mod allocator;
 pub mod clock;
@@ -29,3 +30,4 @@ pub mod net;
 pub mod process;
 mod reclaim;
 pub mod systemd;
+mod vmclock;

@@ -17,13 +17,16 @@
 //! - The holder counts its lease from *before* it handed a record to the log, a challenger from
 //!   *after* it read that record. So the challenger's wait begins later and, by twice the margin,
 //!   lasts longer.
+//! - The holder counts by its monotonic or its wall clock, whichever has gone further, so that a
+//!   machine that a hypervisor had frozen does not serve by a clock that stood still meanwhile, if
+//!   anything tells it. A challenger waits by the monotonic clock alone.
 //! - The holder looks at the clock after it executed and before it sends (see [`super`]).
 //! - A holder whose lease lapsed answers nothing until a further record of its own is durable at
 //!   the place it predicted. That proves that nobody led meanwhile.
 
 use super::member::{Leader, Member, MemberId};
 use super::sign::Sign;
-use base::{MonotonicNanos, Sequence};
+use base::{Moment, MonotonicNanos, Sequence};
 use std::collections::VecDeque;
 
 /// The longest lease that a server can be told to take: the upper bound of
@@ -72,7 +75,7 @@ pub enum Wish {
 /// What holds at an instant, for [`Roles::wish`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Present {
-    pub now: MonotonicNanos,
+    pub now: Moment,
     /// Somebody may be waiting for the lease to end.
     pub is_watched: bool,
     /// Clients have been served since the last record, or wait for it.
@@ -87,6 +90,8 @@ pub enum Broken {
     ServesWithoutLease,
     /// A challenger does not wait for the holder's lease to end.
     WaitsForNobody,
+    /// A holder counts its lease by the monotonic clock alone.
+    TrustsMonotonic,
 }
 
 /// One process's part in its shard.
@@ -111,7 +116,7 @@ enum Stage {
     /// A `Lead` is under way; the instant before it was sent. It reads on meanwhile, and what it
     /// reads may be all that there is.
     Bids {
-        sent: MonotonicNanos,
+        sent: Moment,
         following: Following,
     },
     Leads(Holding),
@@ -139,13 +144,15 @@ struct Following {
 
 struct Holding {
     lease_nanos: u64,
-    /// Counted from before the newest durable record was sent; the margin is taken off.
-    until: MonotonicNanos,
+    /// Before the newest durable record was sent: the lease counts from there.
+    since: Moment,
     /// Records under way, and the instants before they were sent.
-    sent: VecDeque<(Sequence, MonotonicNanos)>,
-    last_sent: MonotonicNanos,
+    sent: VecDeque<(Sequence, Moment)>,
+    last_sent: Moment,
     /// When a record last said who leads, for those who begin to read later.
     last_said: MonotonicNanos,
+    /// The clocks have parted since the lease began.
+    has_gap: bool,
 }
 
 impl Roles {
@@ -241,7 +248,7 @@ impl Roles {
 
     /// What is to be done now.
     pub fn wish(&mut self, present: Present) -> Option<Wish> {
-        let now = present.now;
+        let now = present.now.monotonic;
         let held_back = self.held_back_nanos();
         match &mut self.stage {
             Stage::Follows(following) if following.is_current && self.terms.may_lead => {
@@ -260,7 +267,8 @@ impl Roles {
                 None
             }
             Stage::Leads(holding) => {
-                let is_due = now.since(holding.last_sent) >= holding.lease_nanos / RENEW_PART;
+                let since_sent = present.now.longest_since(holding.last_sent);
+                let is_due = since_sent >= holding.lease_nanos / RENEW_PART;
                 let is_wanted = present.is_watched || present.is_busy;
                 let is_forgotten = now.since(holding.last_said) >= holding.lease_nanos;
                 let renews = is_due && is_wanted && holding.sent.is_empty();
@@ -279,7 +287,7 @@ impl Roles {
     }
 
     /// A `Lead` was handed to the log; `sent` is an instant before that.
-    pub fn bid(&mut self, sent: MonotonicNanos) {
+    pub fn bid(&mut self, sent: Moment) {
         let following = self.following().map(std::mem::take).unwrap_or_default();
         self.stage = Stage::Bids { sent, following };
     }
@@ -309,7 +317,7 @@ impl Roles {
     }
 
     /// A record of this holder was handed to the log; `sent` is an instant before that.
-    pub fn appended(&mut self, place: Sequence, sent: MonotonicNanos) {
+    pub fn appended(&mut self, place: Sequence, sent: Moment) {
         if let Stage::Leads(holding) = &mut self.stage {
             holding.last_sent = sent;
             holding.sent.push_back((place, sent));
@@ -320,13 +328,13 @@ impl Roles {
     /// nothing: another's record may stand there.
     pub fn led(&mut self) {
         if let Stage::Bids { sent, .. } = self.stage {
-            let lease_nanos = self.terms.lease_nanos;
             self.stage = Stage::Leads(Holding {
-                lease_nanos,
-                until: self.terms.held_until(sent, lease_nanos),
+                lease_nanos: self.terms.lease_nanos,
+                since: sent,
                 sent: VecDeque::new(),
                 last_sent: sent,
-                last_said: sent,
+                last_said: sent.monotonic,
+                has_gap: false,
             });
         }
     }
@@ -335,7 +343,7 @@ impl Roles {
     pub fn durable(&mut self, through: Sequence) {
         if let Stage::Leads(holding) = &mut self.stage {
             while let Some((_, sent)) = holding.sent.pop_front_if(|(place, _)| *place <= through) {
-                holding.until = self.terms.held_until(sent, holding.lease_nanos);
+                holding.since = sent;
             }
         }
     }
@@ -366,14 +374,41 @@ impl Roles {
     }
 
     /// Whether what this process serves now is the newest there is.
-    pub fn holds_lease(&self, now: MonotonicNanos) -> bool {
+    pub fn holds_lease(&self, now: Moment) -> bool {
         match &self.stage {
             Stage::Alone => true,
             Stage::Leads(holding) => {
-                now < holding.until || self.broken == Some(Broken::ServesWithoutLease)
+                let gone = match self.broken {
+                    Some(Broken::ServesWithoutLease) => 0,
+                    Some(Broken::TrustsMonotonic) => now.monotonic.since(holding.since.monotonic),
+                    _ => now.longest_since(holding.since),
+                };
+                gone < holding.lease_nanos - holding.lease_nanos / MARGIN_PART
             }
             _ => false,
         }
+    }
+
+    /// Both clocks at the beginning of a turn, which are all the readings that there are between a
+    /// record and a look at its lease. A wall clock that is set back must hide no freeze.
+    pub fn watch_clocks(&mut self, now: Moment) {
+        if let Stage::Leads(holding) = &mut self.stage {
+            let sent = holding.sent.iter_mut().map(|(_, sent)| sent);
+            for earlier in sent.chain([&mut holding.since, &mut holding.last_sent]) {
+                earlier.allow_for_step_back(now);
+            }
+        }
+    }
+
+    /// By how many nanoseconds a holder's clocks have parted since its lease began, if that is more
+    /// than the margin is for and was not told before: the machine was frozen, or its wall clock
+    /// was set.
+    pub fn new_gap(&mut self, now: Moment) -> Option<u64> {
+        let Stage::Leads(holding) = &mut self.stage else { return None };
+        let gap = now.gap_since(holding.since);
+        let is_wide = gap > holding.lease_nanos / MARGIN_PART;
+        let was_wide = std::mem::replace(&mut holding.has_gap, is_wide);
+        (is_wide && !was_wide).then_some(gap)
     }
 
     /// Whether it is known which part this process plays: it leads, or follows one that is alive
@@ -441,12 +476,12 @@ impl Roles {
             Stage::Follows(following) if following.is_current && self.terms.may_lead => {
                 let has_read = following.reached >= following.stand_behind;
                 let until = following.stands_from(self.held_back_nanos()).filter(|_| has_read);
-                let until = until.map(|at| at.since(present.now));
+                let until = until.map(|at| at.since(present.now.monotonic));
                 Some(until.unwrap_or(PROBE_NANOS).min(PROBE_NANOS))
             }
             Stage::Leads(holding) if present.is_watched && holding.sent.is_empty() => {
-                let due = holding.last_sent.0 + holding.lease_nanos / RENEW_PART;
-                Some(due.saturating_sub(present.now.0))
+                let since_sent = present.now.longest_since(holding.last_sent);
+                Some((holding.lease_nanos / RENEW_PART).saturating_sub(since_sent))
             }
             _ => None,
         }
@@ -472,10 +507,5 @@ impl Terms {
         let margin = lease_nanos / MARGIN_PART;
         let wait = lease_nanos.saturating_add(margin).saturating_add(self.jitter_nanos);
         MonotonicNanos(seen.0.saturating_add(wait))
-    }
-
-    /// Until when a holder serves that handed a durable record over after this instant.
-    fn held_until(&self, sent: MonotonicNanos, lease_nanos: u64) -> MonotonicNanos {
-        MonotonicNanos(sent.0.saturating_add(lease_nanos - lease_nanos / MARGIN_PART))
     }
 }

@@ -3,7 +3,7 @@
 use super::member::{Leader, Member, MemberId};
 use super::sign::Sign;
 use super::state::{LEASE_NANOS_MAX, Present, Roles, Terms, Wish};
-use base::{Epoch, MonotonicNanos, Sequence};
+use base::{Epoch, Moment, MonotonicNanos, Sequence};
 
 const SECOND: u64 = 1_000_000_000;
 const LEASE: u64 = 2 * SECOND;
@@ -21,13 +21,19 @@ fn at(nanos: u64) -> MonotonicNanos {
     MonotonicNanos(nanos)
 }
 
+/// Both clocks at an instant, in agreement.
+fn moment(nanos: u64) -> Moment {
+    let micros = (nanos / 1000).cast_signed();
+    Moment { monotonic: at(nanos), wall_micros: micros, disruptions: 0 }
+}
+
 fn holds(epoch: u64) -> Sign {
     let member = Member { id: MemberId([9; 20]), host: "there".to_owned(), port: 1 };
     Sign::Holds { leader: Leader { epoch: Epoch(epoch), member }, lease_nanos: LEASE }
 }
 
 fn quiet(nanos: u64) -> Present {
-    Present { now: at(nanos), is_watched: false, is_busy: false }
+    Present { now: moment(nanos), is_watched: false, is_busy: false }
 }
 
 fn watched(nanos: u64) -> Present {
@@ -40,7 +46,7 @@ fn leading_since(nanos: u64) -> Roles {
     roles.is_free(at(nanos));
     roles.caught_up(Sequence(5), at(nanos));
     assert_eq!(roles.wish(quiet(nanos)), Some(Wish::Lead));
-    roles.bid(at(nanos));
+    roles.bid(moment(nanos));
     roles.led();
     assert!(roles.leads());
     roles
@@ -57,9 +63,9 @@ fn a_challenger_waits_longer_than_the_holder_serves() {
     }
     let mut serves_until = 0;
     let mut holder = leading_since(10 * SECOND);
-    holder.appended(Sequence(7), at(10 * SECOND));
+    holder.appended(Sequence(7), moment(10 * SECOND));
     holder.durable(Sequence(7));
-    while holder.holds_lease(at(10 * SECOND + serves_until)) {
+    while holder.holds_lease(moment(10 * SECOND + serves_until)) {
         serves_until += SECOND / 100;
     }
     assert!(serves_until + LEASE / 10 <= stands_after, "{serves_until} {stands_after}");
@@ -104,12 +110,12 @@ fn a_record_at_the_place_of_a_bid_leads_nobody() {
     let mut candidate = roles(2);
     candidate.is_free(at(0));
     candidate.caught_up(Sequence(5), at(0));
-    candidate.bid(at(0));
+    candidate.bid(moment(0));
     // Another's Lead took place 6, and was read before the log said so of ours.
     candidate.saw(holds(2), at(1));
     candidate.durable(Sequence(6));
     assert!(candidate.follows() && !candidate.leads());
-    assert!(!candidate.holds_lease(at(2)));
+    assert!(!candidate.holds_lease(moment(2)));
 }
 
 #[test]
@@ -137,25 +143,94 @@ fn an_empty_log_with_a_living_writer_is_left_to_it() {
 #[test]
 fn a_lease_counts_from_before_the_record_was_sent() {
     let mut holder = leading_since(0);
-    holder.appended(Sequence(7), at(SECOND));
-    assert!(!holder.holds_lease(at(LEASE)), "a record under way renews nothing");
+    holder.appended(Sequence(7), moment(SECOND));
+    assert!(!holder.holds_lease(moment(LEASE)), "a record under way renews nothing");
     holder.durable(Sequence(7));
-    assert!(holder.holds_lease(at(LEASE)));
-    assert!(!holder.holds_lease(at(LEASE + SECOND)));
+    assert!(holder.holds_lease(moment(LEASE)));
+    assert!(!holder.holds_lease(moment(LEASE + SECOND)));
+}
+
+/// A holder that sent a record at 0, which counts, and then was frozen for ten seconds.
+fn frozen(clocks: fn(Moment) -> Moment) -> (Roles, Moment) {
+    let mut holder = leading_since(0);
+    let woken = clocks(moment(SECOND));
+    assert!(holder.holds_lease(moment(SECOND)) && !holder.holds_lease(woken));
+    assert!(holder.new_gap(woken).is_some() && holder.new_gap(woken).is_none(), "told once");
+    (holder, woken)
+}
+
+const WALL_IS_RIGHT: fn(Moment) -> Moment =
+    |then| Moment { wall_micros: then.wall_micros + 10_000_000, ..then };
+const IS_TOLD: fn(Moment) -> Moment = |then| Moment { disruptions: 1, ..then };
+
+#[test]
+fn a_lease_is_over_when_the_clocks_say_that_the_machine_was_frozen() {
+    for clocks in [WALL_IS_RIGHT, IS_TOLD] {
+        let (mut holder, woken) = frozen(clocks);
+        let asked = Present { now: woken, is_watched: false, is_busy: true };
+        assert_eq!(holder.wait_nanos(Present { is_watched: true, ..asked }), Some(0));
+        assert_eq!(holder.wish(asked), Some(Wish::Renew), "at once");
+        holder.appended(Sequence(7), woken);
+        holder.durable(Sequence(7));
+        assert!(holder.holds_lease(woken), "nobody led meanwhile");
+        assert_eq!(holder.new_gap(woken), None);
+    }
+}
+
+#[test]
+fn a_record_that_was_under_way_in_a_freeze_renews_no_lease() {
+    for clocks in [WALL_IS_RIGHT, IS_TOLD] {
+        let mut holder = leading_since(0);
+        holder.appended(Sequence(7), moment(SECOND / 2));
+        let woken = clocks(moment(SECOND));
+        holder.durable(Sequence(7));
+        assert!(!holder.holds_lease(woken));
+    }
+}
+
+#[test]
+fn a_wall_clock_that_is_set_back_takes_nothing_from_a_lease() {
+    let mut holder = leading_since(0);
+    let set_back = |then: Moment| Moment { wall_micros: then.wall_micros - 10_000_000, ..then };
+    assert!(holder.holds_lease(set_back(moment(SECOND))));
+    assert!(!holder.holds_lease(set_back(moment(LEASE))), "nor does it lengthen it");
+    assert_eq!(holder.new_gap(set_back(moment(SECOND))), None);
+}
+
+#[test]
+fn a_wall_clock_that_is_set_back_hides_no_freeze() {
+    let set_back = |then: Moment| Moment { wall_micros: then.wall_micros - 10_000_000, ..then };
+    let mut holder = leading_since(0);
+    holder.appended(Sequence(7), moment(SECOND / 2));
+    holder.watch_clocks(set_back(moment(SECOND)));
+    assert!(holder.holds_lease(set_back(moment(SECOND))));
+    let woken = WALL_IS_RIGHT(set_back(moment(SECOND)));
+    assert!(!holder.holds_lease(woken));
+    holder.durable(Sequence(7));
+    assert!(!holder.holds_lease(woken), "nor by a record that was under way");
+}
+
+#[test]
+fn a_wall_clock_that_is_set_forward_shortens_nobody_s_wait() {
+    let mut challenger = roles(2);
+    challenger.saw(holds(1), at(0));
+    challenger.caught_up(Sequence(1), at(0));
+    let later = WALL_IS_RIGHT(moment(SECOND));
+    assert_ne!(challenger.wish(Present { now: later, ..quiet(0) }), Some(Wish::Lead));
 }
 
 #[test]
 fn a_lapsed_holder_serves_again_once_a_record_of_its_own_is_durable() {
     let mut holder = leading_since(0);
     let late = 10 * LEASE;
-    assert!(holder.leads() && !holder.holds_lease(at(late)));
+    assert!(holder.leads() && !holder.holds_lease(moment(late)));
     assert_eq!(holder.wish(quiet(late)), None, "nobody asks");
     assert_eq!(holder.wish(Present { is_busy: true, ..quiet(late) }), Some(Wish::Renew));
-    holder.appended(Sequence(7), at(late));
+    holder.appended(Sequence(7), moment(late));
     assert_eq!(holder.wish(Present { is_busy: true, ..quiet(late) }), None, "it is under way");
-    assert!(!holder.holds_lease(at(late)));
+    assert!(!holder.holds_lease(moment(late)));
     holder.durable(Sequence(7));
-    assert!(holder.holds_lease(at(late)));
+    assert!(holder.holds_lease(moment(late)));
 }
 
 #[test]
@@ -172,7 +247,7 @@ fn a_busy_holder_says_now_and_then_who_it_is() {
     let mut said = 0;
     for record in 0..=100 {
         let now = record * LEASE / 20;
-        holder.appended(Sequence(7 + record), at(now));
+        holder.appended(Sequence(7 + record), moment(now));
         if holder.wish(watched(now)) == Some(Wish::Renew) {
             holder.said(at(now));
             said += 1;
@@ -187,7 +262,7 @@ fn a_candidate_that_failed_reads_on_before_it_stands_again() {
     candidate.is_free(at(0));
     candidate.caught_up(Sequence(5), at(0));
     assert_eq!(candidate.wish(quiet(0)), Some(Wish::Lead));
-    candidate.bid(at(0));
+    candidate.bid(moment(0));
     assert!(candidate.follows() && !candidate.leads());
     candidate.lost_bid(Sequence(8), at(0));
     assert_ne!(candidate.wish(quiet(100 * LEASE)), Some(Wish::Lead), "it has not read on");
@@ -203,7 +278,7 @@ fn what_a_candidate_read_while_it_stood_counts_when_it_failed() {
     candidate.saw(holds(1), at(0));
     candidate.caught_up(Sequence(5), at(0));
     assert_eq!(candidate.wish(quiet(2 * LEASE)), Some(Wish::Lead));
-    candidate.bid(at(2 * LEASE));
+    candidate.bid(moment(2 * LEASE));
     // A record that a dead holder had under way came first, and is all that comes.
     candidate.saw(Sign::Lives, at(2 * LEASE));
     candidate.caught_up(Sequence(6), at(2 * LEASE));
@@ -218,7 +293,7 @@ fn who_must_read_on_before_it_stands_does_not_turn_in_vain() {
     let mut candidate = roles(2);
     candidate.is_free(at(0));
     candidate.caught_up(Sequence(5), at(0));
-    candidate.bid(at(0));
+    candidate.bid(moment(0));
     candidate.lost_bid(Sequence(8), at(0));
     assert!(candidate.wait_nanos(quiet(100 * LEASE)).is_some_and(|nanos| nanos > 0));
 }

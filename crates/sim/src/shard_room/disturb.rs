@@ -2,6 +2,7 @@
 
 use super::weather::Disturbance;
 use super::world::{Slot, World};
+use crate::clock::Awakening;
 use crate::network::NetworkFaults;
 use crate::odds::Odds;
 use base::MonotonicNanos;
@@ -19,6 +20,10 @@ impl World {
             Disturbance::Pause(nanos) => {
                 seen.pauses += 1;
                 slot.idle_until.set(slot.idle_until.get().max(until(nanos)));
+            }
+            Disturbance::Freeze(nanos, awakening) => {
+                drop(seen);
+                self.freeze(slot, nanos, awakening);
             }
             Disturbance::Crash if slot.process.borrow().is_some() => {
                 seen.crashes += 1;
@@ -42,10 +47,21 @@ impl World {
             Disturbance::Odds(odds) => {
                 *slot.odds.lock().expect("nobody panics with it") = odds;
             }
+            Disturbance::Jump(_) if slot.are_clocks_touched.get() => {}
             Disturbance::Jump(micros) => {
                 seen.jumps += 1;
+                slot.are_clocks_touched.set(true);
                 slot.machine.clock.step_wall(micros);
             }
+        }
+    }
+
+    /// A machine stands still, and its monotonic clock with it. Whoever calls this sees to it that
+    /// its process does nothing meanwhile.
+    pub fn freeze(&self, slot: &Slot, nanos: u64, awakening: Awakening) {
+        if !slot.are_clocks_touched.replace(true) {
+            self.seen.borrow_mut().freezes += 1;
+            slot.machine.clock.freeze(nanos, awakening);
         }
     }
 

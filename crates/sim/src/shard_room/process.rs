@@ -344,7 +344,7 @@ impl Process {
 
     /// Whether its lease is over, and was not when this was last asked.
     pub fn is_newly_lapsed(&mut self) -> bool {
-        let now = self.server.options.clock.monotonic();
+        let now = self.server.options.clock.moment();
         let is_lapsed = self.leads() && !self.server.roles.holds_lease(now);
         let was_lapsed = std::mem::replace(&mut self.was_lapsed, is_lapsed);
         is_lapsed && !was_lapsed

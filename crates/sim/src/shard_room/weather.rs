@@ -3,6 +3,7 @@
 //! A climate says which sorts of faults a run has and how often; faults of several sorts overlap,
 //! and most meet the primary, since they matter most there.
 
+use crate::clock::Awakening;
 use crate::odds::Odds;
 use crate::random::Random;
 use base::MonotonicNanos;
@@ -29,6 +30,7 @@ pub struct Climate {
     odds: bool,
     jumps: bool,
     drifts: bool,
+    freezes: bool,
 }
 
 impl Climate {
@@ -46,6 +48,7 @@ impl Climate {
             odds: is_there(),
             jumps: is_there(),
             drifts: is_there(),
+            freezes: is_there(),
         }
     }
 
@@ -65,6 +68,8 @@ impl Climate {
 pub enum Disturbance {
     /// A process stands still between two turns.
     Pause(u64),
+    /// A machine stands still between two turns, and its monotonic clock with it.
+    Freeze(u64, Awakening),
     Crash,
     /// It is asked to stop, and hands over.
     Stop,
@@ -82,6 +87,8 @@ pub enum Disturbance {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Lingering {
     pub nanos: Option<u64>,
+    /// The machine is frozen meanwhile, and wakes like this.
+    pub freezes: Option<Awakening>,
     /// The process does not survive it.
     pub dies: bool,
 }
@@ -93,11 +100,13 @@ pub struct Weather {
     random: Random,
     next_at: Option<MonotonicNanos>,
     is_over: bool,
+    /// How frozen machines wake; `None`: in any way in which they notice.
+    pub awakening: Option<Awakening>,
 }
 
 impl Weather {
     pub fn new(climate: Climate, lease_nanos: u64, random: Random) -> Self {
-        Self { climate, lease_nanos, random, next_at: None, is_over: false }
+        Self { climate, lease_nanos, random, next_at: None, is_over: false, awakening: None }
     }
 
     /// Nothing goes wrong any more.
@@ -127,7 +136,7 @@ impl Weather {
     fn disturbance(&mut self) -> Option<Disturbance> {
         let climate = self.climate;
         let nanos = self.span();
-        match self.random.within(0..16) {
+        match self.random.within(0..18) {
             0..3 if climate.pauses => Some(Disturbance::Pause(nanos)),
             3..5 if climate.crashes => Some(Disturbance::Crash),
             5..7 if climate.stops => Some(Disturbance::Stop),
@@ -143,8 +152,14 @@ impl Weather {
                 // A step of seconds, or the time of another zone.
                 Some(Disturbance::Jump(if self.random.chance(10) { micros * 360 } else { micros }))
             }
+            16..18 if climate.freezes => Some(Disturbance::Freeze(nanos, self.awakening())),
             _ => None,
         }
+    }
+
+    fn awakening(&mut self) -> Awakening {
+        let drawn = *self.random.choose(&[Awakening::WallIsRight, Awakening::IsTold]);
+        self.awakening.unwrap_or(drawn)
     }
 
     /// How long something lasts: less than a lease, about as long, or far longer.
@@ -173,9 +188,16 @@ impl Weather {
             return Lingering::default();
         }
         match self.random.within(0..3000) {
-            0 => Lingering { nanos: Some(self.span()), dies: false },
-            1 if self.climate.crashes => Lingering { nanos: None, dies: true },
-            2..8 => Lingering { nanos: Some(self.random.within(1_000..5_000_000)), dies: false },
+            0 => Lingering { nanos: Some(self.span()), ..Lingering::default() },
+            1 if self.climate.crashes => Lingering { dies: true, ..Lingering::default() },
+            2..8 => {
+                let nanos = self.random.within(1_000..5_000_000);
+                Lingering { nanos: Some(nanos), ..Lingering::default() }
+            }
+            8 if self.climate.freezes => {
+                let (nanos, freezes) = (Some(self.span()), Some(self.awakening()));
+                Lingering { nanos, freezes, dies: false }
+            }
             _ => Lingering::default(),
         }
     }

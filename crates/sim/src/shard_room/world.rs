@@ -59,6 +59,9 @@ pub struct Slot {
     pub wire: RefCell<Option<Wire>>,
     /// It is cut off from the log until then.
     pub cut_until: Cell<MonotonicNanos>,
+    /// Its clocks were set or stood still since it last read them at the beginning of a turn. Two
+    /// such things between two readings may hide each other, which no rule can help.
+    pub are_clocks_touched: Cell<bool>,
 }
 
 impl Slot {
@@ -74,17 +77,23 @@ impl Slot {
             odds: Arc::new(Mutex::new(Odds::benign())),
             wire: RefCell::new(None),
             cut_until: Cell::new(never),
+            are_clocks_touched: Cell::new(false),
         }
     }
 
     /// When it has a turn though nothing comes.
     fn due(&self) -> MonotonicNanos {
-        self.wake_at.get().max(self.busy_until.get()).max(self.idle_until.get())
+        self.wake_at.get().max(self.busy_until.get()).max(self.rests_until())
+    }
+
+    /// It does nothing before this: it is stopped, dead, or its machine is frozen.
+    fn rests_until(&self) -> MonotonicNanos {
+        self.idle_until.get().max(self.machine.clock.wakes_at())
     }
 
     /// Whether it has something to do now.
     fn is_ready(&self, now: MonotonicNanos) -> bool {
-        if self.is_in_turn.get() || now < self.idle_until.get().max(self.busy_until.get()) {
+        if self.is_in_turn.get() || now < self.rests_until().max(self.busy_until.get()) {
             return false;
         }
         let process = self.process.borrow();
@@ -144,7 +153,8 @@ impl World {
         let chronicle = Chronicle::new(&service, LOG, &timeline, settings, seed);
         let crowd = Crowd::new(plan.clients, plan.nodes, seed);
         let lease_nanos = lease_millis * 1_000_000;
-        let weather = Weather::new(climate, lease_nanos, Random::stream(seed, "weather"));
+        let mut weather = Weather::new(climate, lease_nanos, Random::stream(seed, "weather"));
+        weather.awakening = plan.awakening;
         let world = Rc::new(Self {
             plan,
             timeline,
@@ -212,10 +222,13 @@ impl World {
     }
 
     /// Time passes in the middle of a process's turn, now and then. Whether it dies there.
-    pub fn linger(self: &Rc<Self>, _index: usize) -> bool {
+    pub fn linger(self: &Rc<Self>, index: usize) -> bool {
         let drawn = self.weather.borrow_mut().lingers();
         let Some(nanos) = drawn.nanos else { return drawn.dies };
         self.seen.borrow_mut().lingered += 1;
+        if let Some(awakening) = drawn.freezes {
+            self.freeze(&self.slots[index], nanos, awakening);
+        }
         self.pass(nanos);
         drawn.dies
     }
@@ -290,7 +303,7 @@ impl World {
             |slot: &&Slot| slot.process.borrow().as_ref().is_some_and(|process| process.has_news());
         let idle = self.slots.iter().filter(|slot| !slot.is_in_turn.get());
         let due = idle.clone().map(Slot::due);
-        let soon = idle.filter(news).map(|slot| slot.busy_until.get().max(slot.idle_until.get()));
+        let soon = idle.filter(news).map(|slot| slot.busy_until.get().max(slot.rests_until()));
         let slots = due.chain(soon);
         let cuts = self.slots.iter().map(|slot| slot.cut_until.get());
         let weather = self.weather.borrow().next_at();
@@ -305,6 +318,7 @@ impl World {
     fn turn(self: &Rc<Self>, index: usize) {
         let slot = &self.slots[index];
         slot.is_in_turn.set(true);
+        slot.are_clocks_touched.set(false);
         let process = slot.process.borrow_mut().take();
         let began = process.is_none();
         let turned = match process {

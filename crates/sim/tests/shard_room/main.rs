@@ -14,6 +14,7 @@ mod upgrade;
 
 use node::role::state::Broken as Rule;
 use sim::campaign;
+use sim::clock::Awakening;
 use sim::shard_room::{Broken, Outcome, Plan, run};
 use txlog::remote::Broken as LogRule;
 
@@ -57,6 +58,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("partitions", sum(|outcome| outcome.seen.cuts)),
         ("stalls", sum(|outcome| outcome.seen.stalls)),
         ("jumps of a wall clock", sum(|outcome| outcome.seen.jumps)),
+        ("frozen machines", sum(|outcome| outcome.seen.freezes)),
     ];
     campaign::sum_up("", outcomes.len(), &happened);
 }
@@ -81,6 +83,21 @@ fn is_caught(broken: Broken) -> String {
 #[test]
 fn a_primary_that_serves_without_a_lease_is_caught() {
     let why = is_caught(Broken::Role(Rule::ServesWithoutLease));
+    assert!(why.contains("answers as the primary of epoch"), "{why}");
+}
+
+#[test]
+fn a_primary_that_trusts_a_clock_that_stood_still_is_caught() {
+    let why = is_caught(Broken::Role(Rule::TrustsMonotonic));
+    assert!(why.contains("answers as the primary of epoch"), "{why}");
+}
+
+/// The assumption that no code can keep: if nothing tells that a machine was frozen, it serves.
+#[test]
+fn a_freeze_that_nothing_tells_of_is_caught() {
+    let plan = Plan { awakening: Some(Awakening::NothingTells), ..Plan::default() };
+    let why = (1..=BROKEN_SEEDS).find_map(|seed| run(seed, plan).err());
+    let why = why.expect("it is noticed");
     assert!(why.contains("answers as the primary of epoch"), "{why}");
 }
 

@@ -1,7 +1,7 @@
 //! A primary whose log keeps silent for longer than its lease: who waits for it is told to go where
 //! somebody else may lead, and waits where nobody can.
 
-use base::MonotonicNanos;
+use base::Clock;
 use node::reactor::Scratch;
 use node::role::member::MemberId;
 use node::role::state::{Roles, Terms};
@@ -72,7 +72,7 @@ impl Primary {
         server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let terms = Terms { lease_nanos: LEASE_NANOS, jitter_nanos: 0, may_lead: true };
         server.roles = Roles::new(MemberId([1; 20]), terms);
-        server.roles.bid(MonotonicNanos(0));
+        server.roles.bid(clock.moment());
         server.roles.led();
         let driver = SimDriver::listen(&network, "here", clock, 1);
         let client = network.connect("here");

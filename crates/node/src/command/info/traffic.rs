@@ -101,6 +101,7 @@ pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("kiln_log_sequence", log.sequence);
     text.line("kiln_wall_clock_ahead_ms", server.wall_ahead_millis());
     text.line("kiln_replicaof", server.shard.engine.keyspace.replica_of());
+    text.line("kiln_clock_gaps", server.statistics.clock_gaps);
     text.line("kiln_data_is_partial", u8::from(server.shard.engine.keyspace.is_partial()));
     let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
     let members = server.sessions().filter_map(|it| it.member.as_deref()).count();
