@@ -9,7 +9,7 @@
 //!   a reader that finds a place free has found the end. What a dead writer left on the way either
 //!   lands in the first free place or meets the next leader's record there.
 //! - *Nothing from the dead.* A place that was trimmed looks free, and a put that was long on its
-//!   way succeeds there. [`known`] says how its writer, and a slow reader, find out.
+//!   way succeeds there. [`hands`] says how its writer finds out, and [`known`] how a slow reader.
 //! - *Its own retry.* "Exists already" may mean one's own record, whose answer was lost. So it is
 //!   told as [`Outcome::Misplaced`], and the log compares the bytes.
 //! - *The same log.* An operator may delete a log and begin another one under its name. The names
@@ -21,6 +21,7 @@
 //! | [`location`] | the URL: which store, which prefix, which options |
 //! | [`names`] | the objects' names, and the one that says which log this is |
 //! | [`connect`] | a store that keeps its word, and a log in it, found or made |
+//! | [`hands`] | what one process has put, and when its success needs no second look |
 //! | [`known`] | what one process has seen, and when it needs no second look |
 //! | [`look`] | that second look: is the log still this one, and where is its floor |
 //! | [`directory`] | what is different where objects are files |
@@ -30,6 +31,7 @@
 
 mod connect;
 mod directory;
+mod hands;
 mod known;
 mod location;
 mod look;
@@ -89,8 +91,8 @@ pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
     start(url, waker, entropy, false)
 }
 
-/// As [`open`], with a rule broken so that a test can see that it would notice: every answer is
-/// trusted without a look at the floor.
+/// As [`open`], with rules broken so that a test can see that it would notice: every answer is
+/// trusted without a look at the floor, and no record is kept where the log changes hands.
 ///
 /// # Errors
 /// As [`open`].

@@ -1,13 +1,10 @@
-//! What a process has seen of the log, and when: enough to know whether an answer can be trusted
-//! without reading the floor.
+//! What a process has seen of the log, and when: enough for a reader to know whether an answer can
+//! be trusted without reading the floor.
 //!
-//! Nothing in an object store tells "was never written" from "was written and trimmed". So a put
-//! that lay on the way while its place was taken by another writer, and trimmed, succeeds: a
-//! *ghost*. Nobody will ever read it, because the floor lies above it; but its writer must not take
-//! it for a record, and a slow reader must not take it for the one that it missed. Whoever doubts
-//! reads the floor, which was written before the record was deleted, so before any ghost.
-//!
-//! Reading it after every put would cost a request of its own. It is spared by time:
+//! A place that was trimmed looks free, and a ghost may stand there ([`super::hands`]): a slow
+//! reader must not take it for the record that it missed. Whoever doubts reads the floor, which was
+//! written before the record was deleted, so before any ghost. Reading it with every answer would
+//! cost requests of its own. They are spared by time:
 //!
 //! 1. A trimmer trims a place only once it has known for the *trim age*, by its own clock, that
 //!    the place was taken.
@@ -18,8 +15,14 @@
 //!
 //! Both clocks count suspended time, and only their rates are compared, never their readings: a
 //! trimmer's clock would have to run four times as fast as this one to break the argument. A
-//! process that was stopped in between finds its quarter over, and reads the floor.
+//! process that was stopped in between finds its quarter over, and reads the floor. One whose
+//! clock stood still meanwhile, because a hypervisor froze its machine, may take a ghost for a
+//! record, or a trimmed place for the end. That is why no writer goes by this. What such a reader
+//! can do is to answer from the past, as replicas may, and to stand: its `Lead` changes hands, so it
+//! reads the floor. The ghosts that it can meet are `Lead`s that were never acknowledged, or
+//! records put twice.
 
+use super::hands::Hands;
 use base::{MonotonicNanos, Sequence};
 use std::collections::VecDeque;
 
@@ -31,7 +34,8 @@ const TRUSTED_SHARE: u64 = 4;
 const MARKS_PER_AGE: u64 = 8;
 
 /// Nanoseconds after which the log's identity is looked at again, whatever else is known: nobody
-/// but an operator deletes a log, so this need not be soon, only never forgotten.
+/// but an operator deletes a log, so this need not be soon, only never forgotten. After the trim
+/// age, if that is shorter.
 const LOOK_NANOS: u64 = 5_000_000_000;
 
 /// What one process knows of its log.
@@ -48,6 +52,8 @@ pub struct Known {
     marks: VecDeque<(MonotonicNanos, Sequence)>,
     /// When the log's identity was last looked at.
     looked: MonotonicNanos,
+    /// What this process has put itself.
+    pub hands: Hands,
     /// A rule broken on purpose, so that a test can prove that it would notice.
     pub trusts_all: bool,
 }
@@ -62,6 +68,7 @@ impl Known {
             free: None,
             marks: VecDeque::new(),
             looked: now,
+            hands: Hands::default(),
             trusts_all: false,
         }
     }
@@ -105,12 +112,24 @@ impl Known {
         self.looked = self.looked.max(asked);
     }
 
-    /// Whether an answer about this place, come before `now`, needs no look at floor and identity.
+    /// Whether a put that succeeded needs no look at floor and identity. How long it was under way
+    /// does not matter.
+    pub fn is_put_sure(&self, sequence: Sequence, now: MonotonicNanos) -> bool {
+        self.hands.go_on_at(sequence) && self.has_looked(now) || self.trusts_all
+    }
+
+    /// Whether the log's identity was looked at lately.
+    fn has_looked(&self, now: MonotonicNanos) -> bool {
+        since(self.looked, now) < LOOK_NANOS.min(self.trim_age_nanos)
+    }
+
+    /// Whether what was read at this place, before `now`, needs no look at floor and identity.
     pub fn is_sure(&self, sequence: Sequence, now: MonotonicNanos) -> bool {
         let trusted = self.trim_age_nanos / TRUSTED_SHARE;
         let was_free =
             self.free.is_some_and(|(from, at)| sequence >= from && since(at, now) < trusted);
-        was_free && since(self.looked, now) < LOOK_NANOS || self.trusts_all
+        let is_young = was_free && self.has_looked(now);
+        is_young && !self.hands.may_haunt(sequence) || self.trusts_all
     }
 
     /// What may be trimmed now. Never the newest record: it says where the log ends.

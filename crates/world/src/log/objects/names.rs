@@ -4,6 +4,7 @@
 //! PREFIX/incarnation                             which life of the log stands here
 //! PREFIX/{incarnation:016x}/log/{sequence:020}   one record, exactly its bytes
 //! PREFIX/{incarnation:016x}/floor/{sequence:020} everything through here is forgotten; empty
+//! PREFIX/{incarnation:016x}/kept/{sequence:020}  the record there is never deleted; empty
 //! PREFIX/probe/{entropy:016x}                    shows whether create-only puts are; removed
 //! ```
 //!
@@ -103,6 +104,14 @@ impl Names {
 
     pub fn floor(&self, life: Life, sequence: Sequence) -> Path {
         self.floors(life).join(numbered(sequence))
+    }
+
+    pub fn all_kept(&self, life: Life) -> Path {
+        self.of(life, "kept")
+    }
+
+    pub fn kept(&self, life: Life, sequence: Sequence) -> Path {
+        self.all_kept(life).join(numbered(sequence))
     }
 
     fn of(&self, life: Life, what: &str) -> Path {

@@ -1,9 +1,10 @@
 //! One record: put where its predecessor stands, if nothing stands there itself.
 
-use super::Objects;
 use super::look::Failure;
+use super::{Objects, found};
 use base::{MonotonicNanos, Sequence};
 use bytes::Bytes;
+use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt, PutMode, PutPayload};
 use std::error::Error as StdError;
 use std::io;
@@ -24,6 +25,10 @@ impl Objects {
             Ok(false) => return self.misplaced().await,
             Err(error) => return Outcome::InDoubt(format!("record {sequence}: {error}")),
         }
+        if let Err(outcome) = self.keep_if_hands_change(sequence).await {
+            return outcome;
+        }
+        self.known().hands.tries(sequence, record.clone());
         let path = self.names.record(self.life, sequence);
         let mut pause = CONFLICT_PAUSE;
         for _ in 0..CONFLICTS_MAX {
@@ -47,7 +52,39 @@ impl Objects {
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
-        Outcome::InDoubt(format!("{path}: the store goes on to report a conflict"))
+        conflicts(&path)
+    }
+
+    /// Where the log changes hands, its trimmers are told before anything is put.
+    async fn keep_if_hands_change(&self, sequence: Sequence) -> Result<(), Outcome> {
+        let goes_on = {
+            let known = self.known();
+            known.hands.go_on_at(sequence) || known.trusts_all
+        };
+        if goes_on {
+            return Ok(());
+        }
+        let path = self.names.kept(self.life, sequence);
+        let mut pause = CONFLICT_PAUSE;
+        for _ in 0..CONFLICTS_MAX {
+            match self.store.put_opts(&path, PutPayload::new(), PutMode::Create.into()).await {
+                Ok(_) => return Ok(()),
+                Err(Error::AlreadyExists { .. }) => match found(self.store.head(&path).await) {
+                    Ok(Some(_)) => return Ok(()),
+                    Ok(None) => {}
+                    Err(error) => return Err(Outcome::InDoubt(error.to_string())),
+                },
+                Err(error @ Error::NotFound { .. }) => return Err(self.doubted(error).await),
+                Err(error) if is_full(&error) => return Err(self.full(sequence, &error).await),
+                Err(error) => {
+                    self.break_if_file();
+                    return Err(Outcome::InDoubt(error.to_string()));
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Err(conflicts(&path))
     }
 
     /// Whether the place before this one was ever taken. Without that a record could stand behind
@@ -73,7 +110,7 @@ impl Objects {
 
     /// The store has taken the record. It counts unless the place had been trimmed before.
     async fn placed(&self, sequence: Sequence, asked: MonotonicNanos) -> Outcome {
-        let is_sure = self.known().is_sure(sequence, self.now());
+        let is_sure = self.known().is_put_sure(sequence, self.now());
         if !is_sure {
             match self.look().await {
                 Ok(floor) if floor < sequence => {}
@@ -84,6 +121,7 @@ impl Objects {
         let mut known = self.known();
         known.saw_taken(sequence, self.now());
         known.saw_free(sequence, asked);
+        known.hands.stored(sequence);
         Outcome::Stored
     }
 
@@ -124,6 +162,10 @@ impl Objects {
             Ok(_) | Err(Failure::Unanswered(_)) => Outcome::InDoubt(error.to_string()),
         }
     }
+}
+
+fn conflicts(path: &Path) -> Outcome {
+    Outcome::InDoubt(format!("{path}: the store goes on to report a conflict"))
 }
 
 /// Whether nothing was written for want of space. The file system says it by its error's kind, the

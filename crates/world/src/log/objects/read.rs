@@ -135,8 +135,9 @@ impl Objects {
                 return Ok(Place::Trimmed { first: floor.next() });
             }
         }
-        if !records.is_empty() {
+        if let Some(record) = records.first() {
             self.settle().await?;
+            self.known().hands.saw(from, record);
             return Ok(Place::Taken { records, is_end });
         }
         if from <= taken {

@@ -3,7 +3,8 @@
 mod faulty;
 
 use super::connect::in_memory;
-use super::names::{Life, Names};
+use super::known::Known;
+use super::names::{Life, Names, sequence_of};
 use super::{Location, Objects, Service, Trouble};
 use base::{Incarnation, Sequence};
 use bytes::Bytes;
@@ -125,6 +126,15 @@ async fn objects(store: &Arc<dyn ObjectStore>) -> Vec<Path> {
     names
 }
 
+/// Where records stand, or ghosts.
+async fn places(store: &Arc<dyn ObjectStore>) -> Vec<u64> {
+    let paths = objects(store).await;
+    let records = paths.iter().filter(|path| Names::is_record(path));
+    let mut places: Vec<u64> = records.filter_map(sequence_of).map(|at| at.0).collect();
+    places.sort_unstable();
+    places
+}
+
 async fn count_records(store: &Arc<dyn ObjectStore>) -> usize {
     objects(store).await.iter().filter(|path| Names::is_record(path)).count()
 }
@@ -156,7 +166,8 @@ fn a_log_is_kept_in_memory() {
     block_on(async {
         let memory = memory();
         keeps_a_log(&client(&memory).await, &client(&memory).await).await;
-        assert_eq!(count_records(&memory).await, 2);
+        // Where the log changed hands, or somebody tried: it is not told apart.
+        assert_eq!(places(&memory).await, [1, 40, 41, 42]);
     });
 }
 
@@ -203,20 +214,96 @@ fn a_record_put_where_one_was_trimmed_does_not_count() {
         assert_eq!(read_all(&reader, 1).await.len(), 3);
         // `paused` is about to put record 4 when another one takes the place.
         let other = client(&memory).await;
-        put_all(&other, 4..=6).await;
-        assert_eq!(trim(&other, 5).await, first(6));
+        put_all(&other, 4..=5).await;
+        let candidate = client(&memory).await;
+        assert_eq!(read_all(&candidate, 1).await.len(), 5);
+        put_all(&other, 6..=8).await;
+        assert_eq!(trim(&other, 7).await, first(8));
+        assert_eq!(places(&memory).await, [1, 4, 8], "where the log changes hands it is kept");
         let ghost = Bytes::from_static(b"ghost");
         assert_eq!(put_bytes(&paused, 4, ghost.clone()).await, Outcome::Misplaced);
-        assert_eq!(count_records(&memory).await, 1, "the ghost was taken away");
+        // Where a candidate stands, nothing need be kept: it looks at the floor.
+        assert_eq!(put_bytes(&candidate, 6, ghost.clone()).await, Outcome::Misplaced);
+        assert_eq!(places(&memory).await, [1, 4, 8], "the ghost was taken away");
 
         // One whose writer died in between is met by nobody, and goes with the next trimming.
-        let path = other.names.record(other.life, Sequence(4));
+        let path = other.names.record(other.life, Sequence(5));
         memory.put(&path, ghost.into()).await.expect("the store is well");
-        assert_eq!(get(&reader, 4).await, trimmed(6));
-        assert_eq!(put(&paused, 5).await, Outcome::Misplaced);
-        assert_eq!(put(&other, 7).await, Outcome::Stored);
-        assert_eq!(trim(&other, 5).await, first(6));
-        assert_eq!(count_records(&memory).await, 2);
+        assert_eq!(get(&reader, 5).await, trimmed(8));
+        assert_eq!(put(&paused, 6).await, Outcome::Misplaced);
+        assert_eq!(put(&other, 9).await, Outcome::Stored);
+        assert_eq!(trim(&other, 7).await, first(8));
+        assert_eq!(places(&memory).await, [1, 4, 8, 9]);
+    });
+}
+
+/// A writer whose machine was frozen, its clocks with it, while another one took the next place,
+/// went on, and trimmed it: what the writer's put becomes, and one of it that was read back.
+async fn wakes_from_a_freeze(trusts_all: bool) -> (Outcome, Outcome) {
+    let (faulty, memory) = faulty();
+    // By its clock, what it knows is young.
+    let young = life(7, 1_000_000);
+    let frozen = connect(&memory, young).await.expect("the store is well");
+    frozen.known().trusts_all = trusts_all;
+    put_all(&frozen, 1..=3).await;
+    let other = connect(&memory, young).await.expect("the store is well");
+    other.known().trusts_all = trusts_all;
+    put_all(&other, 4..=6).await;
+    let candidate = connect(&memory, young).await.expect("the store is well");
+    candidate.known().trusts_all = trusts_all;
+    assert_eq!(read_all(&candidate, 1).await.len(), 6);
+    assert_eq!(get(&candidate, 7).await, nothing(6), "it knows that the place was free");
+    put_all(&other, 7..=9).await;
+    // By the other one's clock, it is old.
+    *other.known() = Known::new(0, other.now());
+    assert_eq!(tail(&other).await, confirmed(9));
+    assert_eq!(trim(&other, 8).await, first(9));
+    let put = put_bytes(&frozen, 4, Bytes::from_static(b"acknowledged")).await;
+    // The candidate's put is done, and its answer is lost: so it reads the place.
+    faulty.fail_next_record([Fault::LosesAnswer]);
+    let stood = put_bytes(&candidate, 7, Bytes::from_static(b"stands")).await;
+    assert!(matches!(stood, Outcome::InDoubt(_)), "{stood:?}");
+    (put, get(&candidate, 7).await)
+}
+
+#[test]
+fn a_writer_that_was_frozen_takes_no_ghost_for_a_record() {
+    let (put, read_back) = block_on(wakes_from_a_freeze(false));
+    assert_eq!(put, Outcome::Misplaced);
+    assert_eq!(read_back, trimmed(9));
+}
+
+#[test]
+fn a_writer_that_trusts_every_answer_acknowledges_a_ghost() {
+    let (put, read_back) = block_on(wakes_from_a_freeze(true));
+    assert_eq!(put, Outcome::Stored, "nobody will ever read it");
+    assert!(matches!(read_back, Outcome::Records { .. }), "{read_back:?}");
+}
+
+#[test]
+fn a_writer_that_goes_on_asks_for_nothing_but_its_puts() {
+    block_on(async {
+        let (faulty, memory) = faulty();
+        let writer = connect(&memory, life(7, 1_000_000)).await.expect("the store is well");
+        put_all(&writer, 1..=1).await;
+        let before = faulty.requests();
+        put_all(&writer, 2..=10).await;
+        assert_eq!(faulty.requests() - before, 9);
+    });
+}
+
+#[test]
+fn a_doubt_that_was_settled_keeps_nothing() {
+    block_on(async {
+        let (faulty, memory) = faulty();
+        let writer = client(&memory).await;
+        put_all(&writer, 1..=2).await;
+        faulty.fail_next_record([Fault::LosesAnswer]);
+        assert!(matches!(put(&writer, 3).await, Outcome::InDoubt(_)));
+        assert_eq!(read_all(&writer, 3).await, [record(3)]);
+        put_all(&writer, 4..=5).await;
+        assert_eq!(trim(&writer, 4).await, first(5));
+        assert_eq!(places(&memory).await, [1, 5]);
     });
 }
 
@@ -250,7 +337,7 @@ fn deletions_that_a_crash_left_undone_are_done_later() {
         assert_eq!(count_records(&memory).await, 10);
         assert_eq!(get(&client, 8).await, trimmed(9), "the floor alone decides");
         assert_eq!(trim(&client, 1).await, first(9));
-        assert_eq!(count_records(&memory).await, 2);
+        assert_eq!(places(&memory).await, [1, 9, 10]);
     });
 }
 
@@ -327,7 +414,7 @@ fn a_conflict_about_a_free_place_is_tried_again() {
         faulty.fail_next([Fault::Conflicts; 3]);
         put_all(&client, 1..=2).await;
         assert_eq!(read_all(&client, 1).await.len(), 2);
-        faulty.fail_next([Fault::Conflicts; 6]);
+        faulty.fail_next_record([Fault::Conflicts; 6]);
         let outcome = put(&client, 3).await;
         assert!(matches!(outcome, Outcome::InDoubt(_)), "{outcome:?}");
         assert_eq!(put(&client, 3).await, Outcome::Stored);
@@ -339,15 +426,33 @@ fn an_answer_that_is_lost_leaves_a_doubt_and_one_record() {
     block_on(async {
         let (faulty, store) = faulty();
         let client = client(&store).await;
-        faulty.fail_next([Fault::LosesAnswer]);
+        faulty.fail_next_record([Fault::LosesAnswer]);
         let outcome = put(&client, 1).await;
         assert!(matches!(outcome, Outcome::InDoubt(_)), "{outcome:?}");
         assert_eq!(put(&client, 1).await, Outcome::Misplaced, "it meets itself");
         assert_eq!(read_all(&client, 1).await, [record(1)]);
-        faulty.fail_next([Fault::LosesRequest]);
+        faulty.fail_next_record([Fault::LosesRequest]);
         let outcome = put(&client, 2).await;
         assert!(matches!(outcome, Outcome::InDoubt(_)), "{outcome:?}");
         assert_eq!(put(&client, 2).await, Outcome::Stored);
+    });
+}
+
+#[test]
+fn a_place_is_kept_before_the_log_changes_hands_there() {
+    block_on(async {
+        let (faulty, store) = faulty();
+        let client = client(&store).await;
+        for fault in [Fault::LosesRequest, Fault::IsFull] {
+            faulty.fail_next([fault]);
+            let outcome = put(&client, 1).await;
+            assert!(matches!(outcome, Outcome::InDoubt(_) | Outcome::Full(_)), "{outcome:?}");
+            assert_eq!(places(&store).await, [0; 0], "nothing is put that might not be kept");
+        }
+        faulty.fail_next([Fault::Conflicts; 2]);
+        assert_eq!(put(&client, 1).await, Outcome::Stored);
+        let path = client.names.kept(client.life, Sequence(1));
+        store.head(&path).await.expect("it is kept");
     });
 }
 
@@ -356,7 +461,7 @@ fn a_store_without_space_has_written_nothing() {
     block_on(async {
         let (faulty, store) = faulty();
         let client = client(&store).await;
-        faulty.fail_next([Fault::IsFull]);
+        faulty.fail_next_record([Fault::IsFull]);
         let outcome = put(&client, 1).await;
         assert!(matches!(outcome, Outcome::Full(_)), "{outcome:?}");
         assert_eq!(get(&client, 1).await, nothing(0));

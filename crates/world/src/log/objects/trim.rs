@@ -1,6 +1,6 @@
 //! Forgetting: first the floor says it, then the objects go.
 //!
-//! The order is what tells a ghost from a record ([`super::known`]). Deletions that a crash left
+//! The order is what tells a ghost from a record ([`super::hands`]). Deletions that a crash left
 //! undone are found by the next call: it lists from the beginning, and deletes whatever lies at or
 //! below the floor.
 
@@ -12,6 +12,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt, future};
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt, PutMode, PutPayload};
+use std::collections::BTreeSet;
 use txlog::remote::store::Outcome;
 
 /// Records that one call deletes at most: 100 requests to S3, which takes 1000 names in each. More
@@ -45,7 +46,11 @@ impl Objects {
 
     async fn delete_records(&self, floor: Sequence) -> Result<(), Failure> {
         let is_sorted = self.directory.is_none();
-        let is_forgotten = move |path: &Path| sequence_of(path).is_some_and(|at| at <= floor);
+        // Looked for behind the floor: whoever puts a record there from now on is told by it.
+        let kept = self.all_kept(floor).await?;
+        let is_forgotten = move |path: &Path| {
+            sequence_of(path).is_some_and(|at| at <= floor && !kept.contains(&at))
+        };
         let listed = self.store.list(Some(&self.names.records(self.life)));
         // Stores list by name, directories in no order. A name that is no record's ends nothing.
         let until = move |meta: &object_store::ObjectMeta| {
@@ -57,6 +62,14 @@ impl Objects {
             .try_filter(move |path| future::ready(is_forgotten(path)))
             .take(DELETIONS_MAX);
         self.delete_all(forgotten.boxed()).await
+    }
+
+    /// The places through the floor whose records stay.
+    async fn all_kept(&self, floor: Sequence) -> Result<BTreeSet<Sequence>, Failure> {
+        let listed = self.store.list(Some(&self.names.all_kept(self.life)));
+        let numbers = listed.try_filter_map(async |meta| Ok(sequence_of(&meta.location)));
+        let through_floor = numbers.try_filter(|at| future::ready(*at <= floor));
+        Ok(through_floor.try_collect().await?)
     }
 
     /// Deletes floors in ascending order, one by one: [`Objects::look`] relies on it.

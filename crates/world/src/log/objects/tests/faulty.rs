@@ -1,5 +1,6 @@
 //! An object store in memory that behaves badly on demand.
 
+use crate::log::objects::names::Names;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use object_store::memory::InMemory;
@@ -12,6 +13,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What becomes of the next create-only put.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,11 +34,23 @@ pub struct Faulty {
     inner: InMemory,
     faults: Mutex<VecDeque<Fault>>,
     is_away: Mutex<bool>,
+    /// What becomes of the next record's put, whatever is put before.
+    record_faults: Mutex<VecDeque<Fault>>,
+    requests: AtomicUsize,
 }
 
 impl Faulty {
     pub fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
         self.faults.lock().expect("no test panics here").extend(faults);
+    }
+
+    pub fn fail_next_record(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.record_faults.lock().expect("no test panics here").extend(faults);
+    }
+
+    /// Requests so far, of all sorts.
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Whether every request fails.
@@ -48,7 +62,16 @@ impl Faulty {
         self.faults.lock().expect("no test panics here").pop_front()
     }
 
+    fn next_fault_of(&self, path: &Path) -> Option<Fault> {
+        if !Names::is_record(path) {
+            return self.next_fault();
+        }
+        let next = self.record_faults.lock().expect("no test panics here").pop_front();
+        next.or_else(|| self.next_fault())
+    }
+
     fn check(&self) -> Result<()> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let is_away = *self.is_away.lock().expect("no test panics here");
         if is_away { Err(generic("connection refused")) } else { Ok(()) }
     }
@@ -74,7 +97,7 @@ impl ObjectStore for Faulty {
     ) -> Result<PutResult> {
         self.check()?;
         let is_create = options.mode == PutMode::Create;
-        let fault = if is_create { self.next_fault() } else { None };
+        let fault = if is_create { self.next_fault_of(path) } else { None };
         match fault {
             Some(Fault::Overwrites) => options.mode = PutMode::Overwrite,
             Some(Fault::Conflicts) => {
@@ -112,6 +135,7 @@ impl ObjectStore for Faulty {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         self.inner.list(prefix)
     }
 
