@@ -115,13 +115,17 @@ class Server:
 
     def start(self, ready_seconds=READY_SECONDS_MAX):
         """Starts the process and waits until it answers PING."""
+        self.launch()
+        self.wait_ready(ready_seconds)
+        return self
+
+    def launch(self):
+        """Starts the process. It is killed when the calling thread ends."""
         (self.directory / "data").mkdir(exist_ok=True)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 self.line(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 cwd=self.directory, env=environment(), preexec_fn=die_with_parent)
-        self.wait_ready(ready_seconds)
-        return self
 
     def line(self):
         """The command line, as redis-server takes its arguments."""

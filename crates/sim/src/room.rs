@@ -10,6 +10,7 @@
 //! | [`generate`] | random requests from the commands' usage lines |
 //! | [`token`] | unique values |
 //! | [`ledger`], [`queue`] | what clients know of their own keys, and of those they share |
+//! | [`news`] | what subscribers must hear |
 //! | [`habit`], [`user`] | what clients send, and on which connection |
 //! | [`crowd`] | all clients, and what they do together |
 //! | [`stream`] | one connection as the witness sees it |
@@ -26,13 +27,16 @@
 //!    half; also if the newest snapshot turns out damaged.
 //! 3. *State = replay*: what a start finds is, by digest, what the server held after that record,
 //!    and what the server holds is what its records make.
-//! 4. *Same seed, same run*: by the trace of everything that happened.
+//! 4. *Who listens hears*: a message that was published to somebody whose subscription was
+//!    confirmed, be it while the server loaded, arrives, and in order.
+//! 5. *Same seed, same run*: by the trace of everything that happened.
 
 pub mod crowd;
 pub mod generate;
 pub mod habit;
 pub mod ledger;
 pub mod machine;
+pub mod news;
 pub mod queue;
 pub mod shadow;
 pub mod stream;

@@ -99,7 +99,8 @@ impl Habit {
             Self::Roams { database, .. } => vec![select(*database)],
             Self::Hands | Self::Tells { .. } => vec![select(DATABASE)],
             Self::Subscribes => {
-                vec![nothing("SUBSCRIBE news"), nothing("PSUBSCRIBE __key*__:*")]
+                let subscribes = Request::line("SUBSCRIBE news", Expectation::Subscribed);
+                vec![subscribes, nothing("PSUBSCRIBE __key*__:*")]
             }
             Self::Monitors => vec![nothing("MONITOR")],
             Self::Operates => vec![nothing("CONFIG SET notify-keyspace-events KEA")],
@@ -211,12 +212,15 @@ fn tell(
             let asks = words("GET", &[&key]);
             vec![Request::new(asks, Expectation::Gone(key))]
         }
-        6 => vec![any(words("PUBLISH", &[b"news", &token]))],
+        6 => vec![Request::new(
+            words("PUBLISH", &[b"news", &token]),
+            Expectation::Published(token.clone()),
+        )],
         7 | 8 => vec![
             Request::any("MULTI"),
             any(words("SET", &[b"k:news", &token])),
             any(words("PUBLISH", &[b"news", &token])),
-            Request::any("EXEC"),
+            Request::line("EXEC", Expectation::Published(token.clone())),
         ],
         _ => {
             *count += 1;

@@ -11,6 +11,7 @@ use base::driver::Waker;
 use base::machine::UnknownMachine;
 use engine::digest::Digest;
 use engine::execute::Engine;
+use engine::interest::Interest;
 use node::config::Config;
 use node::config::settings::engine_settings;
 use node::loading::{FileLogOpener, Loading, Pace, Sources, Step};
@@ -46,6 +47,8 @@ pub enum Broken {
     PublishesEarly,
     /// The log is trimmed through the newest snapshot, not the oldest that is retained.
     TrimsThroughNewest,
+    /// Who subscribed while the server loaded is forgotten when it has.
+    ForgetsSubscribers,
 }
 
 /// One machine. Its clock and its time may be those of others.
@@ -188,6 +191,7 @@ impl Machine {
         match self.broken {
             Broken::HoldsNothing => server.shard.break_tracker(),
             Broken::ReusesCounters => server.shard.break_counters(),
+            Broken::ForgetsSubscribers => server.interest = Interest::default(),
             _ => {}
         }
     }

@@ -24,6 +24,12 @@ pub enum Expectation {
     Gone(Bytes),
     /// It is the EXEC that read the queue and told this to the subscribers.
     Told(Bytes),
+    /// It is the PUBLISH, or the EXEC with the PUBLISH, of this message.
+    Published(Bytes),
+    /// It confirms the subscription to `news`.
+    Subscribed,
+    /// It answers a subscriber that asked when so many messages were published.
+    Heard(usize),
     /// It answers a FLUSHALL that was sent while no other ledger had anything pending.
     Swept,
     /// Its work for the room is done, whatever it says.

@@ -5,6 +5,7 @@
 
 use super::ledger::{Holdings, Ledger, is_refusal};
 use super::machine::{LOG, Machine};
+use super::news::News;
 use super::queue::Queue;
 use super::shadow::{Appended, Shadow, SharedTap};
 use super::stream::{Expectation, Stream};
@@ -37,6 +38,8 @@ pub struct Seen {
     pub loading: u64,
     /// Messages and lines of MONITOR.
     pub messages: u64,
+    /// Messages that came to somebody who had to hear them, in all lives but the last.
+    pub arrived: u64,
     /// Power cuts that were tried.
     pub cuts: u64,
     /// Snapshots found in what a cut left, whole.
@@ -66,6 +69,7 @@ pub struct Witness {
     /// How many values were durable when this was told.
     told: BTreeMap<Bytes, usize>,
     streams: BTreeMap<ConnectionId, Stream>,
+    news: News,
     /// Pops without a reply in earlier lives, since the queue was last known.
     lost_pops: usize,
     /// What the server held after each record.
@@ -100,6 +104,7 @@ impl Witness {
             deleted: BTreeSet::new(),
             told: BTreeMap::new(),
             streams: BTreeMap::new(),
+            news: News::default(),
             lost_pops: 0,
             digests,
             shadow: None,
@@ -111,8 +116,16 @@ impl Witness {
     }
 
     /// A client sends a request.
-    pub fn expect(&mut self, connection: ConnectionId, expectation: Expectation) {
-        self.streams.entry(connection).or_default().expected.push_back(expectation);
+    pub fn expect(&mut self, connection: ConnectionId, mut expectation: Expectation) {
+        let stream = self.streams.entry(connection).or_default();
+        match &expectation {
+            Expectation::Published(message) => self.news.sends(connection, message),
+            Expectation::Anything if stream.is_listening => {
+                expectation = Expectation::Heard(self.news.published());
+            }
+            _ => {}
+        }
+        stream.expected.push_back(expectation);
     }
 
     /// On this connection comes what others write.
@@ -128,6 +141,7 @@ impl Witness {
     pub fn begin_life(&mut self) {
         self.lost_pops = self.unanswered_pops();
         self.streams.clear();
+        self.seen.arrived += std::mem::take(&mut self.news).arrived;
         self.is_evicting = false;
         self.is_refusing = false;
     }
@@ -238,10 +252,9 @@ impl Witness {
             let judged = match stream.next_reply() {
                 Ok(None) => break,
                 Ok(Some(reply)) if stream.is_listening && reply.kind() == Kind::Message => {
-                    self.note_message(&reply);
-                    continue;
+                    self.note_message(connection, &reply)
                 }
-                Ok(Some(reply)) => self.judge(stream.expected.pop_front(), reply),
+                Ok(Some(reply)) => self.judge(connection, stream.expected.pop_front(), reply),
                 Err(why) => Err(why),
             };
             if let Err(why) = judged {
@@ -253,10 +266,10 @@ impl Witness {
     }
 
     /// A message has left: what it says of keys must hold from now on.
-    fn note_message(&mut self, message: &Reply) {
+    fn note_message(&mut self, connection: ConnectionId, message: &Reply) -> Result<(), String> {
         self.seen.messages += 1;
-        let (Reply::Array(parts) | Reply::Push(parts)) = message else { return };
-        let [.., Reply::Bulk(channel), Reply::Bulk(payload)] = &parts[..] else { return };
+        let (Reply::Array(parts) | Reply::Push(parts)) = message else { return Ok(()) };
+        let [.., Reply::Bulk(channel), Reply::Bulk(payload)] = &parts[..] else { return Ok(()) };
         let ends = [&b":del"[..], b":expired", b":evicted"];
         let is_event = channel.starts_with(b"__keyevent@");
         if is_event && payload.starts_with(b"k:tok") && ends.iter().any(|e| channel.ends_with(e)) {
@@ -265,11 +278,17 @@ impl Witness {
         if payload.starts_with(b"told:") {
             self.told.insert(payload.clone(), self.tokens.durable_count());
         }
+        if channel == b"news" { self.news.hears(connection, payload) } else { Ok(()) }
     }
 
-    fn judge(&mut self, expected: Option<Expectation>, reply: Reply) -> Result<(), String> {
+    fn judge(
+        &mut self,
+        connection: ConnectionId,
+        expected: Option<Expectation>,
+        reply: Reply,
+    ) -> Result<(), String> {
         let Some(expected) = expected else { return Err(format!("a reply to nothing: {reply:?}")) };
-        if !matches!(expected, Expectation::Nothing) {
+        if !matches!(expected, Expectation::Nothing | Expectation::Subscribed) {
             self.seen.replies += 1;
             self.seen.errors += u64::from(matches!(reply, Reply::Error(_)));
             self.seen.refused += u64::from(is_refusal(&reply));
@@ -307,6 +326,11 @@ impl Witness {
                 }
                 Ok(())
             }
+            Expectation::Subscribed | Expectation::Published(_) if is_error => Ok(()),
+            news
+            @ (Expectation::Subscribed | Expectation::Published(_) | Expectation::Heard(_)) => {
+                self.judge_news(connection, news)
+            }
             Expectation::Told(marker) => self.judge_told(&marker, &reply),
             Expectation::Swept => {
                 for ledger in &mut self.ledgers {
@@ -326,6 +350,16 @@ impl Witness {
                 Ok(())
             }
         }
+    }
+
+    fn judge_news(&mut self, asked_by: ConnectionId, news: Expectation) -> Result<(), String> {
+        match news {
+            Expectation::Subscribed => self.news.subscribes(asked_by),
+            Expectation::Published(message) => self.news.publishes(message),
+            Expectation::Heard(published) => return self.news.answered(asked_by, published),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn judge_change(&mut self, client: usize, reply: &Reply) -> Result<(), String> {

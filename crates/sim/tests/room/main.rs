@@ -31,6 +31,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("snapshots", sum(|outcome| outcome.published)),
         ("damaged snapshots passed over", sum(|outcome| outcome.seen.passed_over)),
         ("messages", sum(|outcome| outcome.seen.messages)),
+        ("messages that had to arrive", sum(|outcome| outcome.seen.arrived)),
         ("answers of LOADING", sum(|outcome| outcome.seen.loading)),
         ("records beyond 32 KiB", sum(|outcome| outcome.seen.appended.large)),
         ("split units", sum(|outcome| outcome.seen.appended.split)),
@@ -87,6 +88,12 @@ fn a_counter_used_twice_is_caught() {
 #[test]
 fn a_snapshot_that_knows_more_than_the_log_is_caught() {
     is_caught(Broken::PublishesEarly);
+}
+
+#[test]
+fn subscriptions_that_are_lost_when_the_server_has_loaded_are_caught() {
+    let why = is_caught(Broken::ForgetsSubscribers);
+    assert!(why.contains("a subscriber never heard"), "{why}");
 }
 
 #[test]
