@@ -11,6 +11,8 @@ pub struct Bounds {
     pub yields: u8,
     /// Crashes, each followed by a restart with nothing.
     pub crashes: u8,
+    /// How often a machine is frozen, for any time, and its clock with it.
+    pub freezes: u8,
     /// The last epoch that anybody may begin.
     pub epochs: u8,
     /// Records of one node in flight at a time.
@@ -83,6 +85,13 @@ pub enum Broken {
     PositionOnlyDurable,
     /// A grant counts from when its record was acknowledged, not from before it was sent.
     LeaseFromAcknowledgement,
+    /// Whoever wakes from a freeze goes by the clock that stood still.
+    FreezeUnnoticed,
+    /// Whoever wakes from a freeze knows that its lease is over, but a record that was under way
+    /// renews it.
+    FreezeForgottenByRecords,
+    /// The clock is read before a command is executed, and not again before its reply leaves.
+    ClockReadBeforeExecution,
     /// A challenger leaves no room for the clocks to differ.
     ChallengerWaitsOnlyTheLease,
     /// Clocks differ by more than the margin is for: the one assumption that no code can keep.

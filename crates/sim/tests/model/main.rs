@@ -19,6 +19,9 @@
 //! |---|---|---|---|---|---|
 //! | the lease | 2 | 2 | 2 | replies held | 67,060 |
 //! | a renewed lease | 2 | 1 | 2 | 2 Renews | 179,936 |
+//! | a long command | 2 | 0 | 2 | a Renew, replies held | 3,892 |
+//! | a frozen machine | 2 | 1 | 2 | a freeze | 11,255 |
+//! | a frozen machine | 2 | 0 | 2 | a freeze, 2 Renews | 24,113 |
 //! | void records | 2 | 4, 3 in flight | 2 | | 252,407 |
 //! | a Lead in doubt | 2 | 1 | 3 | a crash, or a candidate that gives up | 99,373 |
 //! | a lease that was over | 2 | 2 | 2 | a Renew, replies held | 414,837 |
@@ -32,6 +35,7 @@
 //! | two challengers | 3 | 1 | 3 | | 1,964,711 |
 //! | hand-over | 3 | 1 | 2 | a Yield | 6,160,642 |
 //! | reads on replicas | 3 | 1 | 2 | | 619,970 |
+//! | frozen machines | 2 | 1 | 2 | 2 freezes, a Renew, replies held | 735,601 |
 //! | all at once | 2 | 1 | 2 | reads on replicas, a Yield, a crash | 2,122,963 |
 //! | a Lead in doubt | 2 | 2 | 3 | a crash, or a candidate that gives up | 1,252,733 |
 //!
@@ -57,6 +61,7 @@ const TWO: Bounds = Bounds {
     renews: 0,
     yields: 0,
     crashes: 0,
+    freezes: 0,
     epochs: 2,
     in_flight: 3,
     records: 6,
@@ -77,6 +82,26 @@ fn a_lease_is_over_before_another_serves() {
 #[test]
 fn a_renewed_lease_is_over_before_another_serves() {
     explore(Bounds { writes: 1, renews: 2, ..TWO }, &[properties::RENEWED], 179_936);
+}
+
+/// A command is executed at one instant and answered at a later one, and the holder may renew in
+/// between.
+#[test]
+fn a_long_command_is_answered_by_a_lease_that_was_renewed_meanwhile() {
+    let bounds = Bounds { renews: 1, holds_replies: true, ..TWO };
+    explore(bounds, &[properties::LONG], 3_892);
+}
+
+#[test]
+fn a_holder_that_was_frozen_serves_nothing_stale() {
+    let bounds = Bounds { writes: 1, freezes: 1, ..TWO };
+    explore(bounds, &[properties::FROZEN_OUT], 11_255);
+}
+
+#[test]
+fn a_holder_that_was_frozen_serves_again_behind_a_record_sent_since() {
+    let bounds = Bounds { renews: 2, freezes: 1, clocks: Bounds::COARSE, ..TWO };
+    explore(bounds, &[properties::THAWED, properties::FROZEN_OUT], 24_113);
 }
 
 #[test]
@@ -165,6 +190,13 @@ mod at_length {
     }
 
     #[test]
+    #[ignore = "half a minute"]
+    fn machines_that_freeze_twice() {
+        let bounds = Bounds { writes: 1, renews: 1, freezes: 2, holds_replies: true, ..TWO };
+        explore(bounds, &[properties::THAWED, properties::FROZEN_OUT], 735_601);
+    }
+
+    #[test]
     #[ignore = "a minute"]
     fn everything_at_once() {
         let bounds = Bounds { writes: 1, yields: 1, crashes: 1, ..TWO };
@@ -181,8 +213,9 @@ mod at_length {
 }
 
 /// Each rule left out, the bounds in which that shows, and the claim that it refutes.
-const NOTICED: [(Broken, Bounds, &str); 20] = {
+const NOTICED: [(Broken, Bounds, &str); 25] = {
     let written = Bounds { writes: 2, ..TWO };
+    let renewed = Bounds { renews: 1, holds_replies: true, ..written };
     let coarse = Bounds { clocks: Bounds::COARSE, ..written };
     let pipelined = Bounds { writes: 4, records: 8, ..coarse };
     let read = Bounds { writes: 3, records: 7, replica_reads: true, ..coarse };
@@ -191,6 +224,11 @@ const NOTICED: [(Broken, Bounds, &str); 20] = {
         (Broken::LeaseUnchecked, written, FRESH),
         (Broken::LeaseFromAcknowledgement, written, FRESH),
         (Broken::LeaseFromAcknowledgement, written, SERVER_LEADS),
+        (Broken::LeaseFromAcknowledgement, renewed, FRESH),
+        (Broken::ClockReadBeforeExecution, renewed, FRESH),
+        (Broken::FreezeUnnoticed, Bounds { freezes: 1, ..written }, FRESH),
+        (Broken::FreezeUnnoticed, Bounds { freezes: 1, ..written }, SERVER_LEADS),
+        (Broken::FreezeForgottenByRecords, Bounds { freezes: 1, ..renewed }, FRESH),
         (Broken::ChallengerWaitsOnlyTheLease, written, FRESH),
         (Broken::DriftBeyondMargin, written, FRESH),
         (Broken::ServesAfterYield, Bounds { yields: 1, ..written }, FRESH),

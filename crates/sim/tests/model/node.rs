@@ -67,6 +67,10 @@ pub struct Node {
     /// The newest record that counts is a Yield to this node.
     pub is_chosen: bool,
     pub read: Read,
+    /// It does nothing, and its clock stands still.
+    pub is_frozen: bool,
+    /// It has read its clock, and believes for ever what it showed. Only a broken build does.
+    pub has_looked: bool,
 }
 
 /// What reading a record did to the node.
@@ -96,6 +100,8 @@ impl Node {
             age: 0,
             is_chosen: false,
             read: Read::None,
+            is_frozen: false,
+            has_looked: false,
         }
     }
 
@@ -116,7 +122,20 @@ impl Node {
     }
 
     pub fn holds_lease(&self, bounds: &Bounds) -> bool {
-        self.role == Role::Primary && self.age < bounds.served_ticks()
+        self.role == Role::Primary && !self.is_frozen && self.age < bounds.served_ticks()
+    }
+
+    /// It goes on after a freeze. What tells it, wall clock or hypervisor, does not say how long it
+    /// was: so its lease is over, and nothing that it sent before renews it.
+    pub fn wake(&mut self, bounds: &Bounds) {
+        self.is_frozen = false;
+        if self.role == Role::Replica || bounds.is_broken(Broken::FreezeUnnoticed) {
+            return;
+        }
+        self.age = bounds.served_ticks();
+        if !bounds.is_broken(Broken::FreezeForgottenByRecords) {
+            self.pending.iter_mut().for_each(|pending| pending.age = bounds.served_ticks());
+        }
     }
 
     /// Whether it may let a reply go, by its clock at this moment.

@@ -40,6 +40,23 @@ pub const RENEWED: (&str, Claim) =
         let has_renewed = shard.log.last().is_some_and(|slot| slot.entry.content == Content::Renew);
         holder.serves(&p.bounds) && has_renewed && shard.nodes.iter().any(has_waited)
     });
+pub const LONG: (&str, Claim) =
+    ("a reply is held that was executed a lease ago, and leaves by a Renew", |p, shard| {
+        let holder = &shard.nodes[0];
+        let is_held = matches!(holder.read, Read::Held { value: 0, .. });
+        is_held && RENEWED.1(p, shard)
+    });
+pub const THAWED: (&str, Claim) =
+    ("a holder that was frozen serves again, and has led all the time", |p, shard| {
+        shard.spent.freezes > 0 && shard.nodes[0].serves(&p.bounds) && shard.standing.epoch == 1
+    });
+pub const FROZEN_OUT: (&str, Claim) =
+    ("a holder that was frozen wakes while another serves, and does not know it", |p, shard| {
+        let woken = &shard.nodes[0];
+        let is_ignorant = woken.role == Role::Primary && woken.standing.epoch == 1;
+        let others_serve = shard.nodes[1..].iter().any(|node| node.serves(&p.bounds));
+        shard.spent.freezes > 0 && !woken.is_frozen && is_ignorant && others_serve
+    });
 pub const LATE_AND_VOID: (&str, Claim) =
     ("a deposed writer's record fits by number and is void", |_, shard| {
         stragglers(shard).next().is_some()

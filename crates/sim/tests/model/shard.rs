@@ -39,6 +39,7 @@ pub struct Spent {
     pub renews: u8,
     pub yields: u8,
     pub crashes: u8,
+    pub freezes: u8,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -88,6 +89,10 @@ pub enum Action {
     Crash(u8),
     /// A candidate in doubt is a replica again; its Lead may still arrive.
     GiveUp(u8),
+    /// A machine stops, and its clock.
+    Freeze(u8),
+    /// It goes on.
+    Wake(u8),
     /// What only a broken build does.
     Misdeed(Misdeed),
 }
@@ -102,6 +107,8 @@ pub enum Misdeed {
     Replace(u8),
     /// A replica takes any old tail for a read position.
     TrustStaleTail(u8),
+    /// A primary reads its clock for whatever it executes later.
+    Look(u8),
 }
 
 impl Shard {
@@ -146,6 +153,13 @@ impl Shard {
         actions.extend(self.puts.iter().filter(arrives).cloned().map(Action::Arrive));
         for index in 0..bounds.nodes {
             let node = self.node(index);
+            if node.is_frozen {
+                actions.push(Action::Wake(index));
+                continue;
+            }
+            if self.spent.freezes < bounds.freezes {
+                actions.push(Action::Freeze(index));
+            }
             if self.ahead[usize::from(index)] < bounds.drift() {
                 actions.push(Action::Tick(index));
             }
@@ -213,7 +227,9 @@ impl Shard {
                 actions.extend(others.map(|other| Action::Ask(index, other)));
                 actions.push(Action::AskLog(index));
             }
-            Read::Held { value, .. } if node.serves(bounds) && !node.awaits(value) => {
+            Read::Held { value, .. }
+                if (node.serves(bounds) || node.has_looked) && !node.awaits(value) =>
+            {
                 actions.push(Action::Release(index));
             }
             Read::Waits { place, .. } if node.at >= place => actions.push(Action::Answer(index)),
@@ -242,6 +258,10 @@ impl Shard {
             Some(Broken::CounterReused) if self.spent.writes < bounds.writes => {
                 let last = node.pending.last();
                 last.and_then(|last| last.entry.write()).map(|_| Misdeed::Replace(index))
+            }
+            Some(Broken::ClockReadBeforeExecution) => {
+                let may_look = node.serves(bounds) && !node.has_looked;
+                may_look.then_some(Misdeed::Look(index))
             }
             Some(Broken::StaleTailTrusted) => {
                 let may_ask = node.role == Role::Replica && node.read == Read::None;
@@ -284,6 +304,11 @@ impl Shard {
                 self.spent.crashes += 1;
                 self.node_mut(index).become_replica();
             }
+            Action::Freeze(index) => {
+                self.spent.freezes += 1;
+                self.node_mut(index).is_frozen = true;
+            }
+            Action::Wake(index) => self.node_mut(index).wake(bounds),
             Action::Misdeed(ref misdeed) => self.misbehave(misdeed, bounds),
             ref read => self.read(read, bounds),
         }
@@ -293,8 +318,11 @@ impl Shard {
     fn tick(&mut self, index: u8, bounds: &Bounds) {
         self.node_mut(index).tick(bounds);
         self.ahead[usize::from(index)] += 1;
-        let behind = self.ahead.iter().copied().min().expect("there are nodes");
-        self.ahead.iter_mut().for_each(|ahead| *ahead -= behind);
+        // A clock that stands still falls behind all others, and is not waited for.
+        let clocks = self.ahead.iter().zip(&self.nodes);
+        let running = clocks.filter(|(_, node)| !node.is_frozen).map(|(ahead, _)| *ahead);
+        let behind = running.min().expect("one has ticked");
+        self.ahead.iter_mut().for_each(|ahead| *ahead = ahead.saturating_sub(behind));
     }
 
     /// The log checks numbers and nothing else.
@@ -452,6 +480,7 @@ impl Shard {
                 node.counter -= 1;
                 self.append(index, Content::Write(value));
             }
+            Misdeed::Look(index) => self.node_mut(index).has_looked = true,
             Misdeed::TrustStaleTail(index) => {
                 let (place, floor) = (self.node(index).at, self.revealed);
                 self.node_mut(index).read = Read::Waits { place, floor };
