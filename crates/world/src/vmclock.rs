@@ -51,7 +51,7 @@ impl VmClock {
             }
             Err(Errno::NOENT) => None,
             Err(error) => {
-                tracing::warn!(%error, "{DEVICE} would tell of disrupted clocks, but cannot be read");
+                tracing::warn!(%error, "{DEVICE} tells of disrupted clocks, but is not readable");
                 None
             }
         })

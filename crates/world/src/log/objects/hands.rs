@@ -3,8 +3,8 @@
 //! Nothing in an object store tells "was never written" from "was written and trimmed". So a put
 //! that lay on the way while its place was taken by another writer, and trimmed, succeeds: a
 //! *ghost*. Its writer must not take it for a record, or it acknowledges what nobody will ever
-//! read. It may have slept for any time, and its clocks with it: a virtual machine that was stopped,
-//! or loaded from a snapshot. So this rests on the store alone:
+//! read. It may have slept for any time, and its clocks with it: a virtual machine that was
+//! stopped, or loaded from a snapshot. So this rests on the store alone:
 //!
 //! 1. The log *changes hands* at a place where a record is put by another process than the one
 //!    before it. Who puts such a record first adds an object that says so, below `kept/`.

@@ -18,8 +18,8 @@
 //! process that was stopped in between finds its quarter over, and reads the floor. One whose
 //! clock stood still meanwhile, because a hypervisor froze its machine, may take a ghost for a
 //! record, or a trimmed place for the end. That is why no writer goes by this. What such a reader
-//! can do is to answer from the past, as replicas may, and to stand: its `Lead` changes hands, so it
-//! reads the floor. The ghosts that it can meet are `Lead`s that were never acknowledged, or
+//! can do is to answer from the past, as replicas may, and to stand: its `Lead` changes hands, so
+//! it reads the floor. The ghosts that it can meet are `Lead`s that were never acknowledged, or
 //! records put twice.
 
 use super::hands::Hands;
