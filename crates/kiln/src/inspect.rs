@@ -87,11 +87,12 @@ impl Reader {
         }
         writeln!(
             output,
-            "{sequence} {}{}{} epoch {} clock {} {} bytes",
+            "{sequence} {}{}{} epoch {} {} {} {} bytes",
             if counts { "" } else { "void " },
             kind(header.kind),
             part(header),
             header.epoch.0,
+            if header.sets_clock { "sets the clock to" } else { "clock" },
             header.clock.0,
             bytes.len()
         )?;

@@ -4,6 +4,8 @@
 //!
 //! A process that takes over goes on with the clock of the primary before it, for the same reason.
 
+pub mod wall;
+
 use base::{MonotonicNanos, UnixMillis};
 
 /// A difference to the wall clock up to here is made good at once, in microseconds. As much as
@@ -70,6 +72,11 @@ impl ShardClock {
         let running = heard.map(|heard| running(heard, now));
         let floor = floor.0.saturating_mul(MICROS_PER_MILLI);
         self.set(running.unwrap_or(wall_micros).max(floor), wall_micros, now)
+    }
+
+    /// Goes on with the wall clock, whatever it showed.
+    pub fn set_to_wall(&mut self, wall_micros: i64, now: MonotonicNanos) -> UnixMillis {
+        self.set(wall_micros, wall_micros, now)
     }
 
     fn set(&mut self, micros: i64, wall_micros: i64, now: MonotonicNanos) -> UnixMillis {

@@ -19,7 +19,8 @@ use txlog::Gate;
 const EXPIRED_KEYS_MAX: usize = 256;
 
 impl Server {
-    /// What is made of keys whose time has come, and by which instant it has, if not by now.
+    /// How a command treats keys past their time, and at which instant expiry stands still, if it
+    /// does.
     pub(crate) fn expiry(&self) -> (Overdue, Option<UnixMillis>) {
         if self.is_following() {
             return (Overdue::Hidden, None);
@@ -34,7 +35,7 @@ impl Server {
         (overdue, self.shard.recorded_clock())
     }
 
-    /// For work that no client asked for.
+    /// The context of work that no client asked for.
     pub(crate) fn background(&self, database: DatabaseId) -> Context {
         let (overdue, stands_at) = self.expiry();
         Context { overdue, stands_at, ..Context::background(self.now, database) }

@@ -76,7 +76,8 @@ impl Replayer {
             .consume(sequence, bytes)
             .map_err(|error| RecoveryError::Follow(sequence, error))?;
         let Consumed::Record(record) = &consumed else { return Ok(consumed) };
-        self.clock = self.clock.max(record.header.clock);
+        let clock = record.header.clock;
+        self.clock = if record.header.sets_clock { clock } else { self.clock.max(clock) };
         self.counter = record.header.counter;
         if record.header.kind == Kind::Data {
             let applied =

@@ -5,6 +5,7 @@
 //! | [`state`] | leadership and lease as a pure state machine |
 //! | [`sign`] | what records say of who leads |
 //! | [`member`] | who takes part, as records carry it |
+//! | [`wall`] | where a new primary takes its clock from |
 //! | `serve` | what a replica refuses, and where it sends its clients |
 //!
 //! The lease is looked at once a turn, after what was received was executed and before any of it
@@ -19,6 +20,7 @@ pub mod sign;
 pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod wall;
 
 use crate::command::info::process::hex_id;
 use crate::server::{Server, Stop};
@@ -137,6 +139,9 @@ impl Server {
 
     /// How far this machine's wall clock is ahead of the shard's, in milliseconds.
     pub(crate) fn wall_ahead_millis(&self) -> i64 {
+        if let Some(doubt) = &self.wall.doubt {
+            return doubt.ahead_millis();
+        }
         match self.heard_clock {
             Some(heard) if self.roles.follows() => {
                 crate::clock::wall_ahead_of(heard, self.options.clock.unix_micros(), self.monotonic)
@@ -160,28 +165,28 @@ impl Server {
 
     /// Whether others should rather lead.
     pub(crate) fn leaves_it_to_others(&self) -> bool {
-        self.is_clock_off || self.is_in_trouble
+        self.wall.is_off || self.is_in_trouble
     }
 
     /// Leaves leadership to others, if there are any, while the wall clock is wrong or the shard's
     /// is: nobody can tell which.
     fn judge_clock(&mut self) {
         let ahead_ms = self.wall_ahead_millis();
-        let bound =
-            if self.is_clock_off { CLOCK_RIGHT_MILLIS_MAX } else { CLOCK_OFFSET_MILLIS_MAX };
+        let bound = if self.wall.is_off { CLOCK_RIGHT_MILLIS_MAX } else { CLOCK_OFFSET_MILLIS_MAX };
         let is_off = self.roles.follows() && ahead_ms.unsigned_abs() > bound;
-        if is_off && !self.is_clock_off {
+        if is_off && !self.wall.is_off {
             tracing::warn!(
                 ahead_ms,
                 "this machine's clock is not the shard's: leads only if nobody else does"
             );
         }
-        self.is_clock_off = is_off;
+        self.wall.is_off = is_off;
     }
 
     fn begin_to_lead(&mut self) {
         let place = self.shard.newest_appended();
         self.roles.led();
+        self.note_clock();
         let leader = Leader { epoch: self.shard.chain().epoch, member: self.member() };
         tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
         self.roles.note_leader(leader);
@@ -214,7 +219,8 @@ impl Server {
         self.judge_gap();
         self.judge_reach();
         self.roles.hold_back(self.leaves_it_to_others());
-        self.roles.set_may_lead(self.may_lead());
+        self.judge_wall();
+        self.roles.set_may_lead(self.may_lead() && self.wall.doubt.is_none());
         let present = self.present();
         match self.roles.wish(present) {
             None => {}
@@ -225,10 +231,8 @@ impl Server {
                 let writer = WriterId(self.options.entropy.wrapping_add(self.stands));
                 let (lease, member) = (self.roles.lease_millis(), self.member());
                 tracing::info!(behind = self.shard.appended().sequence.0, "stands for leadership");
-                let floor = self.shard.applied_clock().unwrap_or(self.now);
-                let wall = self.options.clock.unix_micros();
-                self.now = self.clock.take_over(self.heard_clock, floor, wall, self.monotonic);
-                self.shard.stand(writer, lease, &member, self.now);
+                let is_set_back = self.take_over_clock();
+                self.shard.stand(writer, lease, &member, self.now, is_set_back);
                 self.roles.bid(self.moment);
             }
             Some(Wish::Renew) => {

@@ -134,8 +134,8 @@ pub struct Server {
     pub(crate) clock: ShardClock,
     /// What the primary's clock showed when it was last heard running, and when that was.
     pub(crate) heard_clock: Option<crate::clock::Heard>,
-    /// This machine's wall clock is too far from the shard's.
-    pub(crate) is_clock_off: bool,
+    /// Whether this machine's wall clock may become the shard's.
+    pub(crate) wall: crate::role::wall::Wall,
     /// This process follows, and the log would take nothing from it.
     pub(crate) is_in_trouble: bool,
     /// Monotonic time of this turn.
@@ -242,7 +242,7 @@ impl Server {
             now: UnixMillis(0),
             clock: ShardClock::default(),
             heard_clock: None,
-            is_clock_off: false,
+            wall: crate::role::wall::Wall::default(),
             is_in_trouble: false,
             monotonic: MonotonicNanos(0),
             moment: Moment::default(),
@@ -279,6 +279,7 @@ impl Server {
             identity: before.identity,
             slowlog: before.slowlog,
             latency: before.latency,
+            wall: before.wall.in_next_life(),
             started: before.started,
             statistics: before.statistics,
             metrics: before.metrics,

@@ -234,6 +234,8 @@ pub struct Stamper {
     counter: u64,
     /// The newest clock stamped: the shard's clock never goes back.
     clock: UnixMillis,
+    /// The next record, a Lead, takes the clock back.
+    sets_clock: bool,
     /// Breaks the rule of counters on purpose, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub reuses_counters: bool,
@@ -243,7 +245,7 @@ impl Stamper {
     /// A writer whose records continue `chain`, of which it must have read everything. `clock` is
     /// the newest clock it read.
     pub fn new(writer: WriterId, chain: Chain, clock: UnixMillis) -> Self {
-        Self { writer, chain, counter: 0, clock, reuses_counters: false }
+        Self { writer, chain, counter: 0, clock, sets_clock: false, reuses_counters: false }
     }
 
     /// Where the chain stands after everything stamped.
@@ -259,6 +261,11 @@ impl Stamper {
     /// The newest clock stamped, or read before that.
     pub fn clock(&self) -> UnixMillis {
         self.clock
+    }
+
+    /// Lets the `Lead` that is stamped next set the clock, also back.
+    pub fn set_clock_back(&mut self) {
+        self.sets_clock = true;
     }
 
     /// Stamps the `Lead` into the next epoch. `member` tells readers who leads; opaque here.
@@ -317,12 +324,14 @@ impl Stamper {
         durable: Sequence,
     ) -> Bytes {
         self.counter += u64::from(!self.reuses_counters);
-        self.clock = self.clock.max(clock);
+        let sets_clock = kind == Kind::Lead && std::mem::take(&mut self.sets_clock);
+        self.clock = if sets_clock { clock } else { self.clock.max(clock) };
         let header = Header {
             kind,
             part,
             is_compressed: false,
             is_encrypted: false,
+            sets_clock,
             reader_version_min: 1,
             epoch,
             writer: self.writer,

@@ -88,10 +88,13 @@ pub enum Part {
     Last = 3,
 }
 
-/// Flag bits above the part. Both are reserved: no writer of this version sets them, and a reader
-/// that meets one stops.
+/// Flag bits above the part. These two are reserved: no writer of this version sets them, and a
+/// reader that meets one stops.
 const FLAG_COMPRESSED: u8 = 1 << 2;
 const FLAG_ENCRYPTED: u8 = 1 << 3;
+
+/// A Lead sets the shard's clock, also back.
+const FLAG_SETS_CLOCK: u8 = 1 << 4;
 
 /// Everything a record says besides its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +105,9 @@ pub struct Header {
     pub is_compressed: bool,
     /// The payload is encrypted. Reserved.
     pub is_encrypted: bool,
+    /// The shard's clock is [`Self::clock`] from here on, though it was later before. Of a Lead
+    /// only.
+    pub sets_clock: bool,
     /// The lowest reader version that may apply this record.
     pub reader_version_min: u32,
     pub epoch: Epoch,
@@ -110,7 +116,7 @@ pub struct Header {
     pub counter: u64,
     /// The chain value of the last non-void record before this one.
     pub predecessor: ChainValue,
-    /// The shard's clock. Never goes back along the chain.
+    /// The shard's clock. Never goes back along the chain, unless [`Self::sets_clock`].
     pub clock: UnixMillis,
     /// Everything through here was durable when the record was written.
     pub durable: Sequence,
@@ -264,7 +270,7 @@ fn decode_fields(bytes: &[u8]) -> Result<Header, RecordError> {
     let word = |offset| u64_at(bytes, offset).unwrap_or(0);
     let kind = Kind::from_byte(bytes[10]).ok_or(RecordError::Kind(bytes[10]))?;
     let flags = bytes[11];
-    if flags & !(3 | FLAG_COMPRESSED | FLAG_ENCRYPTED) != 0 {
+    if flags & !(3 | FLAG_COMPRESSED | FLAG_ENCRYPTED | FLAG_SETS_CLOCK) != 0 {
         return Err(RecordError::Flags(flags));
     }
     let part = match flags & 3 {
@@ -276,6 +282,10 @@ fn decode_fields(bytes: &[u8]) -> Result<Header, RecordError> {
     if part != Part::Whole && kind != Kind::Data {
         return Err(RecordError::Flags(flags));
     }
+    let sets_clock = flags & FLAG_SETS_CLOCK != 0;
+    if sets_clock && kind != Kind::Lead {
+        return Err(RecordError::Flags(flags));
+    }
     if kind.carries_lease() && bytes.len() < HEADER_BYTES + 8 {
         return Err(RecordError::NoLease);
     }
@@ -284,6 +294,7 @@ fn decode_fields(bytes: &[u8]) -> Result<Header, RecordError> {
         part,
         is_compressed: flags & FLAG_COMPRESSED != 0,
         is_encrypted: flags & FLAG_ENCRYPTED != 0,
+        sets_clock,
         reader_version_min: u32_at(bytes, 12).unwrap_or(u32::MAX),
         epoch: Epoch(word(16)),
         writer: WriterId(word(24)),
@@ -301,6 +312,9 @@ fn flags_of(header: &Header) -> u8 {
     }
     if header.is_encrypted {
         flags |= FLAG_ENCRYPTED;
+    }
+    if header.sets_clock {
+        flags |= FLAG_SETS_CLOCK;
     }
     flags
 }

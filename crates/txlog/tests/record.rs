@@ -26,6 +26,7 @@ fn sample(kind: Kind, part: Part, payload: &'static str) -> Record {
         part,
         is_compressed: false,
         is_encrypted: false,
+        sets_clock: false,
         reader_version_min: 1,
         epoch: Epoch(3),
         writer: WriterId(0x0102_0304_0506_0708),
@@ -58,6 +59,20 @@ fn records_are_written_and_read_as_the_golden_files_say() {
         let record = sample(kind, part, payload);
         assert_eq!(hex(&record.encode()), golden, "{kind:?} {part:?}");
         assert_eq!(Record::decode(&unhex(golden)), Ok(record), "{kind:?} {part:?}");
+    }
+}
+
+#[test]
+fn a_lead_that_sets_the_clock_says_so_and_nothing_else_can() {
+    let golden = include_str!("golden/lead-sets-clock.hex");
+    let mut record = sample(Kind::Lead, Part::Whole, "\x10\x27\0\0\0\0\0\0");
+    record.header.sets_clock = true;
+    assert_eq!(hex(&record.encode()), golden);
+    assert_eq!(Record::decode(&unhex(golden)), Ok(record));
+    for kind in [Kind::Data, Kind::Renew, Kind::Yield] {
+        let mut record = sample(kind, Part::Whole, "\x10\x27\0\0\0\0\0\0");
+        record.header.sets_clock = true;
+        assert_eq!(Record::decode(&record.encode()), Err(RecordError::Flags(1 << 4)));
     }
 }
 
@@ -96,6 +111,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 part: if kind == Kind::Data { Part::Middle } else { Part::Whole },
                 is_compressed: false,
                 is_encrypted,
+                sets_clock: false,
                 reader_version_min,
                 epoch: Epoch(words.0),
                 writer: WriterId(words.1),

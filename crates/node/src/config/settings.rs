@@ -131,6 +131,11 @@ pub struct NodeSettings {
     pub transaction_log: LogPlace,
     /// In milliseconds.
     pub transaction_log_lease: u64,
+    /// Seconds by which the wall clock may be ahead of the newest record if this server is to lead;
+    /// 0: any.
+    pub clock_ahead_max: u64,
+    /// When this server next leads, its wall clock becomes the shard's, whatever the log says.
+    pub shard_clock_is_wall: bool,
     /// Absolute.
     pub snapshot_store: PathBuf,
     /// A service keeps the log, so that other machines reach it, and nobody has said that they
@@ -206,6 +211,8 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         dir: config.directory(),
         transaction_log: log_place(config),
         transaction_log_lease: config.number(const { row("transaction-log-lease") }),
+        clock_ahead_max: config.number(const { row("clock-ahead-max") }),
+        shard_clock_is_wall: config.word(const { row("shard-clock") }) == "wall",
         snapshot_store: config.location(const { row("snapshot-store") }),
         snapshots_are_private: config.keeps_snapshots_private(),
         loglevel: config.word(const { row("loglevel") }),

@@ -111,6 +111,8 @@ pub const DIRECTIVES: &[Directive] = &[
     // Durability.
     location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).own().sensitive(),
     integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(),
+    integer("clock-ahead-max", "2592000", 0, INT_MAX),
+    choice("shard-clock", "log", &["log", "wall"]),
     location("snapshot-store", "snapshots", &[]).own(),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),

@@ -48,6 +48,10 @@ impl Server {
         let Slot(slot) = engine::slot::of_key(key);
         match self.primary_elsewhere() {
             Some(member) => Refusal::new(format!("MOVED {slot} {}:{}", member.host, member.port)),
+            None if self.wall.doubt.is_some() => Refusal::of(
+                "CLUSTERDOWN Hash slot not served: this server does not lead because of its \
+                 machine's clock, as its log says",
+            ),
             None => Refusal::of("CLUSTERDOWN Hash slot not served"),
         }
     }

@@ -47,6 +47,10 @@ const SILENCE_PART: u64 = 3;
 /// A candidate that failed waits for this part of a lease, so that another one has its turn.
 const REST_PART: u64 = 8;
 
+/// An idle holder whom nobody watches says this often what time it is, in nanoseconds: a day. A
+/// later start compares its wall clock with the newest record (`clock-ahead-max`).
+const IDLE_NANOS_MAX: u64 = 86_400_000_000_000;
+
 /// How often a silent holder is asked whether it is dead, in nanoseconds.
 const PROBE_NANOS: u64 = 50_000_000;
 
@@ -269,7 +273,8 @@ impl Roles {
             Stage::Leads(holding) => {
                 let since_sent = present.now.longest_since(holding.last_sent);
                 let is_due = since_sent >= holding.lease_nanos / RENEW_PART;
-                let is_wanted = present.is_watched || present.is_busy;
+                let is_old = since_sent >= IDLE_NANOS_MAX;
+                let is_wanted = present.is_watched || present.is_busy || is_old;
                 let is_forgotten = now.since(holding.last_said) >= holding.lease_nanos;
                 let renews = is_due && is_wanted && holding.sent.is_empty();
                 (renews || is_forgotten && present.is_watched).then_some(Wish::Renew)

@@ -239,6 +239,9 @@ fn an_idle_holder_renews_while_somebody_watches() {
     assert_eq!(holder.wish(quiet(LEASE / 2)), None);
     assert_eq!(holder.wish(watched(LEASE / 8)), None, "not yet");
     assert_eq!(holder.wish(watched(LEASE / 2)), Some(Wish::Renew));
+    let day = 24 * 3600 * SECOND;
+    assert_eq!(holder.wish(quiet(day - 1)), None);
+    assert_eq!(holder.wish(quiet(day)), Some(Wish::Renew), "the log knows the day");
 }
 
 #[test]

@@ -53,11 +53,22 @@ impl Shard {
         }
     }
 
-    /// Appends a `Lead` behind what is applied.
-    pub fn stand(&mut self, writer: WriterId, lease_millis: u64, member: &Member, now: UnixMillis) {
+    /// Appends a `Lead` behind what is applied. `is_set_back`: the shard's clock goes back to
+    /// `now`.
+    pub fn stand(
+        &mut self,
+        writer: WriterId,
+        lease_millis: u64,
+        member: &Member,
+        now: UnixMillis,
+        is_set_back: bool,
+    ) {
         if let Duty::Follows { replayer, bid } = &mut self.duty {
             let mut stamper = Stamper::new(writer, replayer.chain(), replayer.clock());
             let durable = self.appended.sequence;
+            if is_set_back {
+                stamper.set_clock_back();
+            }
             let record = stamper.lead(lease_millis, &member.encode(), now, durable);
             self.log.append(self.appended, record);
             *bid = Some(Box::new(stamper));

@@ -186,6 +186,9 @@ impl Crowd {
             self.refuse(client, pending, line);
             return Ok(());
         }
+        if matches!(pending.asked, Asked::SetVolatile(_) | Asked::GetVolatile) {
+            return self.judge_volatile(client, &pending, reply, now);
+        }
         let span = Span { asked: pending.at, answered: Some(now) };
         let (mut found, mut count) = (None, None);
         match (&pending.asked, reply) {
@@ -214,25 +217,6 @@ impl Crowd {
                 }
                 _ => return Err("half a transaction was read".to_owned()),
             },
-            (Asked::SetVolatile(value), Reply::Simple(_)) => {
-                self.served.writes += 1;
-                self.served.expired +=
-                    self.volatiles.written(&pending.key, value, (pending.at, now));
-                return Ok(());
-            }
-            (Asked::GetVolatile, Reply::Null) => {
-                let seen = &mut client.volatile;
-                let is_newest = client.reads != Reads::Replica;
-                let gone = self.volatiles.gone(&pending.key, (pending.at, now), seen, is_newest);
-                self.served.expired += gone;
-                return Ok(());
-            }
-            (Asked::GetVolatile, Reply::Bulk(value)) => {
-                let seen = &mut client.volatile;
-                let is_newest = client.reads != Reads::Replica;
-                let asked = (pending.at, now);
-                return self.volatiles.there(&pending.key, &value, asked, seen, is_newest);
-            }
             (Asked::Count, Reply::Integer(number)) => {
                 self.served.writes += 1;
                 count = Some(number);
@@ -256,6 +240,33 @@ impl Crowd {
             }
         }
         self.write_down(client.index, pending, span, found, count);
+        Ok(())
+    }
+
+    /// As [`Self::judge_reply`], of a key that expires.
+    fn judge_volatile(
+        &mut self,
+        client: &mut Client,
+        pending: &Pending,
+        reply: Reply,
+        now: u64,
+    ) -> Result<(), String> {
+        let (key, asked) = (&pending.key, (pending.at, now));
+        let newest = client.reads != Reads::Replica;
+        let seen = &mut client.volatile;
+        match (&pending.asked, reply) {
+            (Asked::SetVolatile(value), Reply::Simple(_)) => {
+                self.served.writes += 1;
+                self.served.expired += self.volatiles.written(key, value, asked);
+            }
+            (Asked::GetVolatile, Reply::Null) => {
+                self.served.expired += self.volatiles.gone(key, asked, seen, newest);
+            }
+            (Asked::GetVolatile, Reply::Bulk(value)) => {
+                return self.volatiles.there(key, &value, asked, seen, newest);
+            }
+            (asked, reply) => return Err(format!("{asked:?} was answered by {reply:?}")),
+        }
         Ok(())
     }
 

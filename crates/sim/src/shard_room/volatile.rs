@@ -1,6 +1,6 @@
-//! What clients were told of keys that expire. Each value is written once, so whoever was told that
-//! one is gone, by expiry or by another value, must never be shown it again; nor may anybody who
-//! asks afterwards, whomever he asks and whoever leads by then.
+//! Answers about keys that expire. Each value is written once, so whoever was told that one is
+//! gone, by expiry or by another value, must never be shown it again; nor may anybody who asks
+//! afterwards, whomever he asks and whoever leads by then.
 //!
 //! ```text
 //! SET v  ├───┤
@@ -18,7 +18,7 @@ type Bytes = Vec<u8>;
 /// When something was asked and answered, in nanoseconds of true time.
 type Asked = (u64, u64);
 
-/// What one connection was shown.
+/// Values that one connection was shown, and then shown to be gone.
 #[derive(Default)]
 pub struct Witnessed {
     there: BTreeSet<Bytes>,

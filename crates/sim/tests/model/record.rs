@@ -99,6 +99,7 @@ impl Entry {
             part: Part::Whole,
             is_compressed: false,
             is_encrypted: false,
+            sets_clock: false,
             reader_version_min: 1,
             epoch: Epoch(u64::from(self.epoch)),
             writer: WriterId(u64::from(self.writer)),

@@ -57,7 +57,7 @@ impl Candidate {
         let shard = Shard::following(engine, Box::new(log), replayer, LOG);
         let mut this = Self { shard, service, timeline, told: Vec::new() };
         assert_eq!(this.pass(5), None);
-        this.shard.stand(WriterId(2), 1000, &Member::default(), UnixMillis(1));
+        this.shard.stand(WriterId(2), 1000, &Member::default(), UnixMillis(1), false);
         this.pass(5);
         assert_eq!(this.shard.appended().sequence, Sequence(1), "it has read its own Lead");
         this

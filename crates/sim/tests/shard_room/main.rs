@@ -122,7 +122,8 @@ fn keys_hidden_by_a_clock_that_no_record_has_are_caught() {
 #[test]
 fn readers_that_count_void_records_are_caught() {
     let why = is_caught(Broken::CountsVoidRecords);
-    assert!(why.contains("holds no prefix"), "{why}");
+    // Or it stops, because a void part of a split unit is none by itself.
+    assert!(why.contains("holds no prefix") || why.contains("this replica stops"), "{why}");
 }
 
 #[test]

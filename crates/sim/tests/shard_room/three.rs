@@ -1,9 +1,10 @@
 //! Three servers on one log in memory.
 
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
-use base::{Incarnation, Position, Sequence, UnixMillis};
+use base::{Clock, Incarnation, Position, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
+use node::config::Config;
 use node::config::arguments;
 use node::config::load::load;
 use node::config::settings::engine_settings;
@@ -96,6 +97,27 @@ impl Three {
         Self { members, timeline, network, service }
     }
 
+    /// Ends a member and begins it anew, with a wall clock that is wrong by so much. It has heard
+    /// nobody.
+    pub fn restart(&mut self, number: u8, wrong_micros: i64, line: &[&str]) {
+        let member = member(number, line, &self.timeline, &self.network, &self.service);
+        member.clock.step_wall(wrong_micros);
+        self.members[usize::from(number)] = Some(member);
+    }
+
+    /// What a member takes the time to be, in milliseconds ahead of true time.
+    pub fn clock_of(&self, number: usize) -> i64 {
+        let server = &self.members[number].as_ref().expect("it lives").server;
+        let clock = server.shard.applied_clock().unwrap_or(server.now);
+        clock.0 - SimClock::new(&self.timeline).unix_millis().0
+    }
+
+    /// Changes how a member is configured.
+    pub fn configure(&mut self, number: usize, line: &[&str]) {
+        let server = &mut self.members[number].as_mut().expect("it lives").server;
+        server.adopt(config(line));
+    }
+
     pub fn step_wall(&mut self, number: usize, micros: i64) {
         self.members[number].as_ref().expect("it lives").clock.step_wall(micros);
     }
@@ -168,6 +190,7 @@ impl Three {
             part: Part::Whole,
             is_compressed: false,
             is_encrypted: false,
+            sets_clock: false,
             reader_version_min,
             epoch: chain.epoch,
             writer: WriterId(9),
@@ -198,6 +221,12 @@ fn connect(service: &MemoryService) -> MemoryStore {
     service.connect(LIMITS, PATIENCE_NANOS, Box::new(|_| Fate::default()))
 }
 
+fn config(line: &[&str]) -> Config {
+    let line: Vec<Vec<u8>> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
+    load(&SimDisk::new(1), Path::new("/data"), &arguments::parse(&line), None)
+        .expect("the line can be read")
+}
+
 fn member(
     number: u8,
     line: &[&str],
@@ -206,15 +235,11 @@ fn member(
     service: &MemoryService,
 ) -> Member {
     let clock = SimClock::new(timeline);
-    let line: Vec<Vec<u8>> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
-    let disk = SimDisk::new(1);
-    let config = load(&disk, Path::new("/data"), &arguments::parse(&line), None)
-        .expect("the line can be read");
     let options = Options {
-        config,
+        config: config(line),
         port: 6379,
         clock: Arc::new(clock.clone()),
-        disk: Arc::new(disk),
+        disk: Arc::new(SimDisk::new(1)),
         machine: Arc::new(Elsewhere),
         entropy: number.into(),
     };

@@ -1,0 +1,85 @@
+//! How a process comes to its shard's clock when it leads: from the primary that it heard, from its
+//! own wall clock if it heard none, or from its wall clock because the operator says so.
+
+use super::CLOCK_OFFSET_MILLIS_MAX;
+use crate::clock::wall::{self, Doubt};
+use crate::server::Server;
+
+/// A process's judgement of its wall clock.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Wall {
+    /// Why the process does not lead.
+    pub doubt: Option<Doubt>,
+    /// It is too far from the shard's clock.
+    pub is_off: bool,
+    /// The shard's clock was set, as `shard-clock wall` asks.
+    is_set: bool,
+}
+
+impl Wall {
+    /// As it is known in the next life.
+    pub fn in_next_life(self) -> Self {
+        Self { doubt: None, is_off: false, ..self }
+    }
+}
+
+impl Server {
+    /// Looks whether the wall clock may become the shard's, while it would.
+    pub(super) fn judge_wall(&mut self) {
+        if !self.settings.shard_clock_is_wall {
+            self.wall.is_set = false;
+        }
+        let doubt = self.doubt();
+        match (&self.wall.doubt, &doubt) {
+            (None, Some(doubt)) => tracing::error!("does not lead the shard: {doubt}"),
+            (Some(_), None) => tracing::info!("this machine's clock is no reason any more"),
+            _ => {}
+        }
+        self.wall.doubt = doubt;
+    }
+
+    fn doubt(&self) -> Option<Doubt> {
+        let takes_wall = self.heard_clock.is_none() || self.takes_wall();
+        if !takes_wall || !self.roles.follows() || !self.roles.is_current() {
+            return None;
+        }
+        let (recorded, wall) = (self.shard.applied_clock()?, self.options.clock.unix_millis());
+        wall::doubt(recorded, wall, self.settings.clock_ahead_max, self.takes_wall())
+    }
+
+    /// Whether the operator says that the wall clock is right, whatever the log says.
+    fn takes_wall(&self) -> bool {
+        self.settings.shard_clock_is_wall && !self.wall.is_set
+    }
+
+    /// Sets the clock as it will be if this process leads now; whether that takes it back to before
+    /// the newest record.
+    pub(super) fn take_over_clock(&mut self) -> bool {
+        let floor = self.shard.applied_clock().unwrap_or(self.now);
+        let wall = self.options.clock.unix_micros();
+        if self.takes_wall() {
+            self.now = self.clock.set_to_wall(wall, self.monotonic);
+            return self.now < floor;
+        }
+        self.now = self.clock.take_over(self.heard_clock, floor, wall, self.monotonic);
+        false
+    }
+
+    /// Says what became of the clock, once this process leads.
+    pub(super) fn note_clock(&mut self) {
+        let ahead_ms = self.clock.wall_ahead_millis();
+        if self.takes_wall() {
+            self.wall.is_set = true;
+            let now = wall::utc(self.now);
+            tracing::warn!(now, "the shard's clock was set to this machine's, once: 'shard-clock'");
+        } else if ahead_ms < 0 && ahead_ms.unsigned_abs() > CLOCK_OFFSET_MILLIS_MAX {
+            tracing::warn!(
+                ahead_ms,
+                shards = wall::utc(self.now),
+                "the shard's clock is ahead of this machine's, and runs a quarter slower until \
+                 both are the same. If this machine's is right, 'shard-clock wall' sets it back \
+                 when a server next leads"
+            );
+        }
+    }
+}
