@@ -3,14 +3,17 @@
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Place};
 use crate::reader::{PartReader, read_all};
 use crate::writer::SnapshotWriter;
-use base::{Disk, DiskFile, Position};
+use base::disk::create_directory_durably;
+use base::{Disk, DiskFile, Position, Sequence};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 const PREFIX: &str = "snapshot-";
+/// Behind a snapshot's name, while it is being written.
+const SIGN: &str = ".writing";
 
 /// Snapshots that stay: the newest, and the one before it in case the newest is damaged. The log
 /// is trimmed only through the oldest of them.
@@ -48,7 +51,8 @@ pub enum Candidate {
 #[derive(Debug)]
 pub struct Pruned {
     /// The position through which no retained snapshot needs the log; `None` while fewer are there
-    /// than are to stay.
+    /// than are to stay. The record behind which the older one stands is needed: by it a start
+    /// tells that the log is the one that the snapshot was taken of.
     pub trim: Option<Position>,
     /// Why something could not be removed.
     pub failure: Option<io::Error>,
@@ -69,7 +73,7 @@ impl SnapshotStore {
     /// # Errors
     /// The disk's.
     pub fn open(disk: Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
-        disk.create_directory(directory)?;
+        create_directory_durably(&*disk, directory)?;
         Ok(Self { disk, directory: directory.to_owned(), refused: Arc::default() })
     }
 
@@ -92,17 +96,44 @@ impl SnapshotStore {
         Ok(candidates)
     }
 
-    /// Removes what no process will finish. Only while nothing is being written here.
+    /// Removes what no process will finish. What a process is writing just now stays: one that was
+    /// deposed may still have a thread at it.
     ///
     /// # Errors
     /// The disk's.
     pub fn remove_unpublished(&self) -> io::Result<()> {
-        for name in self.names()? {
+        for name in self.names()?.into_iter().chain(self.names_in_the_making()?) {
+            let sign = self.sign(&name);
+            let is_signed = match self.disk.lock(&sign) {
+                // Its writer is dead.
+                Ok(_lock) => true,
+                // It was published or given up, or an older release wrote it, which made no sign.
+                Err(error) if error.kind() == ErrorKind::NotFound => false,
+                // Its writer lives, or nothing can be known of it.
+                Err(_) => continue,
+            };
+            // Looked at only now: its writer may have published it just before.
             if !self.disk.exists(&self.directory.join(&name).join(MANIFEST))? {
                 self.remove(&name)?;
             }
+            if is_signed {
+                self.remove_file(&sign)?;
+            }
         }
         Ok(())
+    }
+
+    /// The file that shows, by its lock, that a snapshot is being written. It is there before the
+    /// snapshot's directory is, and goes when that is published or given up.
+    pub(crate) fn sign(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}{SIGN}"))
+    }
+
+    /// Names of snapshots that bear the sign, whether or not there is a directory yet.
+    fn names_in_the_making(&self) -> io::Result<Vec<String>> {
+        let entries = self.disk.list(&self.directory)?;
+        let signs = entries.iter().filter(|it| !it.is_directory && it.name.starts_with(PREFIX));
+        Ok(signs.filter_map(|it| it.name.strip_suffix(SIGN)).map(str::to_owned).collect())
     }
 
     /// Begins a snapshot of the state at `position`.
@@ -110,7 +141,8 @@ impl SnapshotStore {
     /// # Errors
     /// The disk's.
     pub fn begin(&self, position: Position) -> io::Result<SnapshotWriter> {
-        let names = self.names()?;
+        let mut names = self.names()?;
+        names.extend(self.names_in_the_making()?);
         let number = (0..)
             .map(|number| format!("{PREFIX}{:020}-{number:03}", position.sequence.0))
             .find(|name| !names.contains(name))
@@ -136,7 +168,8 @@ impl SnapshotStore {
                 oldest = Some(snapshot.place.position);
             }
         }
-        Ok(Pruned { trim: oldest.filter(|_| whole == RETAINED), failure })
+        let before = |at: Position| at.at(Sequence(at.sequence.0.saturating_sub(1)));
+        Ok(Pruned { trim: oldest.filter(|_| whole == RETAINED).map(before), failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.
@@ -205,13 +238,28 @@ impl SnapshotStore {
         let directory = self.directory.join(name);
         let manifest = directory.join(MANIFEST);
         if self.disk.exists(&manifest)? {
-            self.disk.remove(&manifest)?;
+            self.remove_file(&manifest)?;
             self.disk.sync_directory(&directory)?;
         }
-        for entry in self.disk.list(&directory)? {
-            self.disk.remove(&directory.join(entry.name))?;
+        let entries = match self.disk.list(&directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        for entry in entries {
+            self.remove_file(&directory.join(entry.name))?;
         }
-        self.disk.remove_directory(&directory)?;
+        match self.disk.remove_directory(&directory) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         self.disk.sync_directory(&self.directory)
+    }
+
+    /// Another process may have been faster.
+    pub(crate) fn remove_file(&self, path: &Path) -> io::Result<()> {
+        match self.disk.remove(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 }

@@ -5,7 +5,8 @@ use crate::reader::PartReader;
 use crate::store::{MANIFEST, Snapshot, SnapshotStore};
 use base::DiskFile;
 use base::disk::DIRECT_BLOCK_BYTES;
-use std::io::{self, Read};
+use std::any::Any;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,16 +40,31 @@ pub struct SnapshotWriter {
     /// What is to be written next, less than a block.
     block: Vec<u8>,
     crc: u32,
+    /// Shows that this process writes it; `None` where the file system has no locks.
+    _lock: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl SnapshotWriter {
     pub(crate) fn begin(store: &SnapshotStore, parent: &Path, name: String) -> io::Result<Self> {
+        let sign = store.sign(&name);
+        store.disk.create_new(&sign)?;
+        let lock = match store.disk.lock(&sign) {
+            Ok(lock) => Some(lock),
+            // Somebody tidies up and takes it for a dead writer's.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotFound) => {
+                return Err(error);
+            }
+            Err(_) => None,
+        };
+        if !store.disk.exists(&sign)? {
+            return Err(ErrorKind::NotFound.into());
+        }
         let directory = parent.join(&name);
         store.disk.create_directory(&directory)?;
         let file = store.disk.create_direct(&directory.join(PART))?;
         let (store, parent) = (store.clone(), parent.to_owned());
         let block = Vec::with_capacity(BLOCK_BYTES);
-        Ok(Self { store, parent, name, file, written: 0, block, crc: 0 })
+        Ok(Self { store, parent, name, file, written: 0, block, crc: 0, _lock: lock })
     }
 
     /// Bytes appended so far.
@@ -95,6 +111,8 @@ impl SnapshotWriter {
                 return Err(error);
             }
         };
+        // A sign that stays is unlocked, and whoever tidies up removes it.
+        let _ = self.store.remove_file(&self.store.sign(&self.name));
         Ok(Snapshot { name: self.name, place: facts.place, manifest })
     }
 
@@ -126,6 +144,7 @@ impl SnapshotWriter {
     /// The disk's.
     pub fn abandon(self) -> io::Result<()> {
         drop(self.file);
-        self.store.remove(&self.name)
+        self.store.remove(&self.name)?;
+        self.store.remove_file(&self.store.sign(&self.name))
     }
 }

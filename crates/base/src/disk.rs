@@ -52,7 +52,8 @@ pub trait Disk: Send + Sync {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// The entries of a directory, sorted by name.
     fn list(&self, directory: &Path) -> io::Result<Vec<DiskEntry>>;
-    /// Creates a directory and its parents; succeeds if it exists.
+    /// Creates a directory and its parents; succeeds if it exists. Their names are not durable yet:
+    /// see [`create_directory_durably`].
     fn create_directory(&self, directory: &Path) -> io::Result<()>;
     /// Renames a file, replacing the target atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -76,6 +77,38 @@ pub trait Disk: Send + Sync {
     fn lock(&self, path: &Path) -> io::Result<Arc<dyn Any + Send + Sync>>;
 }
 
+/// Creates a directory and its parents, each with a durable name. The name of the deepest one that
+/// is there already is made durable as well: who created it may have died before that.
+///
+/// # Errors
+/// The disk's. That the directory above those created may not be opened is none.
+pub fn create_directory_durably(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    let mut missing = Vec::new();
+    for level in directory.ancestors().filter(|level| !level.as_os_str().is_empty()) {
+        if disk.exists(level)? {
+            match sync_name(disk, level) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                other => other?,
+            }
+            break;
+        }
+        missing.push(level);
+    }
+    for level in missing.into_iter().rev() {
+        disk.create_directory(level)?;
+        sync_name(disk, level)?;
+    }
+    Ok(())
+}
+
+fn sync_name(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    match path.parent() {
+        None => Ok(()),
+        Some(parent) if parent.as_os_str().is_empty() => disk.sync_directory(Path::new(".")),
+        Some(parent) => disk.sync_directory(parent),
+    }
+}
+
 /// An open file. Methods may be called from several threads.
 pub trait DiskFile: Send + Sync {
     /// Current length in bytes.
@@ -89,6 +122,10 @@ pub trait DiskFile: Send + Sync {
     /// Reserves space and fills it with zeroes, so that later writes within `length` change no
     /// metadata and cannot run out of space.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
+    /// Whether this name still stands for this file: it was not removed, moved away or replaced.
+    /// Cheap, and without a look at the file's times: a log writer asks before it counts each
+    /// commit (see `RealDisk::exists` of `world`).
+    fn stands_at(&self, path: &Path) -> io::Result<bool>;
     /// Makes the bytes, and the length needed to read them, durable (fdatasync). A failure is
     /// final: the caller must not try again and count on the bytes.
     fn sync_data(&self) -> io::Result<()>;

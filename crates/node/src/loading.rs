@@ -11,6 +11,9 @@
 //! Another process may lead meanwhile, publish snapshots and trim its log. What is found gone is
 //! then no loss: the loading begins again with a newer snapshot.
 
+mod history;
+mod open;
+
 use crate::config::settings::engine_settings;
 use crate::reactor::Scratch;
 use crate::recovery::Replayer;
@@ -18,21 +21,20 @@ use crate::role::sign::Signs;
 use crate::server::{Server, Stop};
 use crate::shard::{Growth, Shard};
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
-use base::{Clock, Disk, Driver, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{Clock, Driver, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::rdb::{Loader, RdbError};
 use engine::settings::Settings;
+use history::{Comparing, chain_behind};
+pub use open::{FileLogOpener, Known, OpenLog};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::path::PathBuf;
 use std::sync::Arc;
-use txlog::file::{FileLog, FileOptions, Queues};
 use txlog::memory::MemoryLog;
-use txlog::record::ChainValue;
-use txlog::{Chain, LogEvent, Stamper, TransactionLog, WriterId};
+use txlog::{Chain, LogEvent, Stamper, WriterId};
 
 /// Time between two turns of the loop, in nanoseconds: what a client waits for its LOADING.
 const SLICE_NANOS: u64 = 10_000_000;
@@ -61,45 +63,6 @@ const ENTRY_BYTES_MIN: u64 = 3;
 const PROGRESS_NANOS: u64 = 1_000_000_000;
 
 type Failure = Box<dyn Error>;
-
-/// A log that is open.
-pub struct OpenLog {
-    pub handle: Box<dyn TransactionLog>,
-    pub incarnation: Incarnation,
-    /// Whoever wrote it is proven dead, or nobody ever did: there is no lease to wait for.
-    pub is_free: bool,
-}
-
-/// What snapshots say of the log that is to be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Known {
-    /// It held this record once. One that does not, or that is another log, is lost.
-    pub position: Option<Position>,
-    /// There was a log, whatever is known of it: none is begun in its place.
-    pub must_exist: bool,
-}
-
-/// Opens a log in a directory.
-pub struct FileLogOpener {
-    pub disk: Arc<dyn Disk>,
-    pub clock: Arc<dyn Clock>,
-    pub queues: Queues,
-    pub directory: PathBuf,
-    pub options: FileOptions,
-}
-
-impl FileLogOpener {
-    /// # Errors
-    /// The log is damaged or lost, or the disk fails.
-    pub fn open(mut self, known: &Known) -> Result<OpenLog, Failure> {
-        self.options.known = known.position;
-        self.options.must_exist = known.must_exist;
-        let Self { disk, clock, queues, directory, options } = self;
-        let (log, found) = FileLog::open(disk, clock, queues, &directory, options)?;
-        let incarnation = found.tail.incarnation;
-        Ok(OpenLog { handle: Box::new(log), incarnation, is_free: found.is_writer })
-    }
-}
 
 /// What a loading needs to know.
 pub struct Sources {
@@ -132,6 +95,7 @@ pub struct Loading {
     /// How often it began again, because what it needed was gone.
     restarts: u32,
     pace: Pace,
+    comparing: Comparing,
     counts_void_records: bool,
     /// Bytes of the stage, used and in all; of the log, it is records.
     pub used_bytes: u64,
@@ -176,8 +140,8 @@ impl Loading {
     ) -> Result<Self, Failure> {
         let Sources { clock, store, settings, entropy } = sources;
         let candidates = store.list()?;
-        let known = known(&candidates);
-        let log = open_log(&known)?;
+        let known = Known::of(&candidates);
+        let mut log = open_log(&known)?;
         if known.position.is_some_and(|position| position.incarnation != log.incarnation) {
             return Err(
                 "the transaction log is another one than the snapshots were taken of".into()
@@ -188,6 +152,8 @@ impl Loading {
             store.remove_unpublished()?;
         }
         let began = clock.monotonic();
+        let mut comparing = Comparing::default();
+        comparing.ask_newest(&mut *log.handle, &candidates);
         Ok(Self {
             engine: Engine::new(Keyspace::new(settings.clone(), entropy), entropy),
             clock,
@@ -203,6 +169,7 @@ impl Loading {
             stage: Stage::Choose,
             restarts: 0,
             pace: Pace::default(),
+            comparing,
             counts_void_records: false,
             used_bytes: 0,
             total_bytes: 0,
@@ -223,6 +190,12 @@ impl Loading {
     #[doc(hidden)]
     pub fn count_void_records(&mut self) {
         self.counts_void_records = true;
+    }
+
+    /// Takes any log for the one that the snapshots were taken of, likewise.
+    #[doc(hidden)]
+    pub fn join_histories(&mut self) {
+        self.comparing = Comparing::none();
     }
 
     /// Goes on for one slice.
@@ -322,9 +295,9 @@ impl Loading {
     }
 
     fn begin_log_behind(&mut self, snapshot: &Snapshot) -> Stage {
+        self.comparing.ask(&mut *self.log.handle, snapshot);
         let place = &snapshot.place;
-        let chain = Chain { value: ChainValue(place.chain), epoch: place.epoch };
-        let mut replayer = Replayer::new(place.position.sequence, chain);
+        let mut replayer = Replayer::new(place.position.sequence, chain_behind(snapshot));
         replayer.clock_at_least(place.clock);
         self.begin_log(replayer)
     }
@@ -332,6 +305,9 @@ impl Loading {
     fn begin_log(&mut self, mut replayer: Replayer) -> Stage {
         if self.counts_void_records {
             replayer.count_void_records();
+        }
+        if self.comparing.joins_histories {
+            replayer.join_histories();
         }
         let (incarnation, sequence) = (self.log.incarnation, replayer.at().next());
         self.log.handle.read_from(Position { incarnation, sequence });
@@ -364,7 +340,7 @@ impl Loading {
         if !self.records.is_empty() {
             return Ok((Stage::Log(replayer, until), Step::More));
         }
-        if until.is_some_and(|until| replayer.at() >= until) {
+        if until.is_some_and(|until| replayer.at() >= until) && self.comparing.is_done() {
             return Ok((Stage::Done(replayer), Step::Done));
         }
         Ok((Stage::Log(replayer, until), Step::Wait))
@@ -375,6 +351,7 @@ impl Loading {
         let mut found = None;
         self.log.handle.poll(&mut self.events);
         for event in self.events.drain(..) {
+            self.comparing.hear(&event)?;
             match event {
                 LogEvent::Read(position, bytes) => self.records.push_back((position, bytes)),
                 LogEvent::CaughtUp(position) => found = Some(Found::End(position.sequence)),
@@ -461,19 +438,6 @@ pub struct Loaded {
 enum Found {
     End(Sequence),
     Gap(Failure),
-}
-
-/// What the snapshots say of the log.
-fn known(candidates: &[Candidate]) -> Known {
-    let positions = candidates.iter().filter_map(|candidate| match candidate {
-        Candidate::Whole(snapshot) => Some(snapshot.place.position),
-        Candidate::Damaged { .. } => None,
-    });
-    // A damaged snapshot says no more than that there was a log; that is enough.
-    Known {
-        position: positions.max_by_key(|position| position.sequence),
-        must_exist: !candidates.is_empty(),
-    }
 }
 
 impl Shard {

@@ -55,6 +55,17 @@ impl Replayer {
         self.follower.counts_void_records = true;
     }
 
+    /// Takes records of another history for void ones, likewise.
+    #[doc(hidden)]
+    pub fn join_histories(&mut self) {
+        self.follower.joins_histories = true;
+    }
+
+    /// Whether it was told to take any log for the one that was read.
+    pub(crate) fn joins_histories(&self) -> bool {
+        self.follower.joins_histories
+    }
+
     /// The clock stood here before the first record.
     pub fn clock_at_least(&mut self, clock: UnixMillis) {
         self.clock = self.clock.max(clock);
@@ -89,6 +100,11 @@ impl Replayer {
 
     pub fn chain(&self) -> Chain {
         self.follower.chain()
+    }
+
+    /// The last record consumed that counts; where it began, while none did.
+    pub fn counted(&self) -> Sequence {
+        self.follower.counted()
     }
 
     /// The last record consumed.

@@ -12,7 +12,6 @@ mod following;
 mod growth;
 mod place;
 
-use crate::recovery::Replayer;
 use crate::role::member::Member;
 use crate::tracker::Tracker;
 use base::{Position, Sequence, UnixMillis};
@@ -20,6 +19,7 @@ use bytes::{Bytes, BytesMut};
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::unit::Unit;
+use following::Following;
 pub use following::Told;
 pub use growth::Growth;
 pub use place::Place;
@@ -63,7 +63,7 @@ enum Duty {
     /// It appends.
     Leads(Stamper),
     /// It reads, and may have a `Lead` under way.
-    Follows { replayer: Box<Replayer>, bid: Option<Box<Stamper>> },
+    Follows(Box<Following>),
 }
 
 /// What the log told.
@@ -191,7 +191,7 @@ impl Shard {
     pub fn chain(&self) -> Chain {
         match &self.duty {
             Duty::Leads(stamper) => stamper.chain(),
-            Duty::Follows { replayer, .. } => replayer.chain(),
+            Duty::Follows(following) => following.replayer.chain(),
         }
     }
 
@@ -199,7 +199,7 @@ impl Shard {
     pub fn place(&self) -> Place {
         let counter = match &self.duty {
             Duty::Leads(stamper) => stamper.counter(),
-            Duty::Follows { replayer, .. } => replayer.counter(),
+            Duty::Follows(following) => following.replayer.counter(),
         };
         Place { chain: self.chain(), counter }
     }
@@ -209,7 +209,7 @@ impl Shard {
     pub(crate) fn recorded_clock(&self) -> Option<UnixMillis> {
         let clock = match &self.duty {
             Duty::Leads(stamper) => stamper.clock(),
-            Duty::Follows { replayer, .. } => replayer.clock(),
+            Duty::Follows(following) => following.replayer.clock(),
         };
         (!self.is_clock_broken).then_some(clock)
     }
@@ -406,7 +406,7 @@ impl Shard {
         for event in events.drain(..) {
             let found = match &self.duty {
                 Duty::Leads(_) => self.lead_on(event),
-                Duty::Follows { .. } => self.follow_on(event, told, interest),
+                Duty::Follows(_) => self.follow_on(event, told, interest),
             };
             match found {
                 Progress::Nothing => {}

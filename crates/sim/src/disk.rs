@@ -57,6 +57,8 @@ struct NodeId(u64);
 enum NameChange {
     Set(PathBuf, NodeId),
     Remove(PathBuf),
+    MakeDirectory(PathBuf),
+    RemoveDirectory(PathBuf),
 }
 
 impl NameChange {
@@ -64,7 +66,16 @@ impl NameChange {
     fn node(&self) -> Option<NodeId> {
         match self {
             Self::Set(_, id) => Some(*id),
-            Self::Remove(_) => None,
+            Self::Remove(_) | Self::MakeDirectory(_) | Self::RemoveDirectory(_) => None,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Set(path, _)
+            | Self::Remove(path)
+            | Self::MakeDirectory(path)
+            | Self::RemoveDirectory(path) => path,
         }
     }
 }
@@ -77,6 +88,8 @@ struct State {
     /// Changes of names since their directory was synced, in order.
     unsynced: Vec<NameChange>,
     directories: BTreeSet<PathBuf>,
+    /// What is in one that is not in a durable one itself is out of reach after a power cut.
+    durable_directories: BTreeSet<PathBuf>,
     random: Random,
     faults: Faults,
     syncs: u64,
@@ -106,7 +119,8 @@ impl SimDisk {
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             unsynced: Vec::new(),
-            directories: BTreeSet::new(),
+            directories: BTreeSet::from([PathBuf::from("/")]),
+            durable_directories: BTreeSet::from([PathBuf::from("/")]),
             random: Random::stream(seed, "disk"),
             faults: Faults::default(),
             syncs: 0,
@@ -238,6 +252,7 @@ impl SimDisk {
         state.names.clear();
         state.durable_names.clear();
         state.unsynced.clear();
+        state.durable_directories = state.directories.clone();
     }
 
     /// Bytes that files occupy.
@@ -303,6 +318,7 @@ impl State {
             durable_names: self.durable_names.clone(),
             unsynced: self.unsynced.clone(),
             directories: self.directories.clone(),
+            durable_directories: self.durable_directories.clone(),
             random: Random::from_seed(self.random.draw()),
             watched: None,
             faults: Faults::default(),
@@ -320,10 +336,13 @@ impl State {
         for change in std::mem::take(&mut self.unsynced).into_iter().take(survivors) {
             self.apply_durably(change);
         }
+        let durable = &self.durable_directories;
+        let is_reached = |path: &Path| path.ancestors().skip(1).all(|it| durable.contains(it));
+        let directories = durable.iter().filter(|path| is_reached(path)).cloned().collect();
+        self.durable_names.retain(|path, _| is_reached(path));
         self.names = self.durable_names.clone();
-        // A name that came back brings the directory that held it with it.
-        let held = self.names.keys().flat_map(|path| path.ancestors().skip(1));
-        self.directories.extend(held.map(Path::to_owned));
+        self.durable_directories = directories;
+        self.directories = self.durable_directories.clone();
         for node in self.nodes.values_mut() {
             node.settle(&mut self.random);
         }
@@ -338,6 +357,12 @@ impl State {
             }
             NameChange::Remove(path) => {
                 self.durable_names.remove(&path);
+            }
+            NameChange::MakeDirectory(path) => {
+                self.durable_directories.insert(path);
+            }
+            NameChange::RemoveDirectory(path) => {
+                self.durable_directories.remove(&path);
             }
         }
     }
@@ -417,10 +442,15 @@ impl Disk for SimDisk {
         Ok(entries)
     }
 
-    /// Directories are durable at once: what is simulated is the loss of files and their names.
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
         let mut state = self.enter_for_names()?;
-        state.directories.extend(directory.ancestors().map(Path::to_owned));
+        let mut levels: Vec<&Path> = directory.ancestors().collect();
+        levels.reverse();
+        for level in levels {
+            if state.directories.insert(level.to_owned()) {
+                state.unsynced.push(NameChange::MakeDirectory(level.to_owned()));
+            }
+        }
         Ok(())
     }
 
@@ -450,6 +480,7 @@ impl Disk for SimDisk {
         if !state.directories.remove(directory) {
             return Err(ErrorKind::NotFound.into());
         }
+        state.unsynced.push(NameChange::RemoveDirectory(directory.to_owned()));
         Ok(())
     }
 
@@ -458,8 +489,7 @@ impl Disk for SimDisk {
         state.begin_sync()?;
         let changes = std::mem::take(&mut state.unsynced);
         for change in changes {
-            let (NameChange::Set(path, _) | NameChange::Remove(path)) = &change;
-            if path.parent() == Some(directory) {
+            if change.path().parent() == Some(directory) {
                 state.apply_durably(change);
             } else {
                 state.unsynced.push(change);
@@ -530,6 +560,10 @@ impl DiskFile for SimFile {
         let node = state.node_mut(self.id);
         node.live.truncate(length as usize);
         Ok(())
+    }
+
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.state()?.names.get(path) == Some(&self.id))
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {

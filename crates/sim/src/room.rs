@@ -253,13 +253,13 @@ impl Room {
     fn start(&mut self) -> Result<(Server, WatchedDriver), String> {
         let machine = Rc::clone(&self.machine);
         let disk = &machine.disk;
+        if self.random.chance(DAMAGE_PERCENT) {
+            machine.damage_newest(&mut self.random)?;
+        }
         self.set_usual_faults();
         if self.random.chance(30) {
             let at = disk.syncs() + self.random.within(1..12);
             disk.set_faults(Faults { cut_at_sync: Some(at), ..Faults::default() });
-        }
-        if self.random.chance(DAMAGE_PERCENT) {
-            machine.damage_newest(&mut self.random)?;
         }
         loop {
             self.crowd.borrow_mut().begin_life(&self.witness);

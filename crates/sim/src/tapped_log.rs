@@ -2,7 +2,7 @@
 
 use base::{Position, Sequence};
 use bytes::Bytes;
-use txlog::{Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+use txlog::{Chain, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 
 /// Who listens. Each is called at the instant itself, and may let time pass.
 pub trait Listener {
@@ -78,6 +78,10 @@ impl<L: Listener> TransactionLog for TappedLog<L> {
 
     fn tail(&mut self) -> Ticket {
         self.log.tail()
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        self.log.compare(position, chain)
     }
 
     fn probe_holder(&mut self) {

@@ -11,6 +11,13 @@
 //!            Lead e1  Data e1  Lead e2  Data e1  Data e2
 //!            └────────┘────────┘──────────────────┘         4 is void: epoch 1 is over
 //! ```
+//!
+//! **Void records are of the current epoch or an older one.** A `Lead` is sent to one place only,
+//! the one behind the last record that its candidate has applied, and nothing is sent behind it
+//! before it is durable. So where a `Lead` stands, the log before it is what its candidate has
+//! read, and it counts; and every other record of its epoch stands behind it. A reader that meets
+//! a later epoch which does not continue its chain has therefore applied records that this log does
+//! not hold: log and reader (or its snapshot) are two histories, and the reader stops.
 
 use crate::record::{self, ChainValue, Header, Kind, Part, READER_VERSION, Record, WriterId};
 use base::{Epoch, Incarnation, Sequence, UnixMillis};
@@ -41,6 +48,19 @@ impl Chain {
             _ => header.epoch == self.epoch,
         };
         epoch_fits && header.predecessor == self.value
+    }
+
+    /// Whether a record cannot stand behind this chain in one and the same history: it is of a
+    /// later epoch, and not the `Lead` that continues this chain into it.
+    pub fn contradicts(&self, header: &Header) -> bool {
+        header.epoch > self.epoch && !self.admits(header)
+    }
+
+    /// Where the chain stands behind a record, if that record counts. It says so itself, because it
+    /// names its predecessor. `None` if the bytes are no record.
+    pub fn behind(bytes: &[u8]) -> Option<Self> {
+        let header = record::decode_header(bytes, true).ok()?;
+        Some(Self { value: header.predecessor.after(bytes), epoch: header.epoch })
     }
 
     /// Extends the chain by a record that it admits. `bytes` is the whole record.
@@ -94,6 +114,8 @@ pub enum FollowError {
     Unsupported,
     /// A split unit was continued, ended or interrupted against the rules by its own writer.
     SplitUnit,
+    /// The record belongs to another history of the log than what was consumed before it.
+    AnotherHistory,
 }
 
 impl fmt::Display for FollowError {
@@ -106,9 +128,15 @@ impl fmt::Display for FollowError {
             Self::Record(error) => error.fmt(f),
             Self::Unsupported => f.write_str("the payload is compressed or encrypted"),
             Self::SplitUnit => f.write_str("a split unit is out of order"),
+            Self::AnotherHistory => f.write_str(ANOTHER_HISTORY),
         }
     }
 }
+
+/// What an operator is told of a log that is not the history which was read before.
+pub const ANOTHER_HISTORY: &str = "the log is another history than the one that was applied: the \
+     log, or the snapshots beside it, were restored from a backup, or the log lost records that it \
+     had acknowledged (docs/operations/restore.md)";
 
 /// Follows a log record by record and hands out what counts.
 ///
@@ -122,24 +150,41 @@ pub struct Follower {
     chain: Chain,
     /// The last record consumed, void ones included.
     at: Sequence,
+    /// The last record that counts; at first, where it began.
+    counted: Sequence,
     /// Payloads of the split unit under way; empty between units.
     parts: Vec<Bytes>,
     /// Breaks the void rule on purpose (every record counts), so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
     pub counts_void_records: bool,
+    /// Takes records of another history for void ones, likewise.
+    #[doc(hidden)]
+    pub joins_histories: bool,
 }
 
 impl Follower {
     /// Starts behind `at`, where the chain stood at `chain`. Never inside a split unit: snapshots
     /// are not taken there.
     pub fn new(at: Sequence, chain: Chain) -> Self {
-        Self { chain, at, parts: Vec::new(), counts_void_records: false }
+        Self {
+            chain,
+            at,
+            counted: at,
+            parts: Vec::new(),
+            counts_void_records: false,
+            joins_histories: false,
+        }
     }
 
     /// The last record consumed.
     pub fn at(&self) -> Sequence {
         self.at
+    }
+
+    /// The last record consumed that counts; where it began, while none did.
+    pub fn counted(&self) -> Sequence {
+        self.counted
     }
 
     /// Where the chain stands.
@@ -169,6 +214,9 @@ impl Follower {
             if self.counts_void_records {
                 return Ok(Consumed::Record(record));
             }
+            if self.chain.contradicts(&header) && !self.joins_histories {
+                return Err(FollowError::AnotherHistory);
+            }
             return Ok(Consumed::Void);
         }
         if header.reader_version_min > READER_VERSION {
@@ -178,6 +226,7 @@ impl Follower {
             return Err(FollowError::Unsupported);
         }
         self.chain.extend(&header, bytes);
+        self.counted = sequence;
         self.assemble(record)
     }
 

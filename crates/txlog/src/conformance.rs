@@ -4,7 +4,7 @@
 //! does). The suite asks for what readers see, which must be the same for both.
 
 use crate::chain::{Chain, Consumed, Follower, Stamper, empty_record};
-use crate::log::{AppendError, LogEvent, Ticket, TransactionLog};
+use crate::log::{AppendError, History, LogEvent, Ticket, TransactionLog};
 use crate::record::{Kind, Part, WriterId};
 use base::{Position, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -61,13 +61,14 @@ pub trait Bench {
 /// # Panics
 /// At the first promise that the backend breaks.
 pub fn run(bench: &mut dyn Bench) {
-    let cases: [fn(&mut dyn Bench); 13] = [
+    let cases: [fn(&mut dyn Bench); 14] = [
         records_are_read_in_the_order_of_their_appends,
         an_append_at_another_place_is_a_conflict,
         what_a_deposed_writer_sent_ahead_is_void,
         a_candidate_that_comes_late_reads_on_and_leads,
         a_reader_tails_what_another_appends,
         reading_begins_in_the_middle,
+        a_log_tells_its_history_from_another,
         a_lost_acknowledgement_leaves_one_record,
         a_lost_record_is_sent_again_unchanged,
         trimming_forgets_no_more_than_asked,
@@ -361,6 +362,36 @@ fn reading_begins_in_the_middle(bench: &mut dyn Bench) {
             _ => None,
         });
         assert_eq!(read, all[skipped..]);
+    }
+}
+
+fn a_log_tells_its_history_from_another(bench: &mut dyn Bench) {
+    let mut leader = Leader::elect(bench, 1);
+    let mut known = vec![(leader.at, leader.stamper.chain())];
+    for number in 0..30 {
+        leader.append_data(&payload(number));
+        known.push((leader.at, leader.stamper.chain()));
+    }
+    assert_eq!(leader.settle(bench), []);
+    let mut reader = bench.open();
+    for log in [&mut leader.log, &mut reader] {
+        for pair in known.windows(2) {
+            let (position, chain) = pair[1];
+            let of_before = pair[0].1;
+            let of_another_epoch = Chain { epoch: base::Epoch(chain.epoch.0 + 1), ..chain };
+            for (chain, expected) in [
+                (chain, History::Same),
+                (of_before, History::Other),
+                (of_another_epoch, History::Other),
+            ] {
+                let asked = log.compare(position, chain);
+                let history = await_event(bench, &mut **log, |event| match event {
+                    LogEvent::Compared { ticket, history } if ticket == asked => Some(history),
+                    _ => None,
+                });
+                assert_eq!(history, expected, "at {}", position.sequence);
+            }
+        }
     }
 }
 

@@ -21,6 +21,7 @@
 //! | [`trim`] | forgetting the oldest segments |
 //! | [`presence`] | who reads, and whether who wrote is dead |
 //! | [`replay`] | reading in order |
+//! | [`history`] | what stands at a place: the history that was read before, or another |
 //! | [`inspect`] | reading without touching |
 //! | [`tail`] | reading what is still growing |
 //! | [`look`] | how a reader learns that it has grown |
@@ -28,6 +29,7 @@
 mod claim;
 mod commit;
 mod error;
+mod history;
 mod inspect;
 mod layout;
 mod look;
@@ -145,6 +147,8 @@ impl FileLog {
             return Err(LogError::Lost("it was deleted and created anew".to_owned()));
         }
         let survey = Survey::take(&*disk, directory, incarnation)?;
+        // Before anything is written: a log that ends too early is left as it was found.
+        let floor = recover::floor(&*disk, directory, incarnation, &options, survey.mark)?;
         let taken = if options.may_write {
             recover::take_free(&disk, directory, incarnation, &options, &survey)?
         } else {
@@ -159,17 +163,10 @@ impl FileLog {
         } else {
             log.presence = Some(Presence::show(&log.disk, &log.directory, log.options.entropy)?);
             let survey = Survey::take(&*log.disk, directory, incarnation)?;
-            log.durable = survey.mark;
+            log.durable = survey.mark.max(floor);
             log.known_claim = survey.claims.last().copied().unwrap_or_default();
-            log.predicted = survey.mark;
+            log.predicted = log.durable;
             log.segments = survey.segments;
-        }
-        if let Some(known) = log.options.known
-            && known.sequence > log.durable
-        {
-            let (known, durable) = (known.sequence, log.durable);
-            let what = format!("record {known} was applied, the log ends at {durable}");
-            return Err(LogError::Lost(what));
         }
         let recovery = Recovery {
             tail: log.position(log.durable),
@@ -459,6 +456,17 @@ impl TransactionLog for FileLog {
 
     fn is_watched(&mut self) -> bool {
         self.look_for_readers()
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        let ticket = self.ticket();
+        let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
+        let (incarnation, at) = (self.incarnation, position.sequence);
+        self.background(move || {
+            let found = history::look(&*disk, &directory, incarnation, at);
+            Background::Compared(ticket, found.map(|found| found.history(chain)))
+        });
+        ticket
     }
 
     fn tail(&mut self) -> Ticket {

@@ -20,7 +20,7 @@ pub mod memory;
 pub mod record;
 pub mod remote;
 
-pub use chain::{Chain, Consumed, FollowError, Follower, Stamper, empty_record};
+pub use chain::{ANOTHER_HISTORY, Chain, Consumed, FollowError, Follower, Stamper, empty_record};
 pub use file::{FileLog, FileOptions, LogError, Queues, Recovery, Replay};
-pub use log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+pub use log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 pub use record::{Header, Kind, Part, Record, RecordError, WriterId};

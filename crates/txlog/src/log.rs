@@ -4,6 +4,7 @@
 //! became of it. The place that a record takes is known before it is taken (the record after `k`
 //! is `k + 1`), so the next batch can be appended before the one in flight is durable.
 
+use crate::chain::Chain;
 use base::{Position, Sequence};
 use bytes::Bytes;
 use std::fmt;
@@ -107,6 +108,24 @@ impl fmt::Display for AppendError {
     }
 }
 
+/// Whether a log holds what was once read of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum History {
+    /// It does.
+    Same,
+    /// Something else stands there.
+    Other,
+    /// The record was trimmed.
+    Trimmed,
+}
+
+impl History {
+    /// Judges the record that stands where the chain stood at `chain` when it was read.
+    pub fn of_record(record: &[u8], chain: Chain) -> Self {
+        if Chain::behind(record) == Some(chain) { Self::Same } else { Self::Other }
+    }
+}
+
 /// What `poll` tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogEvent {
@@ -133,6 +152,8 @@ pub enum LogEvent {
     Tail { ticket: Ticket, position: Position, confirmed: bool },
     /// Answers `first`: the oldest record that can still be read.
     First { ticket: Ticket, position: Position },
+    /// Answers `compare`.
+    Compared { ticket: Ticket, history: History },
     /// A question could not be answered.
     Unanswered(Ticket, String),
     /// Answers `probe_holder`: whoever wrote this log is proven dead, so its lease need not be
@@ -179,6 +200,11 @@ pub trait TransactionLog {
 
     /// Asks for the newest committed position.
     fn tail(&mut self) -> Ticket;
+
+    /// Asks whether the log still is the history in which a record that counts stood at `position`
+    /// and left the chain at `chain`: [`LogEvent::Compared`]. A log that ends before the position
+    /// says nothing; a reading from behind it finds that the log is lost.
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket;
 
     /// Asks whether who wrote the log is proven dead: [`LogEvent::HolderDead`] follows if so, and
     /// nothing otherwise. Silence proves nothing; most backends never know.

@@ -4,7 +4,8 @@
 //! checks a *number* only: a deposed writer's later records may be accepted, and it is the readers
 //! that must find them void.
 
-use crate::log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+use crate::chain::Chain;
+use crate::log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 use base::{Incarnation, Position, Sequence};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -248,6 +249,22 @@ impl TransactionLog for MemoryHandle {
         let ticket = self.ticket();
         let position = self.log.tail();
         self.events.push(LogEvent::Tail { ticket, position, confirmed: true });
+        ticket
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        let ticket = self.ticket();
+        let log = self.log.clone();
+        let stored = log.stored();
+        let index = position.sequence.0.checked_sub(stored.first.0);
+        let history = match index.map(|index| stored.records.get(index as usize)) {
+            None => History::Trimmed,
+            Some(Some(record)) if position.incarnation == stored.incarnation => {
+                History::of_record(record, chain)
+            }
+            Some(_) => return ticket,
+        };
+        self.events.push(LogEvent::Compared { ticket, history });
         ticket
     }
 

@@ -18,12 +18,14 @@
 //! | [`doubt`] | what stands at the places of records whose fate is unknown, and what follows |
 //! | [`reading`] | reading in order, and tailing |
 //! | [`questions`] | tail, first, trim |
+//! | [`history`] | whether the log is still the one that was read |
 //! | [`backoff`] | how long to wait before trying again |
 //! | [`memory`] | a service in memory with every fault of a real one, for tests and the simulator |
 
 mod appends;
 mod backoff;
 mod doubt;
+mod history;
 pub mod memory;
 mod questions;
 mod reading;
@@ -31,10 +33,12 @@ pub mod store;
 
 pub use doubt::Broken;
 
+use crate::chain::Chain;
 use crate::log::{Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 use appends::Appends;
 use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
+use history::Comparisons;
 use questions::Questions;
 use reading::Reading;
 use std::sync::Arc;
@@ -63,6 +67,7 @@ pub struct RemoteLog {
     appends: Appends,
     reading: Option<Reading>,
     questions: Questions,
+    comparisons: Comparisons,
     /// As of the last poll or append: it is asked for every write.
     gate: Gate,
     events: Vec<LogEvent>,
@@ -90,6 +95,7 @@ impl RemoteLog {
             appends: Appends::new(log, puts_max),
             reading: None,
             questions: Questions::default(),
+            comparisons: Comparisons::default(),
             gate: Gate::Wait,
             events: Vec::new(),
             outcomes: Vec::new(),
@@ -124,6 +130,9 @@ impl RemoteLog {
     fn take(&mut self, id: OperationId, outcome: Outcome, now: MonotonicNanos) {
         let Some(outcome) = self.appends.take(id, outcome, now, &mut self.events) else { return };
         let Some(outcome) = self.questions.take(self.log, id, outcome, &mut self.events) else {
+            return;
+        };
+        let Some(outcome) = self.comparisons.take(id, outcome, now, &mut self.events) else {
             return;
         };
         if let Some(reading) = &mut self.reading
@@ -168,6 +177,7 @@ impl TransactionLog for RemoteLog {
         self.outcomes = outcomes;
         self.appends.pump(&mut *self.store, now);
         self.questions.pump(&mut *self.store);
+        self.comparisons.pump(&mut *self.store, now);
         if let Some(reading) = &mut self.reading {
             reading.pump(&mut *self.store, now);
         }
@@ -179,6 +189,7 @@ impl TransactionLog for RemoteLog {
         let is_reading = self.reading.as_ref().is_some_and(Reading::is_busy);
         !self.appends.is_empty()
             || self.questions.is_busy()
+            || self.comparisons.is_busy()
             || is_reading
             || !self.events.is_empty()
     }
@@ -198,13 +209,21 @@ impl TransactionLog for RemoteLog {
 
     fn wait_nanos(&self) -> Option<u64> {
         let reading = self.reading.as_ref().and_then(Reading::retry_at);
-        let retry_at = self.appends.retry_at().into_iter().chain(reading).min()?;
+        let due = [self.appends.retry_at(), reading, self.comparisons.retry_at()];
+        let retry_at = due.into_iter().flatten().min()?;
         Some(retry_at.since(self.clock.monotonic()))
     }
 
     fn tail(&mut self) -> Ticket {
         let ticket = self.ticket();
         self.questions.ask_tail(&mut *self.store, ticket, &mut self.events);
+        ticket
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        let ticket = self.ticket();
+        self.comparisons.ask(ticket, position.sequence, chain, &mut self.events);
+        self.comparisons.pump(&mut *self.store, self.clock.monotonic());
         ticket
     }
 

@@ -83,9 +83,32 @@ fn a_lead_of_the_same_or_an_older_epoch_is_void() {
 }
 
 #[test]
-fn records_of_another_log_are_void() {
+fn a_later_epoch_that_does_not_continue_the_chain_is_another_history() {
+    let other = Err(FollowError::AnotherHistory);
     let mut stranger = stamper(1, Chain::start(Incarnation(8)));
-    assert_eq!(followed(&[lead(&mut stranger)]).expect("these records can be followed"), [None]);
+    assert_eq!(followed(&[lead(&mut stranger)]), other);
+    // A log was restored from a backup behind "a", and others led it on. Who had applied "b" reads
+    // what stands at the next number.
+    let mut writer = stamper(1, Chain::start(LOG));
+    let (begin, a) = (lead(&mut writer), data(&mut writer, b"a"));
+    let mut next = stamper(2, writer.chain());
+    let b = data(&mut writer, b"b");
+    let (lead, c) = (lead(&mut next), data(&mut next, b"c"));
+    assert_eq!(followed(&[begin.clone(), a.clone(), b.clone(), lead]), other);
+    assert_eq!(followed(&[begin, a, b, c]), other);
+}
+
+#[test]
+fn a_record_says_where_the_chain_stands_behind_it() {
+    let mut writer = stamper(1, Chain::start(LOG));
+    for record in [lead(&mut writer), data(&mut writer, b"a"), data(&mut writer, b"b")] {
+        assert_ne!(Chain::behind(&record), Some(Chain::start(LOG)));
+        let last = record.clone();
+        assert_eq!(Chain::behind(&last).map(|chain| chain.epoch.0), Some(1));
+    }
+    let last = data(&mut writer, b"c");
+    assert_eq!(Chain::behind(&last), Some(writer.chain()));
+    assert_eq!(Chain::behind(&last[1..]), None);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The remote log over a store whose every answer the test gives: what it asks for, in which order,
 //! and what it makes of the answers.
 
-use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{Clock, Epoch, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use txlog::log::{AppendError, Gate, LogEvent, Refusal, Ticket, TransactionLog};
-use txlog::remote::RemoteLog;
+use txlog::log::{AppendError, Gate, History, LogEvent, Refusal, Ticket, TransactionLog};
 use txlog::remote::store::{Operation, OperationId, Outcome, RecordStore, StoreLimits};
+use txlog::remote::{Broken, RemoteLog};
 use txlog::{Chain, Kind, Part, Stamper, WriterId, empty_record};
 
 const LOG: Incarnation = Incarnation(5);
@@ -67,6 +67,11 @@ struct Bench {
     clock: Arc<HandClock>,
     stamper: Stamper,
     appended: Sequence,
+    /// What was appended, in order, and how many places further on it stands now.
+    records: Vec<Bytes>,
+    shifted: u64,
+    /// The last of them that was told durable, and its place.
+    ours: Option<(Sequence, Bytes)>,
     /// Asked of the store and not yet answered.
     open: Vec<(OperationId, Operation)>,
 }
@@ -104,7 +109,8 @@ impl Bench {
         let clock = Arc::new(HandClock(AtomicU64::new(SECOND)));
         let log = RemoteLog::new(Box::new(store.clone()), clock.clone());
         let (stamper, appended) = (stamper(1), Sequence::ZERO);
-        Self { log, store, clock, stamper, appended, open: Vec::new() }
+        let (records, open) = (Vec::new(), Vec::new());
+        Self { log, store, clock, stamper, appended, records, shifted: 0, ours: None, open }
     }
 
     /// A handle whose `Lead` stands at 1.
@@ -122,6 +128,7 @@ impl Bench {
     fn append(&mut self, record: &Bytes) -> Ticket {
         let ticket = self.log.append(at(self.appended.0), record.clone());
         self.appended = self.appended.next();
+        self.records.push(record.clone());
         ticket
     }
 
@@ -129,8 +136,7 @@ impl Bench {
     fn write(&mut self, names: &str) -> Vec<Bytes> {
         let record = |name: char| {
             let record = data(&mut self.stamper, name.to_string().as_bytes());
-            self.log.append(at(self.appended.0), record.clone());
-            self.appended = self.appended.next();
+            self.append(&record);
             record
         };
         names.chars().map(record).collect()
@@ -139,6 +145,16 @@ impl Bench {
     fn poll(&mut self) -> Vec<LogEvent> {
         let mut events = Vec::new();
         self.log.poll(&mut events);
+        for event in &events {
+            match event {
+                LogEvent::Shifted { by } => self.shifted += by,
+                LogEvent::Durable(at) => {
+                    let index = (at.sequence.0 - self.shifted - 1) as usize;
+                    self.ours = self.records.get(index).map(|it| (at.sequence, it.clone()));
+                }
+                _ => {}
+            }
+        }
         self.open.append(&mut self.store.script.lock().expect("not poisoned").begun);
         events
     }
@@ -155,13 +171,31 @@ impl Bench {
         self.store.script.lock().expect("not poisoned").answers.push((id, outcome));
     }
 
-    /// Answers the reading back from `from` on.
-    fn answer_check(&mut self, from: u64, outcome: Outcome) {
+    /// Answers the reading back from `from` on. If it begins with the last record that was told
+    /// durable, that one stands there unless the log ends before it, and void ones behind it.
+    fn answer_check(&mut self, from: u64, mut outcome: Outcome) {
         let [(_, Operation::Get { from: asked, waits: false, .. })] = self.open[..] else {
             panic!("nothing else may be under way: {:?}", self.open);
         };
-        assert_eq!(asked, Sequence(from));
         let operation = self.open[0].1.clone();
+        if asked == Sequence(from) {
+            self.answer(&operation, outcome);
+            return;
+        }
+        let (ours_at, ours) = self.ours.clone().expect("something of ours is durable");
+        assert_eq!(asked, ours_at, "it begins with that, or behind it");
+        match &mut outcome {
+            Outcome::Records { records, tail } if *tail >= ours_at => {
+                let settled = (asked.0..from).map(|_| ours.clone());
+                records.splice(0..0, settled);
+            }
+            Outcome::Trimmed { .. } => {
+                self.answer(&operation, outcome.clone());
+                assert_eq!(self.poll(), [], "what is in doubt need not be trimmed");
+                return self.answer_check(from, outcome);
+            }
+            _ => {}
+        }
         self.answer(&operation, outcome);
     }
 
@@ -295,6 +329,91 @@ fn a_foreign_lead_deposes_until_the_next_one_of_ours() {
     bench.answer(&put(4, &again), Outcome::Stored);
     assert_eq!(bench.poll(), [LogEvent::Durable(at(4))]);
     assert_eq!(bench.log.gate(), Gate::Open);
+}
+
+#[test]
+fn nothing_is_put_behind_a_lead_that_is_not_durable() {
+    let mut bench = Bench::new(8);
+    let lead = bench.stamper.lead(1000, &[], UnixMillis(0), Sequence::ZERO);
+    bench.append(&lead);
+    let r = bench.write("a");
+    bench.poll();
+    assert_eq!(bench.asked(), [put(1, &lead)]);
+    bench.answer(&put(1, &lead), Outcome::Stored);
+    bench.poll();
+    assert_eq!(bench.asked(), [put(2, &r[0])]);
+}
+
+/// A leader whose log was restored to its state before "b", and led on by somebody who writes
+/// `more` records. Its next put meets the last of them.
+fn restored_under_its_leader(broken: Option<Broken>, more: usize) -> Vec<LogEvent> {
+    let mut bench = Bench::leader(1);
+    if let Some(broken) = broken {
+        bench.log.break_rule(broken);
+    }
+    let before = bench.stamper.chain();
+    let b = bench.write("b");
+    bench.poll();
+    bench.answer(&put(2, &b[0]), Outcome::Stored);
+    bench.poll();
+    let mut other = Stamper::new(WriterId(2), before, UnixMillis(0));
+    // As many epochs as ours: the numbers tell nothing.
+    let theirs: Vec<Bytes> = (0..more).map(|_| data(&mut other, b"theirs")).collect();
+    let c = bench.write("c");
+    bench.poll();
+    bench.answer(&put(3, &c[0]), Outcome::Misplaced);
+    bench.poll();
+    let Operation::Get { from, .. } = bench.asked()[0] else { panic!("it reads back") };
+    let stored: Vec<&Bytes> = theirs.iter().skip(from.0 as usize - 2).collect();
+    let get = bench.asked()[0].clone();
+    bench.answer(&get, records(&stored, 1 + more as u64));
+    bench.poll()
+}
+
+#[test]
+fn a_leader_goes_on_in_its_own_history_only() {
+    let lost = [LogEvent::Failed(Ticket(3), AppendError::LogLost)];
+    assert_eq!(restored_under_its_leader(None, 2), lost);
+}
+
+#[test]
+fn a_leader_that_goes_on_in_any_history_is_caught() {
+    let broken = Some(Broken::TrustsHistory);
+    assert_eq!(restored_under_its_leader(broken, 2), [LogEvent::Shifted { by: 1 }]);
+}
+
+#[test]
+fn a_comparison_is_asked_again_until_the_service_answers() {
+    let mut bench = Bench::new(1);
+    let mut writer = stamper(1);
+    let record = data(&mut writer, b"x");
+    let chain = Chain::behind(&record).expect("a record");
+    for (chain, history) in
+        [(chain, History::Same), (Chain { epoch: Epoch(9), ..chain }, History::Other)]
+    {
+        let ticket = bench.log.compare(at(4), chain);
+        bench.poll();
+        for outcome in [Outcome::Failed("away".to_owned()), records(&[], 2), records(&[&record], 9)]
+        {
+            let get = Operation::Get { from: Sequence(4), bytes_max: 1, waits: false };
+            assert_eq!(bench.asked(), std::slice::from_ref(&get));
+            bench.answer(&get, outcome);
+            let told = bench.poll();
+            if bench.log.is_busy() {
+                assert_eq!(told, []);
+            } else {
+                assert_eq!(told, [LogEvent::Compared { ticket, history }]);
+            }
+            bench.pass(SECOND);
+            bench.poll();
+        }
+    }
+    let ticket = bench.log.compare(at(4), chain);
+    bench.poll();
+    let get = bench.asked()[0].clone();
+    bench.answer(&get, Outcome::Trimmed { first: Sequence(5) });
+    let history = History::Trimmed;
+    assert_eq!(bench.poll(), [LogEvent::Compared { ticket, history }]);
 }
 
 #[test]

@@ -97,6 +97,10 @@ fn is_whole(number: u64) -> bool {
 }
 
 impl DiskFile for DirectFile {
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        self.plain.stands_at(path)
+    }
+
     fn length(&self) -> io::Result<u64> {
         self.plain.length()
     }

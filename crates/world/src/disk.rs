@@ -5,7 +5,7 @@
 
 use crate::{direct, reclaim};
 use base::disk::{Disk, DiskEntry, DiskFile};
-use rustix::fs::{Access, FallocateFlags, FlockOperation};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, FlockOperation, StatxFlags, statx};
 use rustix::io::Errno;
 use std::any::Any;
 use std::fs::{self, File, OpenOptions};
@@ -156,6 +156,21 @@ impl DiskFile for RealFile {
         Ok(())
     }
 
+    /// By statx(2) that asks for the inode's number only. An open file keeps its number.
+    fn stands_at(&self, path: &Path) -> io::Result<bool> {
+        let named = match statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO) {
+            Ok(named) => named,
+            Err(Errno::NOENT) => return Ok(false),
+            // An old kernel or sandbox without statx tells no more than whether the name is there.
+            Err(Errno::NOSYS | Errno::PERM) => return RealDisk.exists(path),
+            Err(error) => return Err(error.into()),
+        };
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let own = statx(&self.0, c"", flags, StatxFlags::INO)?;
+        let place = |it: &rustix::fs::Statx| (it.stx_dev_major, it.stx_dev_minor, it.stx_ino);
+        Ok(place(&named) == place(&own))
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
     }
@@ -182,6 +197,21 @@ mod tests {
         let _ = fs::remove_dir_all(&path);
         RealDisk.create_directory(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn a_name_stands_for_the_file_that_it_was_given_to() {
+        let path = directory("name");
+        let (first, other) = (path.join("first"), path.join("other"));
+        let file = RealDisk.create_new(&first).unwrap();
+        assert!(file.stands_at(&first).unwrap());
+        fs::rename(&first, &other).unwrap();
+        assert!(!file.stands_at(&first).unwrap(), "it was moved away");
+        assert!(file.stands_at(&other).unwrap());
+        fs::copy(&other, &first).unwrap();
+        assert!(!file.stands_at(&first).unwrap(), "a copy has its name");
+        RealDisk.remove(&other).unwrap();
+        assert!(!file.stands_at(&other).unwrap());
     }
 
     #[test]

@@ -139,6 +139,10 @@ mod tests {
     struct NoFile;
 
     impl DiskFile for NoFile {
+        fn stands_at(&self, _path: &std::path::Path) -> std::io::Result<bool> {
+            Ok(true)
+        }
+
         fn length(&self) -> io::Result<u64> {
             Ok(0)
         }

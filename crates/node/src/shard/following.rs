@@ -1,15 +1,41 @@
 //! A shard that is read: what another process appends is applied here, until this one leads.
+//!
+//! Before it stands, it compares: is the last record that counted here still in the log, where it
+//! was? A log that lost what it had acknowledged, or that was restored from a backup, and then grew
+//! again, takes a `Lead` at the right number from anybody. That `Lead` would count for this process
+//! alone, and two would lead. The same is asked where suspiciously many records in a row are void.
 
 use super::{Duty, Progress, Shard};
 use crate::recovery::Replayer;
 use crate::role::member::Member;
 use crate::role::sign::Sign;
 use crate::tracker::Tracker;
-use base::{Incarnation, Position, Sequence, UnixMillis};
+use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
-use txlog::{AppendError, LogEvent, Stamper, TransactionLog, WriterId};
+use txlog::{
+    ANOTHER_HISTORY, AppendError, History, LogEvent, Stamper, Ticket, TransactionLog, WriterId,
+};
+
+/// Void records in a row that are looked into, and again at each doubling. A deposed writer leaves
+/// as many as its log has puts under way, eight with JetStream, and a bad network repeats that.
+const VOIDS_SUSPICIOUS: u64 = 32;
+
+/// What a process knows that reads.
+pub(super) struct Following {
+    pub(super) replayer: Replayer,
+    bid: Option<Bid>,
+    /// Void records are being looked into.
+    asked: Option<Ticket>,
+}
+
+/// A `Lead` under way.
+struct Bid {
+    stamper: Stamper,
+    /// The record, until it is known that the log is the one that was read.
+    unsent: Option<(Ticket, Bytes)>,
+}
 
 /// What a log told that concerns who leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,25 +62,25 @@ impl Shard {
         incarnation: Incarnation,
     ) -> Self {
         let applied = Position { incarnation, sequence: replayer.at() };
-        let duty = Duty::Follows { replayer: Box::new(replayer), bid: None };
+        let duty = Duty::Follows(Box::new(Following { replayer, bid: None, asked: None }));
         Self::assemble(engine, log, duty, applied)
     }
 
     /// Whether this process reads what another writes.
     pub fn is_following(&self) -> bool {
-        matches!(self.duty, Duty::Follows { .. })
+        matches!(self.duty, Duty::Follows(_))
     }
 
     /// The newest clock in the records applied: a replica's time. `None` on the primary.
     pub fn applied_clock(&self) -> Option<UnixMillis> {
         match &self.duty {
             Duty::Leads(_) => None,
-            Duty::Follows { replayer, .. } => Some(replayer.clock()),
+            Duty::Follows(following) => Some(following.replayer.clock()),
         }
     }
 
-    /// Appends a `Lead` behind what is applied. `is_set_back`: the shard's clock goes back to
-    /// `now`.
+    /// Appends a `Lead` behind what is applied, once the log has been found to hold that.
+    /// `is_set_back`: the shard's clock goes back to `now`.
     pub fn stand(
         &mut self,
         writer: WriterId,
@@ -63,15 +89,23 @@ impl Shard {
         now: UnixMillis,
         is_set_back: bool,
     ) {
-        if let Duty::Follows { replayer, bid } = &mut self.duty {
-            let mut stamper = Stamper::new(writer, replayer.chain(), replayer.clock());
+        if let Duty::Follows(following) = &mut self.duty {
+            let replayer = &following.replayer;
+            let chain = replayer.chain();
+            let mut stamper = Stamper::new(writer, chain, replayer.clock());
             let durable = self.appended.sequence;
             if is_set_back {
                 stamper.set_clock_back();
             }
             let record = stamper.lead(lease_millis, &member.encode(), now, durable);
-            self.log.append(self.appended, record);
-            *bid = Some(Box::new(stamper));
+            // A chain that nobody has led is the beginning of this incarnation of the log.
+            let unsent = if chain.epoch == Epoch(0) || replayer.joins_histories() {
+                self.log.append(self.appended, record);
+                None
+            } else {
+                Some((self.log.compare(self.appended.at(replayer.counted()), chain), record))
+            };
+            following.bid = Some(Bid { stamper, unsent });
         }
     }
 
@@ -103,7 +137,9 @@ impl Shard {
             }
             // Of a `Lead` under way: what stands before it is void, and nothing to apply.
             LogEvent::Shifted { .. } => {}
-            LogEvent::Tail { .. } | LogEvent::First { .. } | LogEvent::Unanswered(..) => {}
+            LogEvent::Compared { ticket, history } => return self.hear_compared(ticket, history),
+            LogEvent::Unanswered(ticket, why) => self.hear_unanswered(ticket, &why, told),
+            LogEvent::Tail { .. } | LogEvent::First { .. } => {}
         }
         Progress::Nothing
     }
@@ -115,12 +151,21 @@ impl Shard {
         told: &mut Vec<Told>,
         interest: &mut Interest,
     ) -> Progress {
-        let Duty::Follows { replayer, .. } = &mut self.duty else { return Progress::Nothing };
+        let Duty::Follows(following) = &mut self.duty else { return Progress::Nothing };
+        let replayer = &mut following.replayer;
         match replayer.consume(&mut self.engine, position.sequence, bytes, interest) {
             Ok(consumed) => told.extend(Sign::of(&consumed).map(Told::Saw)),
             Err(error) => return Progress::Fatal(format!("this replica stops: {error}")),
         }
         self.appended = position;
+        let (counted, chain) = (replayer.counted(), replayer.chain());
+        let voids = position.sequence.0 - counted.0;
+        if voids >= VOIDS_SUSPICIOUS && voids.is_power_of_two() && !replayer.joins_histories() {
+            following.asked = Some(self.log.compare(position.at(counted), chain));
+        }
+        if voids == 0 && following.bid.as_ref().is_some_and(|bid| bid.unsent.is_some()) {
+            self.lose_bid(&AppendError::Conflict { tail: position }, told);
+        }
         self.grown.add(bytes.len());
         self.tracker.durable_through(position.sequence);
         Progress::Durable
@@ -128,24 +173,57 @@ impl Shard {
 
     /// The `Lead` is durable: what was applied before it is the newest there is.
     fn begin_to_lead(&mut self, position: Position, told: &mut Vec<Told>) -> Progress {
-        let Duty::Follows { replayer, bid } = &mut self.duty else { return Progress::Nothing };
-        let Some(stamper) = bid.take() else { return Progress::Nothing };
+        let Duty::Follows(following) = &mut self.duty else { return Progress::Nothing };
+        let Some(Bid { stamper, .. }) = following.bid.take() else { return Progress::Nothing };
+        let replayer = &following.replayer;
         // Its own reading may have gone past the `Lead` already: if by void records only, it leads,
         // and its next record moves on behind them; otherwise somebody else leads by now.
         if replayer.at() >= position.sequence && replayer.chain() != stamper.chain() {
             return Progress::Deposed("it learned too late that it led".to_owned());
         }
         self.log.stop_reading();
-        self.duty = Duty::Leads(*stamper);
+        self.duty = Duty::Leads(stamper);
         self.appended = position;
         self.tracker = Tracker::new(position.sequence);
         told.push(Told::Led);
         Progress::Durable
     }
 
+    /// The log was compared with what was read of it.
+    fn hear_compared(&mut self, ticket: Ticket, history: History) -> Progress {
+        let Duty::Follows(following) = &mut self.duty else { return Progress::Nothing };
+        let bids = |(of, _): &mut (Ticket, Bytes)| *of == ticket;
+        let lead = following.bid.as_mut().and_then(|bid| bid.unsent.take_if(bids));
+        let asked = following.asked.take_if(|asked| *asked == ticket);
+        match history {
+            _ if lead.is_none() && asked.is_none() => {}
+            History::Same => {
+                if let Some((_, record)) = lead {
+                    self.log.append(self.appended, record);
+                }
+            }
+            History::Other => {
+                return Progress::Fatal(format!("this replica stops: {ANOTHER_HISTORY}"));
+            }
+            // The last record that counts is trimmed by nobody who has not gone past it.
+            History::Trimmed => return Progress::Trimmed,
+        }
+        Progress::Nothing
+    }
+
+    fn hear_unanswered(&mut self, ticket: Ticket, why: &str, told: &mut Vec<Told>) {
+        let Duty::Follows(following) = &mut self.duty else { return };
+        following.asked.take_if(|asked| *asked == ticket);
+        let unsent = following.bid.as_ref().and_then(|bid| bid.unsent.as_ref());
+        if unsent.is_some_and(|(of, _)| *of == ticket) {
+            tracing::warn!("cannot compare the log with what was read of it: {why}");
+            self.lose_bid(&AppendError::NotAttempted, told);
+        }
+    }
+
     fn lose_bid(&mut self, error: &AppendError, told: &mut Vec<Told>) {
-        let Duty::Follows { bid, .. } = &mut self.duty else { return };
-        if bid.take().is_none() {
+        let Duty::Follows(following) = &mut self.duty else { return };
+        if following.bid.take().is_none() {
             return;
         }
         tracing::info!("did not become the primary: {error}");

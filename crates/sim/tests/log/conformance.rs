@@ -8,7 +8,7 @@ use sim::timeline::Timeline;
 use txlog::conformance::{Bench, Loss, run};
 use txlog::log::{AppendError, Gate, Limits, LogEvent, Ticket};
 use txlog::memory::{MemoryFaults, MemoryHandle, MemoryLog};
-use txlog::{Follower, Kind, TransactionLog};
+use txlog::{Chain, Follower, Kind, TransactionLog};
 
 struct FileBench {
     disk: SimDisk,
@@ -132,6 +132,9 @@ impl TransactionLog for Lossy {
     fn tail(&mut self) -> Ticket {
         self.handle.tail()
     }
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        self.handle.compare(position, chain)
+    }
     fn trim(&mut self, through: Position) {
         self.handle.trim(through);
     }
@@ -217,6 +220,9 @@ impl TransactionLog for ForgetfulLog {
     }
     fn tail(&mut self) -> Ticket {
         self.handle.tail()
+    }
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        self.handle.compare(position, chain)
     }
     fn trim(&mut self, through: Position) {
         self.handle.trim(through);

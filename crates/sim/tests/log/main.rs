@@ -7,6 +7,8 @@ mod crash;
 mod damage;
 mod harness;
 mod looks;
+mod marks;
+mod names;
 mod remote;
 mod rivals;
 mod space;

@@ -51,7 +51,9 @@ mod record;
 mod shard;
 
 use bounds::{Bounds, Broken};
-use properties::{ALWAYS, COUNTERS, FOUNDED, FRESH, NO_STRANGER, ONE_LEADER, PREFIX, SERVER_LEADS};
+use properties::{
+    ALWAYS, COUNTERS, FOUNDED, FRESH, NO_STRANGER, ONE_HISTORY, ONE_LEADER, PREFIX, SERVER_LEADS,
+};
 use protocol::{explore, notice};
 
 /// A holder and one other. Nothing is written.
@@ -213,7 +215,7 @@ mod at_length {
 }
 
 /// Each rule left out, the bounds in which that shows, and the claim that it refutes.
-const NOTICED: [(Broken, Bounds, &str); 25] = {
+const NOTICED: [(Broken, Bounds, &str); 26] = {
     let written = Bounds { writes: 2, ..TWO };
     let renewed = Bounds { renews: 1, holds_replies: true, ..written };
     let coarse = Bounds { clocks: Bounds::COARSE, ..written };
@@ -237,6 +239,7 @@ const NOTICED: [(Broken, Bounds, &str); 25] = {
         (Broken::VoidRuleOff, written, NO_STRANGER),
         (Broken::ForeignLeadIgnored, coarse, FOUNDED),
         (Broken::TailUnread, coarse, FRESH),
+        (Broken::TailUnread, coarse, ONE_HISTORY),
         (Broken::DeposedKeepsState, read, FOUNDED),
         (Broken::DeposedKeepsState, coarse, PREFIX),
         (Broken::EarlierFailuresIgnored, pipelined, FOUNDED),

@@ -10,13 +10,14 @@ use crate::shard::{Fault, Shard, Slot};
 pub type Claim = fn(&Protocol, &Shard) -> bool;
 
 /// What must hold in every state.
-pub const ALWAYS: [(&str, Claim); 7] = [
+pub const ALWAYS: [(&str, Claim); 8] = [
     (ONE_LEADER, one_leader_an_epoch),
     (SERVER_LEADS, who_serves_leads),
     (PREFIX, every_node_holds_a_prefix),
     (COUNTERS, a_counter_names_one_record),
     (FOUNDED, |_, shard| shard.fault != Some(Fault::Unfounded)),
     (FRESH, |_, shard| shard.fault != Some(Fault::Stale)),
+    (ONE_HISTORY, no_record_contradicts),
     (NO_STRANGER, |_, shard| shard.fault != Some(Fault::Stranger)),
 ];
 
@@ -26,6 +27,7 @@ pub const PREFIX: &str = "a node holds exactly what a prefix of the log makes";
 pub const COUNTERS: &str = "a writer's counter names one record";
 pub const FOUNDED: &str = "what a reply revealed stands in the log for ever";
 pub const FRESH: &str = "no reply is older than what was revealed before its request";
+pub const ONE_HISTORY: &str = "a later epoch continues the chain";
 pub const NO_STRANGER: &str = "only the leader's records count in its epoch";
 
 /// What must be reached, or the bounds prove too little.
@@ -172,6 +174,18 @@ fn every_node_holds_a_prefix(_: &Protocol, shard: &Shard) -> bool {
         let standing = counted.clone().next().map(|slot| Standing::behind(&slot.entry));
         let value = counted.find_map(|slot| slot.entry.write());
         node.standing == standing.unwrap_or(Standing::start()) && node.value == value.unwrap_or(0)
+    })
+}
+
+/// What lets a reader tell another history from stragglers: see `txlog::chain`.
+fn no_record_contradicts(_: &Protocol, shard: &Shard) -> bool {
+    let mut standing = Standing::start();
+    shard.log.iter().all(|slot| {
+        let contradicts = standing.contradicts(&slot.entry);
+        if slot.counts {
+            standing = Standing::behind(&slot.entry);
+        }
+        !contradicts
     })
 }
 

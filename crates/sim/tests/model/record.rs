@@ -52,6 +52,11 @@ impl Standing {
         broken == Some(Broken::VoidRuleOff) || self.chain().admits(&entry.header())
     }
 
+    /// Whether a record cannot stand behind this chain in one history.
+    pub fn contradicts(self, entry: &Entry) -> bool {
+        self.chain().contradicts(&entry.header())
+    }
+
     /// The chain behind a record that counts.
     pub fn behind(entry: &Entry) -> Self {
         Self { value: entry.after, epoch: entry.epoch }

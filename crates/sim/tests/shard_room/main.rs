@@ -6,6 +6,7 @@
 mod addresses;
 mod bid;
 mod clocks;
+mod history;
 mod listeners;
 mod silence;
 mod three;
@@ -69,7 +70,7 @@ fn the_same_seed_is_the_same_run() {
 }
 
 /// Seeds of which one must notice a build that is broken on purpose.
-const BROKEN_SEEDS: u64 = 30;
+const BROKEN_SEEDS: u64 = 100;
 
 /// How a build that is broken on purpose is noticed.
 fn is_caught(broken: Broken) -> String {

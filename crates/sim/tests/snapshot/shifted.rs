@@ -9,7 +9,7 @@ use sim::disk::SimDisk;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use txlog::{Gate, Limits, LogEvent, Ticket, TransactionLog};
+use txlog::{Chain, Gate, Limits, LogEvent, Ticket, TransactionLog};
 
 /// Turns after which something must be stuck.
 const TURNS_MAX: u32 = 20_000;
@@ -111,6 +111,10 @@ impl TransactionLog for Shifting {
 
     fn tail(&mut self) -> Ticket {
         self.log.tail()
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        self.log.compare(position, chain)
     }
 
     fn trim(&mut self, through: Position) {

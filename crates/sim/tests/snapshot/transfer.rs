@@ -14,7 +14,7 @@ use node::snapshot::Pace;
 use sim::disk::{Faults, SimDisk};
 use std::cell::Cell;
 use std::rc::Rc;
-use txlog::{Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+use txlog::{Chain, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 
 /// How long a commit takes at least, in nanoseconds.
 const COMMIT_NANOS: u64 = 50_000;
@@ -258,6 +258,10 @@ impl TransactionLog for GatedLog {
 
     fn tail(&mut self) -> Ticket {
         self.log.tail()
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        self.log.compare(position, chain)
     }
 
     fn trim(&mut self, through: Position) {

@@ -34,7 +34,7 @@ pub const STORE: &str = "/data/snapshots";
 const NODE: &str = "node";
 
 /// How long a disk job takes at least.
-const DISK_NANOS: u64 = 50_000;
+pub const DISK_NANOS: u64 = 50_000;
 
 /// What must hold across every life of the node.
 #[derive(Default)]
@@ -143,6 +143,20 @@ impl Life {
         disk: &SimDisk,
         seed: u64,
     ) -> Result<Self, String> {
+        Self::start_prepared(commit_nanos, pace, disk, seed, |_| {})
+    }
+
+    /// As [`Self::start_unchecked`], with a loading that was tampered with.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_prepared(
+        commit_nanos: u64,
+        pace: Pace,
+        disk: &SimDisk,
+        seed: u64,
+        prepare: impl FnOnce(&mut Loading),
+    ) -> Result<Self, String> {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
@@ -171,7 +185,8 @@ impl Life {
             entropy: seed,
         };
         let loading = Loading::open(sources, |known| opener.open(known));
-        let loading = loading.map_err(text)?;
+        let mut loading = loading.map_err(text)?;
+        prepare(&mut loading);
         let options = Options {
             config,
             port: 1,

@@ -35,7 +35,8 @@ pub(crate) enum Standing {
     Held,
     /// Another writer has claimed the log.
     Claimed,
-    /// The claim's own name is gone: someone deleted or replaced the directory.
+    /// The claim's own name, or its segment's, is gone or another file's: someone deleted or
+    /// replaced the directory, or took a file out of it.
     Lost,
 }
 
@@ -95,7 +96,7 @@ impl Claim {
         if disk.exists(&self.next_path)? {
             return Ok(Standing::Claimed);
         }
-        if disk.exists(&self.path)? { Ok(Standing::Held) } else { Ok(Standing::Lost) }
+        if self.file.stands_at(&self.path)? { Ok(Standing::Held) } else { Ok(Standing::Lost) }
     }
 
     /// Publishes the durable mark to readers in other processes.

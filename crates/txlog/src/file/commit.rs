@@ -5,7 +5,7 @@ use super::layout;
 use super::tail::ReadOutcome;
 use super::tenure::{CommitError, Committed, Spare, Tenure};
 use super::{ClaimOutcome, FileLog, Role};
-use crate::log::{AppendError, LogEvent, Refusal, Ticket};
+use crate::log::{AppendError, History, LogEvent, Refusal, Ticket};
 use base::disk::DiskTicket;
 use base::{MonotonicNanos, Sequence};
 use bytes::Bytes;
@@ -30,6 +30,8 @@ pub(super) enum Background {
     Spare(Result<Spare, LogError>),
     Read(Box<ReadOutcome>),
     Tail(Ticket, Result<Sequence, LogError>),
+    /// `None`: the log ends before the place, and is lost.
+    Compared(Ticket, Result<Option<History>, LogError>),
     Trimmed,
     /// Whether some reader is alive.
     Readers(Result<bool, LogError>),
@@ -205,6 +207,13 @@ impl FileLog {
                 self.events.push(LogEvent::Tail { ticket, position, confirmed: false });
             }
             Background::Tail(ticket, Err(error)) => {
+                self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
+            }
+            Background::Compared(ticket, Ok(Some(history))) => {
+                self.events.push(LogEvent::Compared { ticket, history });
+            }
+            Background::Compared(_, Ok(None)) => self.events.push(LogEvent::Lost),
+            Background::Compared(ticket, Err(error)) => {
                 self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
             }
             Background::Trimmed => {}

@@ -182,20 +182,21 @@ pub(crate) fn write_mark(claim: &dyn DiskFile, durable: Sequence) -> io::Result<
 /// Times that a mark is read that its writer seems to be writing just then.
 const MARK_READS_MAX: usize = 8;
 
-/// The published mark; zero if there is none.
-pub(crate) fn read_mark(claim: &dyn DiskFile) -> io::Result<Sequence> {
+/// The published mark. `None` if there is none, or none that can be read just now: that is no news,
+/// and says nothing of where the log ends.
+pub(crate) fn read_mark(claim: &dyn DiskFile) -> io::Result<Option<Sequence>> {
     let mut bytes = [0; 32];
     for _ in 0..MARK_READS_MAX {
         claim.read_at(MARK_OFFSET, &mut bytes)?;
         let words: Result<[u64; 3], String> = take_words(&bytes, MARK_MAGIC);
         match words {
-            Ok(words) => return Ok(Sequence(words[2])),
+            Ok(words) => return Ok(Some(Sequence(words[2]))),
             Err(_) if bytes == [0; 32] => break,
             // Half of it is new.
             Err(_) => {}
         }
     }
-    Ok(Sequence::ZERO)
+    Ok(None)
 }
 
 /// Words, then the crc32c of their bytes in one more word.

@@ -12,6 +12,7 @@
 
 use super::error::LogError;
 use super::layout;
+use super::recover;
 use super::survey::{Segment, Survey};
 use base::disk::{Disk, DiskFile};
 use base::{Incarnation, Sequence};
@@ -26,6 +27,8 @@ pub(super) struct Look {
     pub until: Sequence,
     /// The newest claim; `None` while it has no segment.
     newest: Option<Newest>,
+    /// These segments were read and reach this record, though no mark says so.
+    reaches: Option<(Sequence, Vec<Segment>)>,
 }
 
 struct Newest {
@@ -47,7 +50,35 @@ impl Look {
             Some(number) => Newest::open(disk, directory, incarnation, number)?,
             None => None,
         };
-        Ok(Self { segments, until: mark, newest })
+        Ok(Self { segments, until: mark, newest, reaches: None })
+    }
+
+    /// Makes sure that the log reaches `floor`, which was durable once, where the marks do not say
+    /// so; `before` is the look before this one. It is read for that, once for the same segments.
+    ///
+    /// # Errors
+    /// `Lost` if the log ends before `floor`.
+    pub(super) fn demand(
+        &mut self,
+        disk: &dyn Disk,
+        directory: &Path,
+        incarnation: Incarnation,
+        floor: Sequence,
+        before: Option<Self>,
+    ) -> Result<(), LogError> {
+        if self.until >= floor {
+            return Ok(());
+        }
+        let reaches = before.and_then(|look| look.reaches);
+        let is_same =
+            |(at, segments): &(Sequence, Vec<Segment>)| *at >= floor && *segments == self.segments;
+        self.reaches = reaches.filter(is_same);
+        if self.reaches.is_none() {
+            recover::demand(disk, directory, incarnation, floor)?;
+            self.reaches = Some((floor, self.segments.clone()));
+        }
+        self.until = floor;
+        Ok(())
     }
 
     /// Learns what has become durable since. False if only a survey can tell.
@@ -55,7 +86,7 @@ impl Look {
         let Some(newest) = &self.newest else { return Ok(false) };
         let path = &newest.next_path;
         let mark = layout::read_mark(&*newest.claim).map_err(LogError::io("read", path))?;
-        self.until = self.until.max(mark);
+        self.until = self.until.max(mark.unwrap_or_default());
         let is_over = disk.exists(path).map_err(LogError::io("look for", path))?;
         Ok(!is_over)
     }

@@ -32,6 +32,9 @@ pub struct FileOptions {
     /// would notice.
     #[doc(hidden)]
     pub acknowledges_before_sync: bool,
+    /// Builds on purpose a log that goes on in a segment that was removed, likewise.
+    #[doc(hidden)]
+    pub writes_nameless: bool,
 }
 
 impl FileOptions {
@@ -49,6 +52,7 @@ impl FileOptions {
             must_exist: false,
             may_write: true,
             acknowledges_before_sync: false,
+            writes_nameless: false,
         }
     }
 

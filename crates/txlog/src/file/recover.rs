@@ -3,12 +3,13 @@
 use super::FileOptions;
 use super::claim::{self, Claim, Standing};
 use super::error::{LogError, LogErrorKind};
+use super::history::{self, Found};
 use super::layout::{self, PAGE_BYTES, SegmentHeader, put_frame};
 use super::scan::{Frame, FrameReader};
 use super::survey::{Segment, Survey};
 use super::tenure::{Spare, Tenure, extend};
 use crate::chain::Chain;
-use base::disk::Disk;
+use base::disk::{Disk, create_directory_durably};
 use base::{Incarnation, Sequence};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -26,12 +27,7 @@ pub(crate) fn incarnation(
     if options.must_exist || options.known.is_some() {
         return known_incarnation(disk, directory, &path);
     }
-    disk.create_directory(directory).map_err(LogError::io("create", directory))?;
-    if let Some(parent) = directory.parent()
-        && !parent.as_os_str().is_empty()
-    {
-        disk.sync_directory(parent).map_err(LogError::io("sync", parent))?;
-    }
+    create_directory_durably(disk, directory).map_err(LogError::io("create", directory))?;
     let damage = match read_incarnation(disk, &path)? {
         Some(Ok(incarnation)) => return Ok((incarnation, false)),
         Some(Err(what)) => Some(what),
@@ -107,6 +103,44 @@ fn create_incarnation(
     disk.rename(&draft, path).map_err(LogError::io("rename", &draft))?;
     disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
     Ok((incarnation, true))
+}
+
+/// The last record that is known to be durable beside what the marks say: the one that
+/// [`FileOptions::known`] names, if marks do not reach it. They need not, after a loss of power.
+///
+/// # Errors
+/// `Lost` if the log ends before that record; as a survey.
+pub(crate) fn floor(
+    disk: &dyn Disk,
+    directory: &Path,
+    incarnation: Incarnation,
+    options: &FileOptions,
+    mark: Sequence,
+) -> Result<Sequence, LogError> {
+    let known = options.known.map_or(Sequence::ZERO, |known| known.sequence);
+    if known > mark {
+        demand(disk, directory, incarnation, known)?;
+    }
+    Ok(known)
+}
+
+/// Makes sure that the log reaches a record that was durable once.
+///
+/// # Errors
+/// `Lost` if it ends before it; as a survey.
+pub(crate) fn demand(
+    disk: &dyn Disk,
+    directory: &Path,
+    incarnation: Incarnation,
+    known: Sequence,
+) -> Result<(), LogError> {
+    match history::look(disk, directory, incarnation, known)? {
+        Found::Chain(_) | Found::Trimmed => Ok(()),
+        Found::Short(tail) => {
+            let what = format!("record {known} was applied, the log ends at {tail}");
+            Err(LogError::Lost(what))
+        }
+    }
 }
 
 /// Whether the directory still holds this life of the log.
@@ -320,6 +354,7 @@ pub(crate) fn take_over(
         salt,
         buffer: Vec::new(),
         skips_sync: options.acknowledges_before_sync,
+        skips_look: options.writes_nameless,
     };
     Ok(TakenOver { tenure, segments, is_torn: end.is_torn })
 }

@@ -110,7 +110,8 @@ fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<DiskEntry>, LogError> {
     disk.list(directory).map_err(LogError::io("list", directory))
 }
 
-/// Everything through here was durable when this was called.
+/// Everything through here was durable when this was called. More may be: marks are published
+/// without a sync, and one that is just being written is passed over.
 fn newest_mark(
     disk: &dyn Disk,
     directory: &Path,
@@ -120,7 +121,7 @@ fn newest_mark(
     for entry in list(disk, directory)? {
         let name = Name::parse(&entry.name);
         if matches!(name, Name::Claim { incarnation: of, .. } if of == incarnation) {
-            newest = newest.max(mark_of(disk, &directory.join(&entry.name))?);
+            newest = newest.max(mark_of(disk, &directory.join(&entry.name))?.unwrap_or_default());
         }
     }
     Ok(newest)
@@ -147,10 +148,10 @@ fn open_segment(
     Ok(Some(Segment { path, header, length, end: None }))
 }
 
-pub(crate) fn mark_of(disk: &dyn Disk, claim: &Path) -> Result<Sequence, LogError> {
+pub(crate) fn mark_of(disk: &dyn Disk, claim: &Path) -> Result<Option<Sequence>, LogError> {
     match disk.open_read(claim) {
         Ok(file) => layout::read_mark(&*file).map_err(LogError::io("read", claim)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Sequence::ZERO),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(LogError::io("open", claim)(error)),
     }
 }

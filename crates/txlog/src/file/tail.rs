@@ -89,7 +89,9 @@ impl FileLog {
         let (from, replay, look) = (reading.next, reading.replay.take(), reading.look.take());
         let known = is_writer.then(|| (self.segments.clone(), durable));
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
-        let piece = Piece { disk, directory, log, from, floor: durable, surveys };
+        // What was handed out was durable, too.
+        let floor = durable.max(Sequence(from.0.saturating_sub(1)));
+        let piece = Piece { disk, directory, log, from, floor, surveys };
         self.background(move || Background::Read(Box::new(piece.read(replay, look, known))));
     }
 
@@ -132,7 +134,8 @@ struct Piece {
     directory: PathBuf,
     log: Position,
     from: Sequence,
-    /// Known to be durable: a log that ends before it is lost.
+    /// Known to be durable: a log that ends before it is lost. Where the log ends is found by
+    /// reading, because a mark may be old.
     floor: Sequence,
     /// What is known of the directory may be old: see [`SURVEY_NANOS`].
     surveys: bool,
@@ -172,16 +175,19 @@ impl Piece {
 
     /// Reads as a process must that does not write the log.
     fn look(&self, outcome: &mut ReadOutcome) -> Result<(), LogError> {
+        let mut before = outcome.look.take();
         if !self.surveys
-            && let Some(mut look) = outcome.look.take()
+            && let Some(look) = &mut before
             && look.renew(&*self.disk)?
             // What is not where it was expected stands in a file that is not known yet.
             && self.fill(outcome, &look.segments, look.until).is_ok()
         {
-            outcome.look = Some(look);
+            outcome.look = before;
             return Ok(());
         }
-        let look = Look::survey(&*self.disk, &self.directory, self.log.incarnation)?;
+        let (disk, incarnation) = (&*self.disk, self.log.incarnation);
+        let mut look = Look::survey(disk, &self.directory, incarnation)?;
+        look.demand(disk, &self.directory, incarnation, self.floor, before)?;
         self.fill(outcome, &look.segments, look.until)?;
         outcome.look = Some(look);
         Ok(())

@@ -133,6 +133,8 @@ pub(crate) struct Tenure {
     pub buffer: Vec<u8>,
     /// Tests set it, to prove that they notice a writer that acknowledges before it syncs.
     pub skips_sync: bool,
+    /// Likewise one that goes on in a segment without a name.
+    pub skips_look: bool,
 }
 
 impl Tenure {
@@ -163,8 +165,7 @@ impl Tenure {
             let synced = self.active.file.sync_data();
             synced.map_err(|error| fatal(&error, &self.active.path, "sync"))?;
         }
-        let standing = self.claim.standing(&*self.disk);
-        match standing.map_err(|error| fatal(&error, &self.directory, "look into"))? {
+        match self.standing().map_err(|error| fatal(&error, &self.directory, "look into"))? {
             Standing::Held => {}
             Standing::Claimed => return Err(CommitError::Claimed),
             Standing::Lost => return Err(CommitError::Lost),
@@ -173,6 +174,16 @@ impl Tenure {
         let published = self.claim.publish(self.tail);
         published.map_err(|error| fatal(&error, &self.directory, "publish the mark in"))?;
         Ok(Committed { tail: self.tail, rolled: self.rolled.take() })
+    }
+
+    /// Whether what was just synced counts, and will be found by whoever opens the log next.
+    fn standing(&self) -> io::Result<Standing> {
+        let standing = self.claim.standing(&*self.disk)?;
+        if standing != Standing::Held || self.skips_look {
+            return Ok(standing);
+        }
+        let is_there = self.active.file.stands_at(&self.active.path)?;
+        Ok(if is_there { Standing::Held } else { Standing::Lost })
     }
 
     fn write(&mut self, records: &[Bytes]) -> io::Result<()> {

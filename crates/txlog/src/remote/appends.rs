@@ -25,6 +25,7 @@ const FULL_RETRY_NANOS: u64 = 500_000_000;
 pub(super) struct Append {
     ticket: Ticket,
     record: Bytes,
+    is_lead: bool,
     put: Put,
     /// Some put of it may have reached the service.
     was_put: bool,
@@ -54,6 +55,9 @@ pub(super) struct Appends {
     /// The last place that is settled: what was appended before the queue is durable, and what
     /// others left there is void. The first record of the queue is meant for the next place.
     pub(super) settled: Position,
+    /// The last record of this writer that is durable; what is settled behind it is void. `None`
+    /// before the first.
+    pub(super) ours_at: Option<Sequence>,
     pub(super) queue: VecDeque<Append>,
     pub(super) doubt: Option<Doubt>,
     pub(super) retry: Backoff,
@@ -74,6 +78,7 @@ impl Appends {
     pub(super) fn new(origin: Position, puts_max: usize) -> Self {
         Self {
             settled: origin,
+            ours_at: None,
             queue: VecDeque::new(),
             doubt: None,
             retry: Backoff::default(),
@@ -148,11 +153,13 @@ impl Appends {
         if after.incarnation != self.settled.incarnation {
             return Err(AppendError::LogLost);
         }
+        let is_lead = is_lead(&record);
         match self.role {
             Role::Closed => return Err(AppendError::LogLost),
-            Role::Reader if is_lead(&record) => {
+            Role::Reader if is_lead => {
                 self.role = Role::Candidate;
                 self.settled = after;
+                self.ours_at = None;
             }
             Role::Reader => return Err(AppendError::NotAttempted),
             Role::Candidate | Role::Writer if after == self.predicted() => {}
@@ -164,7 +171,7 @@ impl Appends {
             self.progress_at = now;
         }
         self.bytes += record.len();
-        self.queue.push_back(Append { ticket, record, put: Put::Waiting, was_put: false });
+        self.queue.push_back(Append { ticket, record, is_lead, put: Put::Waiting, was_put: false });
         Ok(())
     }
 
@@ -179,6 +186,13 @@ impl Appends {
             return;
         }
         while self.begun < self.puts_max && self.begun < self.queue.len() {
+            // A `Lead` goes out alone: it is sent where everything before it is known to stand, and
+            // nothing is sent behind it while it may fail. Otherwise numbers could fit where the
+            // chain does not, and an epoch would have records that nobody leads.
+            let is_lead = |index: usize| self.queue.get(index).is_some_and(|it| it.is_lead);
+            if self.begun > 0 && (is_lead(0) || is_lead(self.begun)) {
+                break;
+            }
             let sequence = Sequence(self.settled.sequence.0 + 1 + self.begun as u64);
             let append = &mut self.queue[self.begun];
             let record = append.record.clone();
@@ -259,6 +273,7 @@ impl Appends {
         }
         self.bytes -= append.record.len();
         self.settled = self.settled.next();
+        self.ours_at = Some(self.settled.sequence);
         self.progress_at = now;
         self.is_full = false;
         self.retry.reset();

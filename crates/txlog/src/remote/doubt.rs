@@ -10,6 +10,8 @@
 //! another that counts, a Lead      deposed: Conflict
 //! another that is void             a deposed writer's straggler, or ours, put behind a gap: go on
 //!                                  behind it, everything shifts by one place
+//! another of a later epoch that    another history: Conflict, and what is read then says so
+//! does not continue our chain
 //! nothing                          put again: the same bytes at the same place
 //! nothing, and less than we had    an answer from the past; if it stays so, the log is lost
 //! ```
@@ -18,13 +20,17 @@
 //! want the same number, so one of them is stored at most; and once another record has the place,
 //! neither ever is. What counts is decided as every reader decides it, by the chain. Where it
 //! stands, the front record says itself: its predecessor is the last record that counted.
+//!
+//! A void record is gone behind only in our own history. A service that was restored from a backup
+//! may hold others' records from before our last durable one on, and records of their epoch, if it
+//! is none later than ours, look void. So the first thing read back is our last durable record.
 
 use super::LOST_NANOS;
 use super::appends::Appends;
 use super::store::{Operation, OperationId, Outcome, RecordStore};
 use crate::chain::Chain;
-use crate::log::{AppendError, LogEvent};
-use crate::record::{self, Kind};
+use crate::log::{AppendError, History, LogEvent};
+use crate::record::{self, Header, Kind};
 use base::{Epoch, MonotonicNanos, Position};
 use bytes::Bytes;
 
@@ -39,6 +45,8 @@ pub(super) struct Doubt {
     check_at: MonotonicNanos,
     /// Since when every answer says that the log ends before what is settled.
     lost_since: Option<MonotonicNanos>,
+    /// Our last durable record was found where it was.
+    is_history_known: bool,
 }
 
 /// A rule that a test breaks to see that it would notice.
@@ -53,11 +61,13 @@ pub enum Broken {
     ResendsElsewhere,
     /// Goes on behind records that count as if they were void.
     IgnoresLeads,
+    /// Takes whatever log it finds for its own.
+    TrustsHistory,
 }
 
 impl Doubt {
     pub(super) fn new(check_at: MonotonicNanos) -> Self {
-        Self { check: None, check_at, lost_since: None }
+        Self { check: None, check_at, lost_since: None, is_history_known: false }
     }
 
     pub(super) fn not_before(&mut self, at: MonotonicNanos) {
@@ -109,8 +119,12 @@ impl News {
 impl Appends {
     /// Reads back what is in doubt. No put is under way.
     pub(super) fn resolve(&mut self, store: &mut dyn RecordStore, now: MonotonicNanos) {
-        let from = self.settled.sequence.next();
+        let next = self.settled.sequence.next();
+        let trusts = self.broken == Some(Broken::TrustsHistory);
         let Some(doubt) = &mut self.doubt else { return };
+        // A candidate has compared its log before it stood.
+        doubt.is_history_known |= trusts || self.ours_at.is_none();
+        let from = if doubt.is_history_known { next } else { self.ours_at.unwrap_or(next) };
         if doubt.check.is_none() && now >= doubt.check_at {
             let get = Operation::Get { from, bytes_max: CHECK_BYTES_MAX, waits: false };
             doubt.check = Some(store.begin(get));
@@ -125,12 +139,17 @@ impl Appends {
         events: &mut Vec<LogEvent>,
     ) {
         match outcome {
-            Outcome::Records { records, tail } => {
+            Outcome::Records { mut records, tail } => {
+                if self.recognise(&mut records) == Some(History::Other) {
+                    self.close(events);
+                    return;
+                }
                 let is_empty = records.is_empty();
+                let is_known = self.knows_history() != Some(false);
                 if self.compare(records, now, events) == Found::Foreign {
                     let tail = self.settled.at(tail.max(self.settled.sequence.next()));
                     self.depose(AppendError::Conflict { tail }, events);
-                } else if self.queue.is_empty() || tail == self.settled.sequence {
+                } else if self.queue.is_empty() || (is_known && tail == self.settled.sequence) {
                     self.doubt = None;
                 } else if tail < self.settled.sequence && self.is_lost(now) {
                     self.close(events);
@@ -144,6 +163,11 @@ impl Appends {
                     self.check_again(at);
                 }
             }
+            // What was compared is gone; what is in doubt need not be.
+            Outcome::Trimmed { .. } if self.knows_history() == Some(false) => {
+                self.know_history();
+                self.check_again(now);
+            }
             // Whoever trimmed the place knew what stood there. We cannot any more.
             Outcome::Trimmed { .. } => self.depose(AppendError::InDoubt, events),
             Outcome::Lost(_) => self.close(events),
@@ -152,6 +176,34 @@ impl Appends {
                 self.check_again(at);
             }
         }
+    }
+
+    /// Whether our last durable record was found, or need not be; `None` without a doubt.
+    fn knows_history(&self) -> Option<bool> {
+        self.doubt.as_ref().map(|doubt| doubt.is_history_known)
+    }
+
+    fn know_history(&mut self) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.is_history_known = true;
+        }
+    }
+
+    /// Compares the first of these with our last durable record, if that was asked for, and takes
+    /// away what is settled. `None` if there was nothing to compare.
+    fn recognise(&mut self, records: &mut Vec<Bytes>) -> Option<History> {
+        if self.knows_history() != Some(false) {
+            return None;
+        }
+        let (ours_at, first) = (self.ours_at?, records.first()?);
+        let chain = chain_before(&record::decode_header(self.front()?, false).ok()?);
+        let history = History::of_record(first, chain);
+        if history == History::Same {
+            self.know_history();
+        }
+        let settled = (self.settled.sequence.0 - ours_at.0 + 1) as usize;
+        records.drain(..settled.min(records.len()));
+        Some(history)
     }
 
     /// The log ends before what is settled: whether it has done so for long.
@@ -222,6 +274,15 @@ impl Appends {
     }
 }
 
+/// Where the chain stands before a record of ours, as that says itself.
+fn chain_before(ours: &Header) -> Chain {
+    let epoch = match ours.kind {
+        Kind::Lead => Epoch(ours.epoch.0.saturating_sub(1)),
+        _ => ours.epoch,
+    };
+    Chain { value: ours.predecessor, epoch }
+}
+
 /// Whose record stands where `ours` should.
 fn tell_apart(ours: &Bytes, theirs: &Bytes) -> Found {
     if ours == theirs {
@@ -229,10 +290,7 @@ fn tell_apart(ours: &Bytes, theirs: &Bytes) -> Found {
     }
     let headers = (record::decode_header(ours, false), record::decode_header(theirs, true));
     let (Ok(ours), Ok(theirs)) = headers else { return Found::Foreign };
-    let epoch = match ours.kind {
-        Kind::Lead => Epoch(ours.epoch.0.saturating_sub(1)),
-        _ => ours.epoch,
-    };
-    let chain = Chain { value: ours.predecessor, epoch };
-    if chain.admits(&theirs) { Found::Foreign } else { Found::Void }
+    let chain = chain_before(&ours);
+    let is_foreign = chain.admits(&theirs) || chain.contradicts(&theirs);
+    if is_foreign { Found::Foreign } else { Found::Void }
 }

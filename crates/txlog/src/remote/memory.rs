@@ -153,6 +153,13 @@ impl MemoryService {
         }
     }
 
+    /// Loses the newest records, as a service does that was restored from a backup.
+    pub fn cut(&self, tail: Sequence) {
+        let mut state = self.state();
+        let kept = tail.0.saturating_sub(state.first.0 - 1) as usize;
+        state.records.truncate(kept);
+    }
+
     /// Refuses every put for want of space, or no more.
     pub fn set_full(&self, is_full: bool) {
         self.state().is_full = is_full;

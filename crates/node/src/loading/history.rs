@@ -1,0 +1,84 @@
+//! Whether the log is the one that the snapshots were taken of.
+//!
+//! A snapshot names the record behind which it stands by number and by chain value. A log that was
+//! restored from a backup, and then written to, may have another record of that number: then what
+//! the snapshot holds and what the log holds are two histories, and each has writes that were
+//! acknowledged. To start from one of them would drop the other's in silence. So the log is asked
+//! what stands there, for the newest snapshot whose manifest is whole, whether or not it can be
+//! loaded, and for the one that is loaded.
+
+use super::Failure;
+use archive::{Candidate, Snapshot};
+use txlog::record::ChainValue;
+use txlog::{Chain, History, LogEvent, Ticket, TransactionLog};
+
+/// Where the log's chain stands behind a snapshot.
+pub(super) fn chain_behind(snapshot: &Snapshot) -> Chain {
+    let place = &snapshot.place;
+    Chain { value: ChainValue(place.chain), epoch: place.epoch }
+}
+
+/// The snapshots that are being compared with the log.
+#[derive(Default)]
+pub(super) struct Comparing {
+    asked: Vec<(Ticket, String)>,
+    /// Compared, or being so.
+    names: Vec<String>,
+    /// Compares nothing: see [`super::Loading::join_histories`].
+    pub(super) joins_histories: bool,
+}
+
+impl Comparing {
+    pub(super) fn none() -> Self {
+        Self { joins_histories: true, ..Self::default() }
+    }
+
+    /// Asks for the newest of these.
+    pub(super) fn ask_newest(&mut self, log: &mut dyn TransactionLog, candidates: &[Candidate]) {
+        let whole = candidates.iter().filter_map(|candidate| match candidate {
+            Candidate::Whole(snapshot) => Some(snapshot),
+            Candidate::Damaged { .. } => None,
+        });
+        if let Some(newest) = whole.max_by_key(|snapshot| snapshot.place.position.sequence) {
+            self.ask(log, newest);
+        }
+    }
+
+    pub(super) fn ask(&mut self, log: &mut dyn TransactionLog, snapshot: &Snapshot) {
+        if self.joins_histories || self.names.contains(&snapshot.name) {
+            return;
+        }
+        self.names.push(snapshot.name.clone());
+        let ticket = log.compare(snapshot.place.position, chain_behind(snapshot));
+        self.asked.push((ticket, snapshot.name.clone()));
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// Takes what the log says.
+    ///
+    /// # Errors
+    /// It is another history, or cannot be read.
+    pub(super) fn hear(&mut self, event: &LogEvent) -> Result<(), Failure> {
+        let (LogEvent::Compared { ticket, .. } | LogEvent::Unanswered(ticket, _)) = event else {
+            return Ok(());
+        };
+        let Some(index) = self.asked.iter().position(|(of, _)| of == ticket) else {
+            return Ok(());
+        };
+        let (_, name) = self.asked.swap_remove(index);
+        match event {
+            LogEvent::Compared { history: History::Other, .. } => {
+                Err(format!("snapshot {name}: {}", txlog::ANOTHER_HISTORY).into())
+            }
+            LogEvent::Unanswered(_, why) => {
+                Err(format!("snapshot {name} cannot be compared with the log: {why}").into())
+            }
+            // A release that trimmed the log through the very record of the older snapshot may have
+            // left it without; whatever else it holds must then name the chain to count.
+            _ => Ok(()),
+        }
+    }
+}

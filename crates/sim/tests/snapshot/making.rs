@@ -1,0 +1,76 @@
+//! The store's files: names that no loss of power may take, and snapshots that are being written.
+
+use archive::manifest::Place;
+use archive::{Candidate, Facts, SnapshotStore, SnapshotWriter};
+use base::disk::Disk;
+use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+use sim::disk::SimDisk;
+use std::path::Path;
+use std::sync::Arc;
+
+const DIRECTORY: &str = "/var/lib/kiln/snapshots";
+const POSITION: Position = Position { incarnation: Incarnation(1), sequence: Sequence(5) };
+
+fn open(disk: &SimDisk) -> SnapshotStore {
+    SnapshotStore::open(Arc::new(disk.clone()), Path::new(DIRECTORY)).expect("the disk is whole")
+}
+
+fn publish(mut writer: SnapshotWriter) {
+    let (clock, began) = (UnixMillis(0), UnixMillis(0));
+    let place = Place { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
+    writer.append(b"bytes").expect("the disk is whole");
+    writer.publish(&Facts { place, keys: 0 }).expect("the disk is whole");
+}
+
+fn published(store: &SnapshotStore) -> usize {
+    let candidates = store.list().expect("it lists");
+    candidates.iter().filter(|candidate| matches!(candidate, Candidate::Whole(_))).count()
+}
+
+/// Loses power once a snapshot is published; how many are there then.
+fn after_a_cut(seed: u64, prepare: impl FnOnce(&SimDisk)) -> usize {
+    let disk = SimDisk::new(seed);
+    prepare(&disk);
+    publish(open(&disk).begin(POSITION).expect("the disk is whole"));
+    disk.cut_power();
+    disk.restart();
+    published(&open(&disk))
+}
+
+#[test]
+fn a_published_snapshot_stays_in_reach_through_a_loss_of_power() {
+    assert!((0..50).all(|seed| after_a_cut(seed, |_| {}) == 1));
+}
+
+#[test]
+fn directories_whose_names_are_not_durable_take_a_snapshot_with_them() {
+    // As a program that makes several levels at once and syncs none.
+    let make = |disk: &SimDisk| {
+        disk.create_directory(Path::new(DIRECTORY)).expect("the disk is whole");
+    };
+    assert!((0..50).any(|seed| after_a_cut(seed, make) == 0), "or the first test shows nothing");
+}
+
+#[test]
+fn a_snapshot_that_is_being_written_is_left_alone_and_one_that_never_will_be_is_not() {
+    let disk = SimDisk::new(1);
+    let (store, other) = (open(&disk), open(&disk));
+    let entries = || disk.list(Path::new(DIRECTORY)).expect("it is there").len();
+    let writer = store.begin(POSITION).expect("the disk is whole");
+    other.remove_unpublished().expect("the disk is whole");
+    publish(writer);
+    assert_eq!((published(&other), entries()), (1, 1), "and no sign is left");
+    let abandoned = store.begin(POSITION).expect("the disk is whole");
+    let under_way = store.begin(POSITION).expect("the disk is whole");
+    drop(abandoned);
+    // An older release made no sign, and one that died early has nothing but it.
+    let older = Path::new(DIRECTORY).join("snapshot-00000000000000000009-000");
+    disk.create_directory(&older).expect("the disk is whole");
+    let early = Path::new(DIRECTORY).join("snapshot-00000000000000000010-000.writing");
+    disk.create_new(&early).expect("the disk is whole");
+    assert_eq!(entries(), 7);
+    other.remove_unpublished().expect("the disk is whole");
+    assert_eq!(entries(), 3, "the published one, the one under way, and its sign");
+    publish(under_way);
+    assert_eq!((published(&other), entries()), (2, 2));
+}
