@@ -255,8 +255,8 @@ impl Keyspace {
         edit: impl FnOnce(&mut Value, &Recipe<'_>) -> Result<Applied, Refusal>,
     ) -> Result<Applied, Refusal> {
         let hash = self.hash(key);
-        let Self { databases, settings, hasher, .. } = self;
-        let recipe = Recipe { settings, hasher: *hasher };
+        let Self { databases, settings, hasher, work, .. } = self;
+        let recipe = Recipe { settings, hasher: *hasher, work };
         let db = &mut databases[database.0 as usize];
         let Some(mut found) = db.table.find_mut(hash, key) else {
             let Some(create) = create else { return Ok(Applied::Nothing) };

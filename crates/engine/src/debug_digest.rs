@@ -10,6 +10,7 @@
 use crate::keyspace::{EntryRef, Keyspace};
 use crate::sha1::sha1;
 use crate::value::Value;
+use crate::work::Work;
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::member::MemberRef;
@@ -60,7 +61,8 @@ fn text<'a>(item: Item<'a>, buffer: &'a mut Vec<u8>) -> &'a [u8] {
 }
 
 /// Adds a value's digest to `digest`.
-fn add_value(digest: &mut Digest, entry: EntryRef<'_>) {
+fn add_value(digest: &mut Digest, entry: EntryRef<'_>, work: &Work) {
+    work.step();
     let mut buffer = Vec::new();
     let value = entry.value();
     digest.mix(&type_number(value).to_be_bytes());
@@ -69,12 +71,12 @@ fn add_value(digest: &mut Digest, entry: EntryRef<'_>) {
         ValueRef::Integer(integer) => digest.mix(integer.to_string().as_bytes()),
         ValueRef::Boxed(Value::Text(bytes)) => digest.mix(bytes),
         ValueRef::Boxed(Value::List(list)) => {
-            for item in list.iter() {
+            for item in list.iter().inspect(|_| work.step()) {
                 digest.mix(text(item, &mut buffer));
             }
         }
         ValueRef::Boxed(Value::Set(set)) => {
-            for member in set.iter() {
+            for member in set.iter().inspect(|_| work.step()) {
                 match member {
                     MemberRef::Bytes(bytes) => digest.xor(bytes),
                     MemberRef::Integer(integer) => digest.xor(integer.to_string().as_bytes()),
@@ -82,7 +84,7 @@ fn add_value(digest: &mut Digest, entry: EntryRef<'_>) {
             }
         }
         ValueRef::Boxed(Value::Sorted(sorted)) => {
-            for (member, score) in sorted.iter() {
+            for (member, score) in sorted.iter().inspect(|_| work.step()) {
                 let mut pair = Digest::default();
                 pair.mix(text(member, &mut buffer));
                 pair.mix(resp::format_double::format_double(score).as_bytes());
@@ -90,7 +92,7 @@ fn add_value(digest: &mut Digest, entry: EntryRef<'_>) {
             }
         }
         ValueRef::Boxed(Value::Hash(hash)) => {
-            for (field, value) in hash.iter() {
+            for (field, value) in hash.iter().inspect(|_| work.step()) {
                 let mut pair = Digest::default();
                 pair.mix(text(field, &mut buffer));
                 pair.mix(text(value, &mut buffer));
@@ -104,9 +106,9 @@ fn add_value(digest: &mut Digest, entry: EntryRef<'_>) {
 }
 
 /// The digest of one value (DEBUG DIGEST-VALUE).
-pub fn of_value(entry: EntryRef<'_>) -> Digest {
+pub fn of_value(entry: EntryRef<'_>, work: &Work) -> Digest {
     let mut digest = Digest::default();
-    add_value(&mut digest, entry);
+    add_value(&mut digest, entry, work);
     digest
 }
 
@@ -118,7 +120,7 @@ pub fn of_keyspace(keyspace: &Keyspace) -> Digest {
         for entry in database.table().iter() {
             let mut digest = Digest::default();
             digest.mix(entry.key());
-            add_value(&mut digest, entry);
+            add_value(&mut digest, entry, &keyspace.work);
             all.xor(&digest.0);
         }
     }

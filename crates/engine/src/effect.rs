@@ -154,15 +154,13 @@ pub struct EffectEncoder {
     database: Option<DatabaseId>,
     /// Where the last key stands in `bytes`.
     key: Option<(usize, usize)>,
-    /// Where the current unit's effects begin, in `bytes`.
-    unit_start: usize,
 }
 
 impl EffectEncoder {
     /// An encoder whose buffers begin with `reserved` zero bytes.
     pub fn new(reserved: usize) -> Self {
         let bytes = BytesMut::zeroed(reserved);
-        Self { bytes, reserved, database: None, key: None, unit_start: reserved }
+        Self { bytes, reserved, database: None, key: None }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -179,17 +177,23 @@ impl EffectEncoder {
         &self.bytes[self.reserved..]
     }
 
-    /// Begins a unit: its first effect names its database and key, so that the unit can be cut off
-    /// from those before it.
+    /// Begins a unit: its first effect names its database and key, so that the unit can be told
+    /// apart from those before it.
     pub fn begin_unit(&mut self) {
         self.database = None;
         self.key = None;
-        self.unit_start = self.bytes.len();
     }
 
-    /// Encoded length of the units before the current one, in bytes.
-    pub fn len_before_unit(&self) -> usize {
-        self.unit_start - self.reserved
+    /// Moves what is encoded behind what `gathered` holds, which begins with as many reserved bytes.
+    /// The first to come gives its buffer away, so that a large unit is not copied.
+    pub fn move_into(&mut self, gathered: &mut BytesMut) {
+        self.begin_unit();
+        if gathered.len() == self.reserved {
+            std::mem::swap(gathered, &mut self.bytes);
+        } else {
+            gathered.extend_from_slice(self.payload());
+            self.bytes.truncate(self.reserved);
+        }
     }
 
     /// Takes the buffer, reserved bytes first, and starts the next one.
@@ -199,7 +203,6 @@ impl EffectEncoder {
         self.key = None;
         let mut next = BytesMut::with_capacity(capacity.max(self.reserved));
         next.resize(self.reserved, 0);
-        self.unit_start = self.reserved;
         std::mem::replace(&mut self.bytes, next)
     }
 

@@ -7,6 +7,7 @@ use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::unit::KeyHash;
 use crate::value::Value;
+use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
 use structures::{KeyHasher, Table};
@@ -25,6 +26,8 @@ pub struct Keyspace {
     pub(crate) hasher: KeyHasher,
     pub settings: Settings,
     pub statistics: Statistics,
+    /// Counts what long commands do.
+    pub work: Work,
     /// What the shard holds in memory before its first key, in bytes: counts towards `maxmemory`,
     /// as in Redis. Set by the node.
     pub base_bytes: usize,
@@ -107,6 +110,7 @@ impl Keyspace {
             hasher,
             settings,
             statistics: Statistics::default(),
+            work: Work::default(),
             base_bytes: 0,
             garbage: Vec::new(),
             now: UnixMillis(0),

@@ -13,6 +13,7 @@
 //! | [`unit`] | what one unit did, saw and said |
 //! | [`feed`] | effects told as Redis commands, for replicas that know no effects |
 //! | [`execute`] | runs one command, deletes what it found expired |
+//! | [`work`] | counts the steps of long commands, so that the node can act amid one |
 //! | [`eviction`] | which keys go when memory is short |
 //! | [`command`] | the declaration of commands, and one file per family |
 //! | [`digest`] | what keys hold in 128 bits, for comparison |
@@ -59,3 +60,4 @@ pub mod tx;
 pub mod unit;
 pub mod value;
 pub mod view;
+pub mod work;

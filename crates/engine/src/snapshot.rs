@@ -21,11 +21,12 @@ use crate::keyspace::EntryRef;
 use crate::keyspace::{Database, Keyspace};
 use crate::master::{self, ReplicaOf};
 use crate::rdb::PARTIAL;
-use crate::rdb::piece::{Place, put_count, put_piece};
+use crate::rdb::piece::{Place, put_count, put_piece, put_pieces};
 use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
 use crate::settings::Settings;
 use crate::unit::KeyHash;
 use crate::value::{Hash, Set, Sorted, Value};
+use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 use structures::entry::ValueRef;
@@ -90,6 +91,7 @@ impl Writing {
         database: DatabaseId,
         entry: EntryRef<'_>,
         settings: &Settings,
+        work: &Work,
         may_wait: bool,
     ) {
         self.keys += 1;
@@ -97,14 +99,20 @@ impl Writing {
             ValueRef::Boxed(value) if may_wait && is_big(value) => {
                 self.waiting.entry(database).or_default().insert(entry.key().to_vec());
             }
-            _ => self.put_whole(database, entry, settings),
+            _ => self.put_whole(database, entry, settings, work),
         }
     }
 
-    fn put_whole(&mut self, database: DatabaseId, entry: EntryRef<'_>, settings: &Settings) {
+    fn put_whole(
+        &mut self,
+        database: DatabaseId,
+        entry: EntryRef<'_>,
+        settings: &Settings,
+        work: &Work,
+    ) {
         let out = if self.unfinished.is_some() { &mut self.aside } else { &mut self.bytes };
         select(out, &mut self.selected, database);
-        put_entry(out, entry, self.began, settings);
+        put_entry(out, entry, self.began, settings, work);
     }
 
     fn has_big(&self) -> bool {
@@ -127,6 +135,7 @@ impl Writing {
         entry: EntryRef<'_>,
         settings: &Settings,
         bytes_max: usize,
+        work: &Work,
     ) {
         let ValueRef::Boxed(value) = entry.value() else {
             panic!("a big value stands still until it is written");
@@ -140,7 +149,13 @@ impl Writing {
         let place = Place::default();
         let key = || entry.key().to_vec();
         let unfinished = self.unfinished.get_or_insert_with(|| Big { database, key: key(), place });
-        if put_piece(&mut self.bytes, value, &mut unfinished.place, bytes_max) {
+        let is_written = if bytes_max == usize::MAX {
+            put_pieces(&mut self.bytes, value, &mut unfinished.place, work);
+            true
+        } else {
+            put_piece(&mut self.bytes, value, &mut unfinished.place, bytes_max)
+        };
+        if is_written {
             self.unfinished = None;
             self.bytes.append(&mut self.aside);
         }
@@ -230,7 +245,7 @@ impl Keyspace {
         let bytes_until = snapshot.writing.bytes.len() + bytes_max;
         loop {
             self.write_big_values(bytes_until);
-            let Self { databases, settings, snapshot, garbage, .. } = self;
+            let Self { databases, settings, snapshot, garbage, work, .. } = self;
             let Some(snapshot) = snapshot else { return true };
             let Snapshot { writing, flushed, is_done } = &mut **snapshot;
             if writing.has_big() {
@@ -250,7 +265,7 @@ impl Keyspace {
                 return false;
             }
             let id = database.walked_as;
-            database.table.walk(STEP_ENTRIES, |entry| writing.put(id, entry, settings, true));
+            database.table.walk(STEP_ENTRIES, |entry| writing.put(id, entry, settings, work, true));
         }
     }
 
@@ -266,7 +281,7 @@ impl Keyspace {
 
     /// Goes on with the next big value, by about `bytes_max`.
     fn write_next_big(&mut self, bytes_max: usize) {
-        let Self { databases, settings, snapshot, hasher, .. } = self;
+        let Self { databases, settings, snapshot, hasher, work, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let Snapshot { writing, flushed, .. } = &mut **snapshot;
         let Some((number, key)) = writing.next_big() else { return };
@@ -274,7 +289,7 @@ impl Keyspace {
         let database = all.find(|database| database.walked_as == number);
         let entry = database.and_then(|it| it.find(hasher.hash(key), key));
         let entry = entry.expect("a big value is not dropped until it is written");
-        writing.go_on(number, entry, settings, bytes_max);
+        writing.go_on(number, entry, settings, bytes_max, work);
     }
 
     /// Takes the bytes written since the last call. What is written next goes into `next`, which is
@@ -325,14 +340,14 @@ impl Keyspace {
     fn keep_cell(&mut self, database: DatabaseId, key: &[u8]) {
         let hash = self.hash(key);
         self.keep_big(database, hash, key);
-        let Self { databases, settings, snapshot, .. } = self;
+        let Self { databases, settings, snapshot, work, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let writing = &mut snapshot.writing;
         let database = &mut databases[database.0 as usize];
         let id = database.walked_as;
         database.table.visit_unwalked(hash, |entry| {
             // What changes now must be written now.
-            writing.put(id, entry, settings, entry.key() != key);
+            writing.put(id, entry, settings, work, entry.key() != key);
         });
         if writing.aside.len() > ASIDE_BYTES_MAX {
             self.write_next_big(usize::MAX);
@@ -341,7 +356,7 @@ impl Keyspace {
 
     /// Writes a big value that is about to change, if the walk has come to it.
     fn keep_big(&mut self, database: DatabaseId, hash: KeyHash, key: &[u8]) {
-        let Self { databases, settings, snapshot, .. } = self;
+        let Self { databases, settings, snapshot, work, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let writing = &mut snapshot.writing;
         let database = &databases[database.0 as usize];
@@ -352,7 +367,7 @@ impl Keyspace {
         } else if writing.no_longer_waits(id, key)
             && let Some(entry) = database.find(hash, key)
         {
-            writing.put_whole(id, entry, settings);
+            writing.put_whole(id, entry, settings, work);
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use crate::unit::{Context, KeyHash, Overdue, TimeoutReply, Unit, Wait};
 use crate::value::{StringValue, Value};
 use crate::view::View;
+use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
 /// Reads and changes keys within one unit.
@@ -68,6 +69,11 @@ impl<'a> Tx<'a> {
         self.random
     }
 
+    /// Counts steps of long work, whatever of the keyspace is borrowed meanwhile.
+    pub fn work(&self) -> Work {
+        self.keyspace.work.clone()
+    }
+
     pub fn keyspace(&self) -> &Keyspace {
         self.keyspace
     }
@@ -97,6 +103,7 @@ impl<'a> Tx<'a> {
     /// As [`Self::find`], in any database.
     pub fn find_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'_>> {
         let hash = self.keyspace.hash(key);
+        self.keyspace.work.step();
         self.unit.observe(hash);
         self.expire_if_due(database, hash, key);
         let entry = self.keyspace.database(database).find(hash, key)?;
@@ -128,7 +135,11 @@ impl<'a> Tx<'a> {
     /// # Errors
     /// WRONGTYPE if the key holds another type.
     pub fn string(&mut self, key: &[u8]) -> Result<Option<StringValue<'_>>, Refusal> {
-        self.find(key).map(StringValue::of).transpose()
+        let work = self.work();
+        let found = self.find(key).map(StringValue::of).transpose()?;
+        // Whoever asks for a string goes through it.
+        work.bytes(found.as_ref().map_or(0, StringValue::len));
+        Ok(found)
     }
 
     /// The boxed value at `key`, whatever its type; strings are not boxed values.
@@ -218,6 +229,7 @@ impl<'a> Tx<'a> {
         self.interest.before_whole(self.keyspace, database, &effect, now);
         let applied = self.keyspace.apply(database, &[], &effect);
         debug_assert!(applied.is_ok(), "effects on databases meet no type");
+        self.keyspace.work.step();
         self.unit.effects.push(database, &[], &effect);
         if self.unit.feed.is_on() {
             self.unit.feed.tell(self.keyspace, database, &[], &effect);
@@ -279,7 +291,10 @@ impl<'a> Tx<'a> {
         if applied == Applied::Nothing {
             return Ok(applied);
         }
+        let before = self.unit.effects.len();
         self.unit.effects.push(database, key, &effect);
+        self.keyspace.work.step();
+        self.keyspace.work.bytes(self.unit.effects.len() - before);
         if self.unit.feed.is_on() {
             self.unit.feed.tell(self.keyspace, database, key, &effect);
         }

@@ -14,7 +14,7 @@ pub type KeyHash = u64;
 /// What a unit left behind, for the node to log and to hold. Reused between units. What it has to
 /// tell those who listen is in [`crate::interest::Interest`].
 pub struct Unit {
-    /// Encoded effects of this unit and of those before it in the same record.
+    /// Encoded effects of this unit.
     pub effects: EffectEncoder,
     /// The same as commands, while somebody follows.
     pub feed: Feed,
@@ -58,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// Begins the next unit: forgets everything but the effects gathered for the record.
+    /// Begins the next unit: forgets everything but effects that are not yet gathered for a record.
     pub fn clear(&mut self) {
         self.effects.begin_unit();
         self.feed.clear();
@@ -180,18 +180,23 @@ impl Context {
 mod tests {
     use super::*;
     use crate::effect::{Effect, EffectDecoder};
+    use bytes::BytesMut;
 
     #[test]
-    fn a_unit_can_be_cut_off_from_those_before_it() {
-        let mut unit = Unit::new(0);
+    fn units_that_were_gathered_can_be_told_apart() {
+        let mut unit = Unit::new(4);
         let effect = Effect::Append { bytes: b"x" };
-        for _ in 0..2 {
+        let mut gathered = BytesMut::zeroed(4);
+        let mut ends = Vec::new();
+        for _ in 0..3 {
             unit.clear();
             unit.effects.push(DatabaseId(3), b"key", &effect);
+            unit.effects.move_into(&mut gathered);
+            assert!(unit.effects.is_empty());
+            ends.push(gathered.len());
         }
-        let cut = unit.effects.len_before_unit();
-        for payload in [&unit.effects.payload()[..cut], &unit.effects.payload()[cut..]] {
-            let mut decoder = EffectDecoder::new(payload);
+        for (start, end) in [(4, ends[0]), (ends[0], ends[1]), (ends[1], ends[2])] {
+            let mut decoder = EffectDecoder::new(&gathered[start..end]);
             let first = Some((DatabaseId(3), &b"key"[..], effect));
             assert_eq!(decoder.next_effect(), Ok(first));
             assert_eq!(decoder.next_effect(), Ok(None));

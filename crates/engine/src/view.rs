@@ -13,6 +13,7 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::unit::{Context, Overdue, Unit};
 use crate::value::{StringValue, Value};
+use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
 /// Reads keys, notes what was read.
@@ -55,6 +56,11 @@ impl<'a> View<'a> {
 
     pub fn random(&mut self) -> &mut Random {
         self.random
+    }
+
+    /// Counts steps of long work.
+    pub fn work(&self) -> &'a Work {
+        &self.keyspace.work
     }
 
     /// The whole keyspace: whoever looks around in it must say so with [`Self::observe_all`].
@@ -100,6 +106,7 @@ impl<'a> View<'a> {
     /// The entry of a key in any database, without counting or touching it.
     pub fn peek_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'a>> {
         let hash = self.keyspace.hash(key);
+        self.keyspace.work.step();
         self.unit.observe(hash);
         let entry = self.keyspace.database(database).find(hash, key)?;
         let is_due = entry.expire_at().is_some_and(|at| self.context.is_due(at));
@@ -120,7 +127,10 @@ impl<'a> View<'a> {
     /// # Errors
     /// WRONGTYPE if the key holds another type.
     pub fn string(&mut self, key: &[u8]) -> Result<Option<StringValue<'a>>, Refusal> {
-        self.find(key).map(StringValue::of).transpose()
+        let found = self.find(key).map(StringValue::of).transpose()?;
+        // Whoever asks for a string goes through it.
+        self.work().bytes(found.as_ref().map_or(0, StringValue::len));
+        Ok(found)
     }
 
     /// The boxed value at `key`, whatever its type; strings are not boxed values.

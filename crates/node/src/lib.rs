@@ -72,7 +72,7 @@ pub mod tracker;
 
 pub use registry::Registry;
 pub use server::{Options, Server, Stop};
-pub use shard::Shard;
+pub use shard::{Keeping, Shard};
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,
 /// because clients choose their commands by it.

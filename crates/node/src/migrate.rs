@@ -349,7 +349,7 @@ impl Server {
             let found =
                 self.shard.engine.look(context, &mut self.shard.unit, &mut self.interest, |view| {
                     let entry = view.peek(name)?;
-                    Some((dump(entry.value()), entry.expire_at()))
+                    Some((dump(entry.value(), view.work()), entry.expire_at()))
                 });
             let observed = self.settle_unit();
             self.spread(observed, None);

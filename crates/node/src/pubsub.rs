@@ -79,6 +79,7 @@ impl Server {
         let observed = observed.max(pending);
         for message in messages {
             for receiver in &message.receivers {
+                self.shard.engine.keyspace.work.step();
                 let to = ConnectionId(receiver.subscriber.0);
                 let pattern = receiver.pattern.as_deref();
                 match current.as_deref_mut() {

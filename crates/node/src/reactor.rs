@@ -105,6 +105,7 @@ impl Server {
         self.roles.watch_clocks(self.moment);
         self.now = self.clock.read(self.moment.wall_micros, self.monotonic);
         self.turns += 1;
+        self.shard.begin_turn(&self.options.clock, self.moment, self.now);
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
         }
@@ -116,7 +117,7 @@ impl Server {
         self.adopt_configured_master();
         self.resume_after_pause();
         self.execute_ready(scratch);
-        // Before anything lets this turn end early: the lease counts from its beginning.
+        // Before anything lets this turn end early.
         self.note_appended();
         if self.asleep_until > self.monotonic {
             return;
@@ -175,6 +176,7 @@ impl Server {
     /// Whether too much is withheld to execute more.
     fn is_stalled(&self) -> bool {
         self.is_lapsed
+            || self.roles.has_just_bid(self.monotonic)
             || self.shard.is_in_flight() && self.held_bytes > HELD_BYTES_MAX
             || matches!(self.shard.gate(), txlog::Gate::Wait)
             || self.is_snapshot_behind()

@@ -24,9 +24,9 @@ pub mod wall;
 
 use crate::command::info::process::hex_id;
 use crate::server::{Server, Stop};
-use crate::shard::{Progress, Told};
-use base::ConnectionId;
+use crate::shard::{Keeping, Progress, Told};
 use base::machine::Identity;
+use base::{ConnectionId, MonotonicNanos};
 use member::{Leader, Member, MemberId};
 use state::{Present, Roles, Terms, Wish};
 use std::collections::BTreeSet;
@@ -92,6 +92,8 @@ impl Server {
 
     /// Takes what the log has to say.
     pub(crate) fn poll_log(&mut self) {
+        // What counts now may have been appended since the lease was last looked at.
+        self.note_appended();
         let mut told = std::mem::take(&mut self.told);
         let progress = self.shard.poll(&mut told, &mut self.interest);
         for told in told.drain(..) {
@@ -101,7 +103,8 @@ impl Server {
         self.spread_applied();
         match progress {
             Progress::Durable => {
-                self.roles.durable(self.shard.tracker.durable());
+                let now = self.options.clock.moment();
+                self.roles.durable(self.shard.tracker.durable(), now);
                 self.release();
             }
             Progress::Nothing => {}
@@ -125,7 +128,7 @@ impl Server {
             Told::Saw(sign) => {
                 // While it still catches up, what it reads may be old.
                 if self.roles.is_current() {
-                    self.heard_clock = self.shard.applied_clock().map(|clock| (clock, now));
+                    self.hear_clock(now);
                 }
                 self.roles.saw(sign, now);
             }
@@ -135,6 +138,15 @@ impl Server {
             Told::Led => self.begin_to_lead(),
         }
         self.tell_of_switch();
+    }
+
+    /// Notes what the shard's clock showed. While the primary is amid a command that takes long,
+    /// its records show the same instant again and again, and it runs on from the first of them.
+    fn hear_clock(&mut self, now: MonotonicNanos) {
+        let shown = self.shard.applied_clock();
+        if let Some(clock) = shown.filter(|new| self.heard_clock.is_none_or(|it| it.0 != *new)) {
+            self.heard_clock = Some((clock, now));
+        }
     }
 
     /// How far this machine's wall clock is ahead of the shard's, in milliseconds.
@@ -190,7 +202,7 @@ impl Server {
         let leader = Leader { epoch: self.shard.chain().epoch, member: self.member() };
         tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
         self.roles.note_leader(leader);
-        self.noted_sequence = place;
+        self.keep_lease();
         let at = self.shard.appended().sequence;
         self.progress.begin(at, self.shard.bytes_appended, self.monotonic);
     }
@@ -251,6 +263,8 @@ impl Server {
         let (lease, member) = (self.roles.lease_millis(), self.member());
         self.shard.renew(lease, &member, self.now);
         self.roles.said(self.monotonic);
+        // Where this server is reached may have changed.
+        self.keep_lease();
     }
 
     /// Whether a record that only renews is worth appending. A log that takes no writes may take
@@ -268,16 +282,23 @@ impl Server {
         Present { now: self.moment, is_watched: self.shard.is_watched(), is_busy }
     }
 
-    /// The records appended since the last call renew the lease, from the beginning of this turn.
+    /// The records appended since the last call renew the lease, each from the instant before it
+    /// was handed to the log.
     pub(crate) fn note_appended(&mut self) {
-        let appended = self.shard.newest_appended();
-        if appended > self.noted_sequence && self.roles.leads() {
-            self.noted_sequence = appended;
+        let Self { shard, roles, .. } = self;
+        if shard.drain_sent(|place, at| roles.appended(place, at)) && self.roles.leads() {
             self.has_served = false;
-            self.roles.appended(appended, self.moment);
             let place = self.shard.appended().sequence;
             self.progress.note(place, self.shard.bytes_appended, self.monotonic);
         }
+    }
+
+    /// How commands that take long renew the lease.
+    fn keep_lease(&mut self) {
+        let lease_millis = self.roles.lease_millis();
+        let member = self.member().encode();
+        let lease_nanos = lease_millis * MILLI;
+        self.shard.keep_lease(Keeping { lease_nanos, lease_millis, member });
     }
 
     /// Whether this process leads, and its lease is over now, or it has handed over.
@@ -296,8 +317,10 @@ impl Server {
             self.unserved_since = None;
             return;
         }
-        let since = *self.unserved_since.get_or_insert(self.monotonic);
-        if self.monotonic.since(since) < self.settings.transaction_log_lease * MILLI {
+        // Not the turn's instant, which may lie a long command back: nobody has waited so long.
+        let now = self.options.clock.monotonic();
+        let since = *self.unserved_since.get_or_insert(now);
+        if now.since(since) < self.settings.transaction_log_lease * MILLI {
             return;
         }
         self.unserved_since = None;

@@ -78,9 +78,7 @@ pub struct Server {
     pub(crate) stands: u64,
     /// Since when somebody waits while the lease is over.
     pub(crate) unserved_since: Option<MonotonicNanos>,
-    /// The last record of this holder that the lease counts.
-    pub(crate) noted_sequence: Sequence,
-    /// Clients were served since then.
+    /// Clients were served since this holder's last record.
     pub(crate) has_served: bool,
     /// The lease was over when it was last looked at: nobody is served.
     pub(crate) is_lapsed: bool,
@@ -212,7 +210,6 @@ impl Server {
             switches: Switches::default(),
             stands: 0,
             unserved_since: None,
-            noted_sequence: Sequence::ZERO,
             has_served: false,
             is_lapsed: false,
             members: Members::default(),

@@ -4,18 +4,22 @@
 //! place is known before it is appended, so replies know what to wait for while effects are still
 //! gathering. A replica applies what it reads, and what it serves is durable already.
 //!
+//! What is handed to the log goes through the [`Appender`], which long commands call as well.
+//!
 //! Records that count for nobody may take places that were meant for ours, and then ours move on
 //! behind them. What waits for a record knows it by the place it was first meant for; its place in
 //! the log is that and what has been [`Shard::shifted`] since. Only this file counts in both.
 
+mod appender;
 mod following;
 mod growth;
 mod place;
 
 use crate::role::member::Member;
 use crate::tracker::Tracker;
-use base::{Position, Sequence, UnixMillis};
-use bytes::{Bytes, BytesMut};
+use appender::Appender;
+pub use appender::Keeping;
+use base::{Clock, Moment, Position, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::unit::Unit;
@@ -23,10 +27,11 @@ use following::Following;
 pub use following::Told;
 pub use growth::Growth;
 pub use place::Place;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 use txlog::memory::MemoryLog;
-use txlog::{
-    AppendError, Chain, Gate, Kind, LogEvent, Part, Refusal, Stamper, TransactionLog, record,
-};
+use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
 
 /// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
 /// only adds latency (DESIGN section 7). The last unit may overshoot.
@@ -36,14 +41,11 @@ const RECORD_BYTES_TARGET: usize = 512 << 10;
 pub struct Shard {
     pub engine: Engine,
     pub tracker: Tracker,
-    /// What the command being executed leaves behind; its effects gather until the next commit.
+    /// What the command being executed leaves behind; its effects gather with those of the turn
+    /// when it ends.
     pub unit: Unit,
-    log: Box<dyn TransactionLog>,
+    appender: Rc<RefCell<Appender>>,
     duty: Duty,
-    /// The last record appended, as it was first meant; or the last one applied.
-    appended: Position,
-    /// How many places further on in the log the records stand that are not yet durable.
-    shifted: u64,
     /// Records and bytes appended since the start, for INFO.
     pub records_appended: u64,
     pub bytes_appended: u64,
@@ -61,7 +63,7 @@ pub struct Shard {
 /// What this process does with the shard's log.
 enum Duty {
     /// It appends.
-    Leads(Stamper),
+    Leads,
     /// It reads, and may have a `Lead` under way.
     Follows(Box<Following>),
 }
@@ -90,26 +92,27 @@ impl Shard {
         stamper: Stamper,
         applied: Position,
     ) -> Self {
-        Self::assemble(engine, log, Duty::Leads(stamper), applied)
+        Self::assemble(engine, log, Duty::Leads, Some(stamper), applied)
     }
 
     fn assemble(
         mut engine: Engine,
         log: Box<dyn TransactionLog>,
         duty: Duty,
+        stamper: Option<Stamper>,
         applied: Position,
     ) -> Self {
-        let tracker = Tracker::new(applied.sequence);
         let is_open = log.gate() == Gate::Open;
+        let appender = Rc::new(RefCell::new(Appender::new(log, stamper, applied)));
+        engine.keyspace.work.set_pulse(Rc::clone(&appender) as _);
+        let tracker = Tracker::new(applied.sequence);
         engine.keyspace.base_bytes = Tracker::ALLOCATED_BYTES + size_of::<Engine>();
         Self {
             engine,
             tracker,
             unit: Unit::new(record::HEADER_BYTES),
-            log,
+            appender,
             duty,
-            appended: applied,
-            shifted: 0,
             records_appended: 0,
             bytes_appended: 0,
             grown: Growth::default(),
@@ -136,9 +139,15 @@ impl Shard {
     /// Gives every record the same counter, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub fn break_counters(&mut self) {
-        if let Duty::Leads(stamper) = &mut self.duty {
+        if let Some(stamper) = &mut self.appender.borrow_mut().stamper {
             stamper.reuses_counters = true;
         }
+    }
+
+    /// Lets no long command renew the lease, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn break_renewal(&mut self) {
+        self.appender.borrow_mut().is_renewal_broken = true;
     }
 
     /// Puts another log in the place of this one, made from it, so that a test can listen in.
@@ -147,29 +156,50 @@ impl Shard {
         &mut self,
         wrap: impl FnOnce(Box<dyn TransactionLog>) -> Box<dyn TransactionLog>,
     ) {
-        let nothing = Box::new(MemoryLog::new(self.appended.incarnation).handle(0));
-        self.log = wrap(std::mem::replace(&mut self.log, nothing));
+        let mut appender = self.appender.borrow_mut();
+        let nothing = Box::new(MemoryLog::new(appender.appended.incarnation).handle(0));
+        let log = std::mem::replace(&mut appender.log, nothing);
+        appender.log = wrap(log);
+    }
+
+    /// A turn begins: what long commands append says this time.
+    pub fn begin_turn(&mut self, clock: &Arc<dyn Clock>, began: Moment, now: UnixMillis) {
+        self.appender.borrow_mut().begin_turn(clock, began, now);
+    }
+
+    /// How long commands renew the lease of this process, which leads.
+    pub fn keep_lease(&mut self, keeping: Keeping) {
+        self.appender.borrow_mut().keeping = Some(keeping);
+    }
+
+    /// Tells of each record appended since the last call, and of an instant before it was handed to
+    /// the log. Whether there were any.
+    pub fn drain_sent(&mut self, mut tell: impl FnMut(Sequence, Moment)) -> bool {
+        let sent = &mut self.appender.borrow_mut().sent;
+        let are_any = !sent.is_empty();
+        sent.drain(..).for_each(|(place, at)| tell(place, at));
+        are_any
     }
 
     /// The record that holds what executes now.
     pub fn gathering(&self) -> Sequence {
-        self.appended.sequence.next()
+        self.newest_appended().next()
     }
 
     /// The last record appended: its place in the log, as far as can be told.
     pub fn appended(&self) -> Position {
-        self.in_log(self.appended.sequence)
+        self.in_log(self.newest_appended())
     }
 
     /// What waits for everything appended waits for this.
     pub fn newest_appended(&self) -> Sequence {
-        self.appended.sequence
+        self.appender.borrow().appended.sequence
     }
 
     /// How many places further on than meant the records stand that are not yet durable. While it
     /// stays, so does the place of every record.
     pub fn shifted(&self) -> u64 {
-        self.shifted
+        self.appender.borrow().shifted
     }
 
     /// Through this place the log is durable: our records, and void ones behind them.
@@ -179,7 +209,8 @@ impl Shard {
 
     /// Where a record that is not yet durable comes to stand.
     pub(crate) fn in_log(&self, meant: Sequence) -> Position {
-        self.appended.at(Sequence(meant.0 + self.shifted))
+        let appender = self.appender.borrow();
+        appender.appended.at(Sequence(meant.0 + appender.shifted))
     }
 
     /// The record that what reveals everything until now must wait for.
@@ -187,28 +218,37 @@ impl Shard {
         if self.is_tracker_broken { Sequence::ZERO } else { self.tracker.newest() }
     }
 
+    fn standing_stamper<T>(&self, look: impl FnOnce(&Stamper) -> T) -> T {
+        look(self.appender.borrow().stamper.as_ref().expect("who leads stamps"))
+    }
+
+    /// Where the log's chain stands behind the last record appended or applied, and its counter.
+    fn standing(&self) -> (Chain, u64) {
+        match &self.duty {
+            Duty::Leads => self.standing_stamper(|it| (it.chain(), it.counter())),
+            Duty::Follows(following) => {
+                let replayer = &following.replayer;
+                (replayer.chain(), replayer.counter())
+            }
+        }
+    }
+
     /// Where the log's chain stands behind the last record appended or applied.
     pub fn chain(&self) -> Chain {
-        match &self.duty {
-            Duty::Leads(stamper) => stamper.chain(),
-            Duty::Follows(following) => following.replayer.chain(),
-        }
+        self.standing().0
     }
 
     /// The last record appended or applied, as other processes know it.
     pub fn place(&self) -> Place {
-        let counter = match &self.duty {
-            Duty::Leads(stamper) => stamper.counter(),
-            Duty::Follows(following) => following.replayer.counter(),
-        };
-        Place { chain: self.chain(), counter }
+        let (chain, counter) = self.standing();
+        Place { chain, counter }
     }
 
     /// The clock in the newest record that this process appended or applied. A reply that rests on
     /// it waits for that record.
     pub(crate) fn recorded_clock(&self) -> Option<UnixMillis> {
         let clock = match &self.duty {
-            Duty::Leads(stamper) => stamper.clock(),
+            Duty::Leads => self.standing_stamper(Stamper::clock),
             Duty::Follows(following) => following.replayer.clock(),
         };
         (!self.is_clock_broken).then_some(clock)
@@ -221,33 +261,29 @@ impl Shard {
 
     /// Whether a write may execute now.
     pub fn gate(&self) -> Gate {
-        self.log.gate()
+        self.appender.borrow().log.gate()
     }
 
     /// Whether effects wait for a commit.
     pub fn has_gathered(&self) -> bool {
-        !self.unit.effects.is_empty()
+        self.appender.borrow().has_gathered() || !self.unit.effects.is_empty()
     }
 
     /// The record that what reveals everything executed so far waits for, by the running unit too.
     pub fn newest_executed(&self) -> Sequence {
-        if self.has_gathered() { self.gathering() } else { self.appended.sequence }
+        if self.has_gathered() { self.gathering() } else { self.newest_appended() }
     }
 
     /// Whether so much has gathered that the turn should commit before it goes on.
     pub fn is_record_full(&self) -> bool {
-        self.unit.effects.len() >= RECORD_BYTES_TARGET
+        self.appender.borrow().gathered.len() >= RECORD_BYTES_TARGET
     }
 
     /// The record that a reply must wait for, given what its unit observed, and notes what the
     /// unit wrote.
     pub fn settle_unit(&mut self, now: UnixMillis) -> Sequence {
         if self.unit.changes > 0 {
-            let gathering = if self.unit.effects.len() > self.payload_bytes_max() {
-                self.append_large_unit(now)
-            } else {
-                self.gathering()
-            };
+            let gathering = self.gather_unit(now);
             let dirty = &self.engine.keyspace.statistics.dirty;
             dirty.set(dirty.get() + self.unit.changes);
             for &hash in &self.unit.written {
@@ -273,139 +309,110 @@ impl Shard {
     /// replica has applied is durable.
     fn clock_observed(&self) -> Sequence {
         let rests_on_clock = self.unit.rests_on_clock && !self.is_clock_broken;
-        if rests_on_clock && matches!(self.duty, Duty::Leads(_)) {
-            return self.appended.sequence;
+        if rests_on_clock && matches!(self.duty, Duty::Leads) {
+            return self.newest_appended();
         }
         Sequence::ZERO
     }
 
-    /// The largest payload of one record.
-    fn payload_bytes_max(&self) -> usize {
-        self.log.limits().record_bytes_max - record::HEADER_BYTES
-    }
-
-    /// Appends what has gathered because it has outgrown one record: first the units before the
-    /// last one, whose replies wait for one record and no more; then the last one, in parts if it
-    /// must be. Its reply waits for its last part: the record returned.
-    fn append_large_unit(&mut self, now: UnixMillis) -> Sequence {
-        let before = self.unit.effects.len_before_unit();
-        let payload = self.unit.effects.take().split_off(record::HEADER_BYTES);
-        if before > 0 {
-            self.append_copy(Part::Whole, &payload[..before], now);
+    /// Gathers what the unit did with what the turn's units before it did; the record that holds
+    /// it. A unit that outgrows one record is appended at once, and its reply waits for its last
+    /// part.
+    fn gather_unit(&mut self, now: UnixMillis) -> Sequence {
+        let mut appender = self.appender.borrow_mut();
+        let before = appender.gathered.len() - record::HEADER_BYTES;
+        self.unit.effects.move_into(&mut appender.gathered);
+        if appender.gathered.len() - record::HEADER_BYTES <= appender.payload_bytes_max() {
+            return appender.appended.sequence.next();
         }
-        let parts = payload[before..].chunks(self.payload_bytes_max());
-        let last = parts.len() - 1;
-        for (index, bytes) in parts.enumerate() {
-            let part = match index {
-                _ if last == 0 => Part::Whole,
-                0 => Part::First,
-                _ if index == last => Part::Last,
-                _ => Part::Middle,
-            };
-            self.append_copy(part, bytes, now);
-        }
-        self.appended.sequence
-    }
-
-    fn append_copy(&mut self, part: Part, payload: &[u8], now: UnixMillis) {
-        let mut buffer = BytesMut::with_capacity(record::HEADER_BYTES + payload.len());
-        buffer.resize(record::HEADER_BYTES, 0);
-        buffer.extend_from_slice(payload);
-        self.append(part, buffer, now);
+        appender.append_large_unit(before, now);
+        drop(appender);
+        self.note_grown();
+        self.newest_appended()
     }
 
     /// Appends what has gathered, if anything has and the log takes it now.
     pub fn commit(&mut self, now: UnixMillis) {
-        if !self.has_gathered() || self.log.gate() == Gate::Wait {
+        if !self.has_gathered() || self.gate() == Gate::Wait {
             return;
         }
-        let buffer = self.unit.effects.take();
-        self.append(Part::Whole, buffer, now);
-    }
-
-    /// Appends a record whose buffer begins with room for its header.
-    fn append(&mut self, part: Part, buffer: BytesMut, now: UnixMillis) {
-        self.bytes_appended += buffer.len() as u64;
-        self.records_appended += 1;
-        let durable = self.durable().sequence;
-        let Duty::Leads(stamper) = &mut self.duty else {
-            debug_assert!(false, "the gate lets nobody write while this process follows");
-            return;
-        };
-        let record = stamper.stamp(Kind::Data, part, buffer, now, durable);
-        self.hand_over(record);
-    }
-
-    fn hand_over(&mut self, record: Bytes) {
-        self.grown.add(record.len());
-        self.log.append(self.appended(), record);
-        self.appended.sequence = self.appended.sequence.next();
+        let mut appender = self.appender.borrow_mut();
+        self.unit.effects.move_into(&mut appender.gathered);
+        appender.append_gathered(now);
+        drop(appender);
+        self.note_grown();
     }
 
     /// Appends a `Renew`, if nothing has gathered: a record with data renews as well.
     pub fn renew(&mut self, lease_millis: u64, member: &Member, now: UnixMillis) {
-        let durable = self.durable().sequence;
-        if let Duty::Leads(stamper) = &mut self.duty
-            && self.unit.effects.is_empty()
-        {
-            let record = stamper.renew(lease_millis, &member.encode(), now, durable);
-            self.hand_over(record);
+        if self.unit.effects.is_empty() {
+            self.appender.borrow_mut().renew(lease_millis, &member.encode(), now);
+            self.note_grown();
         }
     }
 
     /// Appends a `Yield`: the last record of this holder. Nothing may have gathered.
     pub fn give_up(&mut self, successor: &[u8], now: UnixMillis) {
-        let durable = self.durable().sequence;
-        if let Duty::Leads(stamper) = &mut self.duty {
-            let record = stamper.give_up(successor, now, durable);
-            self.hand_over(record);
-        }
+        self.appender.borrow_mut().give_up(successor, now);
+        self.note_grown();
+    }
+
+    /// Counts what was appended, by long commands too.
+    fn note_grown(&mut self) {
+        let mut appender = self.appender.borrow_mut();
+        self.grown += std::mem::take(&mut appender.grown);
+        let Growth { records, bytes } = std::mem::take(&mut appender.data);
+        self.records_appended += records;
+        self.bytes_appended += bytes;
     }
 
     /// Makes what was appended durable on this thread, where that is quicker (a lone client).
     pub fn commit_inline(&mut self) -> bool {
-        self.log.commit_inline()
+        self.appender.borrow_mut().log.commit_inline()
     }
 
     /// What a start would spend on the log behind the last snapshot, as bytes of a snapshot.
     pub fn replay_cost_bytes(&self) -> u64 {
-        self.grown.cost_bytes(&self.log.limits())
+        self.grown.cost_bytes(&self.appender.borrow().log.limits())
     }
 
     /// Why the log would take no writes from this process if it led.
     pub fn trouble(&self) -> Option<Refusal> {
-        self.log.trouble()
+        self.appender.borrow().log.trouble()
     }
 
     /// Whether appended records are not durable yet.
     pub fn is_in_flight(&self) -> bool {
-        self.tracker.durable() < self.appended.sequence
+        self.tracker.durable() < self.newest_appended()
     }
 
     /// Whether the log wants to be polled.
     pub fn is_log_busy(&self) -> bool {
-        self.log.is_busy()
+        self.appender.borrow().log.is_busy()
     }
 
     /// In how many nanoseconds the log wants to be polled though nothing happens.
     pub fn log_wait_nanos(&self) -> Option<u64> {
-        self.log.wait_nanos()
+        self.appender.borrow().log.wait_nanos()
     }
 
     /// Whether somebody may wait for this holder's lease to end.
     pub fn is_watched(&mut self) -> bool {
-        self.log.is_watched()
+        self.appender.borrow_mut().log.is_watched()
     }
 
     /// Learns what became durable, or applies what was read; `told` takes what it says of who
     /// leads, and `interest` what was applied brought.
     pub fn poll(&mut self, told: &mut Vec<Told>, interest: &mut Interest) -> Progress {
         let mut events = std::mem::take(&mut self.events);
-        self.log.poll(&mut events);
+        self.appender.borrow_mut().log.poll(&mut events);
         let mut progress = Progress::Nothing;
         for event in events.drain(..) {
             let found = match &self.duty {
-                Duty::Leads(_) => self.lead_on(event),
+                Duty::Leads => {
+                    self.appender.borrow_mut().take(event);
+                    Progress::Nothing
+                }
                 Duty::Follows(_) => self.follow_on(event, told, interest),
             };
             match found {
@@ -419,32 +426,36 @@ impl Shard {
         }
         events.clear();
         self.events = events;
-        self.is_open = self.log.gate() == Gate::Open;
-        progress
+        self.is_open = self.gate() == Gate::Open;
+        match &self.duty {
+            Duty::Leads => self.learn().unwrap_or(progress),
+            Duty::Follows(_) => progress,
+        }
     }
 
-    fn lead_on(&mut self, event: LogEvent) -> Progress {
-        match event {
-            LogEvent::Durable(position) => {
-                self.tracker.durable_through(Sequence(position.sequence.0 - self.shifted));
-                Progress::Durable
+    /// What became of this primary's records, as far as it was told, amid long commands too.
+    fn learn(&mut self) -> Option<Progress> {
+        self.note_grown();
+        let appender = self.appender.borrow();
+        let is_news = appender.durable > self.tracker.durable();
+        if is_news {
+            self.tracker.durable_through(appender.durable);
+        }
+        match &appender.failed {
+            Some(error @ (AppendError::Fatal(_) | AppendError::LogLost)) => {
+                Some(Progress::Fatal(explain(error)))
             }
-            LogEvent::Shifted { by } => {
-                self.shifted += by;
-                Progress::Nothing
+            Some(error) => Some(Progress::Deposed(explain(error))),
+            None if appender.is_lost => {
+                Some(Progress::Fatal("the transaction log was deleted".to_owned()))
             }
-            LogEvent::Failed(_, error @ (AppendError::Fatal(_) | AppendError::LogLost)) => {
-                Progress::Fatal(explain(&error))
-            }
-            LogEvent::Failed(_, error) => Progress::Deposed(explain(&error)),
-            LogEvent::Lost => Progress::Fatal("the transaction log was deleted".to_owned()),
-            _ => Progress::Nothing,
+            None => is_news.then_some(Progress::Durable),
         }
     }
 
     /// Lets the log forget records through here.
     pub fn trim(&mut self, through: Position) {
-        self.log.trim(through);
+        self.appender.borrow_mut().log.trim(through);
     }
 }
 

@@ -54,7 +54,7 @@ fn save(keyspace: &Keyspace) -> Vec<u8> {
     for (id, database) in keyspace.databases().filter(|(_, database)| !database.is_empty()) {
         put_database(&mut out, id);
         for entry in database.table().iter() {
-            put_entry(&mut out, entry, NOW, &keyspace.settings);
+            put_entry(&mut out, entry, NOW, &keyspace.settings, &keyspace.work);
         }
     }
     put_end(&mut out);

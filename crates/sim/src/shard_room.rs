@@ -27,7 +27,9 @@
 //!    so does the primary; and no connection is ever shown what is older than it has seen.
 //! 6. *What has expired stays away*: a key that somebody was shown to be gone is never shown again.
 //! 7. *Nothing is stuck*: when the faults end, all processes serve and hold the same.
-//! 8. *Same seed, same run*: by the trace of everything that happened.
+//! 8. *No command deposes its primary*: where nothing goes wrong but that commands take several
+//!    leases, nobody stands who was not handed leadership.
+//! 9. *Same seed, same run*: by the trace of everything that happened.
 
 pub mod account;
 pub mod chronicle;
@@ -59,6 +61,8 @@ pub enum Broken {
     CountsVoidRecords,
     /// Keys are hidden by a clock that no record has.
     HidesByItsOwnClock,
+    /// Commands that take long do not renew the lease.
+    RenewsNothingAmid,
     /// A process breaks a rule of leadership.
     Role(node::role::state::Broken),
     /// The log breaks a rule.
@@ -84,6 +88,8 @@ pub struct Plan {
     pub nanos: u64,
     /// Bytes of log from one snapshot to the next.
     pub log_growth_bytes: u64,
+    /// Nothing goes wrong but that commands take long.
+    pub is_calm: bool,
     pub broken: Broken,
     /// How machines wake that were frozen; `None`: in any way in which they notice.
     pub awakening: Option<Awakening>,
@@ -96,6 +102,7 @@ impl Default for Plan {
             clients: 9,
             nanos: 8_000_000_000,
             log_growth_bytes: 24 << 10,
+            is_calm: false,
             broken: Broken::Nothing,
             awakening: None,
         }
@@ -121,6 +128,9 @@ pub struct Seen {
     pub snapshots_loaded: u64,
     /// How often time passed in the middle of a turn.
     pub lingered: u64,
+    /// Commands that took longer than a lease, and records that were appended amid one.
+    pub long_commands: u64,
+    pub renewed_amid: u64,
     pub pauses: u64,
     pub crashes: u64,
     pub stops: u64,
@@ -178,6 +188,7 @@ fn live(world: &Rc<World>) -> Result<(), String> {
     world.pass(WORKING_NANOS);
     world.silence();
     await_whole(world, true)?;
+    world.judge_calm()?;
     world.judge()
 }
 

@@ -190,16 +190,6 @@ impl SortedSet {
     }
 }
 
-impl Clone for SortedSet {
-    fn clone(&self) -> Self {
-        let mut copy = Self::new(self.hasher());
-        for (member, score) in self.iter() {
-            copy.insert(member, score);
-        }
-        copy
-    }
-}
-
 impl std::fmt::Debug for SortedSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter()).finish()

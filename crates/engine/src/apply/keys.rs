@@ -73,7 +73,7 @@ impl Keyspace {
                 self.put(to_database, hash, to, Payload::Bytes(&bytes), expire_at)
             }
             ValueRef::Boxed(value) => {
-                let copy: Box<Value> = Box::new(value.clone());
+                let copy: Box<Value> = Box::new(value.copied(&self.work));
                 self.put(to_database, hash, to, Payload::Boxed(copy), expire_at)
             }
         };

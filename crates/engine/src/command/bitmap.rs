@@ -135,7 +135,7 @@ fn bitcount(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut digits = Digits::new();
     let bytes = value.bytes(&mut digits);
     let count = match args.len() {
-        2 => bits::count(bytes),
+        2 => bits::count(bytes, view.work()),
         4 | 5 => {
             let start = parse_i64(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
             let end = parse_i64(args.at(3)).ok_or(Refusal::NOT_AN_INTEGER)?;
@@ -144,7 +144,7 @@ fn bitcount(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
                 return Ok(());
             }
             let range = Measure::parse(args.get(4))?.range(start, end, bytes.len());
-            range.map_or(0, |range| bits::count_in(bytes, range))
+            range.map_or(0, |range| bits::count_in(bytes, range, view.work()))
         }
         _ => return Err(Refusal::SYNTAX),
     };
@@ -175,7 +175,7 @@ fn bitpos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         reply.integer(-1);
         return Ok(());
     };
-    let found = bits::find(bytes, is_set, range);
+    let found = bits::find(bytes, is_set, range, view.work());
     // Without an end, zeroes follow the string.
     let beyond = (!is_set && args.len() < 5).then_some(bytes.len() * 8);
     reply.integer(found.or(beyond).map_or(-1, |at| at as i64));
@@ -194,6 +194,7 @@ fn bitop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Err(Refusal::of("ERR BITOP NOT must be called with a single source key."));
     }
     let target = args.at(2);
+    let work = tx.work();
     let mut result = Vec::new();
     for (index, key) in args.from(3).enumerate() {
         tx.find_read(key);
@@ -201,7 +202,7 @@ fn bitop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         let value = tx.string(key)?;
         let bytes = value.as_ref().map_or(&[][..], |value| value.bytes(&mut digits));
         match operation {
-            Some(operation) if index > 0 => bits::combine(&mut result, bytes, operation),
+            Some(operation) if index > 0 => bits::combine(&mut result, bytes, operation, &work),
             _ => result = bytes.to_vec(),
         }
     }

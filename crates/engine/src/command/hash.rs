@@ -145,7 +145,9 @@ fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = ScanOptions::parse(args, 2, false)?;
     let mut found = Vec::new();
     let mut name = Vec::new();
+    let work = view.work();
     let next = hash.scan(options.cursor, options.count, |field, value| {
+        work.step();
         name.clear();
         field.append_to(&mut name);
         if options.matches(&name) {

@@ -161,6 +161,7 @@ fn smismember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     let set = view_set(view, args.at(1))?;
     reply.array(args.len() - 2);
     for member in args.from(2) {
+        view.work().step();
         reply.integer(i64::from(set.is_some_and(|set| set.contains(member))));
     }
     Ok(())
@@ -184,7 +185,9 @@ fn sscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = ScanOptions::parse(args, 2, false)?;
     let mut found = Vec::new();
     let mut buffer = MemberBuffer::new();
+    let work = view.work();
     let next = set.scan(options.cursor, options.count, |member| {
+        work.step();
         if options.pattern.is_none() || options.matches(member.bytes(&mut buffer)) {
             found.push(member);
         }

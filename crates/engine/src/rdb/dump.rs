@@ -8,6 +8,7 @@
 use super::value::{kind_of, put_value};
 use super::{Crc64, RdbError, Source, VERSION};
 use crate::value::{Recipe, Value};
+use crate::work::{BYTES_PER_STEP, Work};
 use structures::entry::{Payload, ValueRef};
 
 const VERSION_BYTES: usize = 2;
@@ -23,14 +24,21 @@ pub enum DumpError {
 }
 
 /// A value with its footer.
-pub fn dump(value: ValueRef<'_, Value>) -> Vec<u8> {
+pub fn dump(value: ValueRef<'_, Value>, work: &Work) -> Vec<u8> {
     let mut out = vec![kind_of(value)];
-    put_value(&mut out, value);
+    put_value(&mut out, value, work);
     out.extend_from_slice(&(VERSION as u16).to_le_bytes());
     let mut crc = Crc64::default();
-    crc.update(&out);
+    add_to(&mut crc, &out, work);
     out.extend_from_slice(&crc.value().to_le_bytes());
     out
+}
+
+fn add_to(crc: &mut Crc64, bytes: &[u8], work: &Work) {
+    for piece in bytes.chunks(BYTES_PER_STEP) {
+        crc.update(piece);
+        work.step();
+    }
 }
 
 /// The value in a payload, handed to `take` while it lives. Bytes between it and the footer are
@@ -46,7 +54,7 @@ pub fn with_value<T>(
     let (rest, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>().ok_or(DumpError::Footer)?;
     let (value, version) = rest.split_last_chunk::<VERSION_BYTES>().ok_or(DumpError::Footer)?;
     let mut crc = Crc64::default();
-    crc.update(rest);
+    add_to(&mut crc, rest, recipe.work);
     let is_known = u32::from(u16::from_le_bytes(*version)) <= VERSION;
     if !is_known || crc.value() != u64::from_le_bytes(*checksum) {
         return Err(DumpError::Footer);

@@ -207,7 +207,8 @@ impl<R: Read> Loader<R> {
     ) -> Result<(), RdbError> {
         let Self { source, key, .. } = self;
         source.text_into(key)?;
-        let recipe = Recipe { settings: &keyspace.settings, hasher: keyspace.hasher };
+        let recipe =
+            Recipe { settings: &keyspace.settings, hasher: keyspace.hasher, work: &keyspace.work };
         let payload = source.value(kind, &recipe)?;
         let entry = Entry::new(key, payload, expire_at);
         entry.set_access(word.unwrap_or_else(|| access::fresh(self.now, &keyspace.settings)));

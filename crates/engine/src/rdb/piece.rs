@@ -9,11 +9,18 @@
 use super::length::{put_length, put_string};
 use super::value::{NODE_PACKED, NODE_PLAIN, put_item};
 use crate::value::{Hash, Set, Sorted, Value};
+use crate::work::Work;
 use structures::MemberBuffer;
 use structures::quicklist::NodeRef;
 
 /// Elements between two looks at the bound.
 const STEP_ELEMENTS: usize = 16;
+
+/// Bytes of a collection that count as a step: about an element.
+pub(super) const ELEMENT_BYTES: usize = 32;
+
+/// Bytes of a value that is written without a pause, from one count of the work to the next.
+const COUNTED_BYTES: usize = 16 << 10;
 
 /// How far a value has been written: bytes of a string, nodes of a list, members of a sorted set
 /// from the greatest down, the cursor of a set's or a hash's scan.
@@ -32,6 +39,18 @@ fn count(value: &Value) -> usize {
         Value::Set(set) => set.len(),
         Value::Hash(hash) => hash.len(),
         Value::Sorted(sorted) => sorted.len(),
+    }
+}
+
+/// Writes all of a value from `place` on.
+pub fn put_pieces(out: &mut Vec<u8>, value: &Value, place: &mut Place, work: &Work) {
+    loop {
+        let before = out.len();
+        let is_done = put_piece(out, value, place, COUNTED_BYTES);
+        work.steps((out.len() - before) / ELEMENT_BYTES);
+        if is_done {
+            return;
+        }
     }
 }
 
@@ -164,7 +183,7 @@ mod tests {
             for entry in keyspace.database(DatabaseId(0)).table.iter() {
                 let ValueRef::Boxed(value) = entry.value() else { continue };
                 let mut whole = Vec::new();
-                put_value(&mut whole, entry.value());
+                put_value(&mut whole, entry.value(), &Work::default());
                 for bytes_max in [1, 100, 4096, usize::MAX] {
                     let (mut pieces, mut place) = (Vec::new(), Place::default());
                     put_count(&mut pieces, value);

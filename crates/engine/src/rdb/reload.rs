@@ -20,7 +20,7 @@ impl Keyspace {
         for (id, database) in self.databases() {
             put_database(&mut bytes, id);
             for entry in database.table().iter() {
-                put_entry(&mut bytes, entry, now, &self.settings);
+                put_entry(&mut bytes, entry, now, &self.settings, &self.work);
             }
         }
         put_end(&mut bytes);

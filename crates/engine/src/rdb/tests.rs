@@ -19,7 +19,7 @@ pub(super) fn save(keyspace: &Keyspace) -> Vec<u8> {
         put_database(&mut out, id);
         put_sizes(&mut out, database.len(), database.expiries().len());
         for entry in database.table().iter() {
-            put_entry(&mut out, entry, NOW, &keyspace.settings);
+            put_entry(&mut out, entry, NOW, &keyspace.settings, &keyspace.work);
         }
     }
     put_end(&mut out);
@@ -126,7 +126,8 @@ fn tables_are_laid_out_for_the_keys_there_are_whatever_the_file_says() {
     }
     put_database(&mut bytes, DatabaseId(0));
     for entry in bench.engine.keyspace.database(DatabaseId(0)).table().iter() {
-        put_entry(&mut bytes, entry, NOW, &bench.engine.keyspace.settings);
+        let Keyspace { settings, work, .. } = &bench.engine.keyspace;
+        put_entry(&mut bytes, entry, NOW, settings, work);
     }
     put_end(&mut bytes);
     bytes.extend_from_slice(&[0; 8]);
@@ -170,7 +171,8 @@ fn access_words_survive_as_far_as_the_format_carries_them() {
         let mut out = Vec::new();
         put_header(&mut out, &[]);
         for entry in bench.engine.keyspace.database(DatabaseId(0)).table().iter() {
-            put_entry(&mut out, entry, later, &bench.engine.keyspace.settings);
+            let Keyspace { settings, work, .. } = &bench.engine.keyspace;
+            put_entry(&mut out, entry, later, settings, work);
         }
         put_end(&mut out);
         out.extend_from_slice(&[0; 8]);

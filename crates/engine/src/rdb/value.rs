@@ -1,11 +1,12 @@
 //! One value of each type, as RDB files and DUMP payloads hold it.
 
 use super::length::{Text, put_integer, put_string};
-use super::piece::{Place, put_count, put_piece};
+use super::piece::{ELEMENT_BYTES, Place, put_count, put_pieces};
 use super::{RdbError, Source, kind};
 use crate::apply::payload_of;
 use crate::number::parse_f64;
 use crate::value::{Hash, Recipe, Set, Sorted, Value, list};
+use crate::work::Work;
 use std::collections::BTreeSet;
 use std::io::Read;
 use structures::entry::{Payload, ValueRef};
@@ -31,7 +32,7 @@ pub fn kind_of(value: ValueRef<'_, Value>) -> u8 {
 }
 
 /// Appends a value, without its type byte.
-pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>) {
+pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>, work: &Work) {
     match value {
         ValueRef::Integer(integer) => put_integer(out, integer),
         ValueRef::Bytes(bytes) => put_string(out, bytes),
@@ -41,7 +42,7 @@ pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>) {
         ValueRef::Boxed(Value::Sorted(Sorted::Pack(pack))) => put_string(out, pack.bytes()),
         ValueRef::Boxed(value) => {
             put_count(out, value);
-            put_piece(out, value, &mut Place::default(), usize::MAX);
+            put_pieces(out, value, &mut Place::default(), work);
         }
     }
 }
@@ -87,6 +88,7 @@ impl<R: Read> Source<R> {
         for _ in 0..nodes {
             let container = self.length()?;
             let bytes = self.owned()?;
+            recipe.work.steps(1 + bytes.len() / ELEMENT_BYTES);
             let Value::List(list) = &mut value else { break };
             match container {
                 NODE_PLAIN => list.push_plain_node(bytes),
@@ -107,6 +109,7 @@ impl<R: Read> Source<R> {
         let mut member = Vec::new();
         for _ in 0..self.length()? {
             self.text_into(&mut member)?;
+            recipe.work.step();
             if !set.add(&member, recipe) {
                 return Err(self.damaged("a member that stands in its set twice"));
             }
@@ -120,6 +123,7 @@ impl<R: Read> Source<R> {
         for _ in 0..self.length()? {
             self.text_into(&mut field)?;
             self.text_into(&mut value)?;
+            recipe.work.step();
             if !hash.set(&field, &value, recipe) {
                 return Err(self.damaged("a field that stands in its hash twice"));
             }
@@ -132,6 +136,7 @@ impl<R: Read> Source<R> {
         let mut member = Vec::new();
         for _ in 0..self.length()? {
             self.text_into(&mut member)?;
+            recipe.work.step();
             let score = f64::from_le_bytes(self.array()?);
             if score.is_nan() {
                 return Err(self.damaged("a score that is not a number"));

@@ -6,6 +6,7 @@ use super::{Crc64, VERSION, opcode};
 use crate::access;
 use crate::keyspace::EntryRef;
 use crate::settings::{EvictionPolicy, Settings};
+use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
 /// The beginning of a file. `auxiliary` are fields of name and value that readers may ignore.
@@ -32,9 +33,15 @@ pub fn put_sizes(out: &mut Vec<u8>, keys: usize, expiring: usize) {
 }
 
 /// One key of the selected database. `now` is the instant against which idle times count.
-pub fn put_entry(out: &mut Vec<u8>, entry: EntryRef<'_>, now: UnixMillis, settings: &Settings) {
+pub fn put_entry(
+    out: &mut Vec<u8>,
+    entry: EntryRef<'_>,
+    now: UnixMillis,
+    settings: &Settings,
+    work: &Work,
+) {
     put_key(out, entry, now, settings);
-    put_value(out, entry.value());
+    put_value(out, entry.value(), work);
 }
 
 /// What stands before the value of a key.

@@ -9,12 +9,12 @@ mod tests;
 use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value::{Recipe, Value};
+use crate::work::Work;
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::{Field, KeyHasher, Listpack, Table};
 
 /// A hash that knows its bytes without counting.
-#[derive(Clone)]
 pub enum Hash {
     /// Fields and values alternate, in the order in which the fields came.
     Pack(Listpack),
@@ -78,6 +78,14 @@ impl Hash {
     /// An empty hash that is a table already: what a snapshot says is one stays one.
     pub fn empty_table(hasher: KeyHasher) -> Self {
         Self::Table(Box::new(FieldTable::new(hasher)))
+    }
+
+    /// The same once more.
+    pub fn copied(&self, work: &Work) -> Self {
+        match self {
+            Self::Pack(pack) => Self::Pack(pack.clone()),
+            Self::Table(fields) => Self::Table(Box::new(fields.copied(work))),
+        }
     }
 
     /// The encoding as OBJECT ENCODING names it.
@@ -282,10 +290,11 @@ impl FieldTable {
     }
 }
 
-impl Clone for FieldTable {
-    fn clone(&self) -> Self {
+impl FieldTable {
+    fn copied(&self, work: &Work) -> Self {
         let mut copy = Self::new(*self.table.hasher());
         for field in self.table.iter() {
+            work.step();
             copy.set(field.name(), field.value());
         }
         copy

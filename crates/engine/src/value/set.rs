@@ -9,6 +9,7 @@ mod tests;
 use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value::{Recipe, Value};
+use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 use structures::entry::ValueRef;
@@ -19,7 +20,6 @@ use structures::{Intset, KeyHasher, Member, MemberRef, Table};
 const INTSET_ENTRIES_MAX: u64 = 1 << 30;
 
 /// A set that knows its bytes without counting.
-#[derive(Clone)]
 pub enum Set {
     Integers(Intset),
     /// Boxed, so that small values do not pay for the size of a table.
@@ -87,6 +87,14 @@ impl Set {
     /// An empty set that is a table already: what a snapshot says is one stays one.
     pub fn empty_table(hasher: KeyHasher) -> Self {
         Self::Table(Box::new(MemberTable::new(hasher)))
+    }
+
+    /// The same once more.
+    pub fn copied(&self, work: &Work) -> Self {
+        match self {
+            Self::Integers(integers) => Self::Integers(integers.clone()),
+            Self::Table(table) => Self::Table(Box::new(table.copied(work))),
+        }
     }
 
     /// The encoding as OBJECT ENCODING names it.
@@ -250,12 +258,13 @@ impl MemberTable {
     }
 }
 
-impl Clone for MemberTable {
-    fn clone(&self) -> Self {
+impl MemberTable {
+    fn copied(&self, work: &Work) -> Self {
         let hasher = *self.table.hasher();
         let mut copy = Self::new(hasher);
         let mut buffer = structures::MemberBuffer::new();
         for member in self.table.iter() {
+            work.step();
             let bytes = member.bytes(&mut buffer);
             copy.insert_new(hasher.hash(bytes), Member::new(bytes));
         }

@@ -10,6 +10,7 @@ mod tests;
 use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value::{Recipe, Value};
+use crate::work::Work;
 use std::ops::Range;
 use structures::entry::ValueRef;
 use structures::listpack::Item;
@@ -17,7 +18,6 @@ use structures::ordered::{LexBound, ScoreBound};
 use structures::{KeyHasher, Listpack, Scored, SortedSet};
 
 /// A sorted set that knows its bytes without counting.
-#[derive(Clone)]
 pub enum Sorted {
     /// Members and their scores alternate, in order.
     Pack(Listpack),
@@ -75,6 +75,21 @@ impl Sorted {
             sorted.make_tree(recipe.hasher);
         }
         sorted
+    }
+
+    /// The same once more.
+    pub fn copied(&self, work: &Work) -> Self {
+        match self {
+            Self::Pack(pack) => Self::Pack(pack.clone()),
+            Self::Tree(tree) => {
+                let mut copy = SortedSet::new(tree.hasher());
+                for (member, score) in tree.iter() {
+                    work.step();
+                    copy.insert(member, score);
+                }
+                Self::Tree(Box::new(copy))
+            }
+        }
     }
 
     /// The encoding as OBJECT ENCODING names it.

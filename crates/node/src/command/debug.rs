@@ -172,7 +172,9 @@ fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
         server.shard.unit.observed.push(hash);
         let database = server.shard.engine.keyspace.database(session.database);
         let entry = database.find(hash, key);
-        let digest = entry.map_or_else(Digest::default, debug_digest::of_value);
+        let digest = entry.map_or_else(Digest::default, |entry| {
+            debug_digest::of_value(entry, &server.shard.engine.keyspace.work)
+        });
         session.reply().simple(digest.hex());
     }
 }

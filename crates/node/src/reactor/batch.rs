@@ -27,6 +27,11 @@ const TURN_BYTES_MAX: usize = 1 << 20;
 /// ask for much. About 1 ms of copying; a guess.
 const TURN_REPLY_BYTES_MAX: usize = 4 << 20;
 
+/// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what a
+/// client has pipelined may take seconds each. The last one may overshoot. Several times what a
+/// turn of small commands takes; a guess.
+const TURN_NANOS_MAX: u64 = 10_000_000;
+
 /// What the rest of a turn may still execute.
 struct Share {
     requests: usize,
@@ -38,6 +43,11 @@ impl Share {
     fn take(&mut self, reply_bytes: usize) {
         self.requests = self.requests.saturating_sub(1);
         self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
+    }
+
+    /// Nothing more is executed in this turn.
+    fn end(&mut self) {
+        self.requests = 0;
     }
 
     fn is_used_up(&self) -> bool {
@@ -322,6 +332,9 @@ impl Server {
                 return dispatched;
             }
             share.take(session.output.pending_bytes().saturating_sub(pending));
+            if self.lap.since(self.monotonic) > TURN_NANOS_MAX {
+                share.end();
+            }
             session.input.consumed = parsed.input.end;
             if session.is_link && dispatched == Dispatched::Done {
                 self.link_applied(session, bytes.len() - session.input.consumed);

@@ -38,8 +38,9 @@ pub const LEASE_NANOS_MAX: u64 = 60_000_000_000;
 /// holder stops so much earlier, and a challenger waits so much longer.
 const MARGIN_PART: u64 = 20;
 
-/// An idle holder renews after this part of its lease: three more attempts fit into the rest.
-const RENEW_PART: u64 = 4;
+/// A holder that is idle, or amid a long command, renews after this part of its lease: three more
+/// attempts fit into the rest.
+pub(crate) const RENEW_PART: u64 = 4;
 
 /// A holder is asked whether it is dead after this part of its lease: a renewal is overdue then.
 const SILENCE_PART: u64 = 3;
@@ -96,6 +97,8 @@ pub enum Broken {
     WaitsForNobody,
     /// A holder counts its lease by the monotonic clock alone.
     TrustsMonotonic,
+    /// A holder counts its lease from when it heard that a record is durable.
+    CountsFromDurable,
 }
 
 /// One process's part in its shard.
@@ -344,11 +347,13 @@ impl Roles {
         }
     }
 
-    /// The log is durable through this place: of a holder, records of its own, and void ones.
-    pub fn durable(&mut self, through: Sequence) {
+    /// The log is durable through this place: of a holder, records of its own, and void ones. That
+    /// this is told `now` extends no lease.
+    pub fn durable(&mut self, through: Sequence, now: Moment) {
+        let counts_late = self.broken == Some(Broken::CountsFromDurable);
         if let Stage::Leads(holding) = &mut self.stage {
             while let Some((_, sent)) = holding.sent.pop_front_if(|(place, _)| *place <= through) {
-                holding.since = sent;
+                holding.since = if counts_late { now } else { sent };
             }
         }
     }
@@ -371,6 +376,13 @@ impl Roles {
     /// Whether nobody else can reach the log.
     pub fn is_alone(&self) -> bool {
         matches!(self.stage, Stage::Alone)
+    }
+
+    /// Whether a `Lead` of this process has just been sent. Nothing is executed meanwhile: amid a
+    /// command that takes long it would not hear that it leads, and its lease would run out.
+    pub fn has_just_bid(&self, now: MonotonicNanos) -> bool {
+        let Stage::Bids { sent, .. } = self.stage else { return false };
+        now.since(sent.monotonic) < self.terms.lease_nanos / RENEW_PART
     }
 
     /// Whether this process reads what another writes, or would write.

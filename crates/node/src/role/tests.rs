@@ -64,7 +64,7 @@ fn a_challenger_waits_longer_than_the_holder_serves() {
     let mut serves_until = 0;
     let mut holder = leading_since(10 * SECOND);
     holder.appended(Sequence(7), moment(10 * SECOND));
-    holder.durable(Sequence(7));
+    holder.durable(Sequence(7), moment(0));
     while holder.holds_lease(moment(10 * SECOND + serves_until)) {
         serves_until += SECOND / 100;
     }
@@ -113,7 +113,7 @@ fn a_record_at_the_place_of_a_bid_leads_nobody() {
     candidate.bid(moment(0));
     // Another's Lead took place 6, and was read before the log said so of ours.
     candidate.saw(holds(2), at(1));
-    candidate.durable(Sequence(6));
+    candidate.durable(Sequence(6), moment(0));
     assert!(candidate.follows() && !candidate.leads());
     assert!(!candidate.holds_lease(moment(2)));
 }
@@ -145,7 +145,7 @@ fn a_lease_counts_from_before_the_record_was_sent() {
     let mut holder = leading_since(0);
     holder.appended(Sequence(7), moment(SECOND));
     assert!(!holder.holds_lease(moment(LEASE)), "a record under way renews nothing");
-    holder.durable(Sequence(7));
+    holder.durable(Sequence(7), moment(0));
     assert!(holder.holds_lease(moment(LEASE)));
     assert!(!holder.holds_lease(moment(LEASE + SECOND)));
 }
@@ -171,7 +171,7 @@ fn a_lease_is_over_when_the_clocks_say_that_the_machine_was_frozen() {
         assert_eq!(holder.wait_nanos(Present { is_watched: true, ..asked }), Some(0));
         assert_eq!(holder.wish(asked), Some(Wish::Renew), "at once");
         holder.appended(Sequence(7), woken);
-        holder.durable(Sequence(7));
+        holder.durable(Sequence(7), moment(0));
         assert!(holder.holds_lease(woken), "nobody led meanwhile");
         assert_eq!(holder.new_gap(woken), None);
     }
@@ -183,7 +183,7 @@ fn a_record_that_was_under_way_in_a_freeze_renews_no_lease() {
         let mut holder = leading_since(0);
         holder.appended(Sequence(7), moment(SECOND / 2));
         let woken = clocks(moment(SECOND));
-        holder.durable(Sequence(7));
+        holder.durable(Sequence(7), moment(0));
         assert!(!holder.holds_lease(woken));
     }
 }
@@ -206,7 +206,7 @@ fn a_wall_clock_that_is_set_back_hides_no_freeze() {
     assert!(holder.holds_lease(set_back(moment(SECOND))));
     let woken = WALL_IS_RIGHT(set_back(moment(SECOND)));
     assert!(!holder.holds_lease(woken));
-    holder.durable(Sequence(7));
+    holder.durable(Sequence(7), moment(0));
     assert!(!holder.holds_lease(woken), "nor by a record that was under way");
 }
 
@@ -229,7 +229,7 @@ fn a_lapsed_holder_serves_again_once_a_record_of_its_own_is_durable() {
     holder.appended(Sequence(7), moment(late));
     assert_eq!(holder.wish(Present { is_busy: true, ..quiet(late) }), None, "it is under way");
     assert!(!holder.holds_lease(moment(late)));
-    holder.durable(Sequence(7));
+    holder.durable(Sequence(7), moment(0));
     assert!(holder.holds_lease(moment(late)));
 }
 

@@ -63,7 +63,7 @@ impl Shard {
     ) -> Self {
         let applied = Position { incarnation, sequence: replayer.at() };
         let duty = Duty::Follows(Box::new(Following { replayer, bid: None, asked: None }));
-        Self::assemble(engine, log, duty, applied)
+        Self::assemble(engine, log, duty, None, applied)
     }
 
     /// Whether this process reads what another writes.
@@ -74,7 +74,7 @@ impl Shard {
     /// The newest clock in the records applied: a replica's time. `None` on the primary.
     pub fn applied_clock(&self) -> Option<UnixMillis> {
         match &self.duty {
-            Duty::Leads(_) => None,
+            Duty::Leads => None,
             Duty::Follows(following) => Some(following.replayer.clock()),
         }
     }
@@ -93,17 +93,18 @@ impl Shard {
             let replayer = &following.replayer;
             let chain = replayer.chain();
             let mut stamper = Stamper::new(writer, chain, replayer.clock());
-            let durable = self.appended.sequence;
+            let mut appender = self.appender.borrow_mut();
+            let applied = appender.appended;
             if is_set_back {
                 stamper.set_clock_back();
             }
-            let record = stamper.lead(lease_millis, &member.encode(), now, durable);
+            let record = stamper.lead(lease_millis, &member.encode(), now, applied.sequence);
             // A chain that nobody has led is the beginning of this incarnation of the log.
             let unsent = if chain.epoch == Epoch(0) || replayer.joins_histories() {
-                self.log.append(self.appended, record);
+                appender.log.append(applied, record);
                 None
             } else {
-                Some((self.log.compare(self.appended.at(replayer.counted()), chain), record))
+                Some((appender.log.compare(applied.at(replayer.counted()), chain), record))
             };
             following.bid = Some(Bid { stamper, unsent });
         }
@@ -111,7 +112,7 @@ impl Shard {
 
     /// Asks the log whether the holder is dead.
     pub fn probe_holder(&mut self) {
-        self.log.probe_holder();
+        self.appender.borrow_mut().log.probe_holder();
     }
 
     /// What an event of the log means while this process follows.
@@ -157,11 +158,12 @@ impl Shard {
             Ok(consumed) => told.extend(Sign::of(&consumed).map(Told::Saw)),
             Err(error) => return Progress::Fatal(format!("this replica stops: {error}")),
         }
-        self.appended = position;
+        self.appender.borrow_mut().appended = position;
         let (counted, chain) = (replayer.counted(), replayer.chain());
         let voids = position.sequence.0 - counted.0;
         if voids >= VOIDS_SUSPICIOUS && voids.is_power_of_two() && !replayer.joins_histories() {
-            following.asked = Some(self.log.compare(position.at(counted), chain));
+            following.asked =
+                Some(self.appender.borrow_mut().log.compare(position.at(counted), chain));
         }
         if voids == 0 && following.bid.as_ref().is_some_and(|bid| bid.unsent.is_some()) {
             self.lose_bid(&AppendError::Conflict { tail: position }, told);
@@ -181,9 +183,8 @@ impl Shard {
         if replayer.at() >= position.sequence && replayer.chain() != stamper.chain() {
             return Progress::Deposed("it learned too late that it led".to_owned());
         }
-        self.log.stop_reading();
-        self.duty = Duty::Leads(stamper);
-        self.appended = position;
+        self.duty = Duty::Leads;
+        self.appender.borrow_mut().begin_to_lead(stamper, position);
         self.tracker = Tracker::new(position.sequence);
         told.push(Told::Led);
         Progress::Durable
@@ -199,7 +200,9 @@ impl Shard {
             _ if lead.is_none() && asked.is_none() => {}
             History::Same => {
                 if let Some((_, record)) = lead {
-                    self.log.append(self.appended, record);
+                    let mut appender = self.appender.borrow_mut();
+                    let applied = appender.appended;
+                    appender.log.append(applied, record);
                 }
             }
             History::Other => {
@@ -229,7 +232,7 @@ impl Shard {
         tracing::info!("did not become the primary: {error}");
         let tail = match error {
             AppendError::Conflict { tail } => tail.sequence,
-            _ => self.appended.sequence,
+            _ => self.newest_appended(),
         };
         told.push(Told::Lost { tail });
     }

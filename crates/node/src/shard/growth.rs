@@ -22,6 +22,13 @@ impl Growth {
     }
 }
 
+impl std::ops::AddAssign for Growth {
+    fn add_assign(&mut self, more: Self) {
+        self.records += more.records;
+        self.bytes += more.bytes;
+    }
+}
+
 impl std::ops::SubAssign for Growth {
     fn sub_assign(&mut self, covered: Self) {
         self.records -= covered.records;

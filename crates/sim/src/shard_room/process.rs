@@ -17,13 +17,14 @@ use base::machine::UnknownMachine;
 use base::{Clock, Epoch, Sequence};
 use bytes::Bytes;
 use engine::digest::Digest;
+use engine::work::Pulse;
 use node::config::Config;
 use node::config::settings::engine_settings;
 use node::loading::{Loading, OpenLog, Pace, Sources, Start};
 use node::reactor::Scratch;
 use node::snapshot::{self, Snapshots};
 use node::{Options, Server, Shard, Stop};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct Tether {
     leads: Cell<Option<Epoch>>,
     /// The epoch at the instant at which it last heard of its log.
     then: Cell<Epoch>,
+    /// A command has been interrupted.
+    is_amid_command: Cell<bool>,
 }
 
 impl Tether {
@@ -132,6 +135,11 @@ impl Listener for Ear {
         {
             self.0.bid.set(Some((header.epoch, header.writer)));
         }
+        if self.0.is_amid_command.get()
+            && let Some(world) = self.0.world.upgrade()
+        {
+            world.seen.borrow_mut().renewed_amid += 1;
+        }
         self.0.linger();
     }
 
@@ -167,6 +175,23 @@ impl Listener for Ear {
         let mut chronicle = world.chronicle.borrow_mut();
         chronicle.observe();
         tether.then.set(chronicle.epoch());
+    }
+}
+
+/// Stands between a shard's commands and what they do in their midst, and lets them take long.
+struct SlowPulse {
+    pulse: Rc<RefCell<dyn Pulse>>,
+    tether: Rc<Tether>,
+}
+
+impl Pulse for SlowPulse {
+    fn beat(&mut self) {
+        let Self { pulse, tether } = self;
+        let Some(world) = tether.world.upgrade() else { return };
+        tether.is_amid_command.set(true);
+        pulse.borrow_mut().beat();
+        world.work(|| pulse.borrow_mut().beat());
+        tether.is_amid_command.set(false);
     }
 }
 
@@ -226,6 +251,7 @@ impl Process {
             read: Cell::new(Epoch(0)),
             leads: Cell::new(None),
             then: Cell::new(Epoch(0)),
+            is_amid_command: Cell::new(false),
         });
         let mut driver = RoomDriver { driver, tether: Rc::clone(&tether) };
         let options = Options {
@@ -287,8 +313,13 @@ impl Process {
         Ok(self)
     }
 
-    /// Lets it take snapshots, in slices so small that commands come between them.
+    /// Lets it take snapshots, in slices so small that commands come between them, and lets its
+    /// commands take long.
     fn complete(&mut self, world: &Rc<World>, machine: &Machine) {
+        let work = &self.server.shard.engine.keyspace.work;
+        work.set_steps_per_pulse(1);
+        let tether = Rc::clone(&self.tether);
+        work.wrap_pulse(|pulse| Rc::new(RefCell::new(SlowPulse { pulse, tether })));
         let random = Random::stream(world.draw(), &machine.name);
         let queue = SimDiskQueue::new(&world.timeline, random, DISK_NANOS, self.driver.waker());
         let mut snapshots = Snapshots::new(self.store.clone(), Box::new(queue));
@@ -314,6 +345,7 @@ impl Process {
                 self.server.shard.break_counters();
             }
             Broken::HidesByItsOwnClock => self.server.shard.break_clock(),
+            Broken::RenewsNothingAmid => self.server.shard.break_renewal(),
             Broken::Role(rule) => self.server.roles.break_rule(rule),
             _ => {}
         }

@@ -31,10 +31,12 @@ pub struct Climate {
     jumps: bool,
     drifts: bool,
     freezes: bool,
+    /// Commands take long, some longer than a lease.
+    works: bool,
 }
 
 impl Climate {
-    /// Each sort is there in two of three runs.
+    /// Each sort is there in two of three runs, long commands in one of four.
     pub fn draw(random: &mut Random) -> Self {
         let mut is_there = || random.chance(66);
         Self {
@@ -49,6 +51,26 @@ impl Climate {
             jumps: is_there(),
             drifts: is_there(),
             freezes: is_there(),
+            // Long commands leave less time for everything else.
+            works: random.chance(25),
+        }
+    }
+
+    /// Nothing goes wrong, but commands take long.
+    pub fn calm() -> Self {
+        Self {
+            is_harsh: false,
+            pauses: false,
+            lingers: false,
+            crashes: false,
+            stops: false,
+            cuts: false,
+            stalls: false,
+            odds: false,
+            jumps: false,
+            drifts: false,
+            freezes: false,
+            works: true,
         }
     }
 
@@ -92,6 +114,16 @@ pub struct Lingering {
     /// The process does not survive it.
     pub dies: bool,
 }
+
+/// A command that takes long: so many pulses, so many nanoseconds apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    pub pulses: u64,
+    pub pulse_nanos: u64,
+}
+
+/// One of so many steps of commands begins a long piece of work.
+const WORK_PART: u64 = 600;
 
 /// What goes wrong from here on.
 pub struct Weather {
@@ -180,6 +212,16 @@ impl Weather {
     /// One of so many.
     pub fn victim(&mut self, count: usize) -> usize {
         self.random.within(0..count as u64) as usize
+    }
+
+    /// What a step of a command takes, if it takes long: a part of a lease, or several leases. Its
+    /// pulses are less than an eighth of a lease apart.
+    pub fn works(&mut self) -> Option<Work> {
+        if self.is_over || !self.climate.works || self.random.within(0..WORK_PART) > 0 {
+            return None;
+        }
+        let pulse_nanos = self.random.within(self.lease_nanos / 64..self.lease_nanos / 8);
+        Some(Work { pulses: self.random.within(1..48), pulse_nanos })
     }
 
     /// Whether time passes here, in the middle of a turn.

@@ -117,6 +117,8 @@ pub struct World {
     limits: StoreLimits,
     random: RefCell<Random>,
     pub stalled_until: Cell<MonotonicNanos>,
+    /// Some process is amid a command that takes long.
+    is_working: Cell<bool>,
     pub seen: RefCell<Seen>,
 }
 
@@ -124,7 +126,11 @@ impl World {
     pub fn new(seed: u64, plan: Plan) -> Result<Rc<Self>, String> {
         let timeline = Timeline::new();
         let mut random = Random::stream(seed, "shard room");
-        let climate = Climate::draw(&mut Random::stream(seed, "climate"));
+        let climate = if plan.is_calm {
+            Climate::calm()
+        } else {
+            Climate::draw(&mut Random::stream(seed, "climate"))
+        };
         let faults =
             if climate.is_harsh { NetworkFaults::harsh() } else { NetworkFaults::benign() };
         let network = SimNetwork::new(&timeline, seed, faults);
@@ -169,6 +175,7 @@ impl World {
             limits,
             random: RefCell::new(random),
             stalled_until: Cell::new(MonotonicNanos(0)),
+            is_working: Cell::new(false),
             seen: RefCell::new(Seen::default()),
         });
         // The last one is a challenger that joins once there is something to challenge.
@@ -231,6 +238,31 @@ impl World {
         }
         self.pass(nanos);
         drawn.dies
+    }
+
+    /// A step of a command takes long, now and then. Time passes between its pulses, and each calls
+    /// `beat`.
+    pub fn work(self: &Rc<Self>, mut beat: impl FnMut()) {
+        // Who works beside another holds that one up: turns lie within each other.
+        let drawn = self.weather.borrow_mut().works();
+        let Some(work) = drawn.filter(|_| !self.is_working.replace(true)) else { return };
+        let is_long = work.pulses * work.pulse_nanos > self.lease_nanos;
+        self.seen.borrow_mut().long_commands += u64::from(is_long);
+        for _ in 0..work.pulses {
+            self.pass(work.pulse_nanos);
+            beat();
+        }
+        self.is_working.set(false);
+    }
+
+    /// Where nothing went wrong, who led the shard went on.
+    pub fn judge_calm(&self) -> Result<(), String> {
+        let stored = self.chronicle.borrow().stored;
+        if self.plan.is_calm && stored.leads > stored.yields + 1 {
+            let (leads, yields) = (stored.leads, stored.yields);
+            return Err(format!("a healthy primary was deposed: {leads} led, {yields} yielded"));
+        }
+        Ok(())
     }
 
     /// Lets everyone who is not in the middle of a turn go on for so long.

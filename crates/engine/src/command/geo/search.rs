@@ -9,6 +9,7 @@ use crate::number::parse_f64;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value::sorted::{self, Sorted, Text};
+use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 use structures::ordered::ScoreBound;
@@ -19,7 +20,7 @@ pub const GEOSEARCH: Command<DataFn> = read(
      [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
     |view, args, reply| {
         let sorted = view_sorted(view, args.at(1))?;
-        answer(sorted, args, reply, Form::Search)
+        answer(sorted, args, view.work(), reply, Form::Search)
     },
 )
 .doc("Returns the members within a circle or a box.")
@@ -63,7 +64,7 @@ pub const GEORADIUS_RO: Command<DataFn> = read(
      [WITHHASH] [COUNT count [ANY]] [ASC | DESC]",
     |view, args, reply| {
         let sorted = view_sorted(view, args.at(1))?;
-        answer(sorted, args, reply, Form::Radius { stores: false })
+        answer(sorted, args, view.work(), reply, Form::Radius { stores: false })
     },
 )
 .doc("Returns the members within a circle around a place.")
@@ -92,7 +93,7 @@ pub const GEORADIUSBYMEMBER_RO: Command<DataFn> = read(
      [COUNT count [ANY]] [ASC | DESC]",
     |view, args, reply| {
         let sorted = view_sorted(view, args.at(1))?;
-        answer(sorted, args, reply, Form::RadiusByMember { stores: false })
+        answer(sorted, args, view.work(), reply, Form::RadiusByMember { stores: false })
     },
 )
 .doc("Returns the members within a circle around one of them.")
@@ -291,7 +292,7 @@ impl<'a> Request<'a> {
     }
 
     /// The members that the request asks for.
-    fn find<'s>(&self, sorted: &'s Sorted) -> Vec<Found<'s>> {
+    fn find<'s>(&self, sorted: &'s Sorted, work: &Work) -> Vec<Found<'s>> {
         let (Some(middle), Some(shape)) = (self.middle, self.shape) else { return Vec::new() };
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
         let enough = if self.any { count } else { usize::MAX };
@@ -302,6 +303,7 @@ impl<'a> Request<'a> {
             let ranks =
                 sorted.ranks_by_score(ScoreBound::Inclusive(min), ScoreBound::Exclusive(max));
             for (member, score) in sorted.ascending(ranks) {
+                work.step();
                 if found.len() >= enough {
                     break;
                 }
@@ -312,10 +314,14 @@ impl<'a> Request<'a> {
             }
         }
         // Stable, so that equal distances stay as found.
-        match self.order {
-            Some(Order::Nearest) => found.sort_by(|a, b| a.distance.total_cmp(&b.distance)),
-            Some(Order::Farthest) => found.sort_by(|a, b| b.distance.total_cmp(&a.distance)),
-            None => {}
+        if let Some(order) = self.order {
+            found.sort_by(|a, b| {
+                work.step();
+                match order {
+                    Order::Nearest => a.distance.total_cmp(&b.distance),
+                    Order::Farthest => b.distance.total_cmp(&a.distance),
+                }
+            });
         }
         if self.count > 0 {
             found.truncate(count);
@@ -323,12 +329,13 @@ impl<'a> Request<'a> {
         found
     }
 
-    fn reply(&self, found: &[Found<'_>], reply: &mut Reply) {
+    fn reply(&self, found: &[Found<'_>], work: &Work, reply: &mut Reply) {
         let metres = self.shape.map_or(1.0, |shape| shape.metres);
         let extras = [self.with_distance, self.with_score, self.with_place];
         let extras = extras.iter().filter(|with| **with).count();
         reply.array(found.len());
         for found in found {
+            work.step();
             if extras > 0 {
                 reply.array(1 + extras);
             }
@@ -378,10 +385,16 @@ fn box_shape(args: Args<'_>, at: usize) -> Result<Shape, Refusal> {
     Ok(Shape { outline: Outline::Box { width, height }, metres: unit(args, at + 2)? })
 }
 
-fn answer(sorted: Option<&Sorted>, args: Args<'_>, reply: &mut Reply, form: Form) -> Outcome {
+fn answer(
+    sorted: Option<&Sorted>,
+    args: Args<'_>,
+    work: &Work,
+    reply: &mut Reply,
+    form: Form,
+) -> Outcome {
     let request = Request::parse(args, form, sorted)?;
     match sorted {
-        Some(sorted) => request.reply(&request.find(sorted), reply),
+        Some(sorted) => request.reply(&request.find(sorted, work), work, reply),
         None => reply.array(0),
     }
     Ok(())
@@ -389,14 +402,15 @@ fn answer(sorted: Option<&Sorted>, args: Args<'_>, reply: &mut Reply, form: Form
 
 fn answer_or_store(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, form: Form) -> Outcome {
     let source = if form == Form::SearchStore { 2 } else { 1 };
+    let work = tx.work();
     let sorted = tx.find_read(args.at(source)).map(sorted::of).transpose()?;
     let request = Request::parse(args, form, sorted)?;
     let Some(destination) = request.destination else {
-        return answer(sorted, args, reply, form);
+        return answer(sorted, args, &work, reply, form);
     };
     let metres = request.shape.map_or(1.0, |shape| shape.metres);
-    let mut members = Copied::default();
-    for found in sorted.map(|sorted| request.find(sorted)).unwrap_or_default() {
+    let mut members = Copied::new(work.clone());
+    for found in sorted.map(|sorted| request.find(sorted, &work)).unwrap_or_default() {
         let distance = found.distance / metres;
         let score = if request.stores_distance { distance } else { found.score };
         members.push_text(found.member, score);

@@ -47,7 +47,10 @@ fn hrandfield(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
             let count = usize::try_from(count).unwrap_or(usize::MAX).min(hash.len());
             let pairs = distinct(view, hash, count);
             reply_header(pairs.len(), with_values, reply);
-            pairs.into_iter().for_each(|pair| reply_pair(pair, with_values, reply));
+            for pair in pairs {
+                view.work().step();
+                reply_pair(pair, with_values, reply);
+            }
         }
     }
     Ok(())
@@ -86,6 +89,7 @@ fn reply_repeated(
         if reply.is_over() {
             break;
         }
+        view.work().step();
         let pair = if all.is_empty() {
             hash.random(view.random().word())
         } else {
@@ -100,8 +104,9 @@ fn reply_repeated(
 /// `count` different fields, chosen evenly; `count` is at most the hash's length.
 fn distinct<'h>(view: &mut View<'_>, hash: &'h Hash, count: usize) -> Vec<(Text<'h>, Text<'h>)> {
     if matches!(hash, Hash::Pack(_)) || sample::is_most(count, hash.len()) {
-        let mut all: Vec<_> = hash.iter().collect();
+        let mut all: Vec<_> = hash.iter().inspect(|_| view.work().step()).collect();
         if count < all.len() {
+            view.work().steps(count);
             sample::choose(&mut all, count, view.random());
         }
         return all;
@@ -110,6 +115,7 @@ fn distinct<'h>(view: &mut View<'_>, hash: &'h Hash, count: usize) -> Vec<(Text<
     let mut seen = BTreeSet::new();
     let mut pairs = Vec::with_capacity(count);
     while pairs.len() < count {
+        view.work().step();
         let Some(pair) = hash.random(view.random().word()) else { break };
         // Two fields of one hash would exclude each other: with 64 bits that is no bias.
         if seen.insert(hasher.hash(&pair.0.to_vec())) {

@@ -27,6 +27,7 @@ pub(super) fn hmget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> O
         if reply.is_over() {
             break;
         }
+        view.work().step();
         reply_found(hash.and_then(|hash| hash.get(field)), reply);
     }
     Ok(())
@@ -39,6 +40,7 @@ pub(super) fn hgetall(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) ->
         if reply.is_over() {
             break;
         }
+        view.work().step();
         reply_text(field, reply);
         reply_text(value, reply);
     }
@@ -52,6 +54,7 @@ pub(super) fn hkeys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> O
         if reply.is_over() {
             break;
         }
+        view.work().step();
         reply_text(field, reply);
     }
     Ok(())
@@ -64,6 +67,7 @@ pub(super) fn hvals(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> O
         if reply.is_over() {
             break;
         }
+        view.work().step();
         reply_text(value, reply);
     }
     Ok(())

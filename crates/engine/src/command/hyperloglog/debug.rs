@@ -78,6 +78,7 @@ fn pfselftest(view: &mut View<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     hll::make_dense(&mut dense).map_err(refusal)?;
     let mut checkpoint = 1;
     for count in 1..=ELEMENTS {
+        view.work().step();
         let element = (count ^ seed).to_le_bytes();
         let limit = hll::SPARSE_BYTES_MAX_DEFAULT;
         hll::add(&mut sparse, &element, limit).map_err(refusal)?;

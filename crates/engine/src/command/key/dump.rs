@@ -58,7 +58,7 @@ const RESTORE_COST: &str = "O(1) to create the new key and additional O(N*M) to 
 
 fn dump(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match view.find(args.at(1)) {
-        Some(entry) => reply.bulk(payload_of(entry.value())),
+        Some(entry) => reply.bulk(payload_of(entry.value(), view.work())),
         None => reply.null(),
     }
     Ok(())
@@ -130,7 +130,8 @@ fn restore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let since = if options.is_absolute { 0 } else { tx.now().0 };
     let expire_at = (ttl > 0).then(|| ttl.saturating_add(since));
     let settings = tx.settings().clone();
-    let recipe = Recipe { settings: &settings, hasher: tx.keyspace().hasher() };
+    let work = tx.work();
+    let recipe = Recipe { settings: &settings, hasher: tx.keyspace().hasher(), work: &work };
     with_value(args.at(3), &recipe, |value| {
         let existed = tx.delete(key);
         if expire_at.is_some_and(|at| tx.is_overdue(at)) {

@@ -7,6 +7,7 @@ use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value;
 use crate::view::View;
+use crate::work::BYTES_PER_STEP;
 use resp::Reply;
 use resp::integer::{parse_i64, parse_u64};
 
@@ -85,6 +86,11 @@ impl<'a> ScanOptions<'a> {
     }
 
     /// Whether a name is wanted.
+    /// The steps of [`Self::matches`].
+    pub fn steps_to_match(&self, name: &[u8]) -> usize {
+        self.pattern.map_or(1, |pattern| steps_to_match(pattern, name))
+    }
+
     pub fn matches(&self, name: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, name))
     }
@@ -95,6 +101,12 @@ impl<'a> ScanOptions<'a> {
 ///
 /// # Errors
 /// `ERR invalid cursor`.
+/// The steps of holding a name against a pattern: one, and more if both are long, since each star
+/// may try every byte.
+fn steps_to_match(pattern: &[u8], name: &[u8]) -> usize {
+    1 + pattern.len() * name.len() / BYTES_PER_STEP
+}
+
 pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
     if argument.is_empty() {
         return Ok(0);
@@ -117,8 +129,13 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = ScanOptions::parse(args, 1, true)?;
     let database = view.observe_all();
     let mut found = Vec::new();
-    let next = database.table().scan(options.cursor, options.count, |entry| found.push(entry));
+    let work = view.work();
+    let next = database.table().scan(options.cursor, options.count, |entry| {
+        work.step();
+        found.push(entry);
+    });
     found.retain(|entry| {
+        work.steps(options.steps_to_match(entry.key()));
         options.matches(entry.key())
             && options.type_name.is_none_or(|wanted| {
                 wanted.eq_ignore_ascii_case(value::type_name(*entry).as_bytes())
@@ -129,6 +146,7 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.bulk(next.to_string());
     reply.array(found.len());
     for entry in found {
+        work.step();
         reply.bulk(entry.key());
     }
     Ok(())
@@ -153,6 +171,7 @@ fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         if reply.is_over() {
             break;
         }
+        view.work().steps(steps_to_match(pattern, entry.key()));
         if glob::matches(pattern, entry.key()) && is_alive(view, entry) {
             reply.bulk(entry.key());
             found += 1;

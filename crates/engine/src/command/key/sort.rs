@@ -157,6 +157,7 @@ fn reply_rows(
 ) {
     reply.array(elements.len().saturating_mul(options.get.len().max(1)));
     for element in elements {
+        view.work().step();
         if options.get.is_empty() {
             reply.bulk(element);
             continue;
@@ -165,6 +166,7 @@ fn reply_rows(
             if reply.is_over() {
                 return;
             }
+            view.work().step();
             match follow(view, pattern, &element) {
                 Some(value) => reply.bulk(value),
                 None => reply.null(),
@@ -198,6 +200,7 @@ fn rows(
     let mut bytes = 0;
     for element in elements {
         for pattern in &options.get {
+            view.work().step();
             let row = follow(view, pattern, &element).unwrap_or_default();
             bytes += ROW_BYTES + row.len();
             if bytes > bytes_max {
@@ -211,12 +214,16 @@ fn rows(
 
 /// The elements in order and within the limit.
 fn sorted(view: &mut View<'_>, key: &[u8], options: &Options<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
+    let work = view.work();
     let (mut elements, sort) = elements(view, key)?;
     let is_set = sort == Sort::Set;
     // A set has no order of its own: what is stored must not depend on the table's.
     let sorts_anyway = options.keeps_order && is_set && options.store.is_some();
     if sorts_anyway {
-        elements.sort_by(|a, b| direct(options, a.cmp(b)));
+        elements.sort_by(|a, b| {
+            work.step();
+            direct(options, a.cmp(b))
+        });
     } else if !options.keeps_order {
         // Equal numbers stand in the order of their elements. Equal texts stand in that of the
         // source, unless it has none.
@@ -239,12 +246,20 @@ enum Sort {
 
 /// The elements of the collection at `key`, in its own order.
 fn elements(view: &mut View<'_>, key: &[u8]) -> Result<(Vec<Vec<u8>>, Sort), Refusal> {
+    let work = view.work();
     Ok(match view.value(key)? {
         None => (Vec::new(), Sort::List),
-        Some(Value::List(list)) => (list.iter().map(|item| item.to_vec()).collect(), Sort::List),
-        Some(Value::Set(set)) => (set.iter().map(|member| member.to_vec()).collect(), Sort::Set),
+        Some(Value::List(list)) => {
+            let items = list.iter().inspect(|_| work.step());
+            (items.map(|item| item.to_vec()).collect(), Sort::List)
+        }
+        Some(Value::Set(set)) => {
+            let members = set.iter().inspect(|_| work.step());
+            (members.map(|member| member.to_vec()).collect(), Sort::Set)
+        }
         Some(Value::Sorted(sorted)) => {
-            (sorted.iter().map(|(member, _)| member.to_vec()).collect(), Sort::Sorted)
+            let members = sorted.iter().inspect(|_| work.step());
+            (members.map(|(member, _)| member.to_vec()).collect(), Sort::Sorted)
         }
         Some(_) => return Err(Refusal::WRONG_TYPE),
     })
@@ -265,7 +280,9 @@ fn order(
 ) -> Result<Vec<Vec<u8>>, Refusal> {
     let mut weighted = Vec::with_capacity(elements.len());
     let mut refusal = None;
+    let work = view.work();
     for element in elements {
+        work.step();
         let text = match options.by {
             Some(pattern) => follow(view, pattern, &element),
             None => Some(element.clone()),
@@ -285,6 +302,7 @@ fn order(
         return Err(wrong);
     }
     weighted.sort_by(|(a, first), (b, second)| {
+        work.step();
         let ordering = compare(a, b);
         let then = if keeps_equals { Ordering::Equal } else { first.cmp(second) };
         direct(options, ordering.then(then))

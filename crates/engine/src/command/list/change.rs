@@ -7,6 +7,7 @@ use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
+use crate::work::Work;
 use resp::Reply;
 use structures::Quicklist;
 
@@ -49,12 +50,13 @@ pub(super) fn ltrim(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 pub(super) fn lrem(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     let count = integer(args, 2)?;
+    let work = tx.work();
     let Some(list) = find(tx, key)? else {
         reply.integer(0);
         return Ok(());
     };
     let len = list.len();
-    let runs = matching_runs(list, args.at(3), count);
+    let runs = matching_runs(list, args.at(3), count, &work);
     let removed: u64 = runs.iter().map(|(_, count)| count).sum();
     if removed > 0 {
         let name = Word::Text(key);
@@ -76,7 +78,7 @@ pub(super) fn lrem(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 /// The runs (index, length) of elements equal to `element`, the last one first, so that the indexes
 /// of those to come stay true while they are removed. `count` limits how
 /// many elements: the first ones if positive, the last ones if negative, all if 0.
-fn matching_runs(list: &Quicklist, element: &[u8], count: i64) -> Vec<(u64, u64)> {
+fn matching_runs(list: &Quicklist, element: &[u8], count: i64, work: &Work) -> Vec<(u64, u64)> {
     let wanted = match usize::try_from(count.unsigned_abs()) {
         Ok(0) | Err(_) => usize::MAX,
         Ok(wanted) => wanted,
@@ -84,10 +86,11 @@ fn matching_runs(list: &Quicklist, element: &[u8], count: i64) -> Vec<(u64, u64)
     let last = list.len() as u64;
     let mut indexes: Vec<u64> = if count < 0 {
         let items = list.iter().rev().zip((0..last).rev());
-        let found = items.filter(|(item, _)| item.equals(element));
+        let found = items.inspect(|_| work.step()).filter(|(item, _)| item.equals(element));
         found.map(|(_, index)| index).take(wanted).collect()
     } else {
-        let found = list.iter().zip(0..last).filter(|(item, _)| item.equals(element));
+        let items = list.iter().zip(0..last).inspect(|_| work.step());
+        let found = items.filter(|(item, _)| item.equals(element));
         found.map(|(_, index)| index).take(wanted).collect()
     };
     if count >= 0 {

@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::unit::TimeoutReply;
 use crate::value::list;
+use crate::work::Work;
 use resp::Reply;
 use structures::Quicklist;
 
@@ -26,6 +27,7 @@ fn pop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome 
         3 => Some(at_least(args, 2, 0, Refusal::NOT_POSITIVE)?),
         _ => return Err(Refusal::arity(if end == End::Head { "lpop" } else { "rpop" })),
     };
+    let work = tx.work();
     let Some(list) = find(tx, key)? else {
         match count {
             Some(_) => reply.null_array(),
@@ -38,7 +40,7 @@ fn pop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome 
             reply.array(0);
             return Ok(());
         }
-        Some(count) => reply_items(list, end, count, reply),
+        Some(count) => reply_items(list, end, count, &work, reply),
         None => reply_edge(list, end, reply),
     }
     let len = list.len();
@@ -46,14 +48,18 @@ fn pop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome 
 }
 
 /// Appends up to `count` elements from one end as an array, the outermost first.
-fn reply_items(list: &Quicklist, end: End, count: u64, reply: &mut Reply) {
+fn reply_items(list: &Quicklist, end: End, count: u64, work: &Work, reply: &mut Reply) {
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(list.len());
     reply.array(count);
+    let mut reply_item = |item| {
+        work.step();
+        list::reply_item(item, reply);
+    };
     match end {
-        End::Head => list.range(0..count).for_each(|item| list::reply_item(item, reply)),
+        End::Head => list.range(0..count).for_each(reply_item),
         End::Tail => {
             let items = list.range(list.len() - count..list.len());
-            items.rev().for_each(|item| list::reply_item(item, reply));
+            items.rev().for_each(&mut reply_item);
         }
     }
 }
@@ -118,10 +124,11 @@ impl<'a> Many<'a> {
     /// Pops from the first key that has a list; whether there was one.
     fn pop(&self, tx: &mut Tx<'_>, reply: &mut Reply) -> Result<bool, Refusal> {
         for key in self.args.range(self.keys.clone()) {
+            let work = tx.work();
             let Some(list) = find_ready(tx, key)? else { continue };
             reply.array(2);
             reply.bulk(key);
-            reply_items(list, self.end, self.count, reply);
+            reply_items(list, self.end, self.count, &work, reply);
             let len = list.len();
             remove(tx, key, self.end, self.count, len)?;
             return Ok(true);

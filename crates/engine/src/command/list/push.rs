@@ -52,12 +52,14 @@ pub(super) fn linsert(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Out
         () => return Err(Refusal::SYNTAX),
     };
     let (key, pivot, value) = (args.at(1), args.at(3), args.at(4));
+    let work = tx.work();
     let Some(list) = find(tx, key)? else {
         reply.integer(0);
         return Ok(());
     };
     let len = list.len();
-    let Some(index) = list.position(pivot) else {
+    let mut items = list.iter().inspect(|_| work.step());
+    let Some(index) = items.position(|item| item.equals(pivot)) else {
         reply.integer(-1);
         return Ok(());
     };

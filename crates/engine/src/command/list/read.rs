@@ -5,6 +5,7 @@ use crate::command::{Args, Outcome};
 use crate::refusal::Refusal;
 use crate::value::list;
 use crate::view::View;
+use crate::work::Work;
 use resp::Reply;
 use structures::Quicklist;
 
@@ -44,6 +45,7 @@ pub(super) fn lrange(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> 
         if reply.is_over() {
             break;
         }
+        view.work().step();
         list::reply_item(item, reply);
     }
     Ok(())
@@ -90,7 +92,12 @@ impl Search {
     }
 
     /// The indexes of the matches that count, in the order of the search.
-    fn matches(&self, list: &Quicklist, element: &[u8]) -> impl Iterator<Item = usize> {
+    fn matches(
+        &self,
+        list: &Quicklist,
+        element: &[u8],
+        work: &Work,
+    ) -> impl Iterator<Item = usize> {
         let len = list.len();
         let compared = match usize::try_from(self.compared_max) {
             Ok(0) | Err(_) => len,
@@ -99,6 +106,7 @@ impl Search {
         let backwards = self.backwards;
         let mut items = list.iter();
         let matching = (0..compared).filter_map(move |at| {
+            work.step();
             let item = if backwards { items.next_back() } else { items.next() };
             let index = if backwards { len - 1 - at } else { at };
             item.filter(|item| item.equals(element)).map(|_| index)
@@ -115,7 +123,9 @@ impl Search {
 pub(super) fn lpos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let search = Search::parse(args)?;
     let list = find(view, args.at(1))?;
-    let mut matches = list.into_iter().flat_map(|list| search.matches(list, args.at(2)));
+    let work = view.work();
+    let matches = |list| search.matches(list, args.at(2), work);
+    let mut matches = list.into_iter().flat_map(matches);
     if search.count.is_none() {
         match matches.next() {
             Some(index) => reply.integer(index as i64),

@@ -60,9 +60,13 @@ fn spop_count(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     tx.notify(Class::Set, "spop", key);
     if count >= len as u64 {
+        let work = tx.work();
         reply.set(len);
         if let Some(set) = find(tx, key)? {
-            set.iter().for_each(|member| reply_member(member, reply));
+            for member in set.iter() {
+                work.step();
+                reply_member(member, reply);
+            }
         }
         tx.delete(key);
         tx.notify(Class::Generic, "del", key);
@@ -104,6 +108,7 @@ fn srandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
                 if reply.is_over() {
                     break;
                 }
+                view.work().step();
                 if let Some(member) = set.random(view.random().word()) {
                     reply_member(member, reply);
                 }
@@ -113,7 +118,10 @@ fn srandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
             let count = usize::try_from(count).unwrap_or(usize::MAX).min(set.len());
             let members = distinct(view, set, count);
             reply.array(members.len());
-            members.into_iter().for_each(|member| reply_member(member, reply));
+            for member in members {
+                view.work().step();
+                reply_member(member, reply);
+            }
         }
     }
     Ok(())
@@ -122,8 +130,9 @@ fn srandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 /// `count` different members, chosen evenly; `count` is at most the set's length.
 fn distinct<'s>(view: &mut View<'_>, set: &'s Set, count: usize) -> Vec<MemberRef<'s>> {
     if sample::is_most(count, set.len()) {
-        let mut all: Vec<_> = set.iter().collect();
+        let mut all: Vec<_> = set.iter().inspect(|_| view.work().step()).collect();
         if count < all.len() {
+            view.work().steps(count);
             sample::choose(&mut all, count, view.random());
         }
         return all;
@@ -133,6 +142,7 @@ fn distinct<'s>(view: &mut View<'_>, set: &'s Set, count: usize) -> Vec<MemberRe
     let mut seen = BTreeSet::new();
     let mut members = Vec::with_capacity(count);
     while members.len() < count {
+        view.work().step();
         let Some(member) = set.random(view.random().word()) else { break };
         // Two members of one hash would exclude each other: with 64 bits that is no bias.
         if seen.insert(hasher.hash(member.bytes(&mut buffer))) {

@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value::{Recipe, Set};
 use crate::view::View;
+use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 use std::ops::ControlFlow;
@@ -92,6 +93,7 @@ fn sets<'a, 'k>(
 
 /// Visits the members that all sets share, until `visit` breaks. An absent set has none.
 fn intersect<'s>(
+    work: &Work,
     sets: &[Option<&'s Set>],
     mut visit: impl FnMut(MemberRef<'s>) -> ControlFlow<()>,
 ) {
@@ -100,8 +102,11 @@ fn intersect<'s>(
     sets.sort_by_key(|set| set.len());
     let Some((smallest, others)) = sets.split_first() else { return };
     for member in smallest.iter() {
-        let is_shared =
-            others.iter().all(|set| std::ptr::eq(*set, *smallest) || set.contains_member(member));
+        work.step();
+        let is_shared = others.iter().all(|set| {
+            work.step();
+            std::ptr::eq(*set, *smallest) || set.contains_member(member)
+        });
         if is_shared && visit(member).is_break() {
             return;
         }
@@ -109,7 +114,7 @@ fn intersect<'s>(
 }
 
 /// Visits the members of the first set that are in none of the others.
-fn subtract<'s>(sets: &[Option<&'s Set>], mut visit: impl FnMut(MemberRef<'s>)) {
+fn subtract<'s>(work: &Work, sets: &[Option<&'s Set>], mut visit: impl FnMut(MemberRef<'s>)) {
     let Some((Some(first), others)) = sets.split_first() else { return };
     let mut others: Vec<_> = others.iter().flatten().collect();
     // A large set is likelier to have a member, and then the others need not be asked.
@@ -118,7 +123,12 @@ fn subtract<'s>(sets: &[Option<&'s Set>], mut visit: impl FnMut(MemberRef<'s>)) 
         return;
     }
     for member in first.iter() {
-        if !others.iter().any(|set| set.contains_member(member)) {
+        work.step();
+        let is_elsewhere = others.iter().any(|set| {
+            work.step();
+            set.contains_member(member)
+        });
+        if !is_elsewhere {
             visit(member);
         }
     }
@@ -126,11 +136,13 @@ fn subtract<'s>(sets: &[Option<&'s Set>], mut visit: impl FnMut(MemberRef<'s>)) 
 
 /// The members of all sets, each once.
 fn unite(view: &View<'_>, sets: &[Option<&Set>]) -> Set {
-    let recipe = Recipe { settings: view.settings(), hasher: view.keyspace().hasher() };
+    let (work, hasher) = (view.work(), view.keyspace().hasher());
+    let recipe = Recipe { settings: view.settings(), hasher, work };
     let mut sets = sets.iter().flatten();
     let mut union = Set::new();
     let mut buffer = MemberBuffer::new();
     for member in sets.by_ref().flat_map(|set| set.iter()) {
+        work.step();
         union.add(member.bytes(&mut buffer), &recipe);
     }
     union
@@ -143,6 +155,7 @@ pub(super) fn smembers(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -
         if reply.is_over() {
             break;
         }
+        view.work().step();
         reply_member(member, reply);
     }
     Ok(())
@@ -152,7 +165,7 @@ fn sinter(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sets = sets(view, args.from(1))?;
     let header = reply.begin_set();
     let mut count = 0;
-    intersect(&sets, |member| {
+    intersect(view.work(), &sets, |member| {
         reply_member(member, reply);
         count += 1;
         if reply.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -180,7 +193,7 @@ fn sintercard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     }
     let sets = sets(view, args.range(2..2 + keys))?;
     let mut count = 0;
-    intersect(&sets, |_| {
+    intersect(view.work(), &sets, |_| {
         count += 1;
         if count == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -192,7 +205,10 @@ fn sunion(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sets = sets(view, args.from(1))?;
     let union = unite(view, &sets);
     reply.set(union.len());
-    union.iter().for_each(|member| reply_member(member, reply));
+    for member in union.iter() {
+        view.work().step();
+        reply_member(member, reply);
+    }
     Ok(())
 }
 
@@ -200,7 +216,7 @@ fn sdiff(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sets = sets(view, args.from(1))?;
     let header = reply.begin_set();
     let mut count = 0;
-    subtract(&sets, |member| {
+    subtract(view.work(), &sets, |member| {
         reply_member(member, reply);
         count += 1;
     });
@@ -209,8 +225,8 @@ fn sdiff(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn sinterstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    store(tx, args, reply, "sinterstore", |_, sets, gathered| {
-        intersect(sets, |member| {
+    store(tx, args, reply, "sinterstore", |view, sets, gathered| {
+        intersect(view.work(), sets, |member| {
             gathered.push(member);
             ControlFlow::Continue(())
         });
@@ -224,8 +240,8 @@ fn sunionstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn sdiffstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    store(tx, args, reply, "sdiffstore", |_, sets, gathered| {
-        subtract(sets, |member| gathered.push(member));
+    store(tx, args, reply, "sdiffstore", |view, sets, gathered| {
+        subtract(view.work(), sets, |member| gathered.push(member));
     })
 }
 

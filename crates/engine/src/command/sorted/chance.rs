@@ -46,6 +46,7 @@ fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
                 if reply.is_over() {
                     break;
                 }
+                view.work().step();
                 if let Some((member, score)) = sorted.random(view.random().word()) {
                     reply_pair(member, score, with_scores, reply);
                 }
@@ -56,6 +57,7 @@ fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
             let members = distinct(view, sorted, count);
             reply_header(members.len(), with_scores, reply);
             for (member, score) in members {
+                view.work().step();
                 reply_pair(member, score, with_scores, reply);
             }
         }
@@ -67,8 +69,9 @@ fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 fn distinct<'s>(view: &mut View<'_>, sorted: &'s Sorted, count: usize) -> Vec<(Text<'s>, f64)> {
     let len = sorted.len();
     if sample::is_most(count, len) || matches!(sorted, Sorted::Pack(_)) {
-        let mut all: Vec<_> = sorted.iter().collect();
+        let mut all: Vec<_> = sorted.iter().inspect(|_| view.work().step()).collect();
         if count < all.len() {
+            view.work().steps(count);
             sample::choose(&mut all, count, view.random());
         }
         return all;
@@ -76,6 +79,7 @@ fn distinct<'s>(view: &mut View<'_>, sorted: &'s Sorted, count: usize) -> Vec<(T
     let mut ranks = BTreeSet::new();
     let mut members = Vec::with_capacity(count);
     while members.len() < count {
+        view.work().step();
         let rank = view.random().below(len as u64) as usize;
         if ranks.insert(rank) {
             members.extend(sorted.ascending(rank..rank + 1));

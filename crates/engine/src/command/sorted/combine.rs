@@ -11,6 +11,7 @@ use crate::tx::Tx;
 use crate::value::sorted::Text;
 use crate::value::{Set, Sorted, Value};
 use crate::view::View;
+use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 use std::ops::{ControlFlow, Range};
@@ -261,19 +262,19 @@ fn parse<'a>(
 
 impl Operation {
     /// The members of the result in their order.
-    fn combine(self, mut inputs: Vec<Input<'_>>, aggregate: Aggregate) -> Copied {
+    fn combine(self, mut inputs: Vec<Input<'_>>, aggregate: Aggregate, work: &Work) -> Copied {
         if self != Self::Difference {
             // The order in which scores are added up shows in the last digits: Redis's.
             inputs.sort_by_key(|input| input.members.len());
         }
-        let mut result = Copied::default();
+        let mut result = Copied::new(work.clone());
         match self {
             Self::Union => unite(&inputs, aggregate, &mut result),
-            Self::Intersection => intersect(&inputs, aggregate, |member, score| {
+            Self::Intersection => intersect(&inputs, aggregate, work, |member, score| {
                 result.push(member, score);
                 ControlFlow::Continue(())
             }),
-            Self::Difference => subtract(&inputs, &mut result),
+            Self::Difference => subtract(&inputs, work, &mut result),
         }
         result.sort();
         result
@@ -298,12 +299,15 @@ fn unite(inputs: &[Input<'_>], aggregate: Aggregate, result: &mut Copied) {
 fn intersect(
     inputs: &[Input<'_>],
     aggregate: Aggregate,
+    work: &Work,
     mut visit: impl FnMut(&[u8], f64) -> ControlFlow<()>,
 ) {
     let Some((smallest, others)) = inputs.split_first() else { return };
     smallest.members.each(|member, score| {
+        work.step();
         let mut result = number_or_zero(smallest.weight * score);
         for other in others {
+            work.step();
             let Some(score) = other.members.score(member) else {
                 return ControlFlow::Continue(());
             };
@@ -313,10 +317,15 @@ fn intersect(
     });
 }
 
-fn subtract(inputs: &[Input<'_>], result: &mut Copied) {
+fn subtract(inputs: &[Input<'_>], work: &Work, result: &mut Copied) {
     let Some((first, others)) = inputs.split_first() else { return };
     first.members.each(|member, score| {
-        if !others.iter().any(|other| other.members.score(member).is_some()) {
+        work.step();
+        let is_elsewhere = others.iter().any(|other| {
+            work.step();
+            other.members.score(member).is_some()
+        });
+        if !is_elsewhere {
             result.push(member, score);
         }
         ControlFlow::Continue(())
@@ -332,7 +341,7 @@ fn answer(
 ) -> Outcome {
     let keys = keys(args, 1, name)?;
     let (inputs, options) = parse(args, keys, operation.takes(false), |key| view.find(key))?;
-    let result = operation.combine(inputs, options.aggregate);
+    let result = operation.combine(inputs, options.aggregate, view.work());
     reply_header(result.len(), options.with_scores, reply);
     for (member, score) in result.iter() {
         reply_pair(Text::Bytes(member), score, options.with_scores, reply);
@@ -354,7 +363,7 @@ fn store_result(
     }
     let mut view = tx.view();
     let (inputs, options) = parse(args, keys, operation.takes(true), |key| view.peek(key))?;
-    let result = operation.combine(inputs, options.aggregate);
+    let result = operation.combine(inputs, options.aggregate, view.work());
     store(tx, args.at(1), &result, name, reply)
 }
 
@@ -364,7 +373,7 @@ fn zintercard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     let (mut inputs, options) = parse(args, keys, takes, |key| view.find(key))?;
     inputs.sort_by_key(|input| input.members.len());
     let mut count = 0;
-    intersect(&inputs, options.aggregate, |_, _| {
+    intersect(&inputs, options.aggregate, view.work(), |_, _| {
         count += 1;
         if count == options.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

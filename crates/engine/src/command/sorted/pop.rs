@@ -119,10 +119,10 @@ fn pop_from(
     shape: Shape,
     reply: &mut Reply,
 ) -> Result<bool, Refusal> {
+    let mut leaving = Copied::new(tx.work());
     let Some(sorted) = find(tx, key)? else { return Ok(false) };
     let len = sorted.len();
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
-    let mut leaving = Copied::default();
     match end {
         End::Min => {
             sorted.ascending(0..count).for_each(|(member, score)| leaving.push_text(member, score))

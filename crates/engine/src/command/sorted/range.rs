@@ -7,6 +7,7 @@ use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value::sorted::{self, Sorted, Text};
 use crate::view::View;
+use crate::work::Work;
 use resp::Reply;
 use std::ops::Range;
 use structures::ordered::{LexBound, ScoreBound};
@@ -205,9 +206,9 @@ fn range(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply, kind: Kind) -> 
     let (ranks, with_scores) = (request.ranks(sorted), request.with_scores);
     reply_header(ranks.len(), with_scores, reply);
     if request.reverse {
-        reply_pairs(sorted.descending(ranks), with_scores, reply);
+        reply_pairs(sorted.descending(ranks), with_scores, view.work(), reply);
     } else {
-        reply_pairs(sorted.ascending(ranks), with_scores, reply);
+        reply_pairs(sorted.ascending(ranks), with_scores, view.work(), reply);
     }
     Ok(())
 }
@@ -216,9 +217,11 @@ fn range(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply, kind: Kind) -> 
 fn reply_pairs<'s>(
     members: impl Iterator<Item = (Text<'s>, f64)>,
     with_scores: bool,
+    work: &Work,
     reply: &mut Reply,
 ) {
     for (member, score) in members {
+        work.step();
         if reply.is_over() {
             break;
         }
@@ -228,7 +231,7 @@ fn reply_pairs<'s>(
 
 fn zrangestore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let request = Request::parse(args, 2, true, Kind::default())?;
-    let mut members = Copied::default();
+    let mut members = Copied::new(tx.work());
     if let Some(sorted) = tx.find_read(args.at(2)).map(sorted::of).transpose()? {
         let ranks = request.ranks(sorted);
         sorted.ascending(ranks).for_each(|(member, score)| members.push_text(member, score));

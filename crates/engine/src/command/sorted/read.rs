@@ -79,6 +79,7 @@ fn zmscore(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
     reply.array(args.len() - 2);
     for member in args.from(2) {
+        view.work().step();
         reply_score(sorted.and_then(|sorted| sorted.score(member)), reply);
     }
     Ok(())
@@ -141,7 +142,9 @@ fn zscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     // The cursor stands before the elements, and is known behind them.
     let mut found = Reply::new(reply.protocol());
     let (mut count, mut score_text) = (0, Vec::new());
+    let work = view.work();
     let next = sorted.scan(options.cursor, options.count, |member, score| {
+        work.step();
         let is_wanted = options.pattern.is_none()
             || match member {
                 Text::Bytes(bytes) => options.matches(bytes),

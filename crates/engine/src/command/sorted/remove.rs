@@ -83,7 +83,7 @@ fn remove_range(
     ranks: impl FnOnce(&Sorted) -> Range<usize>,
 ) -> Outcome {
     let key = args.at(1);
-    let mut leaving = Copied::default();
+    let mut leaving = Copied::new(tx.work());
     if let Some(sorted) = find(tx, key)? {
         let ranks = ranks(sorted);
         sorted.ascending(ranks).for_each(|(member, score)| leaving.push_text(member, score));

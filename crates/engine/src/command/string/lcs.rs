@@ -4,6 +4,7 @@ use crate::command::{Args, Command, DataFn, Group, Outcome, read};
 use crate::refusal::Refusal;
 use crate::value::StringValue;
 use crate::view::View;
+use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 
@@ -53,7 +54,7 @@ fn lcs(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         ));
     }
-    let lengths = Lengths::new(&a, &b);
+    let lengths = Lengths::new(&a, &b, view.work());
     let length = lengths.at(a.len(), b.len());
     if options.wants_indexes {
         reply_indexes(&lengths.matches(&a, &b), length, &options, reply);
@@ -117,10 +118,12 @@ fn reply_indexes(matches: &[Match], length: u32, options: &Options, reply: &mut 
 }
 
 impl Lengths {
-    fn new(a: &[u8], b: &[u8]) -> Self {
+    fn new(a: &[u8], b: &[u8], work: &Work) -> Self {
         let width = b.len() + 1;
         let mut table = vec![0_u32; (a.len() + 1) * width];
         for i in 1..=a.len() {
+            work.step();
+            work.bytes(b.len());
             for j in 1..=b.len() {
                 table[i * width + j] = if a[i - 1] == b[j - 1] {
                     table[(i - 1) * width + j - 1] + 1

@@ -1,5 +1,6 @@
 use super::*;
 use crate::settings::Settings;
+use crate::work::Work;
 use std::collections::BTreeMap;
 
 fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
@@ -8,7 +9,8 @@ fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
         hash_max_listpack_value: 10,
         ..Settings::default()
     };
-    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1) });
+    let work = Work::default();
+    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1), work: &work });
 }
 
 fn text(item: Option<Text<'_>>) -> Option<String> {
@@ -24,7 +26,7 @@ fn a_hash_stays_a_listpack_up_to_both_limits() {
         }
         assert!(!hash.set(b"a", b"0123456789", recipe));
         assert_eq!((hash.encoding(), hash.len()), ("listpack", 4));
-        let mut long = hash.clone();
+        let mut long = hash.copied(&Work::default());
         assert!(!long.set(b"a", b"0123456789!", recipe));
         assert_eq!((long.encoding(), long.len()), ("hashtable", 4));
         assert_eq!(text(long.get(b"a")).as_deref(), Some("0123456789!"));
@@ -46,7 +48,7 @@ fn bytes_follow_values_that_grow_and_shrink() {
             assert_eq!(hash.set(&field, &value, recipe), twin.insert(field, value).is_none());
             assert_eq!(hash.len(), twin.len());
         }
-        assert_eq!(hash.clone().allocated_bytes(), hash.allocated_bytes());
+        assert_eq!(hash.copied(&Work::default()).allocated_bytes(), hash.allocated_bytes());
         let held: BTreeMap<_, _> = hash.iter().map(|(f, v)| (f.to_vec(), v.to_vec())).collect();
         assert_eq!(held, twin);
     });

@@ -1,10 +1,12 @@
 use super::*;
 use crate::settings::Settings;
+use crate::work::Work;
 use std::collections::BTreeSet;
 
 fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
     let settings = Settings { set_max_intset_entries: 8, ..Settings::default() };
-    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1) });
+    let work = Work::default();
+    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1), work: &work });
 }
 
 fn sorted(set: &Set) -> Vec<Vec<u8>> {
@@ -20,12 +22,12 @@ fn a_set_stays_an_intset_up_to_the_limit_and_while_all_are_integers() {
         }
         assert!(!set.add(b"8", recipe));
         assert_eq!(set.encoding(), "intset");
-        let mut other = set.clone();
+        let mut other = set.copied(&Work::default());
         assert!(set.add(b"9", recipe) && other.add(b"08", recipe));
         assert_eq!((set.encoding(), other.encoding()), ("hashtable", "hashtable"));
         assert!(set.contains(b"9223372036854775807") && other.contains(b"9223372036854775807"));
         assert_eq!((set.len(), other.len()), (9, 9));
-        assert_eq!(sorted(&set.clone()), sorted(&set));
+        assert_eq!(sorted(&set.copied(&Work::default())), sorted(&set));
         assert!(set.remove(b"9223372036854775807") && !set.remove(b"9223372036854775807"));
     });
 }
@@ -38,7 +40,7 @@ fn bytes_are_those_of_the_same_set_built_anew() {
             set.add(format!("member-{i}-{}", "x".repeat(i)).as_bytes(), recipe);
         }
         let full = set.allocated_bytes();
-        assert_eq!(set.clone().allocated_bytes(), full);
+        assert_eq!(set.copied(&Work::default()).allocated_bytes(), full);
         for i in 0..490 {
             assert!(set.remove(format!("member-{i}-{}", "x".repeat(i)).as_bytes()));
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::settings::Settings;
+use crate::work::Work;
 use std::collections::BTreeMap;
 
 fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
@@ -8,7 +9,8 @@ fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
         zset_max_listpack_value: 10,
         ..Settings::default()
     };
-    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1) });
+    let work = Work::default();
+    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1), work: &work });
 }
 
 fn pairs<'a>(pairs: impl Iterator<Item = (Text<'a>, f64)>) -> Vec<(Vec<u8>, f64)> {
@@ -47,7 +49,7 @@ fn both_forms_are_in_order_under_random_changes() {
             }
         }
         assert_eq!(sorted.encoding(), "skiplist");
-        assert_eq!(pairs(sorted.clone().iter()), expected(&twin));
+        assert_eq!(pairs(sorted.copied(&Work::default()).iter()), expected(&twin));
     });
 }
 
@@ -111,7 +113,7 @@ fn a_sorted_set_stays_a_listpack_up_to_both_limits() {
         assert_eq!((sorted.encoding(), sorted.len()), ("listpack", 40));
         sorted.insert(b"7", 2.5, recipe);
         assert_eq!(sorted.encoding(), "listpack");
-        let mut long = sorted.clone();
+        let mut long = sorted.copied(&Work::default());
         long.remove(b"0");
         long.insert(b"0123456789", 1.0, recipe);
         assert_eq!(long.encoding(), "listpack");
@@ -121,7 +123,7 @@ fn a_sorted_set_stays_a_listpack_up_to_both_limits() {
         sorted.insert(b"40", 1.0, recipe);
         assert_eq!((sorted.encoding(), sorted.len()), ("skiplist", 41));
         assert_eq!(sorted.score(b"7"), Some(2.5));
-        assert_eq!(sorted.allocated_bytes(), sorted.clone().allocated_bytes());
+        assert_eq!(sorted.allocated_bytes(), sorted.copied(&Work::default()).allocated_bytes());
     });
 }
 

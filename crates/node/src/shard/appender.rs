@@ -1,0 +1,275 @@
+//! What a primary hands to its log: the records of its turns, and what renews its lease amid a
+//! command that takes long.
+//!
+//! A shard and the commands that it executes share this. A long command calls it again and again
+//! ([`Pulse`], counted by `engine/work`), and it appends a record when one is due: what the units
+//! *before* the running one have gathered, at the place that their replies were told, or a `Renew`
+//! if nothing has. The running unit's own place is settled at its end, so it comes behind, and its
+//! reply knows. Nothing is sent meanwhile: what the loop judges after the command, and how, stays
+//! as it is.
+//!
+//! Such a record says the time at which the turn began, because time stands still within a unit: a
+//! replica that was told a later one would let keys go that the running unit still sees.
+
+use super::growth::Growth;
+use crate::role::state::RENEW_PART;
+use base::{Clock, Moment, MonotonicNanos, Position, Sequence, UnixMillis};
+use bytes::{Bytes, BytesMut};
+use engine::work::Pulse;
+use std::sync::Arc;
+use txlog::{
+    AppendError, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, empty_record, record,
+};
+
+/// How long a turn's commands renew the lease, in nanoseconds. What takes longer is taken for a
+/// command that never ends, and for a process that is of no use: the lease lapses, and a replica
+/// may lead. 60 s is as long as the longest lease, and longer than clients wait as a rule.
+const RENEWED_NANOS_MAX: u64 = 60_000_000_000;
+
+/// How a lease is renewed while a command runs.
+#[derive(Clone, Debug)]
+pub struct Keeping {
+    pub lease_nanos: u64,
+    /// What a `Renew` says: the lease, and who holds it.
+    pub lease_millis: u64,
+    pub member: Vec<u8>,
+}
+
+/// Records on their way to the log, and what it said of them.
+pub(super) struct Appender {
+    pub log: Box<dyn TransactionLog>,
+    /// Of a process that leads.
+    pub stamper: Option<Stamper>,
+    /// Effects of units that have ended, behind room for a record's header.
+    pub gathered: BytesMut,
+    /// The last record appended, as it was first meant; or the last one applied.
+    pub appended: Position,
+    /// How many places further on in the log the records stand that are not yet durable.
+    pub shifted: u64,
+    /// Our records are durable through the one that was meant for this place.
+    pub durable: Sequence,
+    /// Records handed over since the shard last took note, and those of them with data.
+    pub grown: Growth,
+    pub data: Growth,
+    /// Each record handed over since then, and the instant before it was.
+    pub sent: Vec<(Sequence, Moment)>,
+    pub events: Vec<LogEvent>,
+    /// The log told that this process appends nothing more, and why.
+    pub failed: Option<AppendError>,
+    pub is_lost: bool,
+    clock: Option<Arc<dyn Clock>>,
+    /// The turn under way: when it began, and what the shard's clock showed.
+    began: Moment,
+    now: UnixMillis,
+    /// Set while this process leads under a lease.
+    pub keeping: Option<Keeping>,
+    last_sent: MonotonicNanos,
+    has_given_up: bool,
+    /// Long commands renew nothing: see [`super::Shard::break_renewal`].
+    pub is_renewal_broken: bool,
+}
+
+impl Appender {
+    pub fn new(log: Box<dyn TransactionLog>, stamper: Option<Stamper>, at: Position) -> Self {
+        Self {
+            log,
+            stamper,
+            gathered: empty_record(0),
+            appended: at,
+            shifted: 0,
+            durable: at.sequence,
+            grown: Growth::default(),
+            data: Growth::default(),
+            sent: Vec::new(),
+            events: Vec::new(),
+            failed: None,
+            is_lost: false,
+            clock: None,
+            began: Moment::default(),
+            now: UnixMillis(0),
+            keeping: None,
+            last_sent: MonotonicNanos(0),
+            has_given_up: false,
+            is_renewal_broken: false,
+        }
+    }
+
+    pub fn begin_turn(&mut self, clock: &Arc<dyn Clock>, began: Moment, now: UnixMillis) {
+        if self.clock.is_none() {
+            self.clock = Some(Arc::clone(clock));
+        }
+        (self.began, self.now, self.has_given_up) = (began, now, false);
+    }
+
+    pub fn begin_to_lead(&mut self, stamper: Stamper, at: Position) {
+        self.log.stop_reading();
+        self.stamper = Some(stamper);
+        self.appended = at;
+        self.durable = at.sequence;
+        self.last_sent = self.began.monotonic;
+    }
+
+    pub fn has_gathered(&self) -> bool {
+        self.gathered.len() > record::HEADER_BYTES
+    }
+
+    /// Where a record that is not yet durable comes to stand.
+    fn in_log(&self, meant: Sequence) -> Position {
+        self.appended.at(Sequence(meant.0 + self.shifted))
+    }
+
+    /// Appends what has gathered, as one record.
+    pub fn append_gathered(&mut self, now: UnixMillis) {
+        let capacity = self.gathered.len().min(1 << 20);
+        let mut next = BytesMut::with_capacity(capacity);
+        next.resize(record::HEADER_BYTES, 0);
+        let buffer = std::mem::replace(&mut self.gathered, next);
+        self.append(Part::Whole, buffer, now);
+    }
+
+    /// Appends what has gathered because it has outgrown one record: first the units before the
+    /// last one, whose replies wait for one record and no more; then the last one, which begins
+    /// behind so many bytes, in parts if it must be.
+    pub fn append_large_unit(&mut self, before: usize, now: UnixMillis) {
+        let buffer = std::mem::replace(&mut self.gathered, empty_record(0));
+        let payload = &buffer[record::HEADER_BYTES..];
+        if before > 0 {
+            self.append_copy(Part::Whole, &payload[..before], now);
+        }
+        let parts = payload[before..].chunks(self.payload_bytes_max());
+        let last = parts.len() - 1;
+        for (index, bytes) in parts.enumerate() {
+            let part = match index {
+                _ if last == 0 => Part::Whole,
+                0 => Part::First,
+                _ if index == last => Part::Last,
+                _ => Part::Middle,
+            };
+            self.append_copy(part, bytes, now);
+        }
+    }
+
+    /// The largest payload of one record.
+    pub fn payload_bytes_max(&self) -> usize {
+        self.log.limits().record_bytes_max - record::HEADER_BYTES
+    }
+
+    fn append_copy(&mut self, part: Part, payload: &[u8], now: UnixMillis) {
+        let mut buffer = empty_record(payload.len());
+        buffer.extend_from_slice(payload);
+        self.append(part, buffer, now);
+    }
+
+    /// Appends a record whose buffer begins with room for its header.
+    fn append(&mut self, part: Part, buffer: BytesMut, now: UnixMillis) {
+        let durable = self.in_log(self.durable).sequence;
+        let Some(stamper) = &mut self.stamper else {
+            debug_assert!(false, "the gate lets nobody write while this process follows");
+            return;
+        };
+        self.data.add(buffer.len());
+        let record = stamper.stamp(Kind::Data, part, buffer, now, durable);
+        self.hand_over(record);
+    }
+
+    /// Appends a `Renew`, if nothing has gathered: a record with data renews as well.
+    pub fn renew(&mut self, lease_millis: u64, member: &[u8], now: UnixMillis) {
+        let durable = self.in_log(self.durable).sequence;
+        let has_gathered = self.has_gathered();
+        if let Some(stamper) = self.stamper.as_mut().filter(|_| !has_gathered) {
+            let record = stamper.renew(lease_millis, member, now, durable);
+            self.hand_over(record);
+        }
+    }
+
+    /// Appends a `Yield`, and nothing behind it.
+    pub fn give_up(&mut self, successor: &[u8], now: UnixMillis) {
+        self.keeping = None;
+        let durable = self.in_log(self.durable).sequence;
+        if let Some(stamper) = &mut self.stamper {
+            let record = stamper.give_up(successor, now, durable);
+            self.hand_over(record);
+        }
+    }
+
+    /// The lease counts from the instant before the log has the record, not from the turn's: a turn
+    /// may last for longer than a lease.
+    fn hand_over(&mut self, record: Bytes) {
+        self.grown.add(record.len());
+        let sent = self.clock.as_ref().map_or(self.began, |clock| clock.moment());
+        let after = self.in_log(self.appended.sequence);
+        self.log.append(after, record);
+        self.appended.sequence = self.appended.sequence.next();
+        self.last_sent = sent.monotonic;
+        self.sent.push((self.appended.sequence, sent));
+    }
+
+    /// Learns what became of this process's records.
+    pub fn poll(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        self.log.poll(&mut events);
+        for event in events.drain(..) {
+            self.take(event);
+        }
+        self.events = events;
+    }
+
+    pub fn take(&mut self, event: LogEvent) {
+        match event {
+            LogEvent::Durable(position) => {
+                self.durable = Sequence(position.sequence.0 - self.shifted);
+            }
+            LogEvent::Shifted { by } => self.shifted += by,
+            // The first says why; those behind it only that something before them failed.
+            LogEvent::Failed(_, error) => {
+                self.failed.get_or_insert(error);
+            }
+            LogEvent::Lost => self.is_lost = true,
+            _ => {}
+        }
+    }
+
+    fn is_in_flight(&self) -> bool {
+        self.durable < self.appended.sequence
+    }
+
+    /// Whether the lease is to be renewed now, though the turn goes on.
+    fn is_due(&mut self, keeping: &Keeping, now: MonotonicNanos) -> bool {
+        let is_due = now.since(self.last_sent) >= keeping.lease_nanos / RENEW_PART;
+        if !is_due || self.is_in_flight() || self.is_renewal_broken {
+            return false;
+        }
+        if now.since(self.began.monotonic) > RENEWED_NANOS_MAX {
+            if !self.has_given_up {
+                self.has_given_up = true;
+                let seconds = RENEWED_NANOS_MAX / 1_000_000_000;
+                tracing::warn!(
+                    seconds,
+                    "a command has run for too long: the lease is renewed no more"
+                );
+            }
+            return false;
+        }
+        self.log.gate() != Gate::Wait && self.failed.is_none() && self.log.is_watched()
+    }
+}
+
+impl Pulse for Appender {
+    fn beat(&mut self) {
+        let Some(keeping) = self.keeping.take() else { return };
+        if self.is_in_flight() {
+            // The log goes on with its work when it is polled.
+            self.poll();
+        }
+        let clock = self.clock.as_ref().map(|clock| clock.monotonic());
+        if clock.is_some_and(|now| self.is_due(&keeping, now)) {
+            if self.has_gathered() {
+                self.append_gathered(self.now);
+            } else {
+                self.renew(keeping.lease_millis, &keeping.member, self.now);
+            }
+            self.poll();
+        }
+        self.keeping = Some(keeping);
+    }
+}
