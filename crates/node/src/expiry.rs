@@ -48,6 +48,8 @@ impl Server {
         let (_, Some(recorded)) = self.expiry() else { return };
         let is_wanted = self.has_served && self.roles.leads() && !self.pause.is_failing_over;
         let is_idle = !self.shard.has_gathered() && !self.shard.is_in_flight();
+        // Who is told LOADING is shown nothing.
+        let is_wanted = is_wanted && !self.persistence.is_loading;
         if is_wanted
             && is_idle
             && self.shard.gate() == Gate::Open

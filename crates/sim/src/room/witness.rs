@@ -164,7 +164,10 @@ impl Witness {
         let (mut engine, replayer) = beside.recover(self.random.draw())?;
         let found = super::machine::digest(server);
         if replayer.at().0 != led || Digest::of_keyspace(&engine.keyspace) != found {
-            return Err("what was loaded is not what lies on the disk".to_owned());
+            return Err(format!(
+                "what was loaded through record {led} is not what lies on the disk through record {}",
+                replayer.at()
+            ));
         }
         if self.state_behind(led, &leads) != Some(found) {
             return Err(format!("a server recovered {led} records and other contents"));
