@@ -208,15 +208,11 @@ impl Crowd {
                 client.sees(chronicle, &pending.key, Some(&value))?;
                 found = Some(value);
             }
-            (Asked::GetPair, Reply::Array(both)) => match &both[..] {
-                [Reply::Null, Reply::Null] => client.sees(chronicle, &pending.key, None)?,
-                [Reply::Bulk(one), Reply::Bulk(other)] if one == other => {
-                    let value = token_of(one);
-                    client.sees(chronicle, &pending.key, Some(&value))?;
-                    found = Some(value);
-                }
-                _ => return Err("half a transaction was read".to_owned()),
-            },
+            (Asked::GetPair, Reply::Array(both)) => {
+                let value = one_of_pair(&both)?;
+                client.sees(chronicle, &pending.key, value.as_deref())?;
+                found = value;
+            }
             (Asked::Count, Reply::Integer(number)) => {
                 self.served.writes += 1;
                 count = Some(number);
@@ -228,19 +224,24 @@ impl Crowd {
             }
             (asked, reply) => return Err(format!("{asked:?} was answered by {reply:?}")),
         }
-        if matches!(pending.asked, Asked::Get | Asked::GetPair | Asked::GetCount) {
+        if self.is_newest(client, &pending.asked) {
+            self.write_down(client.index, pending, span, found, count);
+        }
+        Ok(())
+    }
+
+    /// Counts a reply; whether what it shows must be the newest. What a replica holds may be old,
+    /// and was compared with the log as it was seen.
+    fn is_newest(&mut self, client: &Client, asked: &Asked) -> bool {
+        if matches!(asked, Asked::Get | Asked::GetPair | Asked::GetCount) {
             match client.reads {
                 Reads::Primary => self.served.reads += 1,
                 Reads::Newest => self.served.newest_reads += 1,
-                Reads::Replica => {
-                    // What a replica holds may be old, and was compared with the log above.
-                    self.served.replica_reads += 1;
-                    return Ok(());
-                }
+                Reads::Replica => self.served.replica_reads += 1,
             }
+            return client.reads != Reads::Replica;
         }
-        self.write_down(client.index, pending, span, found, count);
-        Ok(())
+        true
     }
 
     /// As [`Self::judge_reply`], of a key that expires.
@@ -291,5 +292,14 @@ impl Crowd {
             }
         }
         self.account.refuse(&pending.asked);
+    }
+}
+
+/// The value of both keys of a pair, which one transaction always writes together.
+fn one_of_pair(both: &[Reply]) -> Result<Option<Bytes>, String> {
+    match both {
+        [Reply::Null, Reply::Null] => Ok(None),
+        [Reply::Bulk(one), Reply::Bulk(other)] if one == other => Ok(Some(token_of(one))),
+        _ => Err("half a transaction was read".to_owned()),
     }
 }
