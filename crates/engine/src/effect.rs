@@ -184,8 +184,8 @@ impl EffectEncoder {
         self.key = None;
     }
 
-    /// Moves what is encoded behind what `gathered` holds, which begins with as many reserved bytes.
-    /// The first to come gives its buffer away, so that a large unit is not copied.
+    /// Moves what is encoded behind what `gathered` holds, which begins with as many reserved
+    /// bytes. The first to come gives its buffer away, so that a large unit is not copied.
     pub fn move_into(&mut self, gathered: &mut BytesMut) {
         self.begin_unit();
         if gathered.len() == self.reserved {
