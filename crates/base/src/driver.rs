@@ -121,6 +121,6 @@ pub trait Driver {
     /// A handle that ends `wait` early.
     fn waker(&self) -> Waker;
 
-    /// Unpredictable bits for hash seeds and run ids. The simulator derives them from its seed.
+    /// Unpredictable bits, others at each call. The simulator derives them from its seed.
     fn entropy(&mut self) -> u64;
 }

@@ -8,16 +8,19 @@
 //! | [`disk`] | files, directories and the queue that runs disk work off the loop |
 //! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
+//! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
 #![forbid(unsafe_code)]
 
 pub mod disk;
 pub mod driver;
 pub mod ids;
 pub mod machine;
+pub mod seeds;
 pub mod time;
 
 pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
 pub use driver::{ConnectionId, Driver, Event};
 pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, ShardId, Slot};
 pub use machine::Machine;
+pub use seeds::{HashKey, Seeds};
 pub use time::{Clock, Moment, MonotonicNanos, UnixMillis};

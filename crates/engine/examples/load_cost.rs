@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p engine --example load_cost -- [keys]`
 
-use base::{DatabaseId, UnixMillis};
+use base::{DatabaseId, HashKey, UnixMillis};
 use engine::effect::Effect;
 use engine::keyspace::Keyspace;
 use engine::rdb::{Crc64, Loader, write::checksum};
@@ -10,7 +10,7 @@ use engine::settings::Settings;
 
 fn main() {
     let keys: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2_000_000);
-    let mut keyspace = Keyspace::new(Settings::default(), 1);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
     for key in 0..keys {
         let name = format!("key:{key:012}");
         let effect = Effect::SetString { value: &[b'x'; 100], expire_at: None };
@@ -30,7 +30,7 @@ fn main() {
     let summed = began.elapsed();
     file.extend_from_slice(&checksum(crc));
     for _ in 0..3 {
-        let mut loaded = Keyspace::new(Settings::default(), 2);
+        let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(2));
         let began = clock();
         let mut loader = Loader::of_own_file(&file[..], keys, UnixMillis(0));
         loader.load(&mut loaded, u64::MAX).expect("it was just written");

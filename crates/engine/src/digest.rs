@@ -92,7 +92,7 @@ impl Digest {
             bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
             bytes.extend_from_slice(part);
         }
-        let [low, high] = SEEDS.map(|seed| u128::from(KeyHasher::new(seed).hash(&bytes)));
+        let [low, high] = SEEDS.map(|seed| u128::from(KeyHasher::fixed(seed).hash(&bytes)));
         self.0 = self.0.wrapping_add(high << 64 | low);
     }
 }

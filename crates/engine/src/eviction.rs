@@ -143,10 +143,11 @@ mod tests {
     use super::*;
     use crate::effect::Effect;
     use crate::settings::Settings;
+    use base::HashKey;
 
     fn engine(policy: EvictionPolicy) -> Engine {
         let settings = Settings { maxmemory_policy: policy, ..Settings::default() };
-        Engine::new(Keyspace::new(settings, 7), 7)
+        Engine::new(Keyspace::new(settings, HashKey::fixed(7)), 7)
     }
 
     fn fill(engine: &mut Engine, keys: usize, expiring: usize, now: UnixMillis) {

@@ -18,9 +18,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `seed` feeds every random choice of commands.
-    pub fn new(keyspace: Keyspace, seed: u64) -> Self {
-        Self { keyspace, random: Random::new(seed) }
+    /// `chance` is the seed of every random choice of commands.
+    pub fn new(keyspace: Keyspace, chance: u64) -> Self {
+        Self { keyspace, random: Random::new(chance) }
     }
 
     /// The process ends: leaves the memory of all keys to the system, which takes it back at once.

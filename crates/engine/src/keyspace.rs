@@ -8,7 +8,7 @@ use crate::statistics::Statistics;
 use crate::unit::KeyHash;
 use crate::value::Value;
 use crate::work::Work;
-use base::{DatabaseId, UnixMillis};
+use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
 use structures::{KeyHasher, Table};
 
@@ -101,9 +101,12 @@ impl Database {
 }
 
 impl Keyspace {
-    /// Empty databases. The seed goes into the keys' hash, so that nobody can aim for collisions.
-    pub fn new(settings: Settings, hash_seed: u64) -> Self {
-        let hasher = KeyHasher::new(hash_seed);
+    /// Empty databases, whose tables know their keys by a hash with this key.
+    pub fn new(settings: Settings, hash_key: HashKey) -> Self {
+        Self::with_hasher(settings, KeyHasher::new(hash_key))
+    }
+
+    pub(crate) fn with_hasher(settings: Settings, hasher: KeyHasher) -> Self {
         let databases = (0..settings.databases).map(|_| Database::new(hasher)).collect();
         Self {
             databases,

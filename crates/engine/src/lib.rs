@@ -37,6 +37,8 @@ pub mod eviction;
 pub mod execute;
 pub mod expiries;
 pub mod feed;
+#[cfg(test)]
+mod flood;
 pub mod geohash;
 pub mod glob;
 pub mod interest;
@@ -61,3 +63,6 @@ pub mod unit;
 pub mod value;
 pub mod view;
 pub mod work;
+
+#[doc(hidden)]
+pub use structures::chosen;

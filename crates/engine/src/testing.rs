@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::subscribers::Sort;
 use crate::unit::{Context, SubscriberId, Unit};
 use crate::value::{StringValue, Value, type_name};
-use base::{DatabaseId, UnixMillis};
+use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{Protocol, Reply};
 use std::collections::BTreeMap;
 use structures::entry::ValueRef;
@@ -58,7 +58,7 @@ impl Bench {
         let mut context = Context::background(UnixMillis(1_700_000_000_000), DatabaseId(0));
         context.may_block = true;
         context.touch = true;
-        let keyspace = Keyspace::new(settings.clone(), 1);
+        let keyspace = Keyspace::new(settings.clone(), HashKey::fixed(1));
         let [interest, twin_interest] = [(); 2].map(|()| {
             let mut interest = Interest::default();
             interest.subscribers.subscribe(SubscriberId(0), Sort::Pattern, b"__key*");
@@ -66,7 +66,7 @@ impl Bench {
         });
         Self {
             engine: Engine::new(keyspace, 1),
-            twin: Keyspace::new(settings, 1),
+            twin: Keyspace::new(settings, HashKey::fixed(1)),
             twin_interest,
             unit: Unit::new(0),
             interest,

@@ -2,8 +2,7 @@
 
 use crate::{Broken, allocator, configuration, logs};
 use archive::SnapshotStore;
-use base::driver::Waker;
-use base::{Driver, Event};
+use base::{Driver, Event, Seeds};
 use node::config::settings::{NodeSettings, engine_settings, node_settings};
 use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
@@ -47,20 +46,20 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         tracing::warn!("{warning}");
     }
     let mut driver = NetDriver::bind(&configuration::net_options(&settings))?;
-    let entropy = driver.entropy();
     let options = Options {
         config: config.clone(),
         port: driver.local_port().unwrap_or_default(),
         clock: Arc::new(RealClock),
         disk: Arc::new(RealDisk),
         machine: Arc::new(allocator::machine()),
-        entropy,
+        entropy: driver.entropy(),
+        seeds: Seeds::draw(&mut driver),
     };
     let place = &settings.snapshot_store;
     let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
         format!("cannot make the directory of snapshots {}: {error}", place.display())
     })?;
-    let shard = Shard::without_data(engine_settings(&config), entropy);
+    let shard = Shard::without_data(engine_settings(&config), options.seeds);
     let garbage = GarbageCollector::start()?;
     let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
     server.start_with_acl_file()?;
@@ -137,7 +136,7 @@ fn live(
     life: Life,
     broken: Option<Broken>,
 ) -> Result<Stop, Box<dyn Error>> {
-    let loading = loading(server, store.clone(), driver.waker(), life, broken)?;
+    let loading = loading(server, store.clone(), driver, life, broken)?;
     if let Some(stop) = server.load(driver, loading)? {
         return Ok(stop);
     }
@@ -160,20 +159,21 @@ fn live(
 fn loading(
     server: &Server,
     store: SnapshotStore,
-    waker: Waker,
+    driver: &mut NetDriver,
     life: Life,
     broken: Option<Broken>,
 ) -> Result<Loading, Box<dyn Error>> {
-    let entropy = server.options.entropy;
     let sources = Sources {
         clock: Arc::new(RealClock),
         store,
         settings: engine_settings(&server.config),
-        entropy,
+        seeds: server.options.seeds,
     };
     let settings = &server.settings;
     // Who was deposed lets others lead, and asks first.
     let takes_free_log = life == Life::First && settings.replica_priority > 0;
+    // Of its own: a log makes its salts of it, and shows its identity to clients.
+    let (waker, entropy) = (driver.waker(), driver.entropy());
     let open = |known: &_| logs::open(settings, known, waker, entropy, takes_free_log, broken);
     Loading::open(sources, open)
 }

@@ -21,7 +21,7 @@ use crate::role::sign::Signs;
 use crate::server::{Server, Stop};
 use crate::shard::{Growth, Shard};
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
-use base::{Clock, Driver, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{Clock, Driver, Incarnation, MonotonicNanos, Position, Seeds, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
@@ -70,8 +70,7 @@ pub struct Sources {
     /// The same that later keeps the server's snapshots: it learns here which are damaged.
     pub store: SnapshotStore,
     pub settings: Settings,
-    /// Unpredictable bits: the seed of the keys' hash.
-    pub entropy: u64,
+    pub seeds: Seeds,
 }
 
 /// A loading under way.
@@ -79,7 +78,7 @@ pub struct Loading {
     clock: Arc<dyn Clock>,
     store: SnapshotStore,
     settings: Settings,
-    entropy: u64,
+    seeds: Seeds,
     /// Snapshots not yet tried, newest first.
     candidates: VecDeque<Candidate>,
     log: OpenLog,
@@ -138,7 +137,7 @@ impl Loading {
         sources: Sources,
         open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
     ) -> Result<Self, Failure> {
-        let Sources { clock, store, settings, entropy } = sources;
+        let Sources { clock, store, settings, seeds } = sources;
         let candidates = store.list()?;
         let known = Known::of(&candidates);
         let mut log = open_log(&known)?;
@@ -155,11 +154,11 @@ impl Loading {
         let mut comparing = Comparing::default();
         comparing.ask_newest(&mut *log.handle, &candidates);
         Ok(Self {
-            engine: Engine::new(Keyspace::new(settings.clone(), entropy), entropy),
+            engine: Engine::new(Keyspace::new(settings.clone(), seeds.hash), seeds.chance),
             clock,
             store,
             settings,
-            entropy,
+            seeds,
             candidates: candidates.into(),
             log,
             events: Vec::new(),
@@ -267,8 +266,8 @@ impl Loading {
     }
 
     fn forget_loaded(&mut self) {
-        let keyspace = Keyspace::new(self.settings.clone(), self.entropy);
-        self.engine = Engine::new(keyspace, self.entropy);
+        let keyspace = Keyspace::new(self.settings.clone(), self.seeds.hash);
+        self.engine = Engine::new(keyspace, self.seeds.chance);
     }
 
     fn load(&mut self, mut loading: Box<(Snapshot, Loader<PartReader>)>) -> Result<Stage, Failure> {
@@ -442,8 +441,8 @@ enum Found {
 
 impl Shard {
     /// A shard without data, whose writes lead nowhere: what a server has while it loads.
-    pub fn without_data(settings: Settings, entropy: u64) -> Self {
-        let engine = Engine::new(Keyspace::new(settings, entropy), entropy);
+    pub fn without_data(settings: Settings, seeds: Seeds) -> Self {
+        let engine = Engine::new(Keyspace::new(settings, seeds.hash), seeds.chance);
         let log = MemoryLog::new(Incarnation(0)).handle(1 << 20);
         let chain = Chain::start(Incarnation(0));
         let stamper = Stamper::new(WriterId(0), chain, UnixMillis(0));

@@ -29,7 +29,7 @@ use crate::snapshot::Snapshots;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
 use base::{
-    Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Sequence, UnixMillis,
+    Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Seeds, Sequence, UnixMillis,
 };
 use engine::eviction::Room;
 use engine::interest::Interest;
@@ -49,8 +49,10 @@ pub struct Options {
     /// Where CONFIG REWRITE finds the configuration file.
     pub disk: Arc<dyn Disk>,
     pub machine: Arc<dyn Machine>,
-    /// Unpredictable bits, for ids.
+    /// Unpredictable bits, for ids and for nothing that must stay secret.
     pub entropy: u64,
+    /// What stays secret.
+    pub seeds: Seeds,
 }
 
 /// One reactor's state.
@@ -267,9 +269,10 @@ impl Server {
         let options = Options {
             config: self.config.clone(),
             entropy: driver.entropy(),
+            seeds: Seeds::draw(driver),
             ..self.options.clone()
         };
-        let shard = Shard::without_data(engine_settings(&self.config), options.entropy);
+        let shard = Shard::without_data(engine_settings(&self.config), options.seeds);
         let before = self;
         Self {
             acl: before.acl,

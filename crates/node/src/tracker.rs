@@ -116,6 +116,10 @@ fn tag(hash: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::HashKey;
+    use engine::chosen::{FAMILIES, random_like};
+    use engine::keyspace::Keyspace;
+    use engine::settings::Settings;
     use std::collections::BTreeMap;
 
     #[test]
@@ -165,5 +169,24 @@ mod tests {
         assert_eq!(tracker.observed(99), Sequence(3));
         tracker.durable_through(Sequence(3));
         assert!(tracker.is_durable(tracker.observed(99)));
+    }
+
+    /// Writes half of the keys; how many of the others wait needlessly.
+    fn waiting(keys: impl Iterator<Item = Vec<u8>>) -> usize {
+        let keyspace = Keyspace::new(Settings::default(), HashKey::fixed(9));
+        let hashes: Vec<u64> = keys.map(|key| keyspace.hash(&key)).collect();
+        let (written, read) = hashes.split_at(hashes.len() / 2);
+        let mut tracker = Tracker::new(Sequence(0));
+        written.iter().for_each(|hash| tracker.wrote(*hash, Sequence(1)));
+        read.iter().filter(|hash| tracker.observed(**hash) > Sequence(0)).count()
+    }
+
+    #[test]
+    fn chosen_keys_make_others_wait_no_more_often_than_random_keys() {
+        for (name, make) in FAMILIES {
+            let (chosen, random) =
+                (waiting((0..20_000).map(make)), waiting(random_like(make, 20_000)));
+            assert!(chosen <= 2 * random, "{name}: {chosen} wait, of random keys {random}");
+        }
     }
 }

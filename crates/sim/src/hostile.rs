@@ -18,7 +18,7 @@ pub mod log;
 pub mod requests;
 pub mod snapshot;
 
-use base::UnixMillis;
+use base::{HashKey, UnixMillis};
 use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::rdb::write::{checksum, put_database, put_end, put_entry, put_header};
@@ -66,7 +66,7 @@ fn save(keyspace: &Keyspace) -> Vec<u8> {
 
 /// Everything that a loader loads, with another hash than the other keyspaces'.
 fn load_all<R: std::io::Read>(mut loader: Loader<R>) -> Result<Keyspace, RdbError> {
-    let mut keyspace = Keyspace::new(Settings::default(), HASH_SEED + 1);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED + 1));
     while !loader.load(&mut keyspace, STEP_KEYS)? {}
     Ok(keyspace)
 }

@@ -2,6 +2,7 @@
 
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
+use base::Seeds;
 use base::machine::UnknownMachine;
 use node::config::Config;
 use node::config::settings::engine_settings;
@@ -18,7 +19,8 @@ pub fn server(clock: &SimClock) -> Server {
         disk: Arc::new(SimDisk::new(1)),
         machine: Arc::new(UnknownMachine),
         entropy: 1,
+        seeds: Seeds::fixed(1),
     };
-    let shard = Shard::without_data(engine_settings(&options.config), 1);
+    let shard = Shard::without_data(engine_settings(&options.config), options.seeds);
     Server::new(shard, options, Box::new(drop))
 }

@@ -97,7 +97,7 @@ fn walk(table: &mut Table<Entry<()>>) {
 fn main() {
     let millions = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2);
     let keys = millions * 1_000_000;
-    let hasher = KeyHasher::new(0x5eed);
+    let hasher = KeyHasher::fixed(0x5eed);
     let mut table = fill(hasher, keys);
     let structure = table.allocated_bytes() as f64 / table.len() as f64;
     println!("structure: {structure:.2} bytes a key, entries 128 more");

@@ -13,7 +13,10 @@
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
 //! | [`quicklist`] | a list as a chain of listpacks | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
+//! | [`chosen`] | keys that an attacker would choose, for tests | |
 
+#[doc(hidden)]
+pub mod chosen;
 pub mod entry;
 pub mod hll;
 pub mod intset;

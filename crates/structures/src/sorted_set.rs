@@ -179,6 +179,12 @@ impl SortedSet {
     }
 
     /// What members are hashed with.
+    /// See [`Table::lookup_steps`].
+    #[doc(hidden)]
+    pub fn lookup_steps(&self) -> u64 {
+        self.table.lookup_steps()
+    }
+
     pub fn hasher(&self) -> KeyHasher {
         *self.table.hasher()
     }

@@ -14,7 +14,7 @@ use crate::random::Random;
 use crate::settings::Settings;
 use crate::testing::{command, holdings};
 use crate::unit::{Context, Unit};
-use base::{DatabaseId, UnixMillis};
+use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{ArgumentRanges, Decoded, Decoder, Reply};
 use std::collections::BTreeSet;
 
@@ -42,7 +42,8 @@ impl Pair {
             list_max_listpack_size: 3,
             ..Settings::default()
         };
-        let engine = |seed| Engine::new(Keyspace::new(settings.clone(), seed), seed);
+        let engine =
+            |seed| Engine::new(Keyspace::new(settings.clone(), HashKey::fixed(seed)), seed);
         let mut unit = Unit::new(0);
         unit.feed.switch(true);
         let now = UnixMillis(1_700_000_000_000);

@@ -150,12 +150,12 @@ mod tests {
     use crate::keyspace::Keyspace;
     use crate::rdb::value::put_value;
     use crate::settings::Settings;
-    use base::DatabaseId;
+    use base::{DatabaseId, HashKey};
     use structures::entry::ValueRef;
 
     /// One big value of every type that has pieces, of `count` elements.
     fn keyspace(count: u32) -> Keyspace {
-        let mut keyspace = Keyspace::new(Settings::default(), 7);
+        let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(7));
         let mut apply = |key: &str, effect: &Effect<'_>| {
             keyspace.apply(DatabaseId(0), key.as_bytes(), effect).expect("each key has one type");
         };

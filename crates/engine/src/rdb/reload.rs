@@ -27,8 +27,7 @@ impl Keyspace {
         let mut crc = Crc64::default();
         crc.update(&bytes);
         bytes.extend_from_slice(&checksum(crc));
-        let mut fresh = Self::new(self.settings.clone(), 0);
-        fresh.hasher = self.hasher;
+        let mut fresh = Self::with_hasher(self.settings.clone(), self.hasher);
         fresh.databases = self.databases.iter().map(|_| Database::new(self.hasher)).collect();
         let mut loader = Loader::new(&bytes[..], now);
         while !loader.load(&mut fresh, STEP_KEYS)? {}
@@ -42,10 +41,11 @@ mod tests {
     use super::*;
     use crate::digest::Digest;
     use crate::settings::Settings;
+    use base::HashKey;
 
     #[test]
     fn an_empty_keyspace_reloads() {
-        let mut keyspace = Keyspace::new(Settings::default(), 7);
+        let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(7));
         keyspace.reload(UnixMillis(1)).unwrap();
         assert!(keyspace.is_empty());
         assert_eq!(Digest::of_keyspace(&keyspace), Digest::default());

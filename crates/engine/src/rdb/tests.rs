@@ -8,7 +8,7 @@ use crate::effect::Effect;
 use crate::keyspace::Keyspace;
 use crate::settings::{EvictionPolicy, Settings};
 use crate::testing::{Bench, holdings};
-use base::{DatabaseId, UnixMillis};
+use base::{DatabaseId, HashKey, UnixMillis};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
@@ -30,7 +30,7 @@ pub(super) fn save(keyspace: &Keyspace) -> Vec<u8> {
 }
 
 fn load(bytes: &[u8]) -> Result<Keyspace, RdbError> {
-    let mut keyspace = Keyspace::new(Settings::default(), 99);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(99));
     let mut loader = Loader::new(bytes, NOW);
     while !loader.load(&mut keyspace, 3)? {}
     Ok(keyspace)
@@ -104,7 +104,7 @@ fn what_is_written_is_read_back() {
     let bytes = save(&bench.engine.keyspace);
     let loaded = load(&bytes).unwrap();
     assert_eq!(holdings(&loaded), holdings(&bench.engine.keyspace));
-    let mut own = Keyspace::new(Settings::default(), 98);
+    let mut own = Keyspace::new(Settings::default(), HashKey::fixed(98));
     assert!(Loader::of_own_file(&bytes[..], 9, NOW).load(&mut own, u64::MAX).unwrap());
     assert_eq!(holdings(&own), holdings(&bench.engine.keyspace));
     assert!(own.used_bytes() > 0 && loaded.used_bytes() > 0);
@@ -131,7 +131,7 @@ fn tables_are_laid_out_for_the_keys_there_are_whatever_the_file_says() {
     }
     put_end(&mut bytes);
     bytes.extend_from_slice(&[0; 8]);
-    let mut known = Keyspace::new(Settings::default(), 98);
+    let mut known = Keyspace::new(Settings::default(), HashKey::fixed(98));
     assert!(Loader::of_own_file(&bytes[..], 1000, NOW).load(&mut known, u64::MAX).unwrap());
     let grown = load(&bytes).unwrap();
     assert_eq!(holdings(&known), holdings(&grown));
@@ -166,7 +166,7 @@ fn access_words_survive_as_far_as_the_format_carries_them() {
         let settings = Settings { maxmemory_policy: policy, ..Settings::default() };
         let mut bench = Bench::with_settings(settings.clone());
         bench.run("SET a 1");
-        let mut keyspace = Keyspace::new(settings, 5);
+        let mut keyspace = Keyspace::new(settings, HashKey::fixed(5));
         let later = UnixMillis(NOW.0 + 60_000);
         let mut out = Vec::new();
         put_header(&mut out, &[]);

@@ -8,6 +8,7 @@ use crate::master::{Master, ReplicaOf};
 use crate::rdb::Loader;
 use crate::rdb::write::checksum;
 use crate::testing::{Bench, holdings};
+use base::HashKey;
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
@@ -15,7 +16,7 @@ fn load(bytes: &[u8]) -> Keyspace {
     let mut crc = crate::rdb::Crc64::default();
     crc.update(bytes);
     let file = [bytes, &checksum(crc)].concat();
-    let mut keyspace = Keyspace::new(Settings::default(), 77);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(77));
     assert!(Loader::new(&file[..], NOW).load(&mut keyspace, u64::MAX).unwrap());
     keyspace
 }
@@ -172,7 +173,7 @@ fn a_slice_of_a_big_value_is_small() {
 
 #[test]
 fn an_empty_keyspace_has_a_snapshot_too() {
-    let mut keyspace = Keyspace::new(Settings::default(), 1);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
     keyspace.begin_snapshot(NOW);
     assert!(keyspace.walk_snapshot(1, 1));
     assert!(load(&keyspace.take_snapshot_bytes(Vec::new())).is_empty());
@@ -255,7 +256,7 @@ fn a_field_of_our_own_that_is_not_known_or_senseless_is_refused() {
         let at = bytes.windows(from.len()).position(|it| it == from).expect("it is there");
         let mut bytes = bytes.clone();
         bytes[at..at + from.len()].copy_from_slice(to);
-        let mut fresh = Keyspace::new(Settings::default(), 5);
+        let mut fresh = Keyspace::new(Settings::default(), HashKey::fixed(5));
         let keys = bytes.len() as u64;
         let loaded = Loader::of_own_file(&bytes[..], 1, NOW).load(&mut fresh, keys);
         loaded.expect_err("is refused").to_string()

@@ -261,6 +261,11 @@ fn set_in_pack(pack: &mut Listpack, field: &[u8], value: &[u8]) -> bool {
 }
 
 impl FieldTable {
+    #[cfg(test)]
+    pub(crate) fn lookup_steps(&self) -> u64 {
+        self.table.lookup_steps()
+    }
+
     fn new(hasher: KeyHasher) -> Self {
         Self { table: Table::new(hasher), field_bytes: 0 }
     }

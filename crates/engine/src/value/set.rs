@@ -219,6 +219,11 @@ impl Set {
 }
 
 impl MemberTable {
+    #[cfg(test)]
+    pub(crate) fn lookup_steps(&self) -> u64 {
+        self.table.lookup_steps()
+    }
+
     fn new(hasher: KeyHasher) -> Self {
         Self { table: Table::new(hasher), member_bytes: 0 }
     }

@@ -1,7 +1,7 @@
 //! A record's payload: whatever its bytes, it is refused or it means one thing.
 
 use super::{HASH_SEED, NOW, survives_a_snapshot};
-use base::DatabaseId;
+use base::{DatabaseId, HashKey};
 use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect, EffectDecoder, EffectEncoder, End};
 use engine::interest::Interest;
@@ -83,7 +83,7 @@ fn listening() -> Interest {
 
 /// A keyspace with a value of each type and encoding, under names that seeds use too.
 fn sample(hash_seed: u64) -> Keyspace {
-    let mut keyspace = Keyspace::new(Settings::default(), hash_seed);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(hash_seed));
     let long = [b'x'; 100];
     let effects: [(&[u8], Effect<'_>); 14] = [
         (b"s", Effect::SetString { value: b"text", expire_at: None }),

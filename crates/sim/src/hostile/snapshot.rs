@@ -5,7 +5,7 @@ use crate::disk::SimDisk;
 use archive::manifest::Place;
 use archive::{Candidate, Facts, Manifest, SnapshotStore};
 use base::disk::Disk;
-use base::{DatabaseId, Epoch, Incarnation, Position, Sequence, UnixMillis};
+use base::{DatabaseId, Epoch, HashKey, Incarnation, Position, Sequence, UnixMillis};
 use engine::digest::Digest;
 use engine::effect::{Effect, End};
 use engine::keyspace::Keyspace;
@@ -84,7 +84,7 @@ fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
 }
 
 fn sample() -> Keyspace {
-    let mut keyspace = Keyspace::new(Settings::default(), HASH_SEED);
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED));
     let effects: [(&[u8], Effect<'_>); 6] = [
         (b"s", Effect::SetString { value: b"text", expire_at: Some(NOW.0 + 1) }),
         (b"n", Effect::SetInteger { value: 7 }),

@@ -6,6 +6,7 @@ use crate::disk_queue::SimDiskQueue;
 use crate::random::Random;
 use crate::timeline::Timeline;
 use archive::{Candidate, SnapshotStore};
+use base::Seeds;
 use base::disk::DiskQueue;
 use base::driver::Waker;
 use base::machine::UnknownMachine;
@@ -121,7 +122,7 @@ impl Machine {
             clock: Arc::new(self.clock.clone()),
             store,
             settings: engine_settings(&Self::config()),
-            entropy,
+            seeds: Seeds::fixed(entropy),
         };
         Loading::open(sources, |known| opener.open(known)).map_err(text)
     }
@@ -151,8 +152,9 @@ impl Machine {
             disk: Arc::new(self.disk.for_process()),
             machine: Arc::new(UnknownMachine),
             entropy,
+            seeds: Seeds::fixed(entropy),
         };
-        let shard = Shard::without_data(engine_settings(&options.config), entropy);
+        let shard = Shard::without_data(engine_settings(&options.config), options.seeds);
         Server::new(shard, options, Box::new(drop))
     }
 

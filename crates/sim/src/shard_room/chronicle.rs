@@ -8,7 +8,7 @@ use crate::room::stream::Stream;
 use crate::room::token::{self, Tokens};
 use crate::timeline::Timeline;
 use base::driver::ConnectionId;
-use base::{Epoch, Incarnation, Sequence};
+use base::{Epoch, HashKey, Incarnation, Sequence};
 use bytes::Bytes;
 use engine::digest::Digest;
 use engine::execute::Engine;
@@ -82,7 +82,7 @@ impl Chronicle {
         Self {
             service: service.clone(),
             timeline: timeline.clone(),
-            engine: Engine::new(Keyspace::new(settings, seed), seed),
+            engine: Engine::new(Keyspace::new(settings, HashKey::fixed(seed)), seed),
             replayer: Replayer::new(Sequence::ZERO, chain),
             tokens: Tokens::new(seed),
             leaders: BTreeMap::new(),

@@ -14,7 +14,7 @@ use crate::tapped_log::{Listener, TappedLog};
 use archive::SnapshotStore;
 use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
 use base::machine::UnknownMachine;
-use base::{Clock, Epoch, Sequence};
+use base::{Clock, Epoch, Seeds, Sequence};
 use bytes::Bytes;
 use engine::digest::Digest;
 use engine::work::Pulse;
@@ -261,10 +261,11 @@ impl Process {
             disk: Arc::new(world.disk.clone()),
             machine: Arc::new(UnknownMachine),
             entropy: driver.entropy(),
+            seeds: Seeds::draw(&mut driver),
         };
         let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(STORE));
         let store = store.map_err(text)?;
-        let shard = Shard::without_data(engine_settings(&options.config), options.entropy);
+        let shard = Shard::without_data(engine_settings(&options.config), options.seeds);
         let server = Server::new(shard, options, Box::new(drop));
         let loading = begin_loading(world, machine, &server, &driver, &store)?;
         let scratch = Scratch::default();
@@ -416,7 +417,7 @@ fn begin_loading(
         clock: Arc::clone(&clock),
         store: store.clone(),
         settings: engine_settings(&server.config),
-        entropy: server.options.entropy,
+        seeds: server.options.seeds,
     };
     let log = world.connect(machine.index, clock, driver.waker());
     let incarnation = log.incarnation();

@@ -1,6 +1,6 @@
 //! A candidate that reads on before it is told what became of its `Lead`.
 
-use base::{Incarnation, Position, Sequence, UnixMillis};
+use base::{HashKey, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
@@ -51,8 +51,10 @@ impl Candidate {
         let store = service.connect(LIMITS, PATIENCE_NANOS, Box::new(fates));
         let mut log = RemoteLog::new(Box::new(store), Arc::new(clock));
         log.read_from(Position { incarnation: LOG, sequence: Sequence(1) });
-        let engine =
-            Engine::new(Keyspace::new(engine_settings(&Config::new(Path::new("/data"))), 1), 1);
+        let engine = Engine::new(
+            Keyspace::new(engine_settings(&Config::new(Path::new("/data"))), HashKey::fixed(1)),
+            1,
+        );
         let replayer = Replayer::new(Sequence::ZERO, Chain::start(LOG));
         let shard = Shard::following(engine, Box::new(log), replayer, LOG);
         let mut this = Self { shard, service, timeline, told: Vec::new() };

@@ -1,7 +1,7 @@
 //! A log that took back what it had acknowledged, under a replica that has applied it: restored
 //! from a backup, it was led on by somebody else, and has long gone past the replica's place.
 
-use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+use base::{Epoch, HashKey, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
@@ -52,8 +52,10 @@ impl World {
         let connect = || service.connect(LIMITS, PATIENCE_NANOS, Box::new(|_| Fate::default()));
         let mut log = RemoteLog::new(Box::new(connect()), Arc::new(clock));
         log.read_from(Position { incarnation: LOG, sequence: Sequence(1) });
-        let engine =
-            Engine::new(Keyspace::new(engine_settings(&Config::new(Path::new("/data"))), 1), 1);
+        let engine = Engine::new(
+            Keyspace::new(engine_settings(&Config::new(Path::new("/data"))), HashKey::fixed(1)),
+            1,
+        );
         let mut replayer = Replayer::new(Sequence::ZERO, Chain::start(LOG));
         if joins_histories {
             replayer.join_histories();

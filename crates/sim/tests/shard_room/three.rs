@@ -1,7 +1,7 @@
 //! Three servers on one log in memory.
 
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
-use base::{Clock, Incarnation, Position, Sequence, UnixMillis};
+use base::{Clock, HashKey, Incarnation, Position, Seeds, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use node::config::Config;
@@ -242,11 +242,12 @@ fn member(
         disk: Arc::new(SimDisk::new(1)),
         machine: Arc::new(Elsewhere),
         entropy: number.into(),
+        seeds: Seeds::fixed(number.into()),
     };
     let store = connect(service);
     let mut log = RemoteLog::new(Box::new(store), Arc::new(clock.clone()));
     log.read_from(Position { incarnation: LOG, sequence: Sequence(1) });
-    let engine = Engine::new(Keyspace::new(engine_settings(&options.config), 1), 1);
+    let engine = Engine::new(Keyspace::new(engine_settings(&options.config), HashKey::fixed(1)), 1);
     let replayer = Replayer::new(Sequence::ZERO, Chain::start(LOG));
     let shard = Shard::following(engine, Box::new(log), replayer, LOG);
     let mut server = Server::new(shard, options, Box::new(drop));

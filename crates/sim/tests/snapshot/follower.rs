@@ -1,6 +1,6 @@
 //! A replica that knows only what it was sent: a snapshot's file, then commands.
 
-use base::{DatabaseId, Sequence, UnixMillis};
+use base::{DatabaseId, HashKey, Sequence, UnixMillis};
 use engine::command::Args;
 use engine::digest::Digest;
 use engine::execute::Engine;
@@ -49,7 +49,7 @@ impl Follower {
             client,
             received: Vec::new(),
             stage: Stage::Line,
-            engine: Engine::new(Keyspace::new(Settings::default(), 11), 11),
+            engine: Engine::new(Keyspace::new(Settings::default(), HashKey::fixed(11)), 11),
             database: DatabaseId(0),
             executed: 0,
             reached: 0,

@@ -1,7 +1,7 @@
 //! Clients that subscribe while the server still loads: client libraries do, right after a restart.
 
 use archive::SnapshotStore;
-use base::Incarnation;
+use base::{Incarnation, Seeds};
 use node::config::settings::engine_settings;
 use node::loading::{Loading, OpenLog, Sources, Start};
 use node::reactor::Scratch;
@@ -33,7 +33,7 @@ fn subscriptions_made_while_loading_are_heard_afterwards() {
         store: SnapshotStore::open(disk, Path::new("/data")).expect("an empty store"),
         settings: engine_settings(&server.config),
         clock: Arc::new(clock),
-        entropy: 1,
+        seeds: Seeds::fixed(1),
     };
     let handle = Box::new(MemoryLog::new(LOG).handle(1 << 20));
     let log = OpenLog { handle, incarnation: LOG, is_free: true };

@@ -1,7 +1,7 @@
 //! A master of Redis, as far as a replica sees it: it hands out one data set, piece by piece.
 
 use base::driver::{Driver, Event, Received, Sent};
-use base::{ConnectionId, DatabaseId, UnixMillis};
+use base::{ConnectionId, DatabaseId, HashKey, UnixMillis};
 use engine::digest::Digest;
 use engine::effect::{Effect, End};
 use engine::keyspace::Keyspace;
@@ -21,7 +21,7 @@ pub struct DataSet {
 impl DataSet {
     /// Strings, lists and sets; the same each time.
     pub fn new() -> Self {
-        let mut keyspace = Keyspace::new(Settings::default(), 3);
+        let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(3));
         let mut apply = |key: &str, effect: Effect<'_>| {
             let applied = keyspace.apply(DatabaseId(0), key.as_bytes(), &effect);
             applied.expect("each key has one type");

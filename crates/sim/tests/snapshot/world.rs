@@ -5,7 +5,7 @@ use archive::{Candidate, SnapshotStore};
 use base::disk::DiskQueue;
 use base::driver::{Driver, Waker};
 use base::machine::UnknownMachine;
-use base::{Sequence, UnixMillis};
+use base::{HashKey, Seeds, Sequence, UnixMillis};
 use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::rdb::Loader;
@@ -182,7 +182,7 @@ impl Life {
             clock: Arc::new(clock.clone()),
             store: store.clone(),
             settings: settings.clone(),
-            entropy: seed,
+            seeds: Seeds::fixed(seed),
         };
         let loading = Loading::open(sources, |known| opener.open(known));
         let mut loading = loading.map_err(text)?;
@@ -194,8 +194,10 @@ impl Life {
             disk: Arc::new(disk.clone()),
             machine: Arc::new(UnknownMachine),
             entropy: seed,
+            seeds: Seeds::fixed(seed),
         };
-        let mut server = Server::new(Shard::without_data(settings, seed), options, Box::new(drop));
+        let shard = Shard::without_data(settings, options.seeds);
+        let mut server = Server::new(shard, options, Box::new(drop));
         // These runs are about records and snapshots: no lease ends in them.
         server.settings.transaction_log_lease = 3_600_000;
         server.load(&mut driver, loading).map_err(text)?;
@@ -272,7 +274,7 @@ pub fn check_snapshots(disk: &SimDisk, ledger: &mut Ledger) -> Result<usize, Str
         let sequence = snapshot.place.position.sequence;
         assert!(sequence <= ledger.durable, "{} knows more than the log", snapshot.name);
         let part = store.open_part(&snapshot, 0).map_err(text)?;
-        let mut keyspace = Keyspace::new(Settings::default(), 5);
+        let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(5));
         let loaded = Loader::new(part, UnixMillis(0)).load(&mut keyspace, u64::MAX);
         assert!(loaded.expect("a published snapshot can be loaded"));
         let state = Digest::of_keyspace(&keyspace);

@@ -165,7 +165,7 @@ fn boxed_value_is_dropped_once() {
 
 #[test]
 fn table_of_entries_finds_changes_and_drops_them() {
-    let hasher = KeyHasher::new(3);
+    let hasher = KeyHasher::fixed(3);
     let mut table = Table::new(hasher);
     let counter = std::rc::Rc::new(());
     let keys: Vec<String> = (0..30_000).map(|n| format!("key:{n}")).collect();

@@ -35,7 +35,7 @@ fn bytes_that_only_look_like_integers_come_back_unchanged() {
 #[test]
 fn set_of_members_behaves_like_its_twin() {
     for seed in 0..6 {
-        let hasher = KeyHasher::new(seed);
+        let hasher = KeyHasher::fixed(seed);
         let (mut dice, mut twin) = (Dice::new(seed), BTreeSet::new());
         let mut set: Table<Member> = Table::new(hasher);
         for _ in 0..5_000 {
@@ -61,7 +61,7 @@ fn set_of_members_behaves_like_its_twin() {
 #[test]
 fn hash_of_fields_behaves_like_its_twin() {
     for seed in 0..6 {
-        let hasher = KeyHasher::new(seed);
+        let hasher = KeyHasher::fixed(seed);
         let (mut dice, mut twin) = (Dice::new(seed), BTreeMap::new());
         let mut fields: Table<Field> = Table::new(hasher);
         for _ in 0..5_000 {
@@ -105,7 +105,7 @@ fn value_of_the_same_class_is_rewritten_in_place() {
 
 #[test]
 fn set_of_integers_costs_at_most_13_bytes_each() {
-    let hasher = KeyHasher::new(1);
+    let hasher = KeyHasher::fixed(1);
     let mut set = Table::new(hasher);
     for integer in 0..300_000i64 {
         let member = Member::of_integer(integer);

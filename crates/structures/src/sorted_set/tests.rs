@@ -10,7 +10,7 @@ use crate::twin::Dice;
 fn behaves_like_its_twin() {
     for seed in 0..8 {
         let mut dice = Dice::new(seed);
-        let mut set = SortedSet::new(KeyHasher::new(seed));
+        let mut set = SortedSet::new(KeyHasher::fixed(seed));
         let mut twin = BTreeMap::new();
         for index in 0..4_000 {
             step(&mut dice, &mut set, &mut twin, if index < 2_500 { 8 } else { 3 });
@@ -32,7 +32,7 @@ fn behaves_like_its_twin() {
 
 #[test]
 fn member_of_16_bytes_costs_at_most_70() {
-    let mut set = SortedSet::new(KeyHasher::new(1));
+    let mut set = SortedSet::new(KeyHasher::fixed(1));
     let mut dice = Dice::new(5);
     for n in 0..200_000 {
         let score = dice.below(1 << 40) as f64;

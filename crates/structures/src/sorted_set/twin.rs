@@ -7,7 +7,7 @@ use crate::twin::Dice;
 
 /// Changes a sorted set as the dice fall.
 pub(crate) fn play(dice: &mut Dice) {
-    let mut set = SortedSet::new(KeyHasher::new(1));
+    let mut set = SortedSet::new(KeyHasher::fixed(1));
     let mut twin = BTreeMap::new();
     while !dice.is_spent() {
         for _ in 0..16 {

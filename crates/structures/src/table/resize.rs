@@ -8,10 +8,11 @@ use super::{Element, Place, Table};
 
 /// The deepest directory: 2^30 entries for 10^11 elements. Prefixes are 32 bits wide.
 const DEPTH_MAX: u8 = 30;
-/// Elements there must be for each entry of the directory beyond its first 64, so that hashes
-/// that nothing can tell apart fill an overflow instead of doubling the directory for ever. In a
-/// normal table there are 75 or more.
-const ELEMENTS_PER_DIRECTORY_ENTRY_MIN: usize = 16;
+/// Entries of the directory that any table may have; beyond them it has at most one for each
+/// element, so that hashes that nothing can tell apart fill an overflow instead of doubling the
+/// directory for ever. In a normal table there are 75 elements or more for each entry. Why so many
+/// are allowed: to bring n keys into one segment somebody has to find n whose hashes agree in as
+/// many bits as the directory may use, and each bit doubles that search.
 const DIRECTORY_ALWAYS_ALLOWED: usize = 64;
 /// Elements for which a segment is laid out beforehand at most: by chance it gets some more, and
 /// should not split for them. The lowest number at which one splits is 254.
@@ -125,8 +126,7 @@ impl<E: Element> Table<E> {
 
     fn double_directory(&mut self) -> bool {
         let entries = self.directory.len() * 2;
-        let allowed = self.len / ELEMENTS_PER_DIRECTORY_ENTRY_MIN;
-        if self.depth == DEPTH_MAX || entries > allowed.max(DIRECTORY_ALWAYS_ALLOWED) {
+        if self.depth == DEPTH_MAX || entries > self.len.max(DIRECTORY_ALWAYS_ALLOWED) {
             return false;
         }
         self.directory = self.directory.iter().flat_map(|&index| [index, index]).collect();

@@ -173,7 +173,7 @@ fn element_is_gone_when_its_update_panics() {
 
 #[test]
 fn structure_costs_at_most_twelve_and_a_half_bytes_an_item() {
-    let mut table = Table::new(KeyHasher::new(1));
+    let mut table = Table::new(KeyHasher::fixed(1));
     let (mut worst, mut total, mut samples) = (0.0f64, 0.0, 0);
     for key in 0..400_000u64 {
         let hash = Hashing::Good.hash(key);
@@ -193,7 +193,7 @@ fn structure_costs_at_most_twelve_and_a_half_bytes_an_item() {
 
 #[test]
 fn small_tables_are_small() {
-    let mut table = Table::new(KeyHasher::new(1));
+    let mut table = Table::new(KeyHasher::fixed(1));
     assert_eq!(table.allocated_bytes(), 0);
     for key in 0..600u64 {
         let hash = Hashing::Good.hash(key);
@@ -294,4 +294,50 @@ fn walk_goes_on_in_a_table_that_was_taken() {
     while !taken.walk(1_000, |probe| assert!(visited.insert(key_of(probe)))) {}
     assert_eq!(visited.len(), 5_000);
     pair.check();
+}
+
+/// What it takes to find each of the keys, in a table of them.
+fn steps(keys: impl Iterator<Item = Vec<u8>>, hash: impl Fn(&[u8]) -> u64) -> u64 {
+    let mut table = Table::new(KeyHasher::fixed(0));
+    for (n, key) in keys.enumerate() {
+        table.insert(hash(&key), Probe::named(hash(&key), n as u64, key));
+    }
+    table.lookup_steps()
+}
+
+#[test]
+fn chosen_keys_cost_what_random_keys_cost() {
+    for seed in [1, 0x5eed_0000_0000, u64::MAX] {
+        let hasher = KeyHasher::fixed(seed);
+        for (name, make) in crate::chosen::FAMILIES {
+            let chosen = steps((0..20_000).map(make), |key| hasher.hash(key));
+            let random = steps(crate::chosen::random_like(make, 20_000), |key| hasher.hash(key));
+            assert!(chosen <= 2 * random, "{name}: {chosen} steps, random keys {random}");
+        }
+    }
+}
+
+#[test]
+fn the_measure_of_chosen_keys_notices_a_hash_that_fails() {
+    // The upper half is the sum of the key's words, which keeps no order; the lower is good.
+    let sum = |key: &[u8]| {
+        let words = key.chunks_exact(8).map(|word| word.try_into().expect("eight bytes"));
+        let sum = words.fold(0_u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(word)));
+        sum.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    let permuted = crate::chosen::FAMILIES[9].1;
+    assert!(steps((0..4_000).map(permuted), sum) > 1_000 * 4_000);
+    let random = crate::chosen::random_like(permuted, 4_000);
+    assert!(steps(random, sum) < 2 * 4_000);
+}
+
+#[test]
+fn keys_found_by_search_to_share_upper_bits_are_told_apart_by_the_others() {
+    let hasher = KeyHasher::fixed(3);
+    let keys = || (0..20_000_u64).map(|n| n.to_le_bytes().to_vec());
+    let steps_of = |bits: u32| steps(keys(), |key| hasher.hash(key) >> bits);
+    let random = steps_of(0);
+    // Five million trial writes, and twenty. Three hundred million would fill one overflow.
+    assert!(steps_of(8) <= 2 * random, "{} steps, random keys {random}", steps_of(8));
+    assert!(steps_of(10) <= 300 * random, "{} steps, random keys {random}", steps_of(10));
 }

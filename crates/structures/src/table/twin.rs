@@ -93,7 +93,11 @@ pub(crate) struct Probe(Box<(u64, u64, Vec<u8>)>);
 
 impl Probe {
     pub(super) fn new(hash: u64, key: u64, value: u64) -> Self {
-        Self(Box::new((hash, value, key.to_le_bytes().to_vec())))
+        Self::named(hash, value, key.to_le_bytes().to_vec())
+    }
+
+    pub(super) fn named(hash: u64, value: u64, key: Vec<u8>) -> Self {
+        Self(Box::new((hash, value, key)))
     }
 }
 
@@ -147,7 +151,7 @@ pub(super) enum Hashing {
 
 impl Hashing {
     pub(super) fn hash(self, key: u64) -> u64 {
-        let good = KeyHasher::new(7).hash(&key.to_le_bytes());
+        let good = KeyHasher::fixed(7).hash(&key.to_le_bytes());
         match self {
             Self::Good => good,
             Self::Corner => 0x1234_5678_0000_0000 | good >> 20 & 0xffff_ffff,
@@ -165,7 +169,7 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new(hashing: Hashing) -> Self {
-        Self { table: Table::new(KeyHasher::new(0)), twin: BTreeMap::new(), hashing }
+        Self { table: Table::new(KeyHasher::fixed(0)), twin: BTreeMap::new(), hashing }
     }
 
     pub(super) fn hash(&self, key: u64) -> u64 {

@@ -25,12 +25,12 @@ pub(super) struct Walk {
     /// The number of the walk; a segment's marks count only if they carry it.
     epoch: u32,
     active: bool,
-    /// Every cell before this hash has been visited; `None` once all have.
-    position: Option<u64>,
+    /// Every cell before this hash has been visited. Without meaning in a walk that is over.
+    position: u64,
 }
 
 impl Walk {
-    pub(super) const NONE: Self = Self { epoch: 0, active: false, position: None };
+    pub(super) const NONE: Self = Self { epoch: 0, active: false, position: 0 };
 
     pub(super) fn is_active(&self) -> bool {
         self.active
@@ -73,7 +73,7 @@ impl<E: Element> Table<E> {
         let epoch = self.walk.epoch.wrapping_add(1);
         // In an empty table there is nothing to visit: what comes later came after the beginning.
         let active = !self.segments.is_empty();
-        self.walk = Walk { epoch, active, position: active.then_some(0) };
+        self.walk = Walk { epoch, active, position: 0 };
         if epoch == 0 {
             // The numbers start again: marks of four billion walks ago must not count.
             self.walk.epoch = 1;
@@ -89,7 +89,6 @@ impl<E: Element> Table<E> {
     /// Gives the walk up; merging of sparse segments resumes.
     pub fn end_walk(&mut self) {
         self.walk.active = false;
-        self.walk.position = None;
     }
 
     /// Visits the elements of the next cells until `entries_max` have been visited; the last cell,
@@ -99,13 +98,12 @@ impl<E: Element> Table<E> {
         let mut visited = 0;
         let mut cells = 0;
         let cells_max = entries_max.saturating_mul(8).max(1);
-        while let Some(position) = self.walk.position
-            && !self.segments.is_empty()
-        {
+        while self.walk.active && !self.segments.is_empty() {
             if visited >= entries_max || cells >= cells_max {
                 return false;
             }
             cells += 1;
+            let position = self.walk.position;
             let segment = self.segment_of(position);
             let cell = segment.cell_of_hash(position);
             segment.prefetch_ahead::<E>(cell);
@@ -114,7 +112,10 @@ impl<E: Element> Table<E> {
                 visit(element);
             });
             let segment = self.segment_of(position);
-            self.walk.position = segment.position_of((cell + 1) * CELL_FRACTIONS);
+            match segment.position_of((cell + 1) * CELL_FRACTIONS) {
+                Some(next) => self.walk.position = next,
+                None => self.walk.active = false,
+            }
         }
         self.end_walk();
         true

@@ -6,7 +6,7 @@ use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::testing::{Bench, holdings};
 use crate::unit::{Context, Overdue};
-use base::UnixMillis;
+use base::{HashKey, UnixMillis};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
@@ -33,7 +33,7 @@ fn import(bench: &mut Bench, bytes: &[u8], at_a_time: usize) -> Result<Vec<u8>, 
 }
 
 fn replayed(bench: &mut Bench) -> Keyspace {
-    let mut twin = Keyspace::new(bench.engine.keyspace.settings.clone(), 3);
+    let mut twin = Keyspace::new(bench.engine.keyspace.settings.clone(), HashKey::fixed(3));
     let payload = bench.unit.effects.take();
     twin.apply_payload(&payload, NOW, &mut Interest::default())
         .expect("what was recorded can be applied");

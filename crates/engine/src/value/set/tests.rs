@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
     let settings = Settings { set_max_intset_entries: 8, ..Settings::default() };
     let work = Work::default();
-    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1), work: &work });
+    run(&Recipe { settings: &settings, hasher: KeyHasher::fixed(1), work: &work });
 }
 
 fn sorted(set: &Set) -> Vec<Vec<u8>> {

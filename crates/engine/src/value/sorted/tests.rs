@@ -10,7 +10,7 @@ fn with_recipe(run: impl FnOnce(&Recipe<'_>)) {
         ..Settings::default()
     };
     let work = Work::default();
-    run(&Recipe { settings: &settings, hasher: KeyHasher::new(1), work: &work });
+    run(&Recipe { settings: &settings, hasher: KeyHasher::fixed(1), work: &work });
 }
 
 fn pairs<'a>(pairs: impl Iterator<Item = (Text<'a>, f64)>) -> Vec<(Vec<u8>, f64)> {

@@ -4,19 +4,13 @@ use super::{Text, human, ratio};
 use crate::server::Server;
 use crate::session::Session;
 use base::machine::Usage;
+use sha2::{Digest, Sha256};
 
-/// 40 hexadecimal digits from bits, as Redis's run ids look.
-pub(crate) fn hex_id(mut bits: u64) -> String {
-    let mut id = String::new();
-    while id.len() < 40 {
-        // SplitMix64 spreads the bits; the id only has to differ from others.
-        bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = bits;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        id.push_str(&format!("{:08x}", (word ^ (word >> 31)) as u32));
-    }
-    id
+/// 40 hexadecimal digits from bits, as Redis's run ids look. From the digits nobody can compute the
+/// bits, of which a log may have made more than its identity.
+pub(crate) fn hex_id(bits: u64) -> String {
+    let digest = Sha256::digest(bits.to_le_bytes());
+    digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
