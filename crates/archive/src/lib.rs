@@ -23,5 +23,5 @@ pub mod writer;
 
 pub use manifest::{Manifest, Part};
 pub use reader::PartReader;
-pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
+pub use store::{Candidate, Pruned, RETAINED, Snapshot, SnapshotStore};
 pub use writer::{Facts, SnapshotWriter};

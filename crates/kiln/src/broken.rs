@@ -15,16 +15,19 @@ pub enum Broken {
     Tail,
     /// A new primary follows the master of its own configuration, whatever the log says.
     Master,
+    /// The log is trimmed through snapshots that replicas do not see.
+    Unseen,
 }
 
 impl Broken {
     /// Their names on the command line.
-    pub const NAMES: [(&str, Self); 5] = [
+    pub const NAMES: [(&str, Self); 6] = [
         ("lease", Self::Lease),
         ("replies", Self::Replies),
         ("floor", Self::Floor),
         ("tail", Self::Tail),
         ("master", Self::Master),
+        ("unseen", Self::Unseen),
     ];
 
     /// The rule of that name.

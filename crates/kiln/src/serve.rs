@@ -7,7 +7,7 @@ use node::config::settings::{NodeSettings, engine_settings, node_settings};
 use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
 use node::role::state::Broken as Rule;
-use node::snapshot::Snapshots;
+use node::snapshot::{Pace, Snapshots};
 use node::{Options, Server, Shard, Stop};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -144,10 +144,14 @@ fn live(
         Some(Broken::Lease) => server.roles.break_rule(Rule::ServesWithoutLease),
         Some(Broken::Replies) => server.shard.break_tracker(),
         Some(Broken::Master) => server.break_master(),
-        Some(Broken::Floor | Broken::Tail) | None => {}
+        Some(Broken::Floor | Broken::Tail | Broken::Unseen) | None => {}
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
-    server.keep_snapshots(Snapshots::new(store.clone(), Box::new(queue)));
+    let mut snapshots = Snapshots::new(store.clone(), Box::new(queue));
+    if broken == Some(Broken::Unseen) {
+        snapshots.set_pace(Pace { trims_unconfirmed: true, ..Pace::default() });
+    }
+    server.keep_snapshots(snapshots);
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed_replicas(Box::new(queue));
     let part = if server.is_following() { "replica" } else { "primary" };

@@ -2,12 +2,14 @@
 //! they are, and hear where the log stands and who else is there.
 //!
 //! ```text
-//! replica ── REPLCONF MEMBER: who, where, how far ──▶ primary
-//!         ◀─ the newest record, the lag, the members ─
+//! replica ── REPLCONF MEMBER: who, where, how far, the newest snapshot seen ──▶ primary
+//!         ◀─ the newest record, the lag, the newest snapshot, the members ─
 //! ```
-//! Nothing of durability or leadership depends on it: the log is what they share. It serves those
-//! who ask: INFO, ROLE, CLUSTER, WAIT; a planned failover, which wants a successor that is near;
-//! and linearizable reads on replicas, which want to know where the log stands.
+//! Nothing of leadership depends on it: the log is what they share. Of durability one thing does:
+//! the log is not trimmed while a replica that reports does not see the snapshots
+//! ([`crate::snapshot`]). It serves those who ask: INFO, ROLE, CLUSTER, WAIT; a planned failover,
+//! which wants a successor that is near; and linearizable reads on replicas, which want to know
+//! where the log stands.
 //!
 //! | file | holds |
 //! |---|---|
@@ -24,6 +26,7 @@ mod reports;
 use crate::role::member::Member;
 use crate::server::Server;
 use crate::shard::Place;
+use crate::snapshot::Sighting;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use exchange::{Answer, Exchange};
@@ -73,6 +76,8 @@ pub struct Report {
     pub applied: Sequence,
     /// `replica-priority`: 0 never leads.
     pub priority: u32,
+    /// The newest snapshot in its store.
+    pub snapshot: Option<Sighting>,
 }
 
 /// A replica, as others know it.
@@ -110,6 +115,7 @@ pub struct Members {
     /// What the primary said last.
     lag: Lag,
     heard: Vec<Known>,
+    snapshot: Option<Sighting>,
     /// The failure that was last written to the log: a lasting one is told once.
     told: Option<String>,
     pub(crate) reads: Reads,
@@ -127,6 +133,11 @@ impl Members {
     /// this connection.
     pub fn lag(&self) -> Option<Lag> {
         matches!(self.phase, Phase::Open(_)).then_some(self.lag)
+    }
+
+    /// The newest snapshot that the primary published, if it is still heard.
+    pub(crate) fn primary_snapshot(&self) -> Option<Sighting> {
+        self.snapshot.filter(|_| self.lag().is_some())
     }
 
     fn is_own(&self, connection: ConnectionId) -> bool {
@@ -205,7 +216,9 @@ impl Server {
         if !self.members.is_report_due(applied, priority, self.monotonic) {
             return;
         }
-        let report = Report { member: self.member(), place: self.shard.place(), applied, priority };
+        let (member, place) = (self.member(), self.shard.place());
+        let snapshot = self.newest_snapshot();
+        let report = Report { member, place, applied, priority, snapshot };
         let members = &mut self.members;
         if let Phase::Open(exchange) = &mut members.phase {
             exchange.report(&report, self.turns);
@@ -341,6 +354,7 @@ impl Server {
         self.members.told = None;
         self.members.lag = answer.lag;
         self.members.heard = answer.members;
+        self.members.snapshot = answer.snapshot;
         self.members.reads.learned(answer.newest, turn);
         self.resume_reads();
     }

@@ -9,6 +9,8 @@
 //! is published before that record is durable: a snapshot must never know more than the log.
 //! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
 
+mod stores;
+
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use crate::shard::Growth;
@@ -20,6 +22,8 @@ use engine::rdb::{Crc64, write::checksum};
 use engine::refusal::Refusal;
 use std::io;
 use std::sync::Arc;
+pub use stores::Sighting;
+use stores::Stores;
 use txlog::Gate;
 
 /// Time that one turn spends on walking, in nanoseconds (DESIGN section 11).
@@ -61,6 +65,9 @@ pub struct Pace {
     /// Trims on purpose what the older retained snapshot needs, likewise.
     #[doc(hidden)]
     pub trims_through_newest: bool,
+    /// Trims on purpose through snapshots that others do not see, likewise.
+    #[doc(hidden)]
+    pub trims_unconfirmed: bool,
 }
 
 impl Pace {
@@ -83,6 +90,7 @@ impl Default for Pace {
             log_growth_bytes_hasty: 1 << 30,
             publishes_before_durable: false,
             trims_through_newest: false,
+            trims_unconfirmed: false,
         }
     }
 }
@@ -100,6 +108,7 @@ pub struct Snapshots {
     /// One more is to begin when the running one ends.
     is_wanted_again: bool,
     running: Option<Running>,
+    stores: Stores,
     /// Clients whose SAVE waits for the running one.
     waiting: Vec<ConnectionId>,
     /// Nothing is scheduled before this, because a snapshot failed.
@@ -177,12 +186,15 @@ enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<PartInMaking>, Vec<Vec<u8>>),
     Published(Published),
+    /// What is in the store.
+    Looked(Vec<Sighting>),
     Failed(String),
 }
 
 /// What was published.
 struct Published {
     name: String,
+    sighting: Sighting,
     bytes: u64,
     /// Its one file, open: it stays readable whatever becomes of the snapshot.
     file: Arc<dyn DiskFile>,
@@ -200,6 +212,7 @@ impl Snapshots {
             is_wanted: false,
             is_wanted_again: false,
             running: None,
+            stores: Stores::default(),
             waiting: Vec::new(),
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
@@ -289,10 +302,14 @@ impl Server {
 
     /// One turn's share of the snapshot.
     pub(crate) fn advance_snapshot(&mut self) {
-        if self.snapshots.is_none() || !self.roles.leads() {
+        if self.snapshots.is_none() {
             return;
         }
         self.collect_snapshot_outcomes();
+        self.advance_stores();
+        if !self.roles.leads() {
+            return;
+        }
         self.schedule_snapshot();
         self.begin_snapshot();
         self.walk_snapshot();
@@ -455,7 +472,10 @@ impl Server {
                 tracing::warn!("old snapshots cannot be removed: {error}");
             }
             let trim = if trims_through_newest { Some(facts.place.position) } else { trim };
-            Ok(Outcome::Published(Published { name: snapshot.name, bytes, file, trim }))
+            let place = snapshot.place;
+            let sighting = Sighting { sequence: place.position.sequence, began: place.began };
+            let name = snapshot.name;
+            Ok(Outcome::Published(Published { name, sighting, bytes, file, trim }))
         });
     }
 
@@ -473,6 +493,7 @@ impl Server {
                     }
                 }
                 Ok(Outcome::Published(published)) => self.finish_snapshot(&published),
+                Ok(Outcome::Looked(found)) => self.looked_at_store(found),
                 Ok(Outcome::Failed(why)) => self.fail_snapshot(&why),
                 Err(_) => self.fail_snapshot("a disk job returned something else"),
             }
@@ -496,12 +517,7 @@ impl Server {
         self.shard.grown -= running.log;
         let dirty = &self.shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
-        // Whoever cannot read the snapshots needs the whole log.
-        if let Some(through) = published.trim
-            && !self.settings.snapshots_are_private
-        {
-            self.shard.trim(through);
-        }
+        self.trim_when_seen(published.sighting, published.trim);
         self.send_file(&published.file, published.bytes);
         self.end_snapshot(true);
     }

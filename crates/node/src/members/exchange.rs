@@ -10,6 +10,7 @@ use super::{Known, Lag, Report};
 use crate::link::handshake::{take_line, text};
 use crate::role::member::{Member, MemberId};
 use crate::shard::Place;
+use crate::snapshot::Sighting;
 use base::Sequence;
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
 use resp::{Protocol, Reply};
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 const VERSION: &[u8] = b"1";
 
 /// Words before the members in an answer, and of each member.
-const ANSWER_WORDS: usize = 8;
+const ANSWER_WORDS: usize = 10;
 const KNOWN_WORDS: usize = 5;
 
 /// Longest word of an answer, in bytes: names of hosts are the longest.
@@ -43,6 +44,8 @@ pub struct Answer {
     pub newest: Place,
     /// How far the one that reports is behind.
     pub lag: Lag,
+    /// The newest snapshot in its store.
+    pub snapshot: Option<Sighting>,
     /// The replicas that the primary knows, the one that reports included.
     pub members: Vec<Known>,
 }
@@ -142,24 +145,25 @@ const NO_ANSWER: &str = "the primary says what this release does not understand"
 
 impl Report {
     fn words(&self) -> Vec<String> {
-        let Self { member, place, applied, priority } = self;
+        let Self { member, place, applied, priority, snapshot } = self;
         let mut words = member_words(member).to_vec();
         words.extend(place.words());
         words.extend([applied.to_string(), priority.to_string()]);
+        words.extend(Sighting::words(*snapshot));
         words
     }
 
     /// What [`Exchange::report`] sent, behind REPLCONF MEMBER.
     pub fn parse(words: &[&[u8]]) -> Option<Self> {
-        let &[version, id, host, port, epoch, counter, value, applied, priority] = words else {
-            return None;
-        };
+        let (&fixed, seen) = words.split_first_chunk::<9>()?;
+        let [version, id, host, port, epoch, counter, value, applied, priority] = fixed;
         (version == VERSION).then_some(())?;
         Some(Self {
             member: parse_member([id, host, port])?,
             place: Place::parse([epoch, counter, value])?,
             applied: Sequence(number(applied)?),
             priority: number(priority)?,
+            snapshot: Sighting::parse(seen.try_into().ok()?)?,
         })
     }
 }
@@ -171,6 +175,7 @@ impl Answer {
         let mut words = vec![String::from_utf8_lossy(VERSION).into_owned()];
         words.extend(self.newest.words());
         words.extend([lag.records, lag.bytes, lag.millis].map(|number| number.to_string()));
+        words.extend(Sighting::words(self.snapshot));
         words.push(self.members.len().to_string());
         for known in &self.members {
             words.extend(member_words(&known.member));
@@ -184,7 +189,8 @@ impl Answer {
 
     fn parse(words: &[&[u8]]) -> Option<Self> {
         let (&fixed, rest) = words.split_first_chunk::<ANSWER_WORDS>()?;
-        let [version, epoch, counter, value, records, bytes, millis, count] = fixed;
+        let [version, epoch, counter, value, records, bytes, millis, sequence, began, count] =
+            fixed;
         let count: usize = number(count)?;
         if version != VERSION || rest.len() != count.checked_mul(KNOWN_WORDS)? {
             return None;
@@ -200,6 +206,7 @@ impl Answer {
         Some(Self {
             newest: Place::parse([epoch, counter, value])?,
             lag: Lag { records: number(records)?, bytes: number(bytes)?, millis: number(millis)? },
+            snapshot: Sighting::parse([sequence, began])?,
             members: members.collect::<Option<_>>()?,
         })
     }
@@ -221,7 +228,7 @@ fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Epoch;
+    use base::{Epoch, UnixMillis};
     use txlog::Chain;
     use txlog::record::ChainValue;
 
@@ -234,7 +241,8 @@ mod tests {
     }
 
     fn report() -> Report {
-        Report { member: member(1), place: place(), applied: Sequence(77), priority: 100 }
+        let snapshot = Some(Sighting { sequence: Sequence(70), began: UnixMillis(5) });
+        Report { member: member(1), place: place(), applied: Sequence(77), priority: 100, snapshot }
     }
 
     fn answer() -> Answer {
@@ -246,6 +254,7 @@ mod tests {
         Answer {
             newest: place(),
             lag: Lag { records: 3, bytes: 400, millis: 5 },
+            snapshot: None,
             members: vec![known(1, 0), known(2, 1500)],
         }
     }

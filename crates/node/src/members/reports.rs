@@ -101,7 +101,8 @@ impl Server {
         let mut members = self.reporting_members();
         members.extend(session.member.as_deref().map(|it| it.known(self.monotonic)));
         members.sort_by_key(|known| known.member.id);
-        Answer { newest: self.shard.place(), lag, members }.encode(session.reply());
+        let (newest, snapshot) = (self.shard.place(), self.newest_snapshot());
+        Answer { newest, lag, snapshot, members }.encode(session.reply());
         self.answer_waiters(session);
         Ok(())
     }

@@ -188,6 +188,7 @@ impl Machine {
             log_growth_bytes_hasty: 0,
             publishes_before_durable: self.broken == Broken::PublishesEarly,
             trims_through_newest: self.broken == Broken::TrimsThroughNewest,
+            trims_unconfirmed: false,
         });
         server.keep_snapshots(snapshots);
         match self.broken {
