@@ -109,12 +109,14 @@ impl Objects {
     }
 
     /// The store has taken the record. It counts unless the place had been trimmed before.
-    async fn placed(&self, sequence: Sequence, asked: MonotonicNanos) -> Outcome {
+    pub(super) async fn placed(&self, sequence: Sequence, asked: MonotonicNanos) -> Outcome {
         let is_sure = self.known().is_put_sure(sequence, self.now());
         if !is_sure {
             match self.look().await {
                 Ok(floor) if floor < sequence => {}
-                Ok(_) => return self.withdrawn(sequence).await,
+                // The record stays, though the floor is not below it: it may be one that counted
+                // and was trimmed since, and that keeps a sleeper's put from its place for ever.
+                Ok(_) => return Outcome::Misplaced,
                 Err(failure) => return failure.into_doubt(),
             }
         }
@@ -123,15 +125,6 @@ impl Objects {
         known.saw_free(sequence, asked);
         known.hands.stored(sequence);
         Outcome::Stored
-    }
-
-    /// The place lies at or below the floor. What does may be deleted by anyone; if this fails, the
-    /// next trimming does it.
-    async fn withdrawn(&self, sequence: Sequence) -> Outcome {
-        if let Err(error) = self.store.delete(&self.names.record(self.life, sequence)).await {
-            tracing::debug!(%error, "a record put too late was left to be trimmed");
-        }
-        Outcome::Misplaced
     }
 
     /// Nothing was written; unless the log is another one, that is all there is to say.

@@ -224,7 +224,9 @@ fn a_record_put_where_one_was_trimmed_does_not_count() {
         assert_eq!(put_bytes(&paused, 4, ghost.clone()).await, Outcome::Misplaced);
         // Where a candidate stands, nothing need be kept: it looks at the floor.
         assert_eq!(put_bytes(&candidate, 6, ghost.clone()).await, Outcome::Misplaced);
-        assert_eq!(places(&memory).await, [1, 4, 8], "the ghost was taken away");
+        // It cannot tell a ghost from a record of its own that counted and was trimmed since, so it
+        // takes nothing away.
+        assert_eq!(places(&memory).await, [1, 4, 6, 8]);
 
         // One whose writer died in between is met by nobody, and goes with the next trimming.
         let path = other.names.record(other.life, Sequence(5));
@@ -233,7 +235,27 @@ fn a_record_put_where_one_was_trimmed_does_not_count() {
         assert_eq!(put(&paused, 6).await, Outcome::Misplaced);
         assert_eq!(put(&other, 9).await, Outcome::Stored);
         assert_eq!(trim(&other, 7).await, first(8));
-        assert_eq!(places(&memory).await, [1, 4, 8, 9]);
+        assert_eq!(places(&memory).await, [1, 4, 6, 8, 9]);
+    });
+}
+
+#[test]
+fn a_kept_record_stays_though_its_writer_hears_of_it_after_it_was_trimmed() {
+    block_on(async {
+        let memory = memory();
+        let (frozen, leader) = (client(&memory).await, client(&memory).await);
+        put_all(&frozen, 1..=3).await;
+        assert_eq!(read_all(&leader, 1).await.len(), 3);
+        put_all(&leader, 4..=4).await;
+        let next = client(&memory).await;
+        assert_eq!(read_all(&next, 1).await.len(), 4);
+        put_all(&next, 5..=8).await;
+        assert_eq!(trim(&next, 7).await, first(8));
+        // The leader slept in between, and takes the store's answer only now.
+        assert_eq!(leader.placed(Sequence(4), leader.now()).await, Outcome::Misplaced);
+        assert_eq!(places(&memory).await, [1, 4, 5, 8]);
+        let late = put_bytes(&frozen, 4, Bytes::from_static(b"late")).await;
+        assert_ne!(late, Outcome::Stored, "nobody would ever read it");
     });
 }
 
