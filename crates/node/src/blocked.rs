@@ -7,7 +7,7 @@
 
 use crate::server::Server;
 use crate::session::{Blocked, Session};
-use base::{ConnectionId, DatabaseId};
+use base::{ConnectionId, DatabaseId, Sequence};
 use engine::unit::{TimeoutReply, WaiterId};
 
 impl Server {
@@ -129,10 +129,24 @@ impl Server {
             self.deadlines.pop_first();
             self.end_wait(connection, None);
         }
+        self.hold_ended(self.shard.newest_executed());
+    }
+
+    /// Holds the replies of those whose wait was ended since the last call, and goes on with them.
+    /// That nothing came reveals every write to the keys so far. That a unit ended the wait reveals
+    /// the unit, so this is called when the record that holds it is known: a unit that takes long
+    /// or has many effects comes to stand behind others.
+    pub(crate) fn hold_ended(&mut self, observed: Sequence) {
+        for (connection, written) in std::mem::take(&mut self.ended) {
+            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            self.finish_reply(&mut session, written, observed);
+            self.enqueue(&mut session);
+            self.sessions.insert(connection, session);
+        }
     }
 
     /// Ends a session's wait for keys or replicas, as if its time were up or with this error;
-    /// whether it waited.
+    /// whether it waited. Its reply is held by [`Self::hold_ended`].
     pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
         let Some(mut session) = self.sessions.remove(&connection) else { return false };
         let have = match session.blocked {
@@ -156,11 +170,7 @@ impl Server {
                 (None, Blocked::Newest { .. }) => reply.error(crate::members::UNKNOWN),
                 (None, _) => reply.integer(have as i64),
             }
-            // That nothing came reveals every write to the keys so far. That the wait was ended
-            // from within a transaction reveals the transaction.
-            let observed = self.shard.newest_executed();
-            self.finish_reply(&mut session, written, observed);
-            self.enqueue(&mut session);
+            self.ended.push((connection, written));
         }
         self.sessions.insert(connection, session);
         ended.is_some()

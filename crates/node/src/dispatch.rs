@@ -206,6 +206,9 @@ impl Server {
         }
         let garbage = std::mem::take(&mut self.shard.unit.garbage);
         self.discard(garbage);
+        if !self.ended.is_empty() {
+            self.hold_ended(observed.max(self.shard.newest_executed()));
+        }
         observed
     }
 

@@ -146,6 +146,8 @@ pub struct Server {
     /// What another thread may read of all this.
     pub metrics: Arc<Metrics>,
     pub(crate) lone: LoneClient,
+    /// Sessions whose wait the running unit ended, and where their replies begin.
+    pub(crate) ended: Vec<(ConnectionId, u64)>,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
     /// The last turn left keys over that must be evicted.
@@ -248,6 +250,7 @@ impl Server {
             statistics: Statistics::new(registry.len()),
             metrics: Arc::default(),
             lone: LoneClient::default(),
+            ended: Vec::new(),
             held_bytes: 0,
             has_more_to_evict: false,
             is_active_expiry_on: true,
