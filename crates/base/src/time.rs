@@ -46,6 +46,9 @@ impl Moment {
     /// By how many nanoseconds the wall clock has gone further than the monotonic one, or, if the
     /// machine says that its clocks were disrupted, the most there are.
     pub const fn gap_since(self, earlier: Self) -> u64 {
+        if self.disruptions != earlier.disruptions {
+            return u64::MAX;
+        }
         self.longest_since(earlier) - self.monotonic.since(earlier.monotonic)
     }
 
@@ -100,7 +103,7 @@ mod tests {
     fn moment(monotonic_millis: u64, wall_millis: i64) -> Moment {
         Moment {
             monotonic: MonotonicNanos(monotonic_millis * 1_000_000),
-            wall_micros: wall_millis * 1000,
+            wall_micros: wall_millis.saturating_mul(1000),
             disruptions: 0,
         }
     }

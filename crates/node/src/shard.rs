@@ -34,7 +34,7 @@ use txlog::memory::MemoryLog;
 use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
 
 /// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
-/// only adds latency (DESIGN section 7). The last unit may overshoot.
+/// only adds latency. The last unit may overshoot.
 const RECORD_BYTES_TARGET: usize = 512 << 10;
 
 /// One shard, of which this process is the primary or a replica.
@@ -247,11 +247,15 @@ impl Shard {
     /// The clock in the newest record that this process appended or applied. A reply that rests on
     /// it waits for that record.
     pub(crate) fn recorded_clock(&self) -> Option<UnixMillis> {
-        let clock = match &self.duty {
+        (!self.is_clock_broken).then_some(self.newest_clock())
+    }
+
+    /// As [`Self::recorded_clock`], whatever a test has broken.
+    pub(crate) fn newest_clock(&self) -> UnixMillis {
+        match &self.duty {
             Duty::Leads => self.standing_stamper(Stamper::clock),
             Duty::Follows(following) => following.replayer.clock(),
-        };
-        (!self.is_clock_broken).then_some(clock)
+        }
     }
 
     /// Whether the log took effects when it was last polled.

@@ -26,7 +26,7 @@ pub use stores::Sighting;
 use stores::Stores;
 use txlog::Gate;
 
-/// Time that one turn spends on walking, in nanoseconds (DESIGN section 11).
+/// Time that one turn spends on walking, in nanoseconds.
 const SLICE_NANOS: u64 = 200_000;
 
 /// Bytes waiting for the disk above which writing commands wait: each may have to write what it is
@@ -356,7 +356,8 @@ impl Server {
             position,
             chain: chain.value.0,
             epoch: chain.epoch,
-            clock: self.now,
+            // That of the record: nothing shows a later one.
+            clock: shard.newest_clock(),
             began: self.now,
         };
         let keyspace = &mut shard.engine.keyspace;

@@ -73,9 +73,12 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     }
     session.reply().array(transaction.queued().len());
     session.is_in_exec = true;
+    let begun = server.context(session);
     for request in transaction.queued() {
         let mut context = server.context(session);
         context.may_block = false;
+        // A record that renews the lease meanwhile moves no key past its time.
+        (context.overdue, context.stands_at) = (begun.overdue, begun.stands_at);
         let written = session.output.end();
         let command = server.registry.command(request.command);
         // A right that was taken away since is missed by its command alone, as in Redis.

@@ -49,7 +49,15 @@ impl Server {
 
     /// Whether the operator says that the wall clock is right, whatever the log says.
     fn takes_wall(&self) -> bool {
-        self.settings.shard_clock_is_wall && !self.wall.is_set
+        self.settings.shard_clock_is_wall && !self.wall.is_set && self.is_shards_clock_wrong()
+    }
+
+    /// Whether there is anything to set: the directive may stay in the file of every member, and a
+    /// shard's clock must not go back at each failover by what two machines differ.
+    fn is_shards_clock_wrong(&self) -> bool {
+        let Some(recorded) = self.shard.applied_clock() else { return false };
+        let wall = self.options.clock.unix_millis();
+        recorded.0.abs_diff(wall.0) > CLOCK_OFFSET_MILLIS_MAX
     }
 
     /// Sets the clock as it will be if this process leads now; whether that takes it back to before
