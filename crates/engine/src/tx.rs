@@ -288,12 +288,12 @@ impl<'a> Tx<'a> {
         let is_there = || self.keyspace.database(database).find(hash, key).is_some();
         let existed = tells_new && (self.replaced == Some(hash) || is_there());
         let applied = self.keyspace.apply(database, key, &effect)?;
+        self.keyspace.work.step();
         if applied == Applied::Nothing {
             return Ok(applied);
         }
         let before = self.unit.effects.len();
         self.unit.effects.push(database, key, &effect);
-        self.keyspace.work.step();
         self.keyspace.work.bytes(self.unit.effects.len() - before);
         if self.unit.feed.is_on() {
             self.unit.feed.tell(self.keyspace, database, key, &effect);

@@ -77,6 +77,12 @@ impl Work {
         self.0.left.set(steps);
     }
 
+    /// All steps ever taken.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.0.taken.get()
+    }
+
     /// One step was taken.
     #[inline]
     pub fn step(&self) {
@@ -108,10 +114,12 @@ impl Work {
     fn beat(&self) {
         self.0.left.set(self.0.steps_per_pulse.get());
         let pulse = self.0.pulse.borrow().clone();
-        // Whom it calls executes nothing: it is never borrowed while steps are counted.
-        if let Some(Ok(mut pulse)) = pulse.as_deref().map(RefCell::try_borrow_mut) {
-            pulse.beat();
-        }
+        let Some(pulse) = pulse.as_deref() else { return };
+        let Ok(mut pulse) = pulse.try_borrow_mut() else {
+            debug_assert!(false, "whom it calls counts no steps");
+            return;
+        };
+        pulse.beat();
     }
 }
 

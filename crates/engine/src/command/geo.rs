@@ -105,6 +105,7 @@ fn geopos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
     reply.array(args.len() - 2);
     for member in args.from(2) {
+        view.work().step();
         match sorted.and_then(|sorted| sorted.score(member)) {
             Some(score) => reply_place(Place::of_score(score), reply),
             None => reply.null_array(),
@@ -117,6 +118,7 @@ fn geohash(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
     reply.array(args.len() - 2);
     for member in args.from(2) {
+        view.work().step();
         match sorted.and_then(|sorted| sorted.score(member)) {
             Some(score) => reply.bulk(Place::of_score(score).text()),
             None => reply.null(),

@@ -102,6 +102,11 @@ fn long_commands() -> Vec<String> {
         lines.extend([-(all as i64), all as i64].map(|count| format!("{name} {key} {count}")));
     }
     lines.extend(["MGET", "EXISTS", "TOUCH", "UNLINK"].map(|name| format!("{name}{keys}")));
+    lines.push(format!("SADD s0{members}"));
+    lines.push(format!("GEOPOS g{members}"));
+    lines.push(format!("GEOHASH g{members}"));
+    lines.push(format!("BITFIELD text{}", " GET u8 0".repeat(all)));
+    lines.push(format!("BITFIELD to{}", " SET u8 0 1".repeat(all)));
     lines
         .extend(["SMISMEMBER s0", "HMGET h0", "ZMSCORE z0"].map(|name| format!("{name}{members}")));
     lines.extend(

@@ -227,6 +227,7 @@ fn get_all(view: &mut View<'_>, key: &[u8], steps: &[Step], reply: &mut Reply) -
     let value = view.string(key)?;
     reply.array(steps.len());
     for step in steps {
+        view.work().step();
         reply.integer(Window::new(value, step.field).get(step.field));
     }
     Ok(())
@@ -244,6 +245,7 @@ fn bitfield(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut is_changed = false;
     reply.array(steps.len());
     for Step { field, action } in steps {
+        tx.work().step();
         let mut window = Window::new(tx.string(key)?, field);
         let old = window.get(field);
         let (fitting, is_old_answered) = match action {

@@ -85,15 +85,21 @@ impl<'a> ScanOptions<'a> {
         Ok(options)
     }
 
-    /// Whether a name is wanted.
     /// The steps of [`Self::matches`].
     pub fn steps_to_match(&self, name: &[u8]) -> usize {
         self.pattern.map_or(1, |pattern| steps_to_match(pattern, name))
     }
 
+    /// Whether a name is wanted.
     pub fn matches(&self, name: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, name))
     }
+}
+
+/// The steps of holding a name against a pattern: one, and more if both are long, since each star
+/// may try every byte.
+fn steps_to_match(pattern: &[u8], name: &[u8]) -> usize {
+    1 + pattern.len() * name.len() / BYTES_PER_STEP
 }
 
 /// A cursor as C's `strtoul` reads one: with a sign, with zeroes in front, or empty. What no table
@@ -101,12 +107,6 @@ impl<'a> ScanOptions<'a> {
 ///
 /// # Errors
 /// `ERR invalid cursor`.
-/// The steps of holding a name against a pattern: one, and more if both are long, since each star
-/// may try every byte.
-fn steps_to_match(pattern: &[u8], name: &[u8]) -> usize {
-    1 + pattern.len() * name.len() / BYTES_PER_STEP
-}
-
 pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
     if argument.is_empty() {
         return Ok(0);

@@ -50,12 +50,14 @@ fn keys_of<'a>(
     session: &Session,
     slot: u16,
 ) -> Result<impl Iterator<Item = &'a [u8]>, Refusal> {
-    let database = server.shard.engine.keyspace.database(session.database);
+    let keyspace = &server.shard.engine.keyspace;
+    let database = keyspace.database(session.database);
     if database.len() > KEYS_WALKED_MAX {
         return Err(Refusal::new(format!(
             "ERR more than {KEYS_WALKED_MAX} keys are not walked for those of a slot, use SCAN"
         )));
     }
-    let keys = database.table().iter().map(|entry| entry.key());
+    let entries = database.table().iter().inspect(|_| keyspace.work.step());
+    let keys = entries.map(|entry| entry.key());
     Ok(keys.filter(move |key| slot::of_key(key).0 == slot))
 }
