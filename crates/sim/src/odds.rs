@@ -17,12 +17,22 @@ pub struct Odds {
     pub stale: u64,
     /// The longest way there, and the way back is half of it, of an operation that does not stray.
     pub way_nanos: u64,
+    /// The longest way of one that strays: longer than leases, so that it may land in another's.
+    pub stray_way_nanos: u64,
 }
 
 impl Odds {
     /// Nothing goes wrong.
     pub fn benign() -> Self {
-        Self { lost: 0, unanswered: 0, stray: 0, full: 0, stale: 0, way_nanos: MILLISECOND }
+        Self {
+            lost: 0,
+            unanswered: 0,
+            stray: 0,
+            full: 0,
+            stale: 0,
+            way_nanos: MILLISECOND,
+            stray_way_nanos: 400 * MILLISECOND,
+        }
     }
 
     /// Each fault is absent or more or less frequent.
@@ -35,6 +45,7 @@ impl Odds {
             full: percent() / 4,
             stale: percent(),
             way_nanos: *random.choose(&[MILLISECOND, 3 * MILLISECOND, 40 * MILLISECOND]),
+            stray_way_nanos: *random.choose(&[400 * MILLISECOND, 8000 * MILLISECOND]),
         }
     }
 
@@ -43,7 +54,7 @@ impl Odds {
         let mut nanos = random.within(MILLISECOND / 10..self.way_nanos);
         let strays = random.chance(self.stray);
         if strays {
-            nanos = random.within(MILLISECOND..400 * MILLISECOND);
+            nanos = random.within(MILLISECOND..self.stray_way_nanos);
         }
         Fate {
             arrives_nanos: (!random.chance(self.lost)).then_some(nanos),
