@@ -16,7 +16,7 @@ const PREFIX: &str = "snapshot-";
 const SIGN: &str = ".writing";
 
 /// Snapshots that stay: the newest, and the one before it in case the newest is damaged. The log
-/// is trimmed only through the oldest of them.
+/// is trimmed only up to the record of the oldest of them, which stays.
 pub const RETAINED: usize = 2;
 
 /// A directory of snapshots.

@@ -45,7 +45,7 @@ const CLOCK_OFFSET_MILLIS_MAX: u64 = 10_000;
 /// with every record.
 const CLOCK_RIGHT_MILLIS_MAX: u64 = 8_000;
 
-/// Two challengers stand apart by up to this part of a lease.
+/// Random delay before standing, as a fraction of a lease, so that two challengers do not collide.
 const JITTER_PART: u64 = 10;
 
 impl Server {

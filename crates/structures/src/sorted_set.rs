@@ -178,13 +178,13 @@ impl SortedSet {
         self.table.random(random).map(|found| (found.member(), found.score()))
     }
 
-    /// What members are hashed with.
     /// See [`Table::lookup_steps`].
     #[doc(hidden)]
     pub fn lookup_steps(&self) -> u64 {
         self.table.lookup_steps()
     }
 
+    /// What members are hashed with.
     pub fn hasher(&self) -> KeyHasher {
         *self.table.hasher()
     }
