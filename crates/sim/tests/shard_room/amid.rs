@@ -71,6 +71,7 @@ struct Primary {
     driver: SimDriver,
     scratch: Scratch,
     timeline: Timeline,
+    network: SimNetwork,
     client: SimClient,
     appended: Rc<RefCell<Vec<Appended>>>,
     /// Steps that take no time, before those of so many milliseconds.
@@ -109,7 +110,7 @@ impl Primary {
         let client = network.connect("here");
         let scratch = Scratch::default();
         let mut primary =
-            Self { server, driver, scratch, timeline, client, appended, skipped, millis };
+            Self { server, driver, scratch, timeline, network, client, appended, skipped, millis };
         primary.pass();
         primary.appended.borrow_mut().clear();
         primary
@@ -189,4 +190,33 @@ fn a_command_without_end_renews_nothing_in_the_long_run() {
     let (_, appended) = primary.ask(&format!("EXISTS{keys}\r\n"), 0, LEASE_MILLIS);
     // Within 60 s; without the bound there would be a record for each of 200 keys.
     assert!((50..=61).contains(&appended.len()), "{} records", appended.len());
+}
+
+#[test]
+fn who_is_unblocked_by_a_transaction_hears_of_it_when_all_of_it_is_durable() {
+    let mut primary = Primary::new();
+    let waiter = primary.network.connect("here");
+    waiter.send(b"CLIENT ID\r\nBLPOP queue 0\r\n");
+    let asked = primary.pass();
+    assert_eq!(asked, "");
+    let id = String::from_utf8(waiter.received()).expect("a number");
+    let id = id.trim_start_matches(':').trim_end();
+    let unit = format!("MULTI\r\nSET flag 1\r\nCLIENT UNBLOCK {id}\r\nSET last 1\r\nEXEC\r\n");
+    primary.appended.borrow_mut().clear();
+    primary.client.send(unit.as_bytes());
+    primary.timeline.pass(MILLISECOND);
+    primary.millis.set(LEASE_MILLIS);
+    primary.server.turn(&mut primary.driver, &mut primary.scratch);
+    primary.millis.set(0);
+    let appended = primary.appended.borrow().clone();
+    let (renewed, (place, ..)) = match appended.as_slice() {
+        [between @ .., last] if last.1 == Kind::Data => (between.len(), last.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert!(renewed > 1, "no record came before the unit's: {appended:?}");
+    let id: u64 = id.parse().expect("a number");
+    let session = primary.server.session_mut(id).expect("it is still there");
+    assert_eq!(session.waits_for, Sequence(place), "{appended:?}");
+    primary.pass();
+    assert_eq!(waiter.received(), b"*-1\r\n");
 }
