@@ -7,7 +7,7 @@
 use crate::driver::Driver;
 use std::fmt;
 
-/// What a process draws when it starts, and again after each demotion.
+/// Secrets of a process, drawn when it starts and again after each demotion.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
     /// The key of the hash by which tables know keys, fields and members.

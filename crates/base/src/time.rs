@@ -15,7 +15,7 @@ impl MonotonicNanos {
     }
 }
 
-/// What a machine's clocks showed at one instant, to tell how long ago that was.
+/// Readings of a machine's clocks at one instant, to tell how long ago that was.
 ///
 /// One clock is not enough: a hypervisor that stops a machine may stop its monotonic clock too, and
 /// then sets the wall clock right, or says on the machine's page that the clocks were disrupted.
