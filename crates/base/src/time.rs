@@ -13,6 +13,16 @@ impl MonotonicNanos {
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// So many milliseconds later. What lies beyond the end of time is an instant that never comes.
+    pub const fn after_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add(millis.saturating_mul(1_000_000)))
+    }
+
+    /// Whole seconds from `earlier` to `self`, 0 if `earlier` is later.
+    pub const fn seconds_since(self, earlier: Self) -> u64 {
+        self.since(earlier) / 1_000_000_000
+    }
 }
 
 /// Readings of a machine's clocks at one instant, to tell how long ago that was.

@@ -320,14 +320,9 @@ impl<'a> Tx<'a> {
     }
 
     /// Leaves the client waiting for one of `keys`. The command must not have replied.
-    pub fn wait(
-        &mut self,
-        keys: Vec<Vec<u8>>,
-        deadline: Option<UnixMillis>,
-        on_timeout: TimeoutReply,
-    ) {
+    pub fn wait(&mut self, keys: Vec<Vec<u8>>, wait_millis: Option<u64>, on_timeout: TimeoutReply) {
         let database = self.context.database;
-        self.unit.wait = Some(Wait { database, keys, deadline, on_timeout });
+        self.unit.wait = Some(Wait { database, keys, wait_millis, on_timeout });
     }
 
     /// Publishes a keyspace event of the selected database if its class is switched on.

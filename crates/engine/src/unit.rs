@@ -105,8 +105,9 @@ pub struct SubscriberId(pub u64);
 pub struct Wait {
     pub database: DatabaseId,
     pub keys: Vec<Vec<u8>>,
-    /// `None`: without limit.
-    pub deadline: Option<UnixMillis>,
+    /// How long, from now on; `None`: without limit. A duration, which the node measures: the time
+    /// that commands see is the shard's, and may run slower or jump when a process takes over.
+    pub wait_millis: Option<u64>,
     pub on_timeout: TimeoutReply,
 }
 

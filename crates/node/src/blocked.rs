@@ -84,7 +84,7 @@ impl Server {
         current: Option<&mut Session>,
     ) -> bool {
         let Some(mut session) = self.sessions.remove(&connection) else { return false };
-        let Some(Blocked::Keys { request, wait }) =
+        let Some(Blocked::Keys { request, wait, deadline }) =
             session.blocked.take_if(|blocked| matches!(blocked, Blocked::Keys { .. }))
         else {
             self.sessions.insert(connection, session);
@@ -104,7 +104,7 @@ impl Server {
             None => self.call(&mut session, request.command, request.args(), context),
         }
         let is_served = self.shard.unit.wait.take().is_none();
-        session.blocked = Some(Blocked::Keys { request, wait });
+        session.blocked = Some(Blocked::Keys { request, wait, deadline });
         let observed = self.settle_unit();
         if self.shard.unit.changes > 0 {
             session.fed_offset = self.feed.offset();
@@ -123,7 +123,7 @@ impl Server {
     /// Answers the sessions whose time is up.
     pub(crate) fn time_out(&mut self) {
         while let Some(&(deadline, connection)) = self.deadlines.first() {
-            if deadline > self.now {
+            if deadline > self.monotonic {
                 break;
             }
             self.deadlines.pop_first();

@@ -28,6 +28,8 @@ pub mod transaction;
 use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
 
 /// Runs a command of the node. The session is out of the server's map while it runs.
 pub type SessionFn = fn(&mut Server, &mut Session, Args<'_>) -> Outcome;
@@ -50,6 +52,15 @@ pub const fn open(usage: &'static str, function: SessionFn) -> Command<SessionFn
 /// Declares a command without flags of its own.
 pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     Command::new(usage, function, Flags::NONE)
+}
+
+/// Reads a timeout in milliseconds: how long something lasts from now on. As in Redis, one whose end
+/// no clock could show is refused.
+fn timeout_millis(server: &Server, text: &[u8]) -> Result<u64, Refusal> {
+    const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
+    let millis = canonical_integer(text).ok_or(NO_TIMEOUT)?;
+    server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
+    u64::try_from(millis).map_err(|_| Refusal::of("ERR timeout is negative"))
 }
 
 /// Every family of the node.

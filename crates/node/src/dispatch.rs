@@ -184,7 +184,8 @@ impl Server {
             session.wrote = observed;
         }
         if let Some(wait) = self.shard.unit.wait.take() {
-            self.block(session, Blocked::Keys { request: request(), wait });
+            let deadline = wait.wait_millis.map(|millis| self.monotonic.after_millis(millis));
+            self.block(session, Blocked::Keys { request: request(), wait, deadline });
         } else if session.blocked.is_none() {
             // Else its reply is still to come.
             self.finish_reply(session, written, observed);

@@ -19,6 +19,12 @@ use txlog::Gate;
 const EXPIRED_KEYS_MAX: usize = 256;
 
 impl Server {
+    /// The time in which commands execute: the shard's. A replica of the log lives in the time of
+    /// the records that it has applied.
+    pub(crate) fn shard_time(&self) -> UnixMillis {
+        self.shard.applied_clock().unwrap_or(self.now)
+    }
+
     /// How a command treats keys past their time, and at which instant expiry stands still, if it
     /// does.
     pub(crate) fn expiry(&self) -> (Overdue, Option<UnixMillis>) {

@@ -187,12 +187,12 @@ impl Server {
                 session.reply().raw(b"\n");
                 self.hold(&mut session, base::Sequence::ZERO);
             }
-            let lag_max = i64::from(self.settings.repl_timeout);
+            let lag_max = u64::from(self.settings.repl_timeout);
             let waiting = session.output.pending_bytes();
             let taken = session.output.end() - waiting as u64;
             let lag = session.replica.as_mut().and_then(|replica| {
-                let stuck = replica.stuck_seconds(taken, waiting, self.now);
-                stuck.or(replica.lag_seconds(self.now))
+                let stuck = replica.stuck_seconds(taken, waiting, self.monotonic);
+                stuck.or(replica.lag_seconds(self.monotonic))
             });
             if lag.is_some_and(|lag| lag > lag_max) {
                 tracing::warn!(client = session.id, "a replica does not answer: disconnected");

@@ -48,7 +48,7 @@ impl Server {
                 Sent::Bytes(count) => {
                     self.statistics.output_bytes += count as u64;
                     session.output.sent(count);
-                    session.last_interaction = self.now;
+                    session.last_interaction = self.monotonic;
                     session.is_clogged = count < offered;
                     left = left.saturating_sub(count);
                 }

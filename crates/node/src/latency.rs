@@ -4,6 +4,7 @@
 //! An event is sampled when it took at least `latency-monitor-threshold` milliseconds; one sample
 //! a second is kept, the worst, and the latest 160 of them.
 
+use base::MonotonicNanos;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
@@ -20,8 +21,10 @@ const STROKES: [u8; 3] = *b"_o#";
 /// One spike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// Seconds since 1970.
+    /// Seconds since 1970, as it is shown.
     pub at: i64,
+    /// When it was, to tell how long ago.
+    pub noted: MonotonicNanos,
     pub millis: u64,
 }
 
@@ -41,16 +44,16 @@ pub struct Latency {
 
 impl Latency {
     /// Notes a spike.
-    pub fn add(&mut self, event: &'static str, millis: u64, now_seconds: i64) {
+    pub fn add(&mut self, event: &'static str, millis: u64, at: i64, noted: MonotonicNanos) {
         let series = self.events.entry(event).or_default();
         series.worst = series.worst.max(millis);
         match series.samples.back_mut() {
-            Some(last) if last.at == now_seconds => last.millis = last.millis.max(millis),
+            Some(last) if last.at == at => last.millis = last.millis.max(millis),
             _ => {
                 if series.samples.len() == SAMPLES_MAX {
                     series.samples.pop_front();
                 }
-                series.samples.push_back(Sample { at: now_seconds, millis });
+                series.samples.push_back(Sample { at, noted, millis });
             }
         }
     }
@@ -69,7 +72,7 @@ impl Latency {
     }
 
     /// What LATENCY DOCTOR says.
-    pub fn report(&self, threshold_millis: u64, now_seconds: i64) -> String {
+    pub fn report(&self, threshold_millis: u64, now: MonotonicNanos) -> String {
         if self.events.is_empty() {
             return if threshold_millis == 0 {
                 "I'm sorry, Dave, I can't do that: latency monitoring is disabled. Enable it with \
@@ -81,7 +84,7 @@ impl Latency {
         }
         let mut report = "Dave, I have observed latency spikes in this instance.\n\n".to_owned();
         for (number, (event, series)) in self.events.iter().enumerate() {
-            let summary = Summary::of(series, now_seconds);
+            let summary = Summary::of(series, now);
             let _ = writeln!(
                 report,
                 "{}. {event}: {} latency spikes (average {}ms, mean deviation {}ms, period {:.2} \
@@ -131,20 +134,20 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(series: &Series, now_seconds: i64) -> Self {
+    fn of(series: &Series, now: MonotonicNanos) -> Self {
         let samples = series.samples.len().max(1);
         let total: u64 = series.samples.iter().map(|sample| sample.millis).sum();
         let average = total / samples as u64;
         let deviations = series.samples.iter().map(|sample| sample.millis.abs_diff(average));
         let mean_deviation = deviations.sum::<u64>() / samples as u64;
-        let first = series.samples.front().map_or(now_seconds, |sample| sample.at);
-        let seconds = (now_seconds - first).max(1);
+        let first = series.samples.front().map_or(now, |sample| sample.noted);
+        let seconds = now.seconds_since(first).max(1);
         Self { samples, average, mean_deviation, period: seconds as f64 / samples as f64 }
     }
 }
 
 /// What LATENCY GRAPH draws: one column a sample, its age below, read downwards.
-pub fn graph(event: &str, series: &Series, now_seconds: i64) -> String {
+pub fn graph(event: &str, series: &Series, now: MonotonicNanos) -> String {
     let millis = || series.samples.iter().map(|sample| sample.millis);
     let (low, high) = (millis().min().unwrap_or(0), millis().max().unwrap_or(0));
     let mut graph = format!(
@@ -157,12 +160,12 @@ pub fn graph(event: &str, series: &Series, now_seconds: i64) -> String {
         if part > 0 {
             graph.push('\n');
         }
-        draw(samples, low, high, now_seconds, &mut graph);
+        draw(samples, low, high, now, &mut graph);
     }
     graph
 }
 
-fn draw(samples: &[Sample], low: u64, high: u64, now_seconds: i64, graph: &mut String) {
+fn draw(samples: &[Sample], low: u64, high: u64, now: MonotonicNanos, graph: &mut String) {
     let steps = STROKES.len() * GRAPH_ROWS;
     let span = (high - low).max(1);
     let heights: Vec<usize> = samples
@@ -182,7 +185,7 @@ fn draw(samples: &[Sample], low: u64, high: u64, now_seconds: i64, graph: &mut S
     }
     graph.push_str(&" ".repeat(samples.len()));
     graph.push('\n');
-    let labels: Vec<String> = samples.iter().map(|s| age(now_seconds - s.at)).collect();
+    let labels: Vec<String> = samples.iter().map(|it| age(now.seconds_since(it.noted))).collect();
     let depth = labels.iter().map(String::len).max().unwrap_or(0);
     for line in 0..depth {
         for label in &labels {
@@ -192,7 +195,7 @@ fn draw(samples: &[Sample], low: u64, high: u64, now_seconds: i64, graph: &mut S
     }
 }
 
-fn age(seconds: i64) -> String {
+fn age(seconds: u64) -> String {
     match seconds {
         ..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),
@@ -205,18 +208,24 @@ fn age(seconds: i64) -> String {
 mod tests {
     use super::*;
 
+    fn second(number: u64) -> MonotonicNanos {
+        MonotonicNanos(0).after_millis(number * 1000)
+    }
+
     #[test]
     fn one_sample_a_second_is_kept() {
         let mut latency = Latency::default();
         for (millis, at) in [(300, 10), (200, 10), (400, 10), (5, 11)] {
-            latency.add("command", millis, at);
+            latency.add("command", millis, at, second(3));
         }
         let series = &latency.events()["command"];
-        let expected = [Sample { at: 10, millis: 400 }, Sample { at: 11, millis: 5 }];
+        let expected = [(10, 400), (11, 5)];
+        let noted = second(3);
+        let expected = expected.map(|(at, millis)| Sample { at, noted, millis });
         assert!(series.samples.iter().eq(&expected));
         assert_eq!(series.worst, 400);
         for at in 0..1000 {
-            latency.add("fork", 1, at);
+            latency.add("fork", 1, at, second(3));
         }
         assert_eq!(latency.events()["fork"].samples.len(), SAMPLES_MAX);
         assert_eq!(latency.reset(Some(b"COMMAND")), 1);
@@ -226,8 +235,11 @@ mod tests {
     #[test]
     fn graphs_show_heights_and_ages() {
         let mut series = Series { worst: 9, ..Series::default() };
-        series.samples.extend([(0, 1), (30, 9), (95, 5)].map(|(at, millis)| Sample { at, millis }));
-        let drawn = graph("command", &series, 100);
+        // However the clock is set that is shown.
+        let samples = [(0, 1), (30, 9), (95, 5)].map(|(at, millis)| (second(at), millis));
+        let samples = samples.map(|(noted, millis)| Sample { at: -77, noted, millis });
+        series.samples.extend(samples);
+        let drawn = graph("command", &series, second(100));
         let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines[0], "command - high 9 ms, low 1 ms (all time high 9 ms)");
         assert_eq!(lines[1], "-".repeat(80));
@@ -237,10 +249,10 @@ mod tests {
     #[test]
     fn the_doctor_names_what_it_saw() {
         let mut latency = Latency::default();
-        assert!(latency.report(0, 5).contains("disabled"));
-        assert!(latency.report(10, 5).contains("no event"));
-        latency.add("command", 200, 1);
-        let report = latency.report(10, 5);
+        assert!(latency.report(0, second(5)).contains("disabled"));
+        assert!(latency.report(10, second(5)).contains("no event"));
+        latency.add("command", 200, 1, second(1));
+        let report = latency.report(10, second(5));
         assert!(report.contains("1. command: 1 latency spikes (average 200ms"), "{report}");
     }
 }

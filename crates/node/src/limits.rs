@@ -153,10 +153,10 @@ impl Server {
 
     /// Subscribers, monitors, replicas and blocked clients are silent by nature.
     fn is_idle_for_too_long(&self, session: &Session) -> bool {
-        let seconds_max = i64::from(self.settings.timeout);
+        let seconds_max = u64::from(self.settings.timeout);
         let listens = session.is_subscriber() || session.is_monitor || session.is_replica();
         let is_exempt = session.is_link || listens || session.blocked.is_some();
-        let idle_millis = self.now.0 - session.last_interaction.0;
-        seconds_max > 0 && !is_exempt && idle_millis / 1000 > seconds_max
+        let idle_seconds = self.monotonic.seconds_since(session.last_interaction);
+        seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
 }

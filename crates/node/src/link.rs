@@ -33,7 +33,7 @@ pub mod transfer;
 
 use crate::server::Server;
 use base::driver::{Received, Sent};
-use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos, UnixMillis};
+use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::master::Master;
 use handshake::{Asks, Handshake, Next};
 pub(crate) use role::READ_ONLY;
@@ -107,7 +107,7 @@ pub struct Link {
     heard: MonotonicNanos,
     said: MonotonicNanos,
     /// When the link went down; `None`: it is up, or never was.
-    down_since: Option<UnixMillis>,
+    down_since: Option<MonotonicNanos>,
     /// Why the last attempt failed.
     error: Option<String>,
     /// Why the request of the stream that is being executed was refused.
@@ -183,7 +183,7 @@ impl Link {
         now.since(self.heard)
     }
 
-    pub fn down_since(&self) -> Option<UnixMillis> {
+    pub fn down_since(&self) -> Option<MonotonicNanos> {
         self.down_since
     }
 
@@ -415,7 +415,7 @@ impl Server {
         tracing::warn!("the link to the master is down: {why}");
         self.abandon_transfer();
         self.link.error = Some(why.to_owned());
-        self.link.down_since.get_or_insert(self.now);
+        self.link.down_since.get_or_insert(self.monotonic);
         if fault == Fault::Data {
             self.link.place = None;
         }

@@ -11,8 +11,9 @@ use base::{ConnectionId, MonotonicNanos};
 use engine::command::{Args, Flags};
 use std::fmt::Write;
 
-/// A client that has said nothing for so long gives its input buffer back (Redis 7.0).
-const IDLE_MILLIS: i64 = 2000;
+/// A client that has said nothing for so long gives its input buffer back (Redis 7.0). In
+/// nanoseconds.
+const IDLE_NANOS: u64 = 2_000_000_000;
 
 impl Server {
     /// Notes a call that began then and ends now.
@@ -49,7 +50,7 @@ impl Server {
     pub(crate) fn note_latency(&mut self, event: &'static str, millis: u64) {
         let threshold = self.settings.latency_monitor_threshold;
         if threshold > 0 && millis >= threshold {
-            self.latency.add(event, millis, self.now.0.div_euclid(1000));
+            self.latency.add(event, millis, self.now.0.div_euclid(1000), self.monotonic);
         }
     }
 
@@ -126,8 +127,8 @@ impl Server {
         let (mut input_max, mut output_max) = (0, 0);
         for session in self.sessions.values_mut() {
             if is_trim_due {
-                let idle_millis = self.now.0 - session.last_interaction.0;
-                session.input.trim(idle_millis > IDLE_MILLIS);
+                let idle = self.monotonic.since(session.last_interaction);
+                session.input.trim(idle > IDLE_NANOS);
             }
             input_max = input_max.max(session.input.bytes.capacity());
             output_max = output_max.max(session.output.allocated_bytes());

@@ -7,7 +7,7 @@ use crate::dispatch::Dispatched;
 use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Session};
-use base::{ConnectionId, UnixMillis};
+use base::{ConnectionId, MonotonicNanos};
 use engine::command::{Args, DataFn, Flags};
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub enum Paused {
 #[derive(Default, Debug)]
 pub struct Pause {
     /// What waits, and until when.
-    until: Option<(Paused, UnixMillis)>,
+    until: Option<(Paused, MonotonicNanos)>,
     waiting: VecDeque<ConnectionId>,
     /// A planned failover is under way: writes wait as well.
     pub(crate) is_failing_over: bool,
@@ -35,7 +35,7 @@ pub struct Pause {
 impl Pause {
     /// Begins or changes a pause. As in Redis, it never ends earlier for that and never gets
     /// milder.
-    pub fn begin(&mut self, paused: Paused, until: UnixMillis) {
+    pub fn begin(&mut self, paused: Paused, until: MonotonicNanos) {
         let (before, end) = self.until.unwrap_or((paused, until));
         self.until = Some((before.max(paused), end.max(until)));
     }
@@ -51,7 +51,7 @@ impl Pause {
     }
 
     /// When it ends, for the loop's wait.
-    pub fn deadline(&self) -> Option<UnixMillis> {
+    pub fn deadline(&self) -> Option<MonotonicNanos> {
         self.until.map(|(_, until)| until)
     }
 
@@ -60,7 +60,7 @@ impl Pause {
         self.paused().is_none() && (!self.waiting.is_empty() || self.is_link_waiting)
     }
 
-    fn expire(&mut self, now: UnixMillis) {
+    fn expire(&mut self, now: MonotonicNanos) {
         self.until = self.until.filter(|(_, until)| *until > now);
     }
 }
@@ -98,7 +98,7 @@ impl Server {
 
     /// Lets the clients go on if the pause is over, in the order in which they came.
     pub(crate) fn resume_after_pause(&mut self) {
-        self.pause.expire(self.now);
+        self.pause.expire(self.monotonic);
         if self.pause.paused().is_some() {
             return;
         }
@@ -142,12 +142,15 @@ mod tests {
     #[test]
     fn a_pause_never_gets_shorter_or_milder() {
         let mut pause = Pause::default();
-        pause.begin(Paused::All, UnixMillis(50));
-        pause.begin(Paused::Writes, UnixMillis(20));
-        assert_eq!((pause.paused(), pause.deadline()), (Some(Paused::All), Some(UnixMillis(50))));
-        pause.begin(Paused::Writes, UnixMillis(90));
-        assert_eq!(pause.deadline(), Some(UnixMillis(90)));
-        pause.expire(UnixMillis(90));
+        pause.begin(Paused::All, MonotonicNanos(50));
+        pause.begin(Paused::Writes, MonotonicNanos(20));
+        assert_eq!(
+            (pause.paused(), pause.deadline()),
+            (Some(Paused::All), Some(MonotonicNanos(50)))
+        );
+        pause.begin(Paused::Writes, MonotonicNanos(90));
+        assert_eq!(pause.deadline(), Some(MonotonicNanos(90)));
+        pause.expire(MonotonicNanos(90));
         assert_eq!(pause.paused(), None);
     }
 }

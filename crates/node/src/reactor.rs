@@ -163,7 +163,7 @@ impl Server {
         }
         let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);
         let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
-        let until = deadline.map(|at| (at.0 - self.now.0).max(0) as u64 * 1_000_000);
+        let until = deadline.map(|at| at.since(self.monotonic));
         let is_linked = self.master().is_some() && self.stopping.is_none() && !self.is_stalled();
         let link = self.link.wait_nanos(self.monotonic).filter(|_| is_linked);
         let migrations = self.migrations.wait_nanos(self.monotonic).filter(|_| !self.is_lapsed);
@@ -269,7 +269,7 @@ impl Server {
                 }
             }
         }
-        session.last_interaction = self.now;
+        session.last_interaction = self.monotonic;
         session.newest.received_turn = self.turns;
         if session.is_link {
             self.link_received(received);

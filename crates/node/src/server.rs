@@ -110,8 +110,8 @@ pub struct Server {
     pub(crate) slept_nanos: u64,
     /// Makes the replication id, which DEBUG CHANGE-REPL-ID changes.
     pub(crate) replication_seed: u64,
-    /// When the process started, in wall-clock time.
-    pub started: UnixMillis,
+    /// When the process started.
+    pub started: MonotonicNanos,
     /// The sessions, but for the one whose command is running.
     pub(crate) sessions: Sessions,
     /// Sessions by CLIENT ID.
@@ -124,12 +124,14 @@ pub struct Server {
     /// Sessions that wait for a record, in the order of records.
     pub(crate) held: VecDeque<(Sequence, ConnectionId)>,
     /// Blocked sessions by deadline.
-    pub(crate) deadlines: BTreeSet<(UnixMillis, ConnectionId)>,
+    pub(crate) deadlines: BTreeSet<(MonotonicNanos, ConnectionId)>,
     /// Sessions to be closed at the end of the turn.
     pub(crate) closing: Vec<ConnectionId>,
     /// Turns of the loop so far.
     pub(crate) turns: u64,
-    /// The shard's time in this turn.
+    /// The time of this turn, as Redis shows and stores it: the shard's on a primary, else that of
+    /// this machine's wall clock. It jumps from the one to the other when this process takes over,
+    /// so how long something takes is measured by `monotonic`.
     pub now: UnixMillis,
     pub(crate) clock: ShardClock,
     /// What the primary's clock showed when it was last heard running, and when that was.
@@ -197,7 +199,7 @@ impl Server {
         garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
     ) -> Self {
         let registry = Registry::with_names(&options.config.renamed_commands);
-        let started = options.clock.unix_millis();
+        let Moment { monotonic: started, .. } = options.clock.moment();
         Self {
             shard,
             interest: Interest::default(),
@@ -209,7 +211,7 @@ impl Server {
             slowlog: Slowlog::default(),
             scripts: Scripts::default(),
             latency: Latency::default(),
-            persistence: Persistence::new(started),
+            persistence: Persistence::new(options.clock.unix_millis()),
             roles: Roles::alone(),
             switches: Switches::default(),
             stands: 0,
@@ -388,7 +390,7 @@ impl Server {
             return Err(PROTECTED);
         }
         self.sessions_created += 1;
-        let mut session = Session::new(connection, self.sessions_created, self.now);
+        let mut session = Session::new(connection, self.sessions_created, self.monotonic);
         session.peer = peer;
         session.local = local;
         self.make_default_user(&mut session);

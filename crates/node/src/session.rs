@@ -91,7 +91,7 @@ pub const NAME_BYTES: usize = 64;
 #[derive(Debug)]
 pub enum Blocked {
     /// A key (BLPOP and its kin): the request runs again when one is ready.
-    Keys { request: OwnedRequest, wait: Wait },
+    Keys { request: OwnedRequest, wait: Wait, deadline: Option<MonotonicNanos> },
     /// The end of CLIENT PAUSE, or of the migration of a key: the request runs then.
     Pause { request: OwnedRequest },
     /// The publication of a snapshot (SAVE).
@@ -100,9 +100,9 @@ pub enum Blocked {
     Migration,
     /// Replicas that have executed the stream, or applied the log, so far (WAIT). No deadline:
     /// without limit.
-    Replicas { offset: u64, wrote: Sequence, wanted: i64, deadline: Option<UnixMillis> },
+    Replicas { offset: u64, wrote: Sequence, wanted: i64, deadline: Option<MonotonicNanos> },
     /// That what it reads is the newest, on a replica of the log: the request runs then.
-    Newest { request: OwnedRequest, deadline: UnixMillis },
+    Newest { request: OwnedRequest, deadline: MonotonicNanos },
 }
 
 impl Blocked {
@@ -117,10 +117,9 @@ impl Blocked {
     }
 
     /// When the wait ends with the reply of a time that is up; `None`: not by time.
-    pub fn deadline(&self) -> Option<UnixMillis> {
+    pub fn deadline(&self) -> Option<MonotonicNanos> {
         match self {
-            Self::Keys { wait, .. } => wait.deadline,
-            Self::Replicas { deadline, .. } => *deadline,
+            Self::Keys { deadline, .. } | Self::Replicas { deadline, .. } => *deadline,
             Self::Newest { deadline, .. } => Some(*deadline),
             Self::Pause { .. } | Self::Snapshot | Self::Migration => None,
         }
@@ -201,8 +200,8 @@ pub struct Session {
     pub shard_channels: BTreeSet<Vec<u8>>,
     /// What the names of all of them occupy.
     pub subscribed_bytes: usize,
-    pub created: UnixMillis,
-    pub last_interaction: UnixMillis,
+    pub created: MonotonicNanos,
+    pub last_interaction: MonotonicNanos,
     /// When the output first exceeded its soft limit.
     pub soft_limit_since: Option<MonotonicNanos>,
     pub last_command: Option<CommandId>,
@@ -322,7 +321,7 @@ impl Input {
 const RECEIVE_BYTES_MAX: usize = 1 << 20;
 
 impl Session {
-    pub fn new(connection: ConnectionId, id: u64, now: UnixMillis) -> Self {
+    pub fn new(connection: ConnectionId, id: u64, now: MonotonicNanos) -> Self {
         Self {
             connection,
             id,

@@ -50,10 +50,10 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::UnixMillis;
+    use base::MonotonicNanos;
 
     fn session(connection: ConnectionId) -> Box<Session> {
-        Box::new(Session::new(connection, 1, UnixMillis(0)))
+        Box::new(Session::new(connection, 1, MonotonicNanos(0)))
     }
 
     #[test]

@@ -262,7 +262,7 @@ impl Server {
         }
         snapshots.is_wanted = true;
         self.persistence.is_saving = true;
-        self.persistence.save_began = self.now;
+        self.persistence.save_began = self.monotonic;
         Ok(())
     }
 
@@ -507,7 +507,7 @@ impl Server {
     fn finish_snapshot(&mut self, published: &Published) {
         let Some(snapshots) = &mut self.snapshots else { return };
         let Some(running) = snapshots.running.take() else { return };
-        let seconds = self.monotonic.since(running.began) / 1_000_000_000;
+        let seconds = self.monotonic.seconds_since(running.began);
         let sequence = running.place.position.sequence.0;
         let Published { name, bytes, .. } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
@@ -532,8 +532,7 @@ impl Server {
         self.shard.engine.keyspace.end_snapshot();
         self.give_up_gathering();
         let state = &mut self.persistence;
-        let seconds = (self.now.0 - state.save_began.0).max(0) / 1000;
-        state.last_save_seconds = Some(seconds as u64);
+        state.last_save_seconds = Some(self.monotonic.seconds_since(state.save_began));
         self.end_snapshot(false);
     }
 

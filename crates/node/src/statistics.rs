@@ -158,7 +158,7 @@ pub struct Persistence {
     pub last_save: UnixMillis,
     pub is_saving: bool,
     /// When the snapshot that is being written began.
-    pub save_began: UnixMillis,
+    pub save_began: MonotonicNanos,
     pub is_last_save_ok: bool,
     /// How long the last snapshot took; `None` if none was written.
     pub last_save_seconds: Option<u64>,
@@ -184,7 +184,7 @@ impl Persistence {
             is_loading: false,
             last_save: started,
             is_saving: false,
-            save_began: started,
+            save_began: MonotonicNanos(0),
             is_last_save_ok: true,
             last_save_seconds: None,
             saves: 0,

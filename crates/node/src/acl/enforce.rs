@@ -92,7 +92,7 @@ impl Server {
             place: if is_in_transaction { Place::Multi } else { Place::Toplevel },
             object: object.to_vec(),
             user,
-            at: self.now,
+            at: self.monotonic,
             client: describe(self, session).trim_end().to_owned(),
         };
         self.acl.log.add(entry, self.settings.acllog_max_len);

@@ -1,10 +1,11 @@
 //! ACL LOG: what was denied lately, equal events as one (Redis documentation, ACL LOG; 7.0.15).
 
-use base::UnixMillis;
+use base::MonotonicNanos;
 use std::collections::VecDeque;
 
 /// Events of one kind count as one entry while less than this passes between them (Redis 7.0).
-const GROUPED_MILLIS_MAX: i64 = 60_000;
+/// In nanoseconds.
+const GROUPED_NANOS_MAX: u64 = 60_000_000_000;
 
 /// The newest entries, among which an equal one is looked for (Redis 7.0).
 const SEARCHED_ENTRIES_MAX: usize = 10;
@@ -60,7 +61,7 @@ pub struct Entry {
     pub object: Vec<u8>,
     pub user: Vec<u8>,
     /// When it happened last.
-    pub at: UnixMillis,
+    pub at: MonotonicNanos,
     /// The client of the last time, as CLIENT LIST shows it.
     pub client: String,
 }
@@ -69,7 +70,7 @@ impl Entry {
     fn is_like(&self, other: &Self) -> bool {
         self.reason == other.reason
             && self.place == other.place
-            && (self.at.0 - other.at.0).abs() <= GROUPED_MILLIS_MAX
+            && self.at.0.abs_diff(other.at.0) <= GROUPED_NANOS_MAX
             && self.object == other.object
             && self.user == other.user
     }
@@ -110,14 +111,14 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn event(object: &str, at: i64) -> Entry {
+    fn event(object: &str, at: u64) -> Entry {
         Entry {
             count: 1,
             reason: Reason::Key,
             place: Place::Toplevel,
             object: object.as_bytes().to_vec(),
             user: b"alice".to_vec(),
-            at: UnixMillis(at),
+            at: MonotonicNanos(at),
             client: format!("at {at}"),
         }
     }
@@ -133,12 +134,12 @@ mod tests {
     #[test]
     fn equal_events_are_one_entry_that_comes_to_the_front() {
         let mut log = Log::default();
-        for (object, at) in [("a", 0), ("b", 10), ("a", 20), ("a", 20 + GROUPED_MILLIS_MAX)] {
+        for (object, at) in [("a", 0), ("b", 10), ("a", 20), ("a", 20 + GROUPED_NANOS_MAX)] {
             log.add(event(object, at), 9);
         }
-        let last = format!("at {}", 20 + GROUPED_MILLIS_MAX);
+        let last = format!("at {}", 20 + GROUPED_NANOS_MAX);
         assert_eq!(shown(&log), [("a".into(), 3, last), ("b".into(), 1, "at 10".into())]);
-        log.add(event("a", 21 + 2 * GROUPED_MILLIS_MAX), 9);
+        log.add(event("a", 21 + 2 * GROUPED_NANOS_MAX), 9);
         assert_eq!(log.entries().len(), 3, "too long ago to be the same");
     }
 

@@ -235,7 +235,7 @@ fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         reply.bulk("username");
         reply.bulk(&entry.user);
         reply.bulk("age-seconds");
-        reply.double((server.now.0 - entry.at.0) as f64 / 1000.0);
+        reply.double((server.monotonic.since(entry.at) / 1_000_000) as f64 / 1000.0);
         reply.bulk("client-info");
         reply.bulk(&entry.client);
     }

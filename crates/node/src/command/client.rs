@@ -4,11 +4,10 @@ mod describe;
 mod kill;
 
 use super::connection::{NAME_BYTES_MAX, NAME_TOO_LONG, checked_name};
-use super::{SessionFn, session};
+use super::{SessionFn, session, timeout_millis};
 use crate::pause::Paused;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
-use base::UnixMillis;
 pub(crate) use describe::describe;
 use describe::{Kind, kind_of};
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -227,13 +226,8 @@ fn pause(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         4 => return Err(Refusal::of("ERR CLIENT PAUSE mode must be WRITE or ALL")),
         _ => return Err(Refusal::SYNTAX),
     };
-    const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
-    let millis = canonical_integer(args.at(2)).ok_or(NO_TIMEOUT)?;
-    if millis < 0 {
-        return Err(Refusal::of("ERR timeout is negative"));
-    }
-    let until = server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
-    server.pause.begin(paused, UnixMillis(until));
+    let millis = timeout_millis(server, args.at(2))?;
+    server.pause.begin(paused, server.monotonic.after_millis(millis));
     session.reply().ok();
     Ok(())
 }

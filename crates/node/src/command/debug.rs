@@ -151,7 +151,7 @@ fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
             encoding(entry),
             entry.allocated_bytes() + boxed,
             entry.access() & 0xff_ffff,
-            idle_seconds(entry.access(), server.now),
+            idle_seconds(entry.access(), server.shard_time()),
         )
     })?;
     session.reply().simple(line);
@@ -186,7 +186,7 @@ fn reload(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         return Err(Refusal::of("ERR Background save already in progress"));
     }
     server.shard.unit.whole = true;
-    let now = server.now;
+    let now = server.shard_time();
     server.shard.engine.keyspace.reload(now).map_err(|error| {
         tracing::error!("DEBUG RELOAD: {error:?}");
         Refusal::of("ERR Error trying to load the RDB dump")

@@ -4,7 +4,6 @@ use super::{SessionFn, admin};
 use crate::members::failover::Failover;
 use crate::server::Server;
 use crate::session::Session;
-use base::UnixMillis;
 use engine::command::{Args, Command, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -48,7 +47,7 @@ fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
     {
         return Err(Refusal::of("ERR FAILOVER target HOST and PORT is not a replica."));
     }
-    let until = asked.timeout_millis.map(|millis| UnixMillis(server.now.0.saturating_add(millis)));
+    let until = asked.timeout_millis.map(|millis| server.monotonic.after_millis(millis));
     server.begin_failover(Failover::new(asked.target, until, asked.forces));
     session.reply().ok();
     Ok(())
@@ -57,7 +56,7 @@ fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
 #[derive(Default)]
 struct Asked {
     target: Option<(String, u16)>,
-    timeout_millis: Option<i64>,
+    timeout_millis: Option<u64>,
     forces: bool,
 }
 
@@ -68,10 +67,10 @@ impl Asked {
         while at < args.len() {
             if args.is(at, "TIMEOUT") && at + 1 < args.len() && asked.timeout_millis.is_none() {
                 let millis = canonical_integer(args.at(at + 1)).ok_or(Refusal::NOT_AN_INTEGER)?;
-                if millis <= 0 {
-                    return Err(Refusal::of("ERR FAILOVER timeout must be greater than 0"));
-                }
-                asked.timeout_millis = Some(millis);
+                let millis = u64::try_from(millis).ok().filter(|millis| *millis > 0);
+                const NOT_POSITIVE: Refusal =
+                    Refusal::of("ERR FAILOVER timeout must be greater than 0");
+                asked.timeout_millis = Some(millis.ok_or(NOT_POSITIVE)?);
                 at += 2;
             } else if args.is(at, "TO") && at + 2 < args.len() && asked.target.is_none() {
                 let port = canonical_integer(args.at(at + 2)).ok_or(Refusal::NOT_AN_INTEGER)?;

@@ -37,13 +37,9 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1)"),
 ];
 
-fn now_seconds(server: &Server) -> i64 {
-    server.now.0.div_euclid(1000)
-}
-
 fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let threshold = server.settings.latency_monitor_threshold;
-    let report = server.latency.report(threshold, now_seconds(server));
+    let report = server.latency.report(threshold, server.monotonic);
     session.reply().verbatim(b"txt", report);
     Ok(())
 }
@@ -54,7 +50,7 @@ fn draw(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         let event = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
         return Err(Refusal::new(format!("ERR No samples available for event '{event}'")));
     };
-    session.reply().verbatim(b"txt", graph(name, series, now_seconds(server)));
+    session.reply().verbatim(b"txt", graph(name, series, server.monotonic));
     Ok(())
 }
 

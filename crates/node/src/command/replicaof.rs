@@ -148,8 +148,8 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
         text.line("master_sync_last_io_seconds_ago", silence);
     }
     if !link.is_up() {
-        let since = link.down_since().map_or(-1, |at| (server.now.0 - at.0).max(0) / 1000);
-        text.line("master_link_down_since_seconds", since);
+        let since = link.down_since().map(|at| server.monotonic.seconds_since(at) as i64);
+        text.line("master_link_down_since_seconds", since.unwrap_or(-1));
     }
     text.line("slave_priority", server.settings.replica_priority);
     text.line("slave_read_only", u8::from(server.settings.replica_read_only));

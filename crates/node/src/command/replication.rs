@@ -1,10 +1,9 @@
 //! What replicas say, and WAIT, which asks them (Redis documentation, "Replication" and WAIT).
 
-use super::{SessionFn, admin, plain};
+use super::{SessionFn, admin, plain, timeout_millis};
 use crate::feed::{Replica, sync::Wanted};
 use crate::server::Server;
 use crate::session::Session;
-use base::UnixMillis;
 use engine::command::{Args, Command, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -140,18 +139,13 @@ fn wait(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         return Err(Refusal::of(NOT_HERE));
     }
     let wanted = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
-    const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
-    let millis = canonical_integer(args.at(2)).ok_or(NO_TIMEOUT)?;
-    if millis < 0 {
-        return Err(Refusal::of("ERR timeout is negative"));
-    }
-    let until = server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
+    let millis = timeout_millis(server, args.at(2))?;
     let have = server.copies(session.fed_offset, session.wrote);
     if have as i64 >= wanted || session.is_in_exec {
         session.reply().integer(have as i64);
         return Ok(());
     }
-    let deadline = (millis > 0).then_some(UnixMillis(until));
+    let deadline = (millis > 0).then_some(server.monotonic.after_millis(millis));
     server.wait_for_replicas(session, wanted, deadline);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::transfer::Transfer;
 use crate::session::Session;
-use base::UnixMillis;
+use base::MonotonicNanos;
 
 /// How far a replica is.
 pub enum Stage {
@@ -30,12 +30,12 @@ pub struct Replica {
     pub wants_only_file: bool,
     /// Bytes of the stream that it has executed, and when it said so.
     pub acknowledged: u64,
-    pub acknowledged_at: UnixMillis,
+    pub acknowledged_at: MonotonicNanos,
     /// Commands to be sent behind the file.
     kept: Vec<u8>,
     /// Bytes of its output that it had taken when that was last looked at while the file was under
     /// way, and since when it took no more.
-    taken: Option<(u64, UnixMillis)>,
+    taken: Option<(u64, MonotonicNanos)>,
 }
 
 impl Default for Replica {
@@ -47,7 +47,7 @@ impl Default for Replica {
             acknowledges: false,
             wants_only_file: false,
             acknowledged: 0,
-            acknowledged_at: UnixMillis(0),
+            acknowledged_at: MonotonicNanos(0),
             kept: Vec::new(),
             taken: None,
         }
@@ -77,14 +77,19 @@ impl Replica {
     }
 
     /// Seconds since it was last heard of, once it is online and if it is one that answers.
-    pub fn lag_seconds(&self, now: UnixMillis) -> Option<i64> {
+    pub fn lag_seconds(&self, now: MonotonicNanos) -> Option<u64> {
         let answers = self.is_online() && self.acknowledges;
-        answers.then(|| (now.0 - self.acknowledged_at.0).max(0) / 1000)
+        answers.then(|| now.seconds_since(self.acknowledged_at))
     }
 
     /// Seconds for which it has taken nothing of its file, given the bytes of its output that it
     /// has taken so far and those that wait for it.
-    pub fn stuck_seconds(&mut self, taken: u64, waiting: usize, now: UnixMillis) -> Option<i64> {
+    pub fn stuck_seconds(
+        &mut self,
+        taken: u64,
+        waiting: usize,
+        now: MonotonicNanos,
+    ) -> Option<u64> {
         if !matches!(self.stage, Stage::Sending(_)) {
             return None;
         }
@@ -92,7 +97,7 @@ impl Replica {
         let is_stuck = before == taken && waiting > 0;
         let since = if is_stuck { since } else { now };
         self.taken = Some((taken, since));
-        Some((now.0 - since.0).max(0) / 1000)
+        Some(now.seconds_since(since))
     }
 
     /// The stage as INFO names it.
@@ -166,11 +171,12 @@ mod tests {
     #[test]
     fn a_replica_is_stuck_while_bytes_wait_and_it_takes_none() {
         let mut replica = Replica::default();
-        assert_eq!(replica.stuck_seconds(0, 10, UnixMillis(0)), None, "it is sent no file yet");
+        assert_eq!(replica.stuck_seconds(0, 10, MonotonicNanos(0)), None, "it is sent no file yet");
         let file: Arc<dyn DiskFile> = Arc::new(NoFile);
         replica.stage = Stage::Sending(Transfer::new(&file, 100));
-        let mut at = |seconds: i64, taken, waiting| {
-            replica.stuck_seconds(taken, waiting, UnixMillis(seconds * 1000))
+        let mut at = |seconds: u64, taken, waiting| {
+            let now = MonotonicNanos(0).after_millis(seconds * 1000);
+            replica.stuck_seconds(taken, waiting, now)
         };
         assert_eq!(at(5, 10, 10), Some(0), "it counts from the first look");
         assert_eq!(at(15, 10, 10), Some(10));

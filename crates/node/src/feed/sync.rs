@@ -46,7 +46,7 @@ impl Server {
         // What it was subscribed to would come between the commands.
         self.forget_subscriptions(session);
         replica.stage = if missed.is_some() { Stage::Online } else { Stage::Waiting };
-        replica.acknowledged_at = self.now;
+        replica.acknowledged_at = self.monotonic;
         session.replica = Some(replica);
         if self.feed.replicas.is_empty() {
             // The period begins with the first of them, not with the machine's clock.

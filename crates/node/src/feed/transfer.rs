@@ -111,7 +111,7 @@ impl Server {
             return;
         }
         replica.stage = Stage::Online;
-        replica.acknowledged_at = self.now;
+        replica.acknowledged_at = self.monotonic;
         let kept = replica.take_kept();
         tracing::info!(client = session.id, kept_bytes = kept.len(), "a replica is online");
         session.reply().raw(&kept);

@@ -5,7 +5,7 @@
 
 use super::{Replica, Server};
 use crate::session::{Blocked, Session};
-use base::{ConnectionId, Sequence, UnixMillis};
+use base::{ConnectionId, MonotonicNanos, Sequence};
 
 impl Server {
     /// How many replicas have executed the stream through `offset`.
@@ -24,16 +24,15 @@ impl Server {
 
     /// How many replicas were heard of within `min-replicas-max-lag`.
     pub(crate) fn near_replicas(&self) -> usize {
-        let lag_max = i64::from(self.settings.min_replicas_max_lag);
+        let lag_max = u64::from(self.settings.min_replicas_max_lag);
         let is_near = |connection: &&ConnectionId| {
             let session = self.sessions.get(connection);
             let replica = session.and_then(|session| session.replica.as_ref());
             replica.is_some_and(|it| {
-                let silent = (self.now.0 - it.acknowledged_at.0).max(0) / 1000;
-                it.is_online() && silent <= lag_max
+                it.is_online() && self.monotonic.seconds_since(it.acknowledged_at) <= lag_max
             })
         };
-        let members = self.near_members(lag_max as u64);
+        let members = self.near_members(lag_max);
         self.feed.replicas.iter().filter(is_near).count() + members
     }
 
@@ -51,7 +50,7 @@ impl Server {
         &mut self,
         session: &mut Session,
         wanted: i64,
-        deadline: Option<UnixMillis>,
+        deadline: Option<MonotonicNanos>,
     ) {
         let (offset, wrote) = (session.fed_offset, session.wrote);
         self.feed.waiters.push(session.connection);
@@ -71,7 +70,7 @@ impl Server {
     pub(crate) fn note_acknowledged(&mut self, current: &mut Session, offset: u64) {
         let Some(replica) = &mut current.replica else { return };
         replica.acknowledged = replica.acknowledged.max(offset);
-        replica.acknowledged_at = self.now;
+        replica.acknowledged_at = self.monotonic;
         self.answer_waiters(current);
     }
 

@@ -49,7 +49,7 @@ impl Server {
         self.link = Link {
             place,
             database: self.link.database,
-            down_since: Some(self.now),
+            down_since: Some(self.monotonic),
             ..self.link.anew(Some(master))
         };
     }
@@ -90,7 +90,7 @@ impl Server {
         }
         self.leave_master();
         self.link = self.link.anew(self.master().cloned());
-        self.link.down_since = Some(self.now);
+        self.link.down_since = Some(self.monotonic);
     }
 
     /// Takes what the configuration says of a master for the shard's word, once this process leads,

@@ -31,9 +31,7 @@ impl Server {
     pub(crate) fn context(&self, session: &Session) -> Context {
         let (overdue, stands_at) =
             if session.is_link { (Overdue::Kept, None) } else { self.expiry() };
-        // A replica of the log lives in the time of the records that it has applied.
-        let now = self.shard.applied_clock().unwrap_or(self.now);
-        Context { overdue, stands_at, ..session.context(now) }
+        Context { overdue, stands_at, ..session.context(self.shard_time()) }
     }
 
     /// Whether memory is the master's business.

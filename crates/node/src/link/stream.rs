@@ -20,7 +20,7 @@ impl Server {
         let Some(connection) = self.link.connection else { return };
         let count = self.shard.engine.keyspace.settings.databases;
         self.sessions_created += 1;
-        let mut session = Session::new(connection, self.sessions_created, self.now);
+        let mut session = Session::new(connection, self.sessions_created, self.monotonic);
         let master = self.link.peer.as_ref();
         session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host(), m.port()));
         session.is_authenticated = true;

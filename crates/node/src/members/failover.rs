@@ -11,7 +11,7 @@
 use super::{PRIORITY_LAST, Reported};
 use crate::role::member::MemberId;
 use crate::server::{Server, Stop};
-use base::{MonotonicNanos, Sequence, UnixMillis};
+use base::{MonotonicNanos, Sequence};
 use std::cmp::Reverse;
 use txlog::Gate;
 
@@ -28,7 +28,7 @@ pub struct Failover {
     /// To whom; `None`: to whoever is ready first, and of several to the one of lowest priority.
     pub target: Option<(String, u16)>,
     /// When to give up waiting for the successor; `None`: never.
-    pub until: Option<UnixMillis>,
+    pub until: Option<MonotonicNanos>,
     /// Then not to give up, but to hand over as it is.
     pub forces: bool,
     /// Since when a `Yield` is under way.
@@ -36,7 +36,7 @@ pub struct Failover {
 }
 
 impl Failover {
-    pub fn new(target: Option<(String, u16)>, until: Option<UnixMillis>, forces: bool) -> Self {
+    pub fn new(target: Option<(String, u16)>, until: Option<MonotonicNanos>, forces: bool) -> Self {
         Self { target, until, forces, yielding_since: None }
     }
 
@@ -114,7 +114,7 @@ impl Server {
             }
             return;
         }
-        let is_late = failover.until.is_some_and(|until| self.now >= until);
+        let is_late = failover.until.is_some_and(|until| self.monotonic >= until);
         if is_late && !failover.forces {
             self.abort_failover("no replica was ready in time");
             return;

@@ -14,13 +14,13 @@ use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Session};
 use crate::shard::Place;
-use base::{ConnectionId, UnixMillis};
+use base::ConnectionId;
 use engine::command::Args;
 use std::collections::VecDeque;
 
 /// How long a read waits for what its primary says and for the log, in milliseconds: longer than a
 /// failover takes, shorter than clients wait.
-const WAIT_MILLIS_MAX: i64 = 10_000;
+const WAIT_MILLIS_MAX: u64 = 10_000;
 
 /// What a read is told that has waited for so long.
 pub(crate) const UNKNOWN: &str =
@@ -91,7 +91,7 @@ impl Server {
 
     pub(crate) fn wait_for_newest(&mut self, session: &mut Session, request: OwnedRequest) {
         self.members.reads.waiting.push(session.connection);
-        let deadline = UnixMillis(self.now.0 + WAIT_MILLIS_MAX);
+        let deadline = self.monotonic.after_millis(WAIT_MILLIS_MAX);
         self.block(session, Blocked::Newest { request, deadline });
     }
 

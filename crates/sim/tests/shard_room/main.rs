@@ -7,6 +7,7 @@ mod addresses;
 mod amid;
 mod bid;
 mod clocks;
+mod durations;
 mod history;
 mod listeners;
 mod silence;

@@ -169,6 +169,20 @@ impl Three {
         }
     }
 
+    /// True time, in milliseconds since the beginning. In a turn that has nothing to do it goes on
+    /// by up to 100 ms.
+    pub fn millis(&self) -> u64 {
+        self.timeline.now().0 / MILLISECOND
+    }
+
+    /// Lets the members turn until so much true time has gone, or a little more.
+    pub fn elapse(&mut self, millis: u64) {
+        let until = self.millis() + millis;
+        while self.millis() < until {
+            self.pass(1);
+        }
+    }
+
     /// Why a member stopped.
     pub fn end_of(&self, number: usize) -> Option<Stop> {
         self.members[number].as_ref().expect("it lives").server.stopping.clone()

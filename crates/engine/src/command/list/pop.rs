@@ -158,13 +158,13 @@ pub(super) fn lmpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 
 pub(super) fn blmpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let many = Many::parse(args, 2)?;
-    let deadline = timeout::deadline(args.at(1), tx.now())?;
+    let wait_millis = timeout::millis(args.at(1))?;
     if many.pop(tx, reply)? {
         return Ok(());
     }
     if tx.may_block() {
         let keys = args.range(many.keys).map(<[u8]>::to_vec).collect();
-        tx.wait(keys, deadline, TimeoutReply::NullArray);
+        tx.wait(keys, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null_array();
     }
@@ -181,7 +181,7 @@ pub(super) fn brpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
 
 fn blocking_pop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome {
     let last = args.len() - 1;
-    let deadline = timeout::deadline(args.at(last), tx.now())?;
+    let wait_millis = timeout::millis(args.at(last))?;
     for key in args.range(1..last) {
         let Some(list) = find_ready(tx, key)? else { continue };
         reply.array(2);
@@ -192,7 +192,7 @@ fn blocking_pop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) ->
     }
     if tx.may_block() {
         let keys = args.range(1..last).map(<[u8]>::to_vec).collect();
-        tx.wait(keys, deadline, TimeoutReply::NullArray);
+        tx.wait(keys, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null_array();
     }

@@ -9,7 +9,6 @@ use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::unit::TimeoutReply;
-use base::UnixMillis;
 use resp::Reply;
 
 pub(super) fn lmove(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -29,13 +28,13 @@ pub(super) fn rpoplpush(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> O
 
 pub(super) fn blmove(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (from, to) = (end(args, 3)?, end(args, 4)?);
-    let deadline = timeout::deadline(args.at(5), tx.now())?;
-    blocking_shift(tx, args, from, to, deadline, reply)
+    let wait_millis = timeout::millis(args.at(5))?;
+    blocking_shift(tx, args, from, to, wait_millis, reply)
 }
 
 pub(super) fn brpoplpush(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let deadline = timeout::deadline(args.at(3), tx.now())?;
-    blocking_shift(tx, args, End::Tail, End::Head, deadline, reply)
+    let wait_millis = timeout::millis(args.at(3))?;
+    blocking_shift(tx, args, End::Tail, End::Head, wait_millis, reply)
 }
 
 fn blocking_shift(
@@ -43,7 +42,7 @@ fn blocking_shift(
     args: Args<'_>,
     from: End,
     to: End,
-    deadline: Option<UnixMillis>,
+    wait_millis: Option<u64>,
     reply: &mut Reply,
 ) -> Outcome {
     let source = args.at(1);
@@ -54,7 +53,7 @@ fn blocking_shift(
         return Ok(());
     }
     if tx.may_block() {
-        tx.wait(vec![source.to_vec()], deadline, TimeoutReply::NullArray);
+        tx.wait(vec![source.to_vec()], wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null();
     }

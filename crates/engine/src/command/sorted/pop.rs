@@ -10,7 +10,6 @@ use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::unit::TimeoutReply;
-use base::UnixMillis;
 use resp::integer::parse_i64;
 use resp::{Protocol, Reply};
 use std::ops::Range;
@@ -192,12 +191,12 @@ fn wait(
     tx: &mut Tx<'_>,
     args: Args<'_>,
     keys: Range<usize>,
-    deadline: Option<UnixMillis>,
+    wait_millis: Option<u64>,
     reply: &mut Reply,
 ) {
     if tx.may_block() {
         let keys = args.range(keys).map(<[u8]>::to_vec).collect();
-        tx.wait(keys, deadline, TimeoutReply::NullArray);
+        tx.wait(keys, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null_array();
     }
@@ -205,9 +204,9 @@ fn wait(
 
 fn bzpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome {
     let last = args.len() - 1;
-    let deadline = timeout::deadline(args.at(last), tx.now())?;
+    let wait_millis = timeout::millis(args.at(last))?;
     if !pop_first(tx, args, 1..last, (end, 1, Shape::Keyed), reply)? {
-        wait(tx, args, 1..last, deadline, reply);
+        wait(tx, args, 1..last, wait_millis, reply);
     }
     Ok(())
 }
@@ -263,9 +262,9 @@ fn zmpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn bzmpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let many = Many::parse(args, 2)?;
-    let deadline = timeout::deadline(args.at(1), tx.now())?;
+    let wait_millis = timeout::millis(args.at(1))?;
     if !many.pop(tx, args, reply)? {
-        wait(tx, args, many.keys, deadline, reply);
+        wait(tx, args, many.keys, wait_millis, reply);
     }
     Ok(())
 }

@@ -61,7 +61,6 @@ fn flags(session: &Session) -> String {
 
 /// One line, its end included.
 pub(crate) fn describe(server: &Server, session: &Session) -> String {
-    let seconds = |since: i64| (server.now.0 - since).max(0) / 1000;
     let transaction = session.transaction.as_ref();
     let queued = transaction.map_or(-1, |transaction| transaction.queued().len() as i64);
     let input = &session.input.bytes;
@@ -84,8 +83,8 @@ pub(crate) fn describe(server: &Server, session: &Session) -> String {
         session.local,
         session.connection.0 & 0xff_ffff,
         String::from_utf8_lossy(&session.name),
-        seconds(session.created.0),
-        seconds(session.last_interaction.0),
+        server.monotonic.seconds_since(session.created),
+        server.monotonic.seconds_since(session.last_interaction),
         flags(session),
         session.database.0,
         session.channels.len(),

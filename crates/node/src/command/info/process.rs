@@ -15,7 +15,7 @@ pub(crate) fn hex_id(bits: u64) -> String {
 
 pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
     let micros = server.options.clock.unix_micros();
-    let uptime = (micros / 1000 - server.started.0).max(0) / 1000;
+    let uptime = server.monotonic.seconds_since(server.started);
     let identity = &server.identity;
     text.line("redis_version", crate::REDIS_VERSION);
     text.line("redis_git_sha1", "00000000");
@@ -166,8 +166,8 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("rdb_last_bgsave_status", status(state.is_last_save_ok));
     let seconds = state.last_save_seconds.map_or(-1, |seconds| seconds as i64);
     text.line("rdb_last_bgsave_time_sec", seconds);
-    let running = (server.now.0 - state.save_began.0) / 1000;
-    text.line("rdb_current_bgsave_time_sec", if state.is_saving { running } else { -1 });
+    let running = server.monotonic.seconds_since(state.save_began);
+    text.line("rdb_current_bgsave_time_sec", if state.is_saving { running as i64 } else { -1 });
     text.line("rdb_saves", state.saves);
     text.line("rdb_last_cow_size", 0);
     text.line("rdb_last_load_keys_expired", state.keys_loaded_expired);

@@ -113,7 +113,7 @@ pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
         let Some(replica) = &session.replica else { continue };
         let (address, port) = session.replica_place();
         let (state, offset) = (replica.state(), replica.acknowledged);
-        let lag = replica.lag_seconds(server.now).unwrap_or(0);
+        let lag = replica.lag_seconds(server.monotonic).unwrap_or(0);
         let line = format!("ip={address},port={port},state={state},offset={offset},lag={lag}");
         text.line(&format!("slave{index}"), line);
     }
@@ -138,7 +138,7 @@ fn describe_members(server: &Server, text: &mut Text) {
     for (index, reported) in members.enumerate() {
         let report = &reported.report;
         let lag = server.lag_of(report.applied);
-        let silence = server.monotonic.since(reported.at) / 1_000_000_000;
+        let silence = server.monotonic.seconds_since(reported.at);
         let line = format!(
             "ip={},port={},state=online,offset={},lag={silence},lag_records={},lag_bytes={},\
              lag_ms={}",
@@ -154,7 +154,7 @@ fn describe_members(server: &Server, text: &mut Text) {
 }
 
 pub(super) fn keyspace(server: &Server, _: &Session, text: &mut Text) {
-    let now = server.now;
+    let now = server.shard_time();
     for (id, database) in server.shard.engine.keyspace.databases() {
         if database.is_empty() {
             continue;
