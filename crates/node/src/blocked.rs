@@ -5,7 +5,7 @@
 //! the unit that woke it and the next request of that unit's own client, as in Redis: nobody ever
 //! sees an element that somebody waits for.
 
-use crate::server::Server;
+use crate::server::{Broken, Server};
 use crate::session::{Blocked, Session};
 use base::{ConnectionId, DatabaseId, Sequence};
 use engine::unit::{TimeoutReply, WaiterId};
@@ -173,6 +173,9 @@ impl Server {
             self.ended.push((connection, written));
         }
         self.sessions.insert(connection, session);
+        if self.broken == Some(Broken::TellsEndOfWaitAtOnce) {
+            self.hold_ended(self.shard.newest_executed());
+        }
         ended.is_some()
     }
 }

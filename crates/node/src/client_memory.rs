@@ -1,5 +1,6 @@
-//! `maxmemory-clients`: clients that together occupy too much are disconnected, the largest first
-//! (Redis 7.0, "Client eviction").
+//! The limit `maxmemory-clients` (Redis 7.0, "Client eviction"): if all clients together occupy
+//! more memory, the largest are disconnected. Counted wherever a session changes, enforced by the
+//! loop once a turn.
 //!
 //! What a session occupies is counted again wherever it may have changed, which takes no walk; the
 //! sum is looked at once a turn. Without the limit nothing is counted.

@@ -54,8 +54,8 @@ pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionF
     Command::new(usage, function, Flags::NONE)
 }
 
-/// Reads a timeout in milliseconds: how long something lasts from now on. As in Redis, one whose end
-/// no clock could show is refused.
+/// Reads a timeout in milliseconds: how long something lasts from now on. As in Redis, one whose
+/// end no clock could show is refused.
 fn timeout_millis(server: &Server, text: &[u8]) -> Result<u64, Refusal> {
     const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
     let millis = canonical_integer(text).ok_or(NO_TIMEOUT)?;

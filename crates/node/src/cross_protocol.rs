@@ -1,4 +1,5 @@
-//! A web page must not write.
+//! Ends connections that speak HTTP instead of Redis's protocol, so that no web page can write.
+//! Called for every request whose command is not known (`dispatch.rs`).
 //!
 //! A page in a browser can make it send a request to any address that the browser reaches, this
 //! server's on the same machine or in the same network included. What it sends is HTTP: its lines

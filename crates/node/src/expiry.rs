@@ -1,4 +1,5 @@
-//! By which clock keys are past their time, and when they are deleted.
+//! Expiry: by which clock a key counts as past its time, and when it is deleted. Every command asks
+//! here for the clock it executes by; the loop deletes here what nobody asks for.
 //!
 //! Nothing shows that a key's time has come unless the log says so too. As a rule whoever meets
 //! such a key deletes it, by an effect that its reply waits for. Where no effect may be recorded
@@ -10,6 +11,7 @@
 //! Records that only renew the lease carry the clock as well, so a client that reads sees time go
 //! on by a quarter of a lease at least. While clients are paused the time of a key is told at once.
 
+use crate::role::renewal::Purpose;
 use crate::server::Server;
 use base::{DatabaseId, UnixMillis};
 use engine::unit::{Context, Overdue};
@@ -53,12 +55,10 @@ impl Server {
     pub(crate) fn tell_time(&mut self) {
         let (_, Some(recorded)) = self.expiry() else { return };
         let is_wanted = self.has_served && self.roles.leads() && !self.pause.is_failing_over;
-        let is_idle = !self.shard.has_gathered() && !self.shard.is_in_flight();
         // Who is told LOADING is shown nothing.
-        let is_wanted = is_wanted && !self.persistence.is_loading;
+        let is_wanted = is_wanted && !self.persistence.is_loading && !self.shard.has_gathered();
         if is_wanted
-            && is_idle
-            && self.shard.gate() == Gate::Open
+            && self.may_renew(Purpose::Clock)
             && self.shard.engine.has_due_since(recorded, self.now)
         {
             self.renew();

@@ -71,8 +71,9 @@ pub mod statistics;
 pub mod tracker;
 
 pub use registry::Registry;
+pub use role::renewal::Renewal;
 pub use server::{Options, Server, Stop};
-pub use shard::{Keeping, Shard};
+pub use shard::Shard;
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,
 /// because clients choose their commands by it.

@@ -84,10 +84,10 @@ pub struct Link {
     /// Whose connection and place these are. Whom the shard follows is said by its log
     /// ([`Server::master`]); the link turns to that one.
     peer: Option<Master>,
-    /// It is decided whether the configuration's `replicaof` counts.
-    is_settled: bool,
+    /// It was decided whether the configuration's `replicaof` counts.
+    has_judged_configuration: bool,
     /// A rule that a test breaks: this one is followed whenever this process leads.
-    configured: Option<Option<Master>>,
+    forced_master: Option<Option<Master>>,
     phase: Phase,
     connection: Option<ConnectionId>,
     /// Connections given up, to be closed.
@@ -132,8 +132,8 @@ impl Link {
     fn anew(&mut self, peer: Option<Master>) -> Self {
         Self {
             peer,
-            is_settled: self.is_settled,
-            configured: self.configured.take(),
+            has_judged_configuration: self.has_judged_configuration,
+            forced_master: self.forced_master.take(),
             dropped: std::mem::take(&mut self.dropped),
             ..Self::default()
         }

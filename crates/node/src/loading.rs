@@ -17,7 +17,7 @@ mod open;
 use crate::config::settings::engine_settings;
 use crate::reactor::Scratch;
 use crate::recovery::Replayer;
-use crate::role::sign::Signs;
+use crate::role::heartbeat::Heartbeats;
 use crate::server::{Server, Stop};
 use crate::shard::{Growth, Shard};
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
@@ -89,7 +89,7 @@ pub struct Loading {
     /// Nobody hears of what is loaded.
     nobody: Interest,
     /// What the records say of who leads.
-    signs: Signs,
+    heartbeats: Heartbeats,
     stage: Stage,
     /// How often it began again, because what it needed was gone.
     restarts: u32,
@@ -164,7 +164,7 @@ impl Loading {
             events: Vec::new(),
             records: VecDeque::new(),
             nobody: Interest::default(),
-            signs: Signs::default(),
+            heartbeats: Heartbeats::default(),
             stage: Stage::Choose,
             restarts: 0,
             pace: Pace::default(),
@@ -332,7 +332,7 @@ impl Loading {
             self.replayed.add(bytes.len());
             let consumed =
                 replayer.consume(&mut self.engine, position.sequence, &bytes, &mut self.nobody)?;
-            self.signs.note(&consumed);
+            self.heartbeats.note(&consumed);
         }
         self.used_bytes = replayer.at().0;
         self.total_bytes = until.unwrap_or_default().0.max(self.used_bytes);
@@ -418,7 +418,7 @@ impl Loading {
         let through = replayer.at();
         let mut shard = Shard::following(self.engine, handle, *replayer, incarnation);
         shard.grown = self.replayed;
-        Some(Loaded { shard, signs: self.signs, is_free, through })
+        Some(Loaded { shard, heartbeats: self.heartbeats, is_free, through })
     }
 }
 
@@ -426,7 +426,7 @@ impl Loading {
 pub struct Loaded {
     pub shard: Shard,
     /// What the records that were applied said of who leads.
-    pub signs: Signs,
+    pub heartbeats: Heartbeats,
     /// No lease need be waited for.
     pub is_free: bool,
     /// The end of the log, as it was found.
@@ -504,7 +504,7 @@ impl Server {
             let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
             self.take_up(loaded);
         }
-        self.persistence.is_loading = !self.roles.is_settled();
+        self.persistence.is_loading = !self.roles.is_role_known();
         Ok(!self.persistence.is_loading)
     }
 
@@ -520,7 +520,7 @@ impl Server {
     }
 
     fn take_up(&mut self, loaded: Loaded) {
-        let Loaded { mut shard, signs, is_free, through } = loaded;
+        let Loaded { mut shard, heartbeats, is_free, through } = loaded;
         let keyspace = &mut shard.engine.keyspace;
         keyspace.settings = engine_settings(&self.config);
         if keyspace.is_partial() {
@@ -534,8 +534,8 @@ impl Server {
         self.compare_configured_master();
         let now = self.options.clock.monotonic();
         self.roles = self.new_roles();
-        for sign in signs.into_signs() {
-            self.roles.saw(sign, now);
+        for heartbeat in heartbeats.into_order() {
+            self.roles.saw(heartbeat, now);
         }
         if is_free {
             self.roles.is_free(now);

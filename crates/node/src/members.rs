@@ -25,7 +25,7 @@ mod reports;
 
 use crate::role::member::Member;
 use crate::server::Server;
-use crate::shard::Place;
+use crate::shard::RecordId;
 use crate::snapshot::Sighting;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
@@ -71,8 +71,8 @@ pub struct Lag {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     pub member: Member,
-    pub place: Place,
-    /// The last record applied: its number in the log.
+    /// The last record applied, and its number in the log.
+    pub newest: RecordId,
     pub applied: Sequence,
     /// `replica-priority`: 0 never leads.
     pub priority: u32,
@@ -216,9 +216,9 @@ impl Server {
         if !self.members.is_report_due(applied, priority, self.monotonic) {
             return;
         }
-        let (member, place) = (self.member(), self.shard.place());
+        let (member, newest) = (self.member(), self.shard.newest_id());
         let snapshot = self.newest_snapshot();
-        let report = Report { member, place, applied, priority, snapshot };
+        let report = Report { member, newest, applied, priority, snapshot };
         let members = &mut self.members;
         if let Phase::Open(exchange) = &mut members.phase {
             exchange.report(&report, self.turns);

@@ -27,7 +27,7 @@ mod idle;
 mod moving;
 
 use crate::gate::Verdict;
-use crate::server::Server;
+use crate::server::{Broken, Server};
 use crate::session::{Blocked, Session};
 use base::driver::Sent;
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
@@ -378,7 +378,7 @@ impl Server {
         let output = &mut migration.exchange.output;
         output.release(self.shard.tracker.durable());
         while !migration.is_clogged && !output.sendable().is_empty() {
-            if self.has_lapsed() {
+            if self.has_lapsed() && self.broken != Some(Broken::MigratesWithoutLease) {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
                 self.migrations.is_due = true;

@@ -3,7 +3,8 @@
 //! | file | holds |
 //! |---|---|
 //! | [`state`] | leadership and lease as a pure state machine |
-//! | [`sign`] | what records say of who leads |
+//! | [`heartbeat`] | what records say of who leads |
+//! | [`renewal`] | when a record renews the lease and says nothing else |
 //! | [`member`] | who takes part, as records carry it |
 //! | [`wall`] | where a new primary takes its clock from |
 //! | `serve` | what a replica refuses, and where it sends its clients |
@@ -14,9 +15,10 @@
 //! and found the lease over is kept until a further record of this holder is durable, which proves
 //! that nobody led meanwhile; or it is never sent.
 
+pub mod heartbeat;
 pub mod member;
+pub mod renewal;
 mod serve;
-pub mod sign;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -24,10 +26,11 @@ pub mod wall;
 
 use crate::command::info::process::hex_id;
 use crate::server::{Server, Stop};
-use crate::shard::{Keeping, Progress, Told};
+use crate::shard::{Progress, Told};
 use base::machine::Identity;
 use base::{ConnectionId, MonotonicNanos};
 use member::{Leader, Member, MemberId};
+use renewal::{Purpose, Renewal};
 use state::{Present, Roles, Terms, Wish};
 use std::collections::BTreeSet;
 use txlog::{Gate, Refusal, WriterId};
@@ -125,12 +128,12 @@ impl Server {
         let now = self.options.clock.monotonic();
         self.tell_of_switch();
         match told {
-            Told::Saw(sign) => {
+            Told::Heartbeat(heartbeat) => {
                 // While it still catches up, what it reads may be old.
                 if self.roles.is_current() {
                     self.hear_clock(now);
                 }
-                self.roles.saw(sign, now);
+                self.roles.saw(heartbeat, now);
             }
             Told::CaughtUp(through) => self.roles.caught_up(through, now),
             Told::HolderDead => self.roles.is_free(now),
@@ -202,7 +205,7 @@ impl Server {
         let leader = Leader { epoch: self.shard.chain().epoch, member: self.member() };
         tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
         self.roles.note_leader(leader);
-        self.keep_lease();
+        self.shard.renew_amid(self.renewal());
         let at = self.shard.appended().sequence;
         self.progress.begin(at, self.shard.bytes_appended, self.monotonic);
     }
@@ -249,7 +252,7 @@ impl Server {
             }
             Some(Wish::Renew) => {
                 self.shard.commit(self.now);
-                if !self.shard.has_gathered() && self.may_renew() {
+                if !self.shard.has_gathered() && self.may_renew(Purpose::Lease) {
                     self.renew();
                 }
                 self.note_appended();
@@ -260,21 +263,20 @@ impl Server {
 
     /// Appends a record that only says who leads, and when.
     pub(crate) fn renew(&mut self) {
-        let (lease, member) = (self.roles.lease_millis(), self.member());
-        self.shard.renew(lease, &member, self.now);
-        self.roles.said(self.monotonic);
         // Where this server is reached may have changed.
-        self.keep_lease();
+        let renewal = self.renewal();
+        self.shard.renew(&renewal, self.now);
+        self.shard.renew_amid(renewal);
+        self.roles.said(self.monotonic);
     }
 
-    /// Whether a record that only renews is worth appending. A log that takes no writes may take
-    /// it; one that answers nothing has one to answer for already.
-    fn may_renew(&self) -> bool {
-        match self.shard.gate() {
-            Gate::Open => true,
-            Gate::Wait => false,
-            Gate::Refuse(_) => !self.shard.is_in_flight(),
-        }
+    /// Whether the log is to be given a record that only renews.
+    pub(crate) fn may_renew(&self, purpose: Purpose) -> bool {
+        renewal::may_append(purpose, &self.shard.gate(), self.shard.is_in_flight())
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::new(self.roles.lease_millis(), &self.member())
     }
 
     fn present(&mut self) -> Present {
@@ -291,14 +293,6 @@ impl Server {
             let place = self.shard.appended().sequence;
             self.progress.note(place, self.shard.bytes_appended, self.monotonic);
         }
-    }
-
-    /// How commands that take long renew the lease.
-    fn keep_lease(&mut self) {
-        let lease_millis = self.roles.lease_millis();
-        let member = self.member().encode();
-        let lease_nanos = lease_millis * MILLI;
-        self.shard.keep_lease(Keeping { lease_nanos, lease_millis, member });
     }
 
     /// Whether this process leads, and its lease is over now, or it has handed over.
@@ -352,7 +346,7 @@ impl Server {
     pub(crate) fn role_wait_nanos(&mut self) -> Option<u64> {
         let present = self.present();
         // A log that makes room first says itself when it has.
-        let waits_for_log = self.roles.leads() && !self.may_renew();
+        let waits_for_log = self.roles.leads() && !self.may_renew(Purpose::Lease);
         let role = self.roles.wait_nanos(present).filter(|_| !waits_for_log);
         role.into_iter().chain(self.shard.log_wait_nanos()).min()
     }

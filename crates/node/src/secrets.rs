@@ -1,4 +1,5 @@
-//! What nobody is shown: secrets among a request's arguments, and within a URL.
+//! Finds passwords and other secrets in a request's arguments and in URLs, so that they are not
+//! shown. Used by MONITOR and SLOWLOG for requests, by CONFIG GET and messages for URLs.
 //!
 //! MONITOR and SLOWLOG show requests; CONFIG GET, warnings and errors show URLs. Where it is not
 //! certain what a word is, because the request makes no sense, it counts as a secret: whoever

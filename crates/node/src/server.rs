@@ -55,6 +55,16 @@ pub struct Options {
     pub seeds: Seeds,
 }
 
+/// A rule that a test breaks on purpose, so that it can prove that it would notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// MIGRATE sends keys without a look at the lease.
+    MigratesWithoutLease,
+    /// A client whose wait a unit ends is told of it while the unit still runs.
+    TellsEndOfWaitAtOnce,
+}
+
 /// One reactor's state.
 pub struct Server {
     pub shard: Shard,
@@ -166,6 +176,8 @@ pub struct Server {
     pub(crate) stopping_since: Option<MonotonicNanos>,
     /// Set when the process is to stop: why.
     pub stopping: Option<Stop>,
+    #[doc(hidden)]
+    pub broken: Option<Broken>,
 }
 
 /// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below
@@ -199,7 +211,6 @@ impl Server {
         garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
     ) -> Self {
         let registry = Registry::with_names(&options.config.renamed_commands);
-        let Moment { monotonic: started, .. } = options.clock.moment();
         Self {
             shard,
             interest: Interest::default(),
@@ -231,7 +242,7 @@ impl Server {
             lap: options.clock.monotonic(),
             slept_nanos: 0,
             replication_seed: !options.entropy,
-            started,
+            started: options.clock.monotonic(),
             options,
             sessions: Sessions::default(),
             by_id: BTreeMap::new(),
@@ -261,6 +272,7 @@ impl Server {
             feed: Feed::default(),
             stopping_since: None,
             stopping: None,
+            broken: None,
         }
     }
 

@@ -13,12 +13,11 @@
 mod appender;
 mod following;
 mod growth;
-mod place;
+mod record_id;
 
-use crate::role::member::Member;
+use crate::role::renewal::Renewal;
 use crate::tracker::Tracker;
 use appender::Appender;
-pub use appender::Keeping;
 use base::{Clock, Moment, Position, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::interest::Interest;
@@ -26,7 +25,7 @@ use engine::unit::Unit;
 use following::Following;
 pub use following::Told;
 pub use growth::Growth;
-pub use place::Place;
+pub use record_id::RecordId;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -167,9 +166,9 @@ impl Shard {
         self.appender.borrow_mut().begin_turn(clock, began, now);
     }
 
-    /// How long commands renew the lease of this process, which leads.
-    pub fn keep_lease(&mut self, keeping: Keeping) {
-        self.appender.borrow_mut().keeping = Some(keeping);
+    /// Lets long commands renew the lease of this process, which leads.
+    pub fn renew_amid(&mut self, renewal: Renewal) {
+        self.appender.borrow_mut().renewal = Some(renewal);
     }
 
     /// Tells of each record appended since the last call, and of an instant before it was handed to
@@ -239,9 +238,9 @@ impl Shard {
     }
 
     /// The last record appended or applied, as other processes know it.
-    pub fn place(&self) -> Place {
+    pub fn newest_id(&self) -> RecordId {
         let (chain, counter) = self.standing();
-        Place { chain, counter }
+        RecordId { chain, counter }
     }
 
     /// The clock in the newest record that this process appended or applied. A reply that rests on
@@ -348,16 +347,16 @@ impl Shard {
     }
 
     /// Appends a `Renew`, if nothing has gathered: a record with data renews as well.
-    pub fn renew(&mut self, lease_millis: u64, member: &Member, now: UnixMillis) {
+    pub fn renew(&mut self, renewal: &Renewal, now: UnixMillis) {
         if self.unit.effects.is_empty() {
-            self.appender.borrow_mut().renew(lease_millis, &member.encode(), now);
+            self.appender.borrow_mut().renew(renewal, now);
             self.note_grown();
         }
     }
 
     /// Appends a `Yield`: the last record of this holder. Nothing may have gathered.
-    pub fn give_up(&mut self, successor: &[u8], now: UnixMillis) {
-        self.appender.borrow_mut().give_up(successor, now);
+    pub fn append_yield(&mut self, successor: &[u8], now: UnixMillis) {
+        self.appender.borrow_mut().append_yield(successor, now);
         self.note_grown();
     }
 

@@ -43,7 +43,7 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
     }
     if args.is(1, "NO") && args.is(2, "ONE") {
         if *server.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
-            server.lead_again();
+            server.follow_no_one();
             tracing::info!(client = session.id, "follows no master any more");
         }
         session.reply().ok();

@@ -1,8 +1,9 @@
-//! Whom the shard follows: what REPLICAOF said, kept in the log.
+//! REPLICAOF: which master the shard follows, changed by the command and looked up by everything
+//! that a replica does differently ([`Server::master`]).
 //!
-//! It is the shard's state and no process's ([`engine::master`]). Every process reads it from the
-//! log; the one that leads dials the master, so that a failover goes on following. What a
-//! configuration says counts once, for a shard without data of which nothing was ever said:
+//! It is the shard's state and no process's ([`engine::master`]), kept in the log. Every process
+//! reads it there; the one that leads dials the master, so that a failover goes on following. What
+//! a configuration says counts once, for a shard without data of which nothing was ever said:
 //! otherwise a process that led long ago would take a master's data in place of what others have
 //! written since.
 
@@ -19,7 +20,7 @@ impl Server {
         if self.is_following() {
             return None;
         }
-        if let Some(broken) = &self.link.configured {
+        if let Some(broken) = &self.link.forced_master {
             return broken.as_ref();
         }
         self.shard.engine.keyspace.master()
@@ -29,7 +30,7 @@ impl Server {
     /// prove that it would notice.
     #[doc(hidden)]
     pub fn break_master(&mut self) {
-        self.link.configured = Some(self.configured_master());
+        self.link.forced_master = Some(self.configured_master());
     }
 
     fn configured_master(&self) -> Option<Master> {
@@ -56,7 +57,7 @@ impl Server {
 
     /// Follows nobody any more, within the unit of the command that asked for it. What is here
     /// counts from now on, even if it is a part of what the master had.
-    pub(crate) fn lead_again(&mut self) {
+    pub(crate) fn follow_no_one(&mut self) {
         self.drop_link();
         if self.shard.engine.keyspace.is_partial() {
             tracing::warn!("what is here of a master's data set is kept as if it were whole");
@@ -97,10 +98,10 @@ impl Server {
     /// if nothing was ever said of one and there is nothing to lose.
     pub(crate) fn adopt_configured_master(&mut self) {
         let may_decide = self.roles.leads() && !self.persistence.is_loading;
-        if self.link.is_settled || !may_decide || self.shard.gate() != Gate::Open {
+        if self.link.has_judged_configuration || !may_decide || self.shard.gate() != Gate::Open {
             return;
         }
-        self.link.is_settled = true;
+        self.link.has_judged_configuration = true;
         let keyspace = &self.shard.engine.keyspace;
         if *keyspace.replica_of() != ReplicaOf::Unset {
             return;
@@ -149,7 +150,7 @@ impl Server {
         if *self.shard.engine.keyspace.replica_of() != ReplicaOf::Unset {
             self.config.set_master(master.map(|master| (master.host(), master.port())));
         }
-        if self.link.configured.is_some() {
+        if self.link.forced_master.is_some() {
             self.break_master();
         }
     }

@@ -9,7 +9,7 @@
 use super::{Known, Lag, Report};
 use crate::link::handshake::{take_line, text};
 use crate::role::member::{Member, MemberId};
-use crate::shard::Place;
+use crate::shard::RecordId;
 use crate::snapshot::Sighting;
 use base::Sequence;
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
@@ -41,7 +41,7 @@ enum Awaited {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// The newest record that it had appended.
-    pub newest: Place,
+    pub newest: RecordId,
     /// How far the one that reports is behind.
     pub lag: Lag,
     /// The newest snapshot in its store.
@@ -145,9 +145,9 @@ const NO_ANSWER: &str = "the primary says what this release does not understand"
 
 impl Report {
     fn words(&self) -> Vec<String> {
-        let Self { member, place, applied, priority, snapshot } = self;
+        let Self { member, newest, applied, priority, snapshot } = self;
         let mut words = member_words(member).to_vec();
-        words.extend(place.words());
+        words.extend(newest.words());
         words.extend([applied.to_string(), priority.to_string()]);
         words.extend(Sighting::words(*snapshot));
         words
@@ -160,7 +160,7 @@ impl Report {
         (version == VERSION).then_some(())?;
         Some(Self {
             member: parse_member([id, host, port])?,
-            place: Place::parse([epoch, counter, value])?,
+            newest: RecordId::parse([epoch, counter, value])?,
             applied: Sequence(number(applied)?),
             priority: number(priority)?,
             snapshot: Sighting::parse(seen.try_into().ok()?)?,
@@ -204,7 +204,7 @@ impl Answer {
             })
         });
         Some(Self {
-            newest: Place::parse([epoch, counter, value])?,
+            newest: RecordId::parse([epoch, counter, value])?,
             lag: Lag { records: number(records)?, bytes: number(bytes)?, millis: number(millis)? },
             snapshot: Sighting::parse([sequence, began])?,
             members: members.collect::<Option<_>>()?,
@@ -236,13 +236,13 @@ mod tests {
         Member { id: MemberId([number; 20]), host: format!("h{number}"), port: 6379 }
     }
 
-    fn place() -> Place {
-        Place { chain: Chain { value: ChainValue(9), epoch: Epoch(3) }, counter: 4 }
+    fn id() -> RecordId {
+        RecordId { chain: Chain { value: ChainValue(9), epoch: Epoch(3) }, counter: 4 }
     }
 
     fn report() -> Report {
         let snapshot = Some(Sighting { sequence: Sequence(70), began: UnixMillis(5) });
-        Report { member: member(1), place: place(), applied: Sequence(77), priority: 100, snapshot }
+        Report { member: member(1), newest: id(), applied: Sequence(77), priority: 100, snapshot }
     }
 
     fn answer() -> Answer {
@@ -252,7 +252,7 @@ mod tests {
             silence_millis,
         };
         Answer {
-            newest: place(),
+            newest: id(),
             lag: Lag { records: 3, bytes: 400, millis: 5 },
             snapshot: None,
             members: vec![known(1, 0), known(2, 1500)],

@@ -119,13 +119,13 @@ impl Server {
             self.abort_failover("no replica was ready in time");
             return;
         }
-        let newest = self.shard.place();
+        let newest = self.shard.newest_id();
         let concerned = || self.successors().filter(|it| failover.concerns(it));
         let is_last = |it: &Reported| it.report.priority == PRIORITY_LAST;
         let has_better = concerned().any(|it| !is_last(it));
         let ready = concerned()
             .filter(|it| !(has_better && is_last(it)))
-            .filter(|it| is_late || it.report.place.covers(&newest));
+            .filter(|it| is_late || it.report.newest.covers(&newest));
         let successor = ready.min_by_key(|it| it.report.priority).map(|it| it.report.member.id);
         if let Some(successor) = successor
             && self.is_quiet()
@@ -152,7 +152,7 @@ impl Server {
         self.roles.yields();
         self.is_lapsed = true;
         let id = successor.map(|id| id.0);
-        self.shard.give_up(id.as_ref().map_or(&[], |id| id), self.now);
+        self.shard.append_yield(id.as_ref().map_or(&[], |id| id), self.now);
     }
 }
 

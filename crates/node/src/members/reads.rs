@@ -13,7 +13,7 @@ use crate::dispatch::Dispatched;
 use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Session};
-use crate::shard::Place;
+use crate::shard::RecordId;
 use base::ConnectionId;
 use engine::command::Args;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub struct Reads {
     /// For the answer to the report under way.
     asked: Vec<ConnectionId>,
     /// For a record, since a report that was sent in this turn of the loop.
-    applying: VecDeque<(Place, u64, Vec<ConnectionId>)>,
+    applying: VecDeque<(RecordId, u64, Vec<ConnectionId>)>,
 }
 
 impl Reads {
@@ -49,7 +49,7 @@ impl Reads {
     }
 
     /// The report under way was answered.
-    pub(super) fn learned(&mut self, newest: Place, turn: u64) {
+    pub(super) fn learned(&mut self, newest: RecordId, turn: u64) {
         if !self.asked.is_empty() {
             self.applying.push_back((newest, turn, std::mem::take(&mut self.asked)));
         }
@@ -60,9 +60,9 @@ impl Reads {
         self.waiting.append(&mut self.asked);
     }
 
-    /// The next ones that have waited long enough where this place is applied, and the turn since
+    /// The next ones that have waited long enough where this record is applied, and the turn since
     /// which that is known.
-    fn take_ready(&mut self, applied: &Place) -> Option<(u64, Vec<ConnectionId>)> {
+    fn take_ready(&mut self, applied: &RecordId) -> Option<(u64, Vec<ConnectionId>)> {
         let (newest, ..) = self.applying.front()?;
         if !applied.covers(newest) {
             return None;
@@ -104,7 +104,7 @@ impl Server {
             }
             return;
         }
-        let applied = self.shard.place();
+        let applied = self.shard.newest_id();
         while let Some((turn, readers)) = self.members.reads.take_ready(&applied) {
             for connection in readers {
                 self.resume_read(connection, turn);

@@ -101,7 +101,7 @@ impl Server {
         let mut members = self.reporting_members();
         members.extend(session.member.as_deref().map(|it| it.known(self.monotonic)));
         members.sort_by_key(|known| known.member.id);
-        let (newest, snapshot) = (self.shard.place(), self.newest_snapshot());
+        let (newest, snapshot) = (self.shard.newest_id(), self.newest_snapshot());
         Answer { newest, lag, snapshot, members }.encode(session.reply());
         self.answer_waiters(session);
         Ok(())

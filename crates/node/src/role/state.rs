@@ -24,8 +24,9 @@
 //! - A holder whose lease lapsed answers nothing until a further record of its own is durable at
 //!   the place it predicted. That proves that nobody led meanwhile.
 
+use super::heartbeat::Heartbeat;
 use super::member::{Leader, Member, MemberId};
-use super::sign::Sign;
+use super::renewal;
 use base::{Moment, MonotonicNanos, Sequence};
 use std::collections::VecDeque;
 
@@ -37,10 +38,6 @@ pub const LEASE_NANOS_MAX: u64 = 60_000_000_000;
 /// The margin is this part of a lease: how far apart two clocks may run while one lease lasts. The
 /// holder stops so much earlier, and a challenger waits so much longer.
 const MARGIN_PART: u64 = 20;
-
-/// A holder that is idle, or amid a long command, renews after this part of its lease: three more
-/// attempts fit into the rest.
-pub(crate) const RENEW_PART: u64 = 4;
 
 /// A holder is asked whether it is dead after this part of its lease: a renewal is overdue then.
 const SILENCE_PART: u64 = 3;
@@ -190,20 +187,22 @@ impl Roles {
     }
 
     /// A record that counts was applied.
-    pub fn saw(&mut self, sign: Sign, now: MonotonicNanos) {
+    pub fn saw(&mut self, heartbeat: Heartbeat, now: MonotonicNanos) {
         self.heard = now;
-        let is_promised = matches!(sign, Sign::Yields { successor: Some(id) } if id != self.me);
-        let is_chosen = matches!(sign, Sign::Yields { successor: Some(id) } if id == self.me);
-        let stand_at = match sign {
-            Sign::Holds { leader, lease_nanos } => {
+        let is_promised =
+            matches!(heartbeat, Heartbeat::Yield { successor: Some(id) } if id != self.me);
+        let is_chosen =
+            matches!(heartbeat, Heartbeat::Yield { successor: Some(id) } if id == self.me);
+        let stand_at = match heartbeat {
+            Heartbeat::Lease { leader, lease_nanos } => {
                 self.note_leader(leader);
                 self.lease_nanos = lease_nanos;
                 self.terms.wait_from(now, lease_nanos)
             }
-            Sign::Lives => self.terms.wait_from(now, self.lease_nanos),
-            Sign::Yields { successor: Some(id) } if id == self.me => now,
-            Sign::Yields { successor: Some(_) } => self.terms.wait_from(now, self.lease_nanos),
-            Sign::Yields { successor: None } => MonotonicNanos(now.0 + self.terms.jitter_nanos),
+            Heartbeat::Alive => self.terms.wait_from(now, self.lease_nanos),
+            Heartbeat::Yield { successor: Some(id) } if id == self.me => now,
+            Heartbeat::Yield { successor: Some(_) } => self.terms.wait_from(now, self.lease_nanos),
+            Heartbeat::Yield { successor: None } => MonotonicNanos(now.0 + self.terms.jitter_nanos),
         };
         if let Some(following) = self.following() {
             following.stand_at = Some(stand_at);
@@ -275,7 +274,7 @@ impl Roles {
             }
             Stage::Leads(holding) => {
                 let since_sent = present.now.longest_since(holding.last_sent);
-                let is_due = since_sent >= holding.lease_nanos / RENEW_PART;
+                let is_due = renewal::is_due(holding.lease_nanos, since_sent);
                 let is_old = since_sent >= IDLE_NANOS_MAX;
                 let is_wanted = present.is_watched || present.is_busy || is_old;
                 let is_forgotten = now.since(holding.last_said) >= holding.lease_nanos;
@@ -382,7 +381,7 @@ impl Roles {
     /// command that takes long it would not hear that it leads, and its lease would run out.
     pub fn has_just_bid(&self, now: MonotonicNanos) -> bool {
         let Stage::Bids { sent, .. } = self.stage else { return false };
-        now.since(sent.monotonic) < self.terms.lease_nanos / RENEW_PART
+        !renewal::is_due(self.terms.lease_nanos, now.since(sent.monotonic))
     }
 
     /// Whether this process reads what another writes, or would write.
@@ -430,7 +429,7 @@ impl Roles {
 
     /// Whether it is known which part this process plays: it leads, or follows one that is alive
     /// or was until a lease ago.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_role_known(&self) -> bool {
         match &self.stage {
             Stage::Follows(following) => {
                 let stands_at_once = following.is_free && !following.is_promised;
@@ -498,7 +497,7 @@ impl Roles {
             }
             Stage::Leads(holding) if present.is_watched && holding.sent.is_empty() => {
                 let since_sent = present.now.longest_since(holding.last_sent);
-                Some((holding.lease_nanos / RENEW_PART).saturating_sub(since_sent))
+                Some(renewal::interval_nanos(holding.lease_nanos).saturating_sub(since_sent))
             }
             _ => None,
         }

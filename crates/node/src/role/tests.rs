@@ -1,7 +1,7 @@
 //! The state machine by itself: leases, challengers, hand-over.
 
+use super::heartbeat::Heartbeat;
 use super::member::{Leader, Member, MemberId};
-use super::sign::Sign;
 use super::state::{LEASE_NANOS_MAX, Present, Roles, Terms, Wish};
 use base::{Epoch, Moment, MonotonicNanos, Sequence};
 
@@ -13,8 +13,8 @@ fn roles(number: u8) -> Roles {
     Roles::new(MemberId([number; 20]), terms)
 }
 
-fn yields(to: Option<u8>) -> Sign {
-    Sign::Yields { successor: to.map(|id| MemberId([id; 20])) }
+fn yields(to: Option<u8>) -> Heartbeat {
+    Heartbeat::Yield { successor: to.map(|id| MemberId([id; 20])) }
 }
 
 fn at(nanos: u64) -> MonotonicNanos {
@@ -27,9 +27,9 @@ fn moment(nanos: u64) -> Moment {
     Moment { monotonic: at(nanos), wall_micros: micros, disruptions: 0 }
 }
 
-fn holds(epoch: u64) -> Sign {
+fn holds(epoch: u64) -> Heartbeat {
     let member = Member { id: MemberId([9; 20]), host: "there".to_owned(), port: 1 };
-    Sign::Holds { leader: Leader { epoch: Epoch(epoch), member }, lease_nanos: LEASE }
+    Heartbeat::Lease { leader: Leader { epoch: Epoch(epoch), member }, lease_nanos: LEASE }
 }
 
 fn quiet(nanos: u64) -> Present {
@@ -77,7 +77,7 @@ fn each_sign_of_life_begins_the_wait_anew() {
     challenger.saw(holds(1), at(0));
     challenger.caught_up(Sequence(1), at(0));
     for second in 0..100 {
-        challenger.saw(Sign::Lives, at(second * SECOND));
+        challenger.saw(Heartbeat::Alive, at(second * SECOND));
         assert_ne!(challenger.wish(quiet((second + 1) * SECOND - 1)), Some(Wish::Lead));
     }
     assert_eq!(challenger.wish(quiet(103 * SECOND)), Some(Wish::Lead));
@@ -91,16 +91,16 @@ fn who_was_not_named_gives_the_successor_time() {
         if is_early {
             other.is_free(at(0));
         }
-        other.saw(Sign::Yields { successor: Some(MemberId([3; 20])) }, at(SECOND));
+        other.saw(Heartbeat::Yield { successor: Some(MemberId([3; 20])) }, at(SECOND));
         other.caught_up(Sequence(2), at(SECOND));
         other.is_free(at(SECOND));
-        assert!(other.is_settled(), "it is a replica of who is about to lead");
+        assert!(other.is_role_known(), "it is a replica of who is about to lead");
         assert_ne!(other.wish(quiet(3 * SECOND)), Some(Wish::Lead), "known early: {is_early}");
         assert_eq!(other.wish(quiet(4 * SECOND)), Some(Wish::Lead), "the successor is gone");
     }
     let mut named = roles(3);
     named.saw(holds(1), at(0));
-    named.saw(Sign::Yields { successor: Some(MemberId([3; 20])) }, at(SECOND));
+    named.saw(Heartbeat::Yield { successor: Some(MemberId([3; 20])) }, at(SECOND));
     named.caught_up(Sequence(2), at(SECOND));
     assert_eq!(named.wish(quiet(SECOND)), Some(Wish::Lead));
 }
@@ -127,7 +127,7 @@ fn a_lease_of_unknown_length_is_waited_for_as_if_it_were_the_longest() {
     };
     is_silent_until(roles(2));
     let mut alive = roles(2);
-    alive.saw(Sign::Lives, at(0));
+    alive.saw(Heartbeat::Alive, at(0));
     is_silent_until(alive);
 }
 
@@ -135,7 +135,7 @@ fn a_lease_of_unknown_length_is_waited_for_as_if_it_were_the_longest() {
 fn an_empty_log_with_a_living_writer_is_left_to_it() {
     let mut challenger = roles(2);
     challenger.caught_up(Sequence(0), at(0));
-    assert!(challenger.is_settled());
+    assert!(challenger.is_role_known());
     assert_ne!(challenger.wish(quiet(LEASE)), Some(Wish::Lead));
     assert_eq!(challenger.wish(quiet(LEASE + LEASE / 4)), Some(Wish::Lead));
 }
@@ -283,7 +283,7 @@ fn what_a_candidate_read_while_it_stood_counts_when_it_failed() {
     assert_eq!(candidate.wish(quiet(2 * LEASE)), Some(Wish::Lead));
     candidate.bid(moment(2 * LEASE));
     // A record that a dead holder had under way came first, and is all that comes.
-    candidate.saw(Sign::Lives, at(2 * LEASE));
+    candidate.saw(Heartbeat::Alive, at(2 * LEASE));
     candidate.caught_up(Sequence(6), at(2 * LEASE));
     candidate.lost_bid(Sequence(6), at(2 * LEASE + SECOND));
     let soon = 3 * LEASE - 1;
@@ -319,7 +319,7 @@ fn who_may_not_lead_never_stands() {
     let mut replica = Roles::new(MemberId([2; 20]), terms);
     replica.is_free(at(0));
     replica.caught_up(Sequence(5), at(0));
-    assert!(replica.is_settled());
+    assert!(replica.is_role_known());
     assert_eq!(replica.wish(quiet(1000 * LEASE)), None);
 }
 
@@ -329,7 +329,7 @@ fn who_may_not_lead_stands_once_it_may() {
     replica.set_may_lead(false);
     replica.is_free(at(0));
     replica.caught_up(Sequence(5), at(0));
-    assert!(replica.is_settled());
+    assert!(replica.is_role_known());
     assert_eq!(replica.wish(quiet(1000 * LEASE)), None);
     assert_eq!(replica.wait_nanos(quiet(1000 * LEASE)), None);
     replica.set_may_lead(true);
@@ -394,9 +394,9 @@ fn what_was_read_while_loading_is_no_reason_to_wait_for_the_dead() {
     let mut starting = roles(1);
     starting.saw(holds(3), at(0));
     starting.is_free(at(0));
-    starting.saw(Sign::Lives, at(1));
-    assert!(!starting.is_settled());
+    starting.saw(Heartbeat::Alive, at(1));
+    assert!(!starting.is_role_known());
     starting.caught_up(Sequence(9), at(2));
-    assert!(!starting.is_settled(), "it is about to lead");
+    assert!(!starting.is_role_known(), "it is about to lead");
     assert_eq!(starting.wish(quiet(2)), Some(Wish::Lead));
 }

@@ -1,5 +1,8 @@
-//! How a process comes to its shard's clock when it leads: from the primary that it heard, from its
-//! own wall clock if it heard none, or from its wall clock because the operator says so.
+//! Which clock a process takes for the shard's when it begins to lead, and whether it may lead with
+//! it. Used by `role.rs` before and after it stands.
+//!
+//! It goes on with the clock of the primary that it heard; with its own wall clock if it heard
+//! none, or because the operator says so.
 
 use super::CLOCK_OFFSET_MILLIS_MAX;
 use crate::clock::wall::{self, Doubt};

@@ -1,8 +1,8 @@
-//! What a primary hands to its log: the records of its turns, and what renews its lease amid a
-//! command that takes long.
+//! Hands a primary's records to its log: what the units of a turn did, and what renews the lease
+//! amid a command that takes long. The shard calls it at the end of a turn, long commands call it
+//! from within ([`Pulse`], counted by `engine/work`).
 //!
-//! A shard and the commands that it executes share this. A long command calls it again and again
-//! ([`Pulse`], counted by `engine/work`), and it appends a record when one is due: what the units
+//! A long command calls it again and again, and it appends a record when one is due: what the units
 //! *before* the running one have gathered, at the place that their replies were told, or a `Renew`
 //! if nothing has. The running unit's own place is settled at its end, so it comes behind, and its
 //! reply knows. Nothing is sent meanwhile: what the loop judges after the command, and how, stays
@@ -12,28 +12,17 @@
 //! replica that was told a later one would let keys go that the running unit still sees.
 
 use super::growth::Growth;
-use crate::role::state::RENEW_PART;
+use crate::role::renewal::{self, Purpose, Renewal};
 use base::{Clock, Moment, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::{Bytes, BytesMut};
 use engine::work::Pulse;
 use std::sync::Arc;
-use txlog::{
-    AppendError, Gate, Kind, LogEvent, Part, Stamper, TransactionLog, empty_record, record,
-};
+use txlog::{AppendError, Kind, LogEvent, Part, Stamper, TransactionLog, empty_record, record};
 
 /// How long a turn's commands renew the lease, in nanoseconds. What takes longer is taken for a
 /// command that never ends, and for a process that is of no use: the lease lapses, and a replica
 /// may lead. 60 s is as long as the longest lease, and longer than clients wait as a rule.
 const RENEWED_NANOS_MAX: u64 = 60_000_000_000;
-
-/// How a lease is renewed while a command runs.
-#[derive(Clone, Debug)]
-pub struct Keeping {
-    pub lease_nanos: u64,
-    /// What a `Renew` says: the lease, and who holds it.
-    pub lease_millis: u64,
-    pub member: Vec<u8>,
-}
 
 /// Records on their way to the log, and what it said of them.
 pub(super) struct Appender {
@@ -62,9 +51,10 @@ pub(super) struct Appender {
     began: Moment,
     now: UnixMillis,
     /// Set while this process leads under a lease.
-    pub keeping: Option<Keeping>,
+    pub renewal: Option<Renewal>,
     last_sent: MonotonicNanos,
-    has_given_up: bool,
+    /// The turn has taken so long that its commands renew the lease no more.
+    has_stopped_renewing: bool,
     /// Long commands renew nothing: see [`super::Shard::break_renewal`].
     pub is_renewal_broken: bool,
 }
@@ -87,9 +77,9 @@ impl Appender {
             clock: None,
             began: Moment::default(),
             now: UnixMillis(0),
-            keeping: None,
+            renewal: None,
             last_sent: MonotonicNanos(0),
-            has_given_up: false,
+            has_stopped_renewing: false,
             is_renewal_broken: false,
         }
     }
@@ -98,7 +88,7 @@ impl Appender {
         if self.clock.is_none() {
             self.clock = Some(Arc::clone(clock));
         }
-        (self.began, self.now, self.has_given_up) = (began, now, false);
+        (self.began, self.now, self.has_stopped_renewing) = (began, now, false);
     }
 
     pub fn begin_to_lead(&mut self, stamper: Stamper, at: Position) {
@@ -173,18 +163,19 @@ impl Appender {
     }
 
     /// Appends a `Renew`, if nothing has gathered: a record with data renews as well.
-    pub fn renew(&mut self, lease_millis: u64, member: &[u8], now: UnixMillis) {
+    pub fn renew(&mut self, renewal: &Renewal, now: UnixMillis) {
         let durable = self.in_log(self.durable).sequence;
         let has_gathered = self.has_gathered();
         if let Some(stamper) = self.stamper.as_mut().filter(|_| !has_gathered) {
-            let record = stamper.renew(lease_millis, member, now, durable);
+            let Renewal { lease_millis, member } = renewal;
+            let record = stamper.renew(*lease_millis, member, now, durable);
             self.hand_over(record);
         }
     }
 
     /// Appends a `Yield`, and nothing behind it.
-    pub fn give_up(&mut self, successor: &[u8], now: UnixMillis) {
-        self.keeping = None;
+    pub fn append_yield(&mut self, successor: &[u8], now: UnixMillis) {
+        self.renewal = None;
         let durable = self.in_log(self.durable).sequence;
         if let Some(stamper) = &mut self.stamper {
             let record = stamper.give_up(successor, now, durable);
@@ -234,14 +225,14 @@ impl Appender {
     }
 
     /// Whether the lease is to be renewed now, though the turn goes on.
-    fn is_due(&mut self, keeping: &Keeping, now: MonotonicNanos) -> bool {
-        let is_due = now.since(self.last_sent) >= keeping.lease_nanos / RENEW_PART;
-        if !is_due || self.is_in_flight() || self.is_renewal_broken {
+    fn is_due(&mut self, renewal: &Renewal, now: MonotonicNanos) -> bool {
+        let is_due = renewal.is_due(now.since(self.last_sent), self.is_in_flight());
+        if !is_due || self.is_renewal_broken {
             return false;
         }
         if now.since(self.began.monotonic) > RENEWED_NANOS_MAX {
-            if !self.has_given_up {
-                self.has_given_up = true;
+            if !self.has_stopped_renewing {
+                self.has_stopped_renewing = true;
                 let seconds = RENEWED_NANOS_MAX / 1_000_000_000;
                 tracing::warn!(
                     seconds,
@@ -250,26 +241,28 @@ impl Appender {
             }
             return false;
         }
-        self.log.gate() != Gate::Wait && self.failed.is_none() && self.log.is_watched()
+        renewal::may_append(Purpose::Lease, &self.log.gate(), false)
+            && self.failed.is_none()
+            && self.log.is_watched()
     }
 }
 
 impl Pulse for Appender {
     fn beat(&mut self) {
-        let Some(keeping) = self.keeping.take() else { return };
+        let Some(renewal) = self.renewal.take() else { return };
         if self.is_in_flight() {
             // The log goes on with its work when it is polled.
             self.poll();
         }
         let clock = self.clock.as_ref().map(|clock| clock.monotonic());
-        if clock.is_some_and(|now| self.is_due(&keeping, now)) {
+        if clock.is_some_and(|now| self.is_due(&renewal, now)) {
             if self.has_gathered() {
                 self.append_gathered(self.now);
             } else {
-                self.renew(keeping.lease_millis, &keeping.member, self.now);
+                self.renew(&renewal, self.now);
             }
             self.poll();
         }
-        self.keeping = Some(keeping);
+        self.renewal = Some(renewal);
     }
 }

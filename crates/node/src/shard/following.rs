@@ -7,8 +7,8 @@
 
 use super::{Duty, Progress, Shard};
 use crate::recovery::Replayer;
+use crate::role::heartbeat::Heartbeat;
 use crate::role::member::Member;
-use crate::role::sign::Sign;
 use crate::tracker::Tracker;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
@@ -41,7 +41,7 @@ struct Bid {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Told {
     /// A record that counts was applied.
-    Saw(Sign),
+    Heartbeat(Heartbeat),
     /// All that was there is applied.
     CaughtUp(Sequence),
     /// The `Lead` under way is durable: this process leads.
@@ -155,7 +155,7 @@ impl Shard {
         let Duty::Follows(following) = &mut self.duty else { return Progress::Nothing };
         let replayer = &mut following.replayer;
         match replayer.consume(&mut self.engine, position.sequence, bytes, interest) {
-            Ok(consumed) => told.extend(Sign::of(&consumed).map(Told::Saw)),
+            Ok(consumed) => told.extend(Heartbeat::of(&consumed).map(Told::Heartbeat)),
             Err(error) => return Progress::Fatal(format!("this replica stops: {error}")),
         }
         self.appender.borrow_mut().appended = position;

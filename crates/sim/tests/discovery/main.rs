@@ -44,8 +44,9 @@ impl Node {
         if let Some(member) = leader {
             let leader = Leader { epoch: Epoch(7), member };
             let now = MonotonicNanos(0);
-            let sign = node::role::sign::Sign::Holds { leader, lease_nanos: 1 << 40 };
-            roles.saw(sign, now);
+            let heartbeat =
+                node::role::heartbeat::Heartbeat::Lease { leader, lease_nanos: 1 << 40 };
+            roles.saw(heartbeat, now);
         }
         node.server.roles = roles;
         node

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
+use node::Renewal;
 use node::Shard;
 use node::config::Config;
 use node::config::settings::engine_settings;
@@ -96,7 +97,7 @@ fn a_straggler_that_is_read_before_the_acknowledgement_takes_no_leadership_away(
     candidate.lands(deposed.stamp(Kind::Data, part, empty_record(0), now, Sequence::ZERO));
     assert_eq!(candidate.pass(200), None);
     assert!(candidate.told.contains(&Told::Led));
-    candidate.shard.renew(1000, &Member::default(), now);
+    candidate.shard.renew(&Renewal::new(1000, &Member::default()), now);
     assert_eq!(candidate.pass(500), None);
     assert_eq!(candidate.shard.durable().sequence, Sequence(3), "behind the straggler");
 }

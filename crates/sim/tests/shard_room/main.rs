@@ -10,6 +10,8 @@ mod clocks;
 mod durations;
 mod history;
 mod listeners;
+mod migrate;
+mod primary;
 mod silence;
 mod three;
 mod trouble;

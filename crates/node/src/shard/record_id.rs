@@ -1,4 +1,5 @@
-//! A place in the log, as the processes of a shard tell it to each other.
+//! How the processes of a shard name a record of the log to each other: replicas say by it how far
+//! they are, and a primary how far they have to be (`members`).
 
 use base::Epoch;
 use txlog::Chain;
@@ -8,13 +9,13 @@ use txlog::record::ChainValue;
 /// which of that writer's records, not by its number. The number of a record under way may still
 /// change ([`super::Shard::shifted`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct RecordId {
     pub chain: Chain,
     /// The record's counter; 0 if it is not known, because a snapshot ended there.
     pub counter: u64,
 }
 
-impl Place {
+impl RecordId {
     /// Whether who has applied everything through here has applied everything through `other`.
     /// `false` if that cannot be told.
     pub fn covers(&self, other: &Self) -> bool {
@@ -44,36 +45,36 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(epoch: u64, counter: u64, value: u64) -> Place {
-        Place { chain: Chain { value: ChainValue(value), epoch: Epoch(epoch) }, counter }
+    fn id(epoch: u64, counter: u64, value: u64) -> RecordId {
+        RecordId { chain: Chain { value: ChainValue(value), epoch: Epoch(epoch) }, counter }
     }
 
     #[test]
-    fn a_place_covers_what_came_before_it() {
-        assert!(place(2, 5, 1).covers(&place(2, 5, 1)));
-        assert!(place(2, 6, 2).covers(&place(2, 5, 1)));
-        assert!(!place(2, 4, 2).covers(&place(2, 5, 1)));
-        assert!(place(3, 1, 2).covers(&place(2, 5, 1)), "its leader had applied epoch 2");
-        assert!(!place(1, 9, 2).covers(&place(2, 5, 1)));
+    fn a_record_covers_what_came_before_it() {
+        assert!(id(2, 5, 1).covers(&id(2, 5, 1)));
+        assert!(id(2, 6, 2).covers(&id(2, 5, 1)));
+        assert!(!id(2, 4, 2).covers(&id(2, 5, 1)));
+        assert!(id(3, 1, 2).covers(&id(2, 5, 1)), "its leader had applied epoch 2");
+        assert!(!id(1, 9, 2).covers(&id(2, 5, 1)));
     }
 
     #[test]
     fn where_a_snapshot_ended_is_told_by_the_chain_alone() {
-        assert!(place(2, 0, 7).covers(&place(2, 5, 7)));
-        assert!(!place(2, 0, 7).covers(&place(2, 5, 8)));
-        assert!(!place(2, 0, 7).covers(&place(2, 0, 8)));
+        assert!(id(2, 0, 7).covers(&id(2, 5, 7)));
+        assert!(!id(2, 0, 7).covers(&id(2, 5, 8)));
+        assert!(!id(2, 0, 7).covers(&id(2, 0, 8)));
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let place = place(u64::MAX, 7, 0xdead_beef);
-        let words = place.words();
+        let id = id(u64::MAX, 7, 0xdead_beef);
+        let words = id.words();
         let [epoch, counter, value] = words.each_ref().map(|word| word.as_bytes());
-        assert_eq!(Place::parse([epoch, counter, value]), Some(place));
+        assert_eq!(RecordId::parse([epoch, counter, value]), Some(id));
         for bad in [&b""[..], b"-1", b"x y", b"\xff", b"99999999999999999999999"] {
-            assert_eq!(Place::parse([bad, counter, value]), None);
-            assert_eq!(Place::parse([epoch, bad, value]), None);
-            assert_eq!(Place::parse([epoch, counter, bad]), None);
+            assert_eq!(RecordId::parse([bad, counter, value]), None);
+            assert_eq!(RecordId::parse([epoch, bad, value]), None);
+            assert_eq!(RecordId::parse([epoch, counter, bad]), None);
         }
     }
 }

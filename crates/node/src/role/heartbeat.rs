@@ -1,4 +1,5 @@
-//! What records say of who leads a shard.
+//! What a record of the log says of who leads: every record that counts is a heartbeat of whoever
+//! wrote it. Replicas and starts read them, for the state machine of leadership ([`super::state`]).
 
 use super::member::{Leader, Member, MemberId};
 use txlog::{Consumed, Kind, Record};
@@ -6,23 +7,23 @@ use txlog::{Consumed, Kind, Record};
 /// Nanoseconds in a millisecond.
 const MILLI: u64 = 1_000_000;
 
-/// What a record that counts says of who leads.
+/// A record that counts, as far as leadership is concerned.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Sign {
+pub enum Heartbeat {
     /// `Lead` and `Renew`: who holds the lease, and how long it is. The member may be unknown.
-    Holds { leader: Leader, lease_nanos: u64 },
+    Lease { leader: Leader, lease_nanos: u64 },
     /// `None`: to whoever is first.
-    Yields { successor: Option<MemberId> },
+    Yield { successor: Option<MemberId> },
     /// Any other record: its writer is alive.
-    Lives,
+    Alive,
 }
 
-impl Sign {
+impl Heartbeat {
     /// What a record meant; `None` if it is void.
     pub fn of(consumed: &Consumed) -> Option<Self> {
         match consumed {
             Consumed::Void => None,
-            Consumed::Buffered => Some(Self::Lives),
+            Consumed::Buffered => Some(Self::Alive),
             Consumed::Record(record) => Some(Self::of_record(record)),
         }
     }
@@ -33,36 +34,38 @@ impl Sign {
                 let member = record.payload.get(8..).and_then(Member::decode).unwrap_or_default();
                 let leader = Leader { epoch: record.header.epoch, member };
                 let lease_nanos = record.lease_millis().unwrap_or(0).saturating_mul(MILLI);
-                Self::Holds { leader, lease_nanos }
+                Self::Lease { leader, lease_nanos }
             }
             Kind::Yield => {
                 let id: Option<[u8; 20]> = record.payload[..].try_into().ok();
-                Self::Yields { successor: id.map(MemberId) }
+                Self::Yield { successor: id.map(MemberId) }
             }
-            _ => Self::Lives,
+            _ => Self::Alive,
         }
     }
 }
 
-/// The signs of many records, as far as they still matter.
+/// The heartbeats of many records, as far as they still matter.
 #[derive(Clone, Default, Debug)]
-pub struct Signs {
-    holds: Option<Sign>,
-    /// The last one, if it came behind `holds`.
-    last: Option<Sign>,
+pub struct Heartbeats {
+    lease: Option<Heartbeat>,
+    /// The last one, if it came behind `lease`.
+    last: Option<Heartbeat>,
 }
 
-impl Signs {
+impl Heartbeats {
     pub fn note(&mut self, consumed: &Consumed) {
-        match Sign::of(consumed) {
-            Some(sign @ Sign::Holds { .. }) => *self = Self { holds: Some(sign), last: None },
-            Some(sign) => self.last = Some(sign),
+        match Heartbeat::of(consumed) {
+            Some(lease @ Heartbeat::Lease { .. }) => {
+                *self = Self { lease: Some(lease), last: None }
+            }
+            Some(other) => self.last = Some(other),
             None => {}
         }
     }
 
     /// In the order of their records.
-    pub fn into_signs(self) -> impl Iterator<Item = Sign> {
-        self.holds.into_iter().chain(self.last)
+    pub fn into_order(self) -> impl Iterator<Item = Heartbeat> {
+        self.lease.into_iter().chain(self.last)
     }
 }
