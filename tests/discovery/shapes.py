@@ -4,18 +4,15 @@ messages are taken out, nothing else is.
 """
 
 import re
-import time
 
 from harness import paths
 from harness.server import Ports, Server
+from harness.waiting import wait_for
 
 from shard import Shard
 from wire import TypedClient, shown
 
 SLOTS = 16384
-
-# How long two redis-servers may take to know each other.
-MEETING_SECONDS_MAX = 120.0
 
 ANNOUNCED = ["--cluster-announce-ip", "127.0.0.1"]
 
@@ -95,24 +92,17 @@ class Stock:
             primary.call("CLUSTER", "ADDSLOTSRANGE", "0", str(SLOTS - 1))
             replica.call("CLUSTER", "MEET", "127.0.0.1", self.primary.port, self.buses[0].first)
             name = primary.call("CLUSTER", "MYID")
-            until("they met", lambda: name in replica.call("CLUSTER", "NODES"))
+            wait_for("they met", lambda: name in replica.call("CLUSTER", "NODES"))
             replica.call("CLUSTER", "REPLICATE", name)
             # Its slots, the primary, and itself: it is listed once it has data.
-            until("it is a replica", lambda: [len(it) for it in replica.call("CLUSTER", "SLOTS")] == [4])
-            until("all is well", lambda: b"state:ok" in replica.call("CLUSTER", "INFO"))
-            until("links stand", lambda: b"disconnected" not in replica.call("CLUSTER", "NODES"))
+            wait_for("it is a replica", lambda: [len(it) for it in replica.call("CLUSTER", "SLOTS")] == [4])
+            wait_for("all is well", lambda: b"state:ok" in replica.call("CLUSTER", "INFO"))
+            wait_for("links stand", lambda: b"disconnected" not in replica.call("CLUSTER", "NODES"))
         return self
 
     def __exit__(self, *_):
         for each in (self.primary, self.replica, *self.buses):
             each.close()
-
-
-def until(what, holds):
-    deadline = time.monotonic() + MEETING_SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline, f"never came: {what}"
-        time.sleep(0.05)
 
 
 class Teller:

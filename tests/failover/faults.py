@@ -8,15 +8,9 @@ import subprocess
 import time
 
 from harness.resp import Client, Disconnected, Refusal
+from harness.waiting import PATIENCE_SECONDS, Stuck, wait_for
 from ledger import Lost
-from shard import PRIMARY_SECONDS_MAX, Stuck, pause, resume
-
-# How long a member may take to end that is told to while its log is silent. It gives up after some
-# 30 s; a busy machine may take more.
-END_SECONDS_MAX = 90.0
-
-# A call in which a member is to be stopped comes soon under load.
-CALL_SECONDS_MAX = 60.0
+from shard import pause, resume
 
 
 class Stale(Exception):
@@ -93,8 +87,8 @@ def stop_inside_append(shard, log, draw):
         tracer = subprocess.Popen(["strace", "-f", "-o", str(trace), "-p", str(primary.pid),
                                    "-e", f"trace={call}", "-e", which], stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: trace.exists() and "stopped by SIGSTOP" in trace.read_text(),
-                       CALL_SECONDS_MAX, f"the primary does not call {call}")
+            wait_for(f"a call of {call} on the primary",
+                     lambda: trace.exists() and "stopped by SIGSTOP" in trace.read_text())
         finally:
             tracer.terminate()  # the member stays stopped
             tracer.wait()
@@ -141,8 +135,8 @@ def end_in_silence(shard, log, _):
     log.silence(number)
     try:
         primary.process.terminate()
-        wait_until(lambda: not primary.alive(), END_SECONDS_MAX,
-                   f"{primary.directory.name} does not end while its log is silent")
+        wait_for(f"the end of {primary.directory.name} while its log is silent",
+                 lambda: not primary.alive())
     finally:
         log.heal(number)
     primary.start()
@@ -222,10 +216,8 @@ def send_replica_to_the_past(shard, log, draw):
         write(shard)
         log.cluster.cut(node)
         mark = str(draw.random()).encode()
-        wait_until(lambda: ask(shard.primary(), "SET", "mark", mark) == b"OK", PRIMARY_SECONDS_MAX,
-                   "no write is taken")
-        wait_until(lambda: look(replica, "mark") == mark, PRIMARY_SECONDS_MAX,
-                   "the replica does not follow")
+        wait_for("a write that is taken", lambda: ask(shard.primary(), "SET", "mark", mark) == b"OK")
+        wait_for("the write on the replica", lambda: look(replica, "mark") == mark)
         log.lead_only_to(shard.number(replica), [node])
         time.sleep(draw.uniform(4.0, 8.0))
         if not replica.alive():
@@ -276,7 +268,7 @@ RECORDS_TRIMMED_MIN = 50
 
 
 def trim_past(shard, log, primary, place):
-    deadline = time.monotonic() + PRIMARY_SECONDS_MAX
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while log.floor() < place + RECORDS_TRIMMED_MIN:
         if time.monotonic() > deadline:
             raise Stuck(f"the floor stays at {log.floor()}, below {place + RECORDS_TRIMMED_MIN}")
@@ -307,7 +299,7 @@ def depose(shard, stop, restore, draw):
 
 def witness(shard):
     """The primary, which has just taken a write, and two connections to it."""
-    deadline = time.monotonic() + PRIMARY_SECONDS_MAX
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         primary = shard.primary()
         early, late = Client(primary.port), Client(primary.port)
@@ -322,16 +314,8 @@ def witness(shard):
 
 def write(shard):
     """Until the shard takes a write."""
-    wait_until(lambda: ask(shard.primary(), "SET", "witness", "written") == b"OK",
-               PRIMARY_SECONDS_MAX, "no write is taken")
-
-
-def wait_until(holds, seconds, complaint):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            raise Stuck(f"{complaint} within {seconds:.0f} s")
-        time.sleep(0.02)
+    wait_for("a write that is taken",
+             lambda: ask(shard.primary(), "SET", "witness", "written") == b"OK")
 
 
 def ask(member, *request):

@@ -5,7 +5,7 @@ import time
 
 from harness import paths
 from harness.server import die_with_parent
-from shard import Stuck
+from harness.waiting import Stuck
 
 # Answers in seconds tell which expiry time they mean only for so long (timeStepSeconds in draw.go), and
 # judging takes its part. What was recorded is judged before more is.

@@ -4,7 +4,7 @@ import threading
 import time
 
 from harness.resp import Client, Disconnected, Refusal
-from shard import Stuck
+from harness.waiting import Stuck
 
 
 class Watcher(threading.Thread):

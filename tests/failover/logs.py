@@ -10,6 +10,7 @@ import time
 
 from harness import etcd, nats, s3
 from harness.lines import Lines
+from shard import shared_log
 
 # How long a log in objects must have known a record before it may trim it: short, so that the floor
 # rises in every round, and an answer is trusted for a quarter of that only.
@@ -37,8 +38,8 @@ class Directory:
     def __exit__(self, *_):
         pass
 
-    def arguments(self, folder, _):
-        return ["--transaction-log", f"file:{folder / 'log'}", *snapshots(folder)]
+    def arguments(self, folder, number):
+        return shared_log(folder, number)
 
 
 class OwnDirectory(Directory):

@@ -10,17 +10,12 @@ import time
 from harness import paths
 from harness.resp import Client, Disconnected, Refusal
 from harness.server import Server
+from harness.waiting import PATIENCE_SECONDS, Stuck, wait_for
 
-# How long a shard may take to have a primary that answers. Leases are 2 seconds; a busy machine may
-# need many times as long for a start.
-PRIMARY_SECONDS_MAX = 120.0
-
-# How long a replica may take to hold what the primary holds.
-CATCH_UP_SECONDS_MAX = 120.0
-
-
-class Stuck(Exception):
-    """The shard does not do what it must do in time; says what."""
+def shared_log(folder, _):
+    """The arguments of a member whose log lies in the shared folder."""
+    return ["--transaction-log", f"file:{folder / 'log'}",
+            "--snapshot-store", f"file:{folder / 'snapshots'}"]
 
 
 class Shard:
@@ -53,7 +48,7 @@ class Shard:
         if not self.keeps_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def primary(self, seconds=PRIMARY_SECONDS_MAX, but=()):
+    def primary(self, seconds=PATIENCE_SECONDS, but=()):
         """The member that leads and answers a read, which it does only under its lease."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -78,11 +73,9 @@ class Shard:
         """Until every member holds what the primary holds; nobody may be writing."""
         wanted = digest(self.primary())
         for replica in self.replicas():
-            deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
-            while (found := _digest_or_none(replica)) != wanted:
-                if time.monotonic() > deadline:
-                    raise Stuck(f"{replica.directory.name} holds {found}, the primary {wanted}")
-                time.sleep(0.02)
+            wait_for(lambda: f"{wanted}, the primary's data, but {_digest_or_none(replica)} on "
+                             f"{replica.directory.name}",
+                     lambda: _digest_or_none(replica) == wanted)
 
 
 def _leads(member):

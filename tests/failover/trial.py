@@ -8,18 +8,16 @@ import operations
 from faults import Stale
 from harness.resp import Disconnected, Refusal
 from harness.server import Died
+from harness.waiting import Stuck, wait_for
 from histories import Histories, NoHistories
 from ledger import Ledger, Lost
 from load import Counter, Watcher
-from shard import Shard, Stuck
+from shard import Shard
 
 MEMBERS = 3
 
 # Load before and after the fault of a round, at most.
 LOAD_SECONDS = 0.7
-
-# How long the first acknowledgement of a round may take.
-FIRST_REPLY_SECONDS_MAX = 120.0
 
 # The families that only ask for the primary; a subscriber of one server hears nobody else.
 FAMILIES = [family for family in operations.FAMILIES if family != "pubsub"]
@@ -55,7 +53,8 @@ class Trial:
             thread.start()
         try:
             self.histories.work()
-            self.wait_for_load(counter, before)
+            wait_for("an acknowledgement",
+                     lambda: self.acknowledged() > before and counter.acknowledged)
             time.sleep(self.draw.uniform(0.0, LOAD_SECONDS))
             fault(self.shard, self.log, self.draw)
             time.sleep(self.draw.uniform(0.0, LOAD_SECONDS))
@@ -69,14 +68,6 @@ class Trial:
                 raise Stale(thread.wrong)
         self.check(counter)
         return f"{self.acknowledged() - before} acknowledged, counted to {counter.acknowledged}"
-
-    def wait_for_load(self, counter, before):
-        deadline = time.monotonic() + FIRST_REPLY_SECONDS_MAX
-        while time.monotonic() < deadline:
-            if self.acknowledged() > before and counter.acknowledged:
-                return
-            time.sleep(0.01)
-        raise Stuck("nothing is acknowledged")
 
     def check(self, counter):
         refusals = [text for ledger in self.ledgers for text in ledger.refusals
