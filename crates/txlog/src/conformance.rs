@@ -6,7 +6,7 @@
 use crate::chain::{Chain, Consumed, Follower, Stamper, empty_record};
 use crate::log::{AppendError, History, LogEvent, Ticket, TransactionLog};
 use crate::record::{Kind, Part, WriterId};
-use base::{Position, Sequence, UnixMillis};
+use base::{Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 
 /// Turns of waiting after which an event is missing.
@@ -61,7 +61,7 @@ pub trait Bench {
 /// # Panics
 /// At the first promise that the backend breaks.
 pub fn run(bench: &mut dyn Bench) {
-    let cases: [fn(&mut dyn Bench); 14] = [
+    let cases: [fn(&mut dyn Bench); 15] = [
         records_are_read_in_the_order_of_their_appends,
         an_append_at_another_place_is_a_conflict,
         what_a_deposed_writer_sent_ahead_is_void,
@@ -74,6 +74,7 @@ pub fn run(bench: &mut dyn Bench) {
         trimming_forgets_no_more_than_asked,
         a_log_created_anew_is_lost,
         a_position_behind_the_tail_is_lost,
+        the_origin_is_the_history_of_every_log,
         a_record_too_large_is_refused_alone,
         acknowledged_records_survive_a_crash,
     ];
@@ -365,6 +366,20 @@ fn reading_begins_in_the_middle(bench: &mut dyn Bench) {
     }
 }
 
+/// What a log says of a place.
+fn compare(
+    bench: &mut dyn Bench,
+    log: &mut dyn TransactionLog,
+    position: Position,
+    chain: Chain,
+) -> History {
+    let asked = log.compare(position, chain);
+    await_event(bench, log, |event| match event {
+        LogEvent::Compared { ticket, history } if ticket == asked => Some(history),
+        _ => None,
+    })
+}
+
 fn a_log_tells_its_history_from_another(bench: &mut dyn Bench) {
     let mut leader = Leader::elect(bench, 1);
     let mut known = vec![(leader.at, leader.stamper.chain())];
@@ -384,11 +399,7 @@ fn a_log_tells_its_history_from_another(bench: &mut dyn Bench) {
                 (of_before, History::Other),
                 (of_another_epoch, History::Other),
             ] {
-                let asked = log.compare(position, chain);
-                let history = await_event(bench, &mut **log, |event| match event {
-                    LogEvent::Compared { ticket, history } if ticket == asked => Some(history),
-                    _ => None,
-                });
+                let history = compare(bench, &mut **log, position, chain);
                 assert_eq!(history, expected, "at {}", position.sequence);
             }
         }
@@ -457,8 +468,13 @@ fn is_found_out(bench: &mut dyn Bench, mut leader: Leader, record: &Bytes) {
 
 fn trimming_forgets_no_more_than_asked(bench: &mut dyn Bench) {
     let mut leader = Leader::elect(bench, 1);
+    let start = leader.stamper.chain();
+    let mut middle = start;
     for number in 0..120 {
         leader.append_data(&payload(number));
+        if leader.at.sequence.0 == 61 {
+            middle = leader.stamper.chain();
+        }
         if number % 10 == 9 {
             assert_eq!(leader.settle(bench), []);
         }
@@ -471,7 +487,7 @@ fn trimming_forgets_no_more_than_asked(bench: &mut dyn Bench) {
         LogEvent::First { ticket: of, position } if of == ticket => Some(position),
         _ => None,
     });
-    assert!(first.sequence > Sequence(1), "something was forgotten");
+    assert!(first.sequence > Sequence(2), "more than the first record was forgotten");
     assert!(first.sequence <= through.sequence.next(), "no more than asked");
     leader.log.read_from(through.next());
     let mut read = Vec::new();
@@ -485,6 +501,8 @@ fn trimming_forgets_no_more_than_asked(bench: &mut dyn Bench) {
     });
     assert_eq!(read, all[through.sequence.0 as usize..]);
     for log in [&mut *leader.log, &mut *bench.open()] {
+        assert_eq!(compare(bench, log, first.at(Sequence(1)), start), History::Trimmed);
+        assert_eq!(compare(bench, log, first.at(Sequence(61)), middle), History::Same);
         log.read_from(first.at(Sequence(1)));
         let trimmed = await_event(bench, log, |event| match event {
             LogEvent::Trimmed { first } => Some(first),
@@ -499,6 +517,8 @@ fn a_log_created_anew_is_lost(bench: &mut dyn Bench) {
     leader.append_data(b"one");
     assert_eq!(leader.settle(bench), []);
     bench.recreate();
+    let (at, chain) = (leader.at, leader.stamper.chain());
+    assert_eq!(compare(bench, &mut *leader.log, at, chain), History::Lost);
     let ticket = leader.append_data(b"two");
     assert_eq!(leader.settle(bench), [(ticket, AppendError::LogLost)]);
     leader.log.read_from(leader.at.at(Sequence(1)));
@@ -506,13 +526,44 @@ fn a_log_created_anew_is_lost(bench: &mut dyn Bench) {
     assert_eq!(read_new(bench).payloads, Vec::<Bytes>::new());
 }
 
+/// Whoever reads from there, and whoever compares what stood there. Both at a time, because a
+/// service that confirms no tail is given long before that is believed.
 fn a_position_behind_the_tail_is_lost(bench: &mut dyn Bench) {
     let mut leader = Leader::elect(bench, 1);
     leader.append_data(b"one");
     assert_eq!(leader.settle(bench), []);
     let mut log = bench.open();
     log.read_from(leader.at.next().next());
-    await_event(bench, &mut *log, |event| (event == LogEvent::Lost).then_some(()));
+    let asked = log.compare(leader.at.next(), leader.stamper.chain());
+    let (mut is_lost, mut compared) = (false, None);
+    await_event(bench, &mut *log, |event| {
+        match event {
+            LogEvent::Lost => is_lost = true,
+            LogEvent::Compared { ticket, history } if ticket == asked => compared = Some(history),
+            _ => {}
+        }
+        (is_lost && compared.is_some()).then_some(())
+    });
+    assert_eq!(compared, Some(History::Lost));
+}
+
+/// Where no record stands, nothing can contradict what a reader knows but the log's identity.
+fn the_origin_is_the_history_of_every_log(bench: &mut dyn Bench) {
+    let origin = bench.origin();
+    let start = Chain::start(origin.incarnation);
+    let stranger = Incarnation(origin.incarnation.0 ^ 1);
+    let is_empty = bench.open();
+    let leader = Leader::elect(bench, 1);
+    for mut log in [is_empty, leader.log] {
+        for (position, chain, expected) in [
+            (origin, start, History::Same),
+            (origin, leader.stamper.chain(), History::Other),
+            (Position { incarnation: stranger, ..origin }, start, History::Lost),
+            (Position { incarnation: stranger, ..leader.at }, start, History::Lost),
+        ] {
+            assert_eq!(compare(bench, &mut *log, position, chain), expected, "at {position:?}");
+        }
+    }
 }
 
 fn a_record_too_large_is_refused_alone(bench: &mut dyn Bench) {

@@ -49,7 +49,7 @@ pub use options::{FileOptions, Queues, Recovery};
 pub use replay::{Progress, Replay};
 
 use crate::chain::Chain;
-use crate::log::{AppendError, Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+use crate::log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 use crate::record::{self, Kind};
 use base::disk::Disk;
 use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
@@ -460,11 +460,13 @@ impl TransactionLog for FileLog {
 
     fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
         let ticket = self.ticket();
+        if position.incarnation != self.incarnation {
+            self.events.push(LogEvent::Compared { ticket, history: History::Lost });
+            return ticket;
+        }
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
-        let (incarnation, at) = (self.incarnation, position.sequence);
         self.background(move || {
-            let found = history::look(&*disk, &directory, incarnation, at);
-            Background::Compared(ticket, found.map(|found| found.history(chain)))
+            Background::Compared(ticket, history::compare(&*disk, &directory, position, chain))
         });
         ticket
     }

@@ -5,7 +5,7 @@
 //! is `k + 1`), so the next batch can be appended before the one in flight is durable.
 
 use crate::chain::Chain;
-use base::{Position, Sequence};
+use base::{Incarnation, Position, Sequence};
 use bytes::Bytes;
 use std::fmt;
 
@@ -117,9 +117,16 @@ pub enum History {
     Other,
     /// The record was trimmed.
     Trimmed,
+    /// The log ends before the place, is gone, or is another one than the position names.
+    Lost,
 }
 
 impl History {
+    /// Judges a chain that stood before the first record: there nothing can stand that differs.
+    pub(crate) fn of_origin(incarnation: Incarnation, chain: Chain) -> Self {
+        if chain == Chain::start(incarnation) { Self::Same } else { Self::Other }
+    }
+
     /// Judges the record that stands where the chain stood at `chain` when it was read.
     pub fn of_record(record: &[u8], chain: Chain) -> Self {
         if Chain::behind(record) == Some(chain) { Self::Same } else { Self::Other }
@@ -202,8 +209,17 @@ pub trait TransactionLog {
     fn tail(&mut self) -> Ticket;
 
     /// Asks whether the log still is the history in which a record that counts stood at `position`
-    /// and left the chain at `chain`: [`LogEvent::Compared`]. A log that ends before the position
-    /// says nothing; a reading from behind it finds that the log is lost.
+    /// and left the chain at `chain`. That record was durable: it was read here, or a snapshot
+    /// stands behind it. [`LogEvent::Compared`] answers, once, with
+    ///
+    /// - [`History::Same`] or [`History::Other`] by the record that stands there; sequence 0, where
+    ///   none stands, is compared with the chain of an empty log;
+    /// - [`History::Trimmed`] if the log begins behind it, unless the backend knows the chain there
+    ///   all the same;
+    /// - [`History::Lost`] if the log ends before it or is another one, and only when that is as
+    ///   sure as [`LogEvent::Lost`] of a reading. Until then the backend goes on asking.
+    ///
+    /// Or [`LogEvent::Unanswered`], if what stands there cannot be found out.
     fn compare(&mut self, position: Position, chain: Chain) -> Ticket;
 
     /// Asks whether who wrote the log is proven dead: [`LogEvent::HolderDead`] follows if so, and

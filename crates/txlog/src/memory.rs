@@ -257,12 +257,15 @@ impl TransactionLog for MemoryHandle {
         let log = self.log.clone();
         let stored = log.stored();
         let index = position.sequence.0.checked_sub(stored.first.0);
-        let history = match index.map(|index| stored.records.get(index as usize)) {
-            None => History::Trimmed,
-            Some(Some(record)) if position.incarnation == stored.incarnation => {
-                History::of_record(record, chain)
-            }
-            Some(_) => return ticket,
+        let history = if position.incarnation != stored.incarnation {
+            History::Lost
+        } else if position.sequence == Sequence::ZERO {
+            History::of_origin(stored.incarnation, chain)
+        } else if let Some(index) = index {
+            let record = stored.records.get(index as usize);
+            record.map_or(History::Lost, |record| History::of_record(record, chain))
+        } else {
+            History::Trimmed
         };
         self.events.push(LogEvent::Compared { ticket, history });
         ticket

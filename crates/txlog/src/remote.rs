@@ -19,6 +19,7 @@
 //! | [`reading`] | reading in order, and tailing |
 //! | [`questions`] | tail, first, trim |
 //! | [`history`] | whether the log is still the one that was read |
+//! | [`shortfall`] | whether a log that seems to end too early has lost something |
 //! | [`backoff`] | how long to wait before trying again |
 //! | [`memory`] | a service in memory with every fault of a real one, for tests and the simulator |
 
@@ -29,12 +30,13 @@ mod history;
 pub mod memory;
 mod questions;
 mod reading;
+mod shortfall;
 pub mod store;
 
 pub use doubt::Broken;
 
 use crate::chain::Chain;
-use crate::log::{Gate, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+use crate::log::{Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 use appends::Appends;
 use base::{Clock, Incarnation, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
@@ -51,12 +53,6 @@ const RECORDS_PER_PUT: usize = 2;
 /// Bytes of records not yet durable above which the gate says wait: twice eight puts of 512 KiB,
 /// beyond which larger records only add latency, and as much again.
 const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
-
-/// How long every answer must say that the log ends before a place where something stood, until
-/// that is believed although nobody confirms it. A service that was cut off from its peers may
-/// answer from the past until it notices. A leader in JetStream looks every ten seconds whether it
-/// has heard from a quorum within the last ten (`lostQuorumCheck`): that takes it up to twenty.
-const LOST_NANOS: u64 = 25_000_000_000;
 
 /// One handle on a log that a service keeps.
 pub struct RemoteLog {
@@ -128,15 +124,15 @@ impl RemoteLog {
     /// Hands an outcome to whoever began the operation. One of a reading that was replaced belongs
     /// to nobody.
     fn take(&mut self, id: OperationId, outcome: Outcome, now: MonotonicNanos) {
-        let Some(outcome) = self.appends.take(id, outcome, now, &mut self.events) else { return };
-        let Some(outcome) = self.questions.take(self.log, id, outcome, &mut self.events) else {
-            return;
-        };
-        let Some(outcome) = self.comparisons.take(id, outcome, now, &mut self.events) else {
-            return;
-        };
-        if let Some(reading) = &mut self.reading
-            && reading.take(id, outcome, now, &mut self.events).is_break()
+        let events = &mut self.events;
+        if self.appends.awaits(id) {
+            self.appends.take(id, outcome, now, events);
+        } else if self.questions.awaits(id) {
+            self.questions.take(self.log, id, &outcome, events);
+        } else if self.comparisons.awaits(id) {
+            self.comparisons.take(outcome, now, events);
+        } else if let Some(reading) = self.reading.as_mut().filter(|reading| reading.awaits(id))
+            && reading.take(outcome, now, events).is_break()
         {
             self.reading = None;
         }
@@ -222,7 +218,15 @@ impl TransactionLog for RemoteLog {
 
     fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
         let ticket = self.ticket();
-        self.comparisons.ask(ticket, position.sequence, chain, &mut self.events);
+        let Position { incarnation, sequence } = position;
+        if incarnation != self.log.incarnation || sequence == Sequence::ZERO {
+            let is_other = incarnation != self.log.incarnation;
+            let of_origin = History::of_origin(incarnation, chain);
+            let history = if is_other { History::Lost } else { of_origin };
+            self.events.push(LogEvent::Compared { ticket, history });
+            return ticket;
+        }
+        self.comparisons.ask(ticket, sequence, chain, &mut self.events);
         self.comparisons.pump(&mut *self.store, self.clock.monotonic());
         ticket
     }

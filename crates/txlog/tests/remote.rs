@@ -393,11 +393,18 @@ fn a_comparison_is_asked_again_until_the_service_answers() {
     {
         let ticket = bench.log.compare(at(4), chain);
         bench.poll();
-        for outcome in [Outcome::Failed("away".to_owned()), records(&[], 2), records(&[&record], 9)]
-        {
-            let get = Operation::Get { from: Sequence(4), bytes_max: 1, waits: false };
-            assert_eq!(bench.asked(), std::slice::from_ref(&get));
-            bench.answer(&get, outcome);
+        let get = Operation::Get { from: Sequence(4), bytes_max: 1, waits: false };
+        let known = Outcome::Tail { sequence: Sequence(9), is_confirmed: false };
+        for (question, outcome) in [
+            (&get, Outcome::Failed("away".to_owned())),
+            // It withholds the record, or does not know of it yet.
+            (&get, records(&[], 9)),
+            (&get, records(&[], 2)),
+            (&Operation::Tail, known),
+            (&get, records(&[&record], 9)),
+        ] {
+            assert_eq!(bench.asked(), std::slice::from_ref(question));
+            bench.answer(question, outcome);
             let told = bench.poll();
             if bench.log.is_busy() {
                 assert_eq!(told, []);
@@ -414,6 +421,40 @@ fn a_comparison_is_asked_again_until_the_service_answers() {
     bench.answer(&get, Outcome::Trimmed { first: Sequence(5) });
     let history = History::Trimmed;
     assert_eq!(bench.poll(), [LogEvent::Compared { ticket, history }]);
+}
+
+#[test]
+fn a_comparison_believes_a_short_log_only_if_it_is_confirmed_or_stays_so() {
+    for is_confirmed in [true, false] {
+        let mut bench = Bench::new(1);
+        let chain = Chain::start(LOG);
+        let tickets = [bench.log.compare(at(4), chain), bench.log.compare(at(2), chain)];
+        bench.poll();
+        let get = |from| Operation::Get { from: Sequence(from), bytes_max: 1, waits: false };
+        bench.answer(&get(4), records(&[], 3));
+        assert_eq!(bench.poll(), []);
+        let began = bench.clock.monotonic().0;
+        let history = History::Lost;
+        let tail = Outcome::Tail { sequence: Sequence(3), is_confirmed };
+        loop {
+            bench.pass(SECOND / 2);
+            bench.poll();
+            if bench.asked() == [Operation::Tail] {
+                bench.answer(&Operation::Tail, tail.clone());
+            }
+            if bench.poll() == [LogEvent::Compared { ticket: tickets[0], history }] {
+                break;
+            }
+            assert!(!is_confirmed);
+        }
+        let seconds = (bench.clock.monotonic().0 - began) / SECOND;
+        assert_eq!(seconds > 14, !is_confirmed, "after {seconds} s");
+        // The next one begins without suspicion.
+        bench.pass(SECOND);
+        bench.poll();
+        bench.answer(&get(2), Outcome::Lost("it was deleted".to_owned()));
+        assert_eq!(bench.poll(), [LogEvent::Compared { ticket: tickets[1], history }]);
+    }
 }
 
 #[test]

@@ -73,6 +73,11 @@ impl Comparing {
             LogEvent::Compared { history: History::Other, .. } => {
                 Err(format!("snapshot {name}: {}", txlog::ANOTHER_HISTORY).into())
             }
+            LogEvent::Compared { history: History::Lost, .. } => {
+                let what = "the transaction log ends before it, or is another one: it was cut, \
+                            deleted or created anew";
+                Err(format!("snapshot {name}: {what}").into())
+            }
             LogEvent::Unanswered(_, why) => {
                 Err(format!("snapshot {name} cannot be compared with the log: {why}").into())
             }
@@ -80,5 +85,45 @@ impl Comparing {
             // left it without; whatever else it holds must then name the chain to count.
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archive::manifest::{Manifest, Place};
+    use base::{Incarnation, Sequence, UnixMillis};
+    use txlog::memory::MemoryLog;
+    use txlog::{Stamper, WriterId};
+
+    /// What a start makes of a snapshot of record 2, beside a log that was cut back to `tail`.
+    fn compare(tail: Sequence) -> Result<bool, String> {
+        let log = MemoryLog::new(Incarnation(1));
+        let mut handle = log.handle(4096);
+        let mut stamper = Stamper::new(WriterId(1), Chain::start(Incarnation(1)), UnixMillis(0));
+        let mut events = Vec::new();
+        for _ in 0..2 {
+            handle.append(log.tail(), stamper.lead(1000, &[], UnixMillis(1), Sequence::ZERO));
+            handle.poll(&mut events);
+        }
+        let Chain { value, epoch } = stamper.chain();
+        let (clock, began) = (UnixMillis(1), UnixMillis(1));
+        let place = Place { position: log.tail(), chain: value.0, epoch, clock, began };
+        let manifest = Manifest::new(place, 0, Vec::new());
+        let snapshot = Snapshot { name: "snapshot-2".to_owned(), place, manifest };
+        log.cut(tail);
+        let mut comparing = Comparing::default();
+        comparing.ask_newest(&mut handle, &[Candidate::Whole(snapshot)]);
+        events.clear();
+        handle.poll(&mut events);
+        events.iter().try_for_each(|event| comparing.hear(event)).map_err(|why| why.to_string())?;
+        Ok(comparing.is_done())
+    }
+
+    #[test]
+    fn a_log_that_ends_before_a_snapshot_is_refused_by_that_ones_name() {
+        assert_eq!(compare(Sequence(2)), Ok(true));
+        let why = compare(Sequence(1)).expect_err("the record is lost");
+        assert!(why.contains("snapshot-2") && why.contains("ends before it"), "{why}");
     }
 }

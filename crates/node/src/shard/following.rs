@@ -208,6 +208,9 @@ impl Shard {
             History::Other => {
                 return Progress::Fatal(format!("this replica stops: {ANOTHER_HISTORY}"));
             }
+            History::Lost => {
+                return Progress::Fatal("the transaction log was deleted or cut".to_owned());
+            }
             // The last record that counts is trimmed by nobody who has not gone past it.
             History::Trimmed => return Progress::Trimmed,
         }

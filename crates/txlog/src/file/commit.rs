@@ -30,8 +30,7 @@ pub(super) enum Background {
     Spare(Result<Spare, LogError>),
     Read(Box<ReadOutcome>),
     Tail(Ticket, Result<Sequence, LogError>),
-    /// `None`: the log ends before the place, and is lost.
-    Compared(Ticket, Result<Option<History>, LogError>),
+    Compared(Ticket, Result<History, LogError>),
     Trimmed,
     /// Whether some reader is alive.
     Readers(Result<bool, LogError>),
@@ -209,10 +208,9 @@ impl FileLog {
             Background::Tail(ticket, Err(error)) => {
                 self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
             }
-            Background::Compared(ticket, Ok(Some(history))) => {
+            Background::Compared(ticket, Ok(history)) => {
                 self.events.push(LogEvent::Compared { ticket, history });
             }
-            Background::Compared(_, Ok(None)) => self.events.push(LogEvent::Lost),
             Background::Compared(ticket, Err(error)) => {
                 self.events.push(LogEvent::Unanswered(ticket, error.to_string()));
             }

@@ -1,18 +1,21 @@
-//! What a log directory holds at a place, by reading it: whether it is the history that was read
-//! before, and whether it reaches that far.
+//! Reads what stands at one place of a log directory. A start uses it to learn whether the log
+//! reaches the records of its snapshot, and [`TransactionLog::compare`](crate::TransactionLog::compare)
+//! whether it is the history that was read before.
 //!
-//! A published mark answers neither. It is not synced, so after a loss of power it may name any
-//! earlier record, until the next writer publishes its own; and a directory that was restored from
-//! a backup bears records of the same numbers.
+//! The segments are read for that, because nothing shorter tells. A published mark is not synced,
+//! so after a loss of power it may name any earlier record until the next writer publishes its own.
+//! And a directory that was restored from a backup may have other records of the same numbers.
 
 use super::error::LogError;
+use super::layout::incarnation_path;
+use super::recover;
 use super::scan::{Frame, FrameReader};
 use super::survey::{Segment, Survey};
 use super::tenure::extend;
 use crate::chain::Chain;
 use crate::log::History;
 use base::disk::Disk;
-use base::{Incarnation, Sequence};
+use base::{Incarnation, Position, Sequence};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -31,14 +34,37 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// `None` if the log says nothing of the place.
-    pub(crate) fn history(&self, chain: Chain) -> Option<History> {
+    fn history(&self, chain: Chain) -> History {
         match self {
-            Self::Chain(found) if *found == chain => Some(History::Same),
-            Self::Chain(_) => Some(History::Other),
-            Self::Trimmed => Some(History::Trimmed),
-            Self::Short(_) => None,
+            Self::Chain(found) if *found == chain => History::Same,
+            Self::Chain(_) => History::Other,
+            Self::Trimmed => History::Trimmed,
+            Self::Short(_) => History::Lost,
         }
+    }
+}
+
+/// Compares what stands at `at` with the chain that a record once left there.
+///
+/// # Errors
+/// As [`look`], while the directory holds the log that `at` names.
+pub(super) fn compare(
+    disk: &dyn Disk,
+    directory: &Path,
+    at: Position,
+    chain: Chain,
+) -> Result<History, LogError> {
+    if at.sequence == Sequence::ZERO {
+        return Ok(History::of_origin(at.incarnation, chain));
+    }
+    match look(disk, directory, at.incarnation, at.sequence) {
+        Ok(found) => Ok(found.history(chain)),
+        Err(LogError::Lost(_)) => Ok(History::Lost),
+        Err(error) => match recover::read_incarnation(disk, &incarnation_path(directory))? {
+            None => Ok(History::Lost),
+            Some(Ok(there)) if there != at.incarnation => Ok(History::Lost),
+            Some(_) => Err(error),
+        },
     }
 }
 

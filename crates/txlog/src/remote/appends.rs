@@ -202,20 +202,32 @@ impl Appends {
         }
     }
 
-    /// Takes an outcome, or gives it back if the operation is none of these.
+    /// Whether an operation is a put under way, or the reading back of one in doubt.
+    pub(super) fn awaits(&self, id: OperationId) -> bool {
+        self.is_check(id) || self.flying(id).is_some()
+    }
+
+    fn is_check(&self, id: OperationId) -> bool {
+        self.doubt.as_ref().is_some_and(|doubt| doubt.is_of(id))
+    }
+
+    fn flying(&self, id: OperationId) -> Option<usize> {
+        self.queue.iter().take(self.begun).position(|append| append.put == Put::Flying(id))
+    }
+
+    /// Takes the outcome of one of these.
     pub(super) fn take(
         &mut self,
         id: OperationId,
         outcome: Outcome,
         now: MonotonicNanos,
         events: &mut Vec<LogEvent>,
-    ) -> Option<Outcome> {
-        if self.doubt.as_ref().is_some_and(|doubt| doubt.is_of(id)) {
+    ) {
+        if self.is_check(id) {
             self.learn(outcome, now, events);
-            return None;
+            return;
         }
-        let flying = self.queue.iter().take(self.begun).position(|a| a.put == Put::Flying(id));
-        let Some(index) = flying else { return Some(outcome) };
+        let Some(index) = self.flying(id) else { return };
         self.queue[index].put = Put::Ended;
         match outcome {
             Outcome::Stored => {
@@ -235,7 +247,6 @@ impl Appends {
                 self.begin_doubt(now);
             }
         }
-        None
     }
 
     /// Something is unknown: nothing more is put before it has been read back. Whatever else of the

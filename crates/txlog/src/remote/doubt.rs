@@ -25,13 +25,13 @@
 //! may hold others' records from before our last durable one on, and records of their epoch, if it
 //! is none later than ours, look void. So the first thing read back is our last durable record.
 
-use super::LOST_NANOS;
 use super::appends::Appends;
+use super::shortfall::Shortfall;
 use super::store::{Operation, OperationId, Outcome, RecordStore};
 use crate::chain::Chain;
 use crate::log::{AppendError, History, LogEvent};
 use crate::record::{self, Header, Kind};
-use base::{Epoch, MonotonicNanos, Position};
+use base::{Epoch, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
 
 /// Bytes read back at a time. A window of puts fits, and hardly ever is there more to see: the
@@ -43,8 +43,8 @@ pub(super) struct Doubt {
     check: Option<OperationId>,
     /// When to read, or to read again.
     check_at: MonotonicNanos,
-    /// Since when every answer says that the log ends before what is settled.
-    lost_since: Option<MonotonicNanos>,
+    /// Of the last place that is settled.
+    shortfall: Shortfall,
     /// Our last durable record was found where it was.
     is_history_known: bool,
 }
@@ -67,7 +67,8 @@ pub enum Broken {
 
 impl Doubt {
     pub(super) fn new(check_at: MonotonicNanos) -> Self {
-        Self { check: None, check_at, lost_since: None, is_history_known: false }
+        let shortfall = Shortfall::default();
+        Self { check: None, check_at, shortfall, is_history_known: false }
     }
 
     pub(super) fn not_before(&mut self, at: MonotonicNanos) {
@@ -151,15 +152,12 @@ impl Appends {
                     self.depose(AppendError::Conflict { tail }, events);
                 } else if self.queue.is_empty() || (is_known && tail == self.settled.sequence) {
                     self.doubt = None;
-                } else if tail < self.settled.sequence && self.is_lost(now) {
+                } else if self.is_lost(tail, now) {
                     self.close(events);
-                } else if tail < self.settled.sequence {
-                    let at = self.retry.after_failure(now);
-                    self.check_again(at);
                 } else {
-                    self.is_not_lost();
                     // More is there to see; at once, unless the service withholds it.
-                    let at = if is_empty { self.retry.after_failure(now) } else { now };
+                    let is_withheld = is_empty || tail < self.settled.sequence;
+                    let at = if is_withheld { self.retry.after_failure(now) } else { now };
                     self.check_again(at);
                 }
             }
@@ -206,17 +204,11 @@ impl Appends {
         Some(history)
     }
 
-    /// The log ends before what is settled: whether it has done so for long.
-    fn is_lost(&mut self, now: MonotonicNanos) -> bool {
-        let since = self.doubt.as_mut().map(|doubt| *doubt.lost_since.get_or_insert(now));
-        since.is_some_and(|since| now.since(since) > LOST_NANOS)
-    }
-
-    /// One answer that knows of more: those that did not were from the past.
-    fn is_not_lost(&mut self) {
-        if let Some(doubt) = &mut self.doubt {
-            doubt.lost_since = None;
-        }
+    /// Whether what is settled is lost, now that an answer names this end.
+    fn is_lost(&mut self, tail: Sequence, now: MonotonicNanos) -> bool {
+        let settled = self.settled.sequence;
+        let doubt = self.doubt.as_mut();
+        doubt.is_some_and(|doubt| doubt.shortfall.proves_loss(settled, tail, false, now))
     }
 
     fn check_again(&mut self, at: MonotonicNanos) {

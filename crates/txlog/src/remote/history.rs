@@ -1,10 +1,13 @@
-//! Whether the service still holds the history that was read of it.
+//! Answers [`TransactionLog::compare`](crate::TransactionLog::compare) for a log that a service
+//! keeps: whether the record at a place is the one that was read there before.
 //!
 //! A service may be restored from a backup, or lose what it had acknowledged, and then others may
-//! have written where something else was read. Numbers do not show that; the record does that stood
-//! at a place and was found to count: it names all before it.
+//! have written at the same numbers. The record itself tells: it names the chain before it, so if
+//! it is the same, so is everything before it. Comparisons are made one after the other, and a
+//! question that the service did not answer is asked again.
 
 use super::backoff::Backoff;
+use super::shortfall::Shortfall;
 use super::store::{Operation, OperationId, Outcome, RecordStore};
 use crate::chain::Chain;
 use crate::log::{History, LogEvent, Ticket};
@@ -30,6 +33,8 @@ pub(super) struct Comparisons {
     under_way: Option<OperationId>,
     retry: Backoff,
     retry_at: MonotonicNanos,
+    /// Of the first of them.
+    shortfall: Shortfall,
 }
 
 impl Comparisons {
@@ -60,47 +65,51 @@ impl Comparisons {
         if self.under_way.is_some() || now < self.retry_at {
             return;
         }
-        if let Some(Comparison { place, .. }) = self.asked.front() {
+        let Some(Comparison { place, .. }) = self.asked.front() else { return };
+        let question = if self.shortfall.is_suspected() {
+            Operation::Tail
+        } else {
             // One record is enough, and one is what the least number of bytes gives.
-            let get = Operation::Get { from: *place, bytes_max: 1, waits: false };
-            self.under_way = Some(store.begin(get));
-        }
+            Operation::Get { from: *place, bytes_max: 1, waits: false }
+        };
+        self.under_way = Some(store.begin(question));
     }
 
-    /// Takes an outcome, or gives it back if the operation is none of these. What was not answered
-    /// is asked again: a service may be away for long, and so may what waits for it.
+    pub(super) fn awaits(&self, id: OperationId) -> bool {
+        self.under_way == Some(id)
+    }
+
+    /// Takes the outcome of what is under way.
     pub(super) fn take(
         &mut self,
-        id: OperationId,
         outcome: Outcome,
         now: MonotonicNanos,
         events: &mut Vec<LogEvent>,
-    ) -> Option<Outcome> {
-        if self.under_way != Some(id) {
-            return Some(outcome);
-        }
+    ) {
         self.under_way = None;
-        let Comparison { ticket, chain, .. } = self.asked.front().copied()?;
+        let Some(Comparison { ticket, place, chain }) = self.asked.front().copied() else { return };
+        let mut is_lost =
+            |tail, is_confirmed| self.shortfall.proves_loss(place, tail, is_confirmed, now);
         let answer = match outcome {
-            Outcome::Records { records, .. } => {
-                records.first().map(|record| History::of_record(record, chain))
+            Outcome::Records { records, tail } => match records.first() {
+                Some(record) => Some(History::of_record(record, chain)),
+                None => is_lost(tail, false).then_some(History::Lost),
+            },
+            Outcome::Tail { sequence, is_confirmed } => {
+                is_lost(sequence, is_confirmed).then_some(History::Lost)
             }
             Outcome::Trimmed { .. } => Some(History::Trimmed),
-            Outcome::Lost(_) => {
-                self.asked.pop_front();
-                events.push(LogEvent::Lost);
-                return None;
-            }
+            Outcome::Lost(_) => Some(History::Lost),
             _ => None,
         };
         match answer {
             Some(history) => {
                 self.asked.pop_front();
                 self.retry.reset();
+                self.shortfall = Shortfall::default();
                 events.push(LogEvent::Compared { ticket, history });
             }
             None => self.retry_at = self.retry.after_failure(now),
         }
-        None
     }
 }

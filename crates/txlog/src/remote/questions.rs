@@ -80,25 +80,27 @@ impl Questions {
         }
     }
 
-    /// Takes an outcome, or gives it back if the operation is none of these.
+    pub(super) fn awaits(&self, id: OperationId) -> bool {
+        self.trimming == Some(id) || self.asked.contains_key(&id)
+    }
+
+    /// Takes the outcome of one of these.
     pub(super) fn take(
         &mut self,
         log: Position,
         id: OperationId,
-        outcome: Outcome,
+        outcome: &Outcome,
         events: &mut Vec<LogEvent>,
-    ) -> Option<Outcome> {
+    ) {
         if self.trimming == Some(id) {
             // What could not be trimmed is still whole, and the next trim begins with it.
             self.trimming = None;
             for ticket in std::mem::take(&mut self.firsts) {
-                events.push(answer(Question::First(ticket), log, &outcome));
+                events.push(answer(Question::First(ticket), log, outcome));
             }
-            return None;
+        } else if let Some(question) = self.asked.remove(&id) {
+            events.push(answer(question, log, outcome));
         }
-        let Some(question) = self.asked.remove(&id) else { return Some(outcome) };
-        events.push(answer(question, log, &outcome));
-        None
     }
 }
 

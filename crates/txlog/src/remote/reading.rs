@@ -1,7 +1,7 @@
 //! Reading in order, and tailing: one piece at a time, handed out as it comes.
 
-use super::LOST_NANOS;
 use super::backoff::Backoff;
+use super::shortfall::Shortfall;
 use super::store::{Operation, OperationId, Outcome, RecordStore};
 use crate::log::LogEvent;
 use base::{MonotonicNanos, Position, Sequence};
@@ -21,8 +21,8 @@ pub(super) struct Reading {
     told: Option<Sequence>,
     retry: Backoff,
     retry_at: MonotonicNanos,
-    /// Since when every answer names a tail before the last record handed out.
-    behind_tail_since: Option<MonotonicNanos>,
+    /// Of the last record handed out.
+    shortfall: Shortfall,
 }
 
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl Reading {
             told: None,
             retry: Backoff::default(),
             retry_at: MonotonicNanos(0),
-            behind_tail_since: None,
+            shortfall: Shortfall::default(),
         }
     }
 
@@ -62,7 +62,7 @@ impl Reading {
         if self.under_way.is_some() || now < self.retry_at {
             return;
         }
-        let operation = if self.behind_tail_since.is_some() {
+        let operation = if self.shortfall.is_suspected() {
             Operation::Tail
         } else {
             // Who has once come to the end follows it from then on.
@@ -73,19 +73,22 @@ impl Reading {
         self.under_way = Some(UnderWay { id: store.begin(operation), is_idle });
     }
 
-    /// Takes an outcome, if it is this reading's. Breaks if the reading has ended.
+    pub(super) fn awaits(&self, id: OperationId) -> bool {
+        self.under_way.is_some_and(|under_way| under_way.id == id)
+    }
+
+    /// Takes the outcome of what is under way. Breaks if the reading has ended.
     pub(super) fn take(
         &mut self,
-        id: OperationId,
         outcome: Outcome,
         now: MonotonicNanos,
         events: &mut Vec<LogEvent>,
     ) -> ControlFlow<()> {
-        if self.under_way.is_none_or(|under_way| under_way.id != id) {
-            return ControlFlow::Continue(());
-        }
         self.under_way = None;
         match outcome {
+            Outcome::Records { records, tail } if records.is_empty() && tail < self.last() => {
+                return self.doubt_place(tail, false, now, events);
+            }
             Outcome::Records { records, tail } => self.hand_out(records, tail, now, events),
             Outcome::Tail { sequence, is_confirmed } => {
                 return self.doubt_place(sequence, is_confirmed, now, events);
@@ -117,23 +120,19 @@ impl Reading {
         }
         let last = self.last();
         if is_empty && tail != last {
-            // Either the place lies behind the tail, or the answer comes from the past, or the
-            // service withholds what it says is there.
-            if tail < last {
-                self.behind_tail_since.get_or_insert(now);
-            }
+            // The service withholds what it says is there.
             self.retry_at = self.retry.after_failure(now);
             return;
         }
         self.retry.reset();
-        self.behind_tail_since = None;
         if tail <= last && self.told != Some(last) {
             self.told = Some(last);
             events.push(LogEvent::CaughtUp(self.next.at(last)));
         }
     }
 
-    /// Asked for the tail, because the place lies behind the one that was named before.
+    /// Takes a tail that may lie before the last record handed out: the place lies behind the log's
+    /// end, or the answer comes from the past.
     fn doubt_place(
         &mut self,
         tail: Sequence,
@@ -141,16 +140,13 @@ impl Reading {
         now: MonotonicNanos,
         events: &mut Vec<LogEvent>,
     ) -> ControlFlow<()> {
-        if tail >= self.last() {
-            self.behind_tail_since = None;
-            return ControlFlow::Continue(());
-        }
-        let since = *self.behind_tail_since.get_or_insert(now);
-        if is_confirmed || now.since(since) > LOST_NANOS {
+        if self.shortfall.proves_loss(self.last(), tail, is_confirmed, now) {
             events.push(LogEvent::Lost);
             return ControlFlow::Break(());
         }
-        self.retry_at = self.retry.after_failure(now);
+        if self.shortfall.is_suspected() {
+            self.retry_at = self.retry.after_failure(now);
+        }
         ControlFlow::Continue(())
     }
 }
