@@ -26,6 +26,8 @@ pub struct SnapshotStore {
     directory: PathBuf,
     /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
+    /// As [`Self::break_signs`].
+    ignores_signs: bool,
 }
 
 /// A published snapshot whose manifest is whole.
@@ -74,7 +76,14 @@ impl SnapshotStore {
     /// The disk's.
     pub fn open(disk: Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
         create_directory_durably(&*disk, directory)?;
-        Ok(Self { disk, directory: directory.to_owned(), refused: Arc::default() })
+        let refused = Arc::default();
+        Ok(Self { disk, directory: directory.to_owned(), refused, ignores_signs: false })
+    }
+
+    /// Removes on purpose what others are writing, so that a test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn break_signs(&mut self) {
+        self.ignores_signs = true;
     }
 
     /// What is published, newest first.
@@ -109,6 +118,7 @@ impl SnapshotStore {
                 Ok(_lock) => true,
                 // It was published or given up, or an older release wrote it, which made no sign.
                 Err(error) if error.kind() == ErrorKind::NotFound => false,
+                Err(_) if self.ignores_signs => true,
                 // Its writer lives, or nothing can be known of it.
                 Err(_) => continue,
             };

@@ -1,8 +1,10 @@
 //! Power cuts and failed syncs at every sync point.
 
-use crate::harness::{Ledger, Process, options};
+use crate::harness::{DIRECTORY, Ledger, Process, options};
+use base::disk::Disk;
 use sim::disk::{Faults, SimDisk};
 use sim::random::Random;
+use std::path::Path;
 use txlog::{AppendError, FileOptions, Gate, Refusal, TransactionLog};
 
 const TURNS: u32 = 40;
@@ -99,6 +101,36 @@ fn a_disk_that_lies_about_syncs_is_caught() {
     let lying = |at| Faults { lies_about_sync: true, ..cut(at) };
     let caught = (10..=40).any(|at| survive(2, &options(0), lying(at), cut(1000)).is_err());
     assert!(caught, "the crash test does not notice a stubbed sync");
+}
+
+/// What is found of a log after a loss of power, whose directories `prepare` may have made.
+fn after_a_cut(seed: u64, prepare: impl FnOnce(&SimDisk)) -> Result<(), String> {
+    let disk = SimDisk::new(seed);
+    prepare(&disk);
+    let mut ledger = Ledger::default();
+    let mut process = Process::start(&disk, 1, options(7), &mut ledger)?;
+    process.run(&mut Random::from_seed(seed), 3, &mut ledger);
+    assert!(ledger.kept() > 0, "nothing was acknowledged");
+    drop(process);
+    disk.cut_power();
+    disk.restart();
+    Process::start(&disk, 2, options(8), &mut ledger).map(drop)
+}
+
+#[test]
+fn a_log_stays_in_reach_through_a_loss_of_power() {
+    for seed in 0..50 {
+        after_a_cut(seed, |_| {}).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    }
+}
+
+#[test]
+fn directories_whose_names_are_not_durable_take_a_log_with_them() {
+    // As a program that makes several levels at once and syncs none.
+    let make = |disk: &SimDisk| {
+        disk.create_directory(Path::new(DIRECTORY)).expect("the disk is whole");
+    };
+    assert!((0..50).any(|seed| after_a_cut(seed, make).is_err()), "or nothing is shown above");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Marks that are old or torn: no news, and never the end of an intact log.
+//! Tests of marks that are old or torn. A mark is a writer's published word of what is durable; it is
+//! a lower bound and nothing more, so it never makes an intact log a lost one.
 
 use crate::harness::{DIRECTORY, Ledger, Process, options, try_open};
 use base::disk::Disk;
@@ -53,8 +54,9 @@ fn read(log: &mut FileLog, timeline: &Timeline, from: Position) -> (Sequence, Op
     (last, None)
 }
 
-#[test]
-fn a_loss_of_power_that_takes_marks_back_loses_no_log() {
+/// Starts beside a process that is just taking a log over, whose marks a loss of power took back,
+/// and once more when that process has let it go.
+fn starts_without_marks(trusts_marks: bool) {
     let disk = SimDisk::new(1);
     let (writer, tail, claim) = written(&disk);
     drop(writer);
@@ -65,7 +67,7 @@ fn a_loss_of_power_that_takes_marks_back_loses_no_log() {
     let lock = other.lock(&claim).expect("its holder is dead");
     for may_write in [true, false] {
         let timeline = Timeline::new();
-        let options = FileOptions { may_write, ..reader(tail) };
+        let options = FileOptions { may_write, trusts_marks, ..reader(tail) };
         let (mut log, found) = try_open(&disk, &timeline, 2, options).expect("the log is intact");
         assert!(!found.is_writer);
         let (last, end) = read(&mut log, &timeline, found.tail.at(Sequence(1)));
@@ -74,8 +76,20 @@ fn a_loss_of_power_that_takes_marks_back_loses_no_log() {
     }
     drop(lock);
     let timeline = Timeline::new();
-    let (_, found) = try_open(&disk, &timeline, 3, reader(tail)).expect("nobody need have led");
+    let options = FileOptions { trusts_marks, ..reader(tail) };
+    let (_, found) = try_open(&disk, &timeline, 3, options).expect("nobody need have led");
     assert_eq!(found.tail, tail);
+}
+
+#[test]
+fn a_loss_of_power_that_takes_marks_back_loses_no_log() {
+    starts_without_marks(false);
+}
+
+#[test]
+#[should_panic(expected = "the log is intact")]
+fn a_start_that_takes_a_mark_for_the_logs_end_is_caught() {
+    starts_without_marks(true);
 }
 
 #[test]
@@ -92,24 +106,35 @@ fn a_log_that_ends_before_what_was_applied_is_lost() {
     }
 }
 
-#[test]
-fn a_torn_mark_is_no_news_to_who_has_read_further() {
+/// Follows a log whose writer stands still in the middle of a mark.
+fn follows_past_a_torn_mark(trusts_marks: bool) {
     let disk = SimDisk::new(1);
     let (mut writer, tail, claim) = written(&disk);
     let timeline = Timeline::new();
-    let (mut log, _) =
-        try_open(&disk, &timeline, 2, reader(tail.at(Sequence(1)))).expect("the log is whole");
+    let options = FileOptions { trusts_marks, ..reader(tail.at(Sequence(1))) };
+    let (mut log, _) = try_open(&disk, &timeline, 2, options).expect("the log is whole");
     let from = tail.at(Sequence(1));
     assert_eq!(read(&mut log, &timeline, from), (tail.sequence, None));
-    // Its writer stands still in the middle of it.
     put_mark(&disk, &claim, [0x5a; MARK_BYTES]);
-    assert_eq!(read(&mut log, &timeline, tail.next()), (tail.sequence, None));
+    let (last, end) = read(&mut log, &timeline, tail.next());
+    assert_eq!((last, end), (tail.sequence, None), "what was read is there");
     let mut ledger = Ledger::default();
     writer.append_data(&mut Random::from_seed(3), &mut ledger);
     writer.log.drain();
     writer.poll(&mut ledger);
     assert_eq!(writer.failures, []);
     assert_eq!(read(&mut log, &timeline, tail.next()), (tail.sequence.next(), None));
+}
+
+#[test]
+fn a_torn_mark_is_no_news_to_who_has_read_further() {
+    follows_past_a_torn_mark(false);
+}
+
+#[test]
+#[should_panic(expected = "what was read is there")]
+fn a_reader_that_takes_a_torn_mark_for_news_is_caught() {
+    follows_past_a_torn_mark(true);
 }
 
 #[test]

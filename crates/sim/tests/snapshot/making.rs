@@ -52,6 +52,17 @@ fn directories_whose_names_are_not_durable_take_a_snapshot_with_them() {
 }
 
 #[test]
+#[should_panic(expected = "the disk is whole")]
+fn a_start_that_tidies_away_what_another_process_writes_is_caught() {
+    let disk = SimDisk::new(1);
+    let (store, mut other) = (open(&disk), open(&disk));
+    let writer = store.begin(POSITION).expect("it begins");
+    other.break_signs();
+    other.remove_unpublished().expect("it tidies up");
+    publish(writer);
+}
+
+#[test]
 fn a_snapshot_that_is_being_written_is_left_alone_and_one_that_never_will_be_is_not() {
     let disk = SimDisk::new(1);
     let (store, other) = (open(&disk), open(&disk));

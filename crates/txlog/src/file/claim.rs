@@ -93,10 +93,16 @@ impl Claim {
 
     /// Looks whether the tenure still counts.
     pub(crate) fn standing(&self, disk: &dyn Disk) -> io::Result<Standing> {
-        if disk.exists(&self.next_path)? {
+        if self.is_over(disk)? {
             return Ok(Standing::Claimed);
         }
         if self.file.stands_at(&self.path)? { Ok(Standing::Held) } else { Ok(Standing::Lost) }
+    }
+
+    /// Whether another writer has claimed the log. Claims after the next one need no look: as long
+    /// as this claim has its name, nobody takes its writer for dead and tidies the next one away.
+    pub(crate) fn is_over(&self, disk: &dyn Disk) -> io::Result<bool> {
+        disk.exists(&self.next_path)
     }
 
     /// Publishes the durable mark to readers in other processes.

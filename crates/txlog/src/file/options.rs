@@ -32,9 +32,12 @@ pub struct FileOptions {
     /// would notice.
     #[doc(hidden)]
     pub acknowledges_before_sync: bool,
-    /// Builds on purpose a log that goes on in a segment that was removed, likewise.
+    /// Builds on purpose a log that goes on in files that were removed, likewise.
     #[doc(hidden)]
     pub writes_nameless: bool,
+    /// Builds on purpose a reader that takes the newest mark for the end of the log, likewise.
+    #[doc(hidden)]
+    pub trusts_marks: bool,
 }
 
 impl FileOptions {
@@ -53,6 +56,7 @@ impl FileOptions {
             may_write: true,
             acknowledges_before_sync: false,
             writes_nameless: false,
+            trusts_marks: false,
         }
     }
 

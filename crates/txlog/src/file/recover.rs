@@ -118,6 +118,9 @@ pub(crate) fn floor(
     mark: Sequence,
 ) -> Result<Sequence, LogError> {
     let known = options.known.map_or(Sequence::ZERO, |known| known.sequence);
+    if known > mark && options.trusts_marks {
+        return Err(too_short(known, mark));
+    }
     if known > mark {
         demand(disk, directory, incarnation, known)?;
     }
@@ -136,11 +139,12 @@ pub(crate) fn demand(
 ) -> Result<(), LogError> {
     match history::look(disk, directory, incarnation, known)? {
         Found::Chain(_) | Found::Trimmed => Ok(()),
-        Found::Short(tail) => {
-            let what = format!("record {known} was applied, the log ends at {tail}");
-            Err(LogError::Lost(what))
-        }
+        Found::Short(tail) => Err(too_short(known, tail)),
     }
+}
+
+fn too_short(known: Sequence, end: Sequence) -> LogError {
+    LogError::Lost(format!("record {known} was applied, the log ends at {end}"))
 }
 
 /// Whether the directory still holds this life of the log.

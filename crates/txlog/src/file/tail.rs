@@ -91,7 +91,8 @@ impl FileLog {
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
         // What was handed out was durable, too.
         let floor = durable.max(Sequence(from.0.saturating_sub(1)));
-        let piece = Piece { disk, directory, log, from, floor, surveys };
+        let trusts_marks = self.options.trusts_marks;
+        let piece = Piece { disk, directory, log, from, floor, surveys, trusts_marks };
         self.background(move || Background::Read(Box::new(piece.read(replay, look, known))));
     }
 
@@ -139,6 +140,8 @@ struct Piece {
     floor: Sequence,
     /// What is known of the directory may be old: see [`SURVEY_NANOS`].
     surveys: bool,
+    /// As [`super::FileOptions::trusts_marks`].
+    trusts_marks: bool,
 }
 
 impl Piece {
@@ -187,7 +190,9 @@ impl Piece {
         }
         let (disk, incarnation) = (&*self.disk, self.log.incarnation);
         let mut look = Look::survey(disk, &self.directory, incarnation)?;
-        look.demand(disk, &self.directory, incarnation, self.floor, before)?;
+        if !self.trusts_marks {
+            look.demand(disk, &self.directory, incarnation, self.floor, before)?;
+        }
         self.fill(outcome, &look.segments, look.until)?;
         outcome.look = Some(look);
         Ok(())

@@ -133,7 +133,7 @@ pub(crate) struct Tenure {
     pub buffer: Vec<u8>,
     /// Tests set it, to prove that they notice a writer that acknowledges before it syncs.
     pub skips_sync: bool,
-    /// Likewise one that goes on in a segment without a name.
+    /// Likewise one that goes on in files without their names.
     pub skips_look: bool,
 }
 
@@ -177,9 +177,22 @@ impl Tenure {
     }
 
     /// Whether what was just synced counts, and will be found by whoever opens the log next.
+    ///
+    /// Three names are looked at, and each look shows what the other two do not:
+    /// - the next claim: that another writer has claimed the log;
+    /// - this claim: that the look before shows it. Once this claim is gone, others take its writer
+    ///   for dead, and may lead, die, and have the next claim tidied away while this one sleeps;
+    /// - the segment: that the records are not in a file that nobody will find.
+    ///
+    /// All of it takes 6 µs of a commit, beside a sync of 90 to 300 µs (docs/measurements,
+    /// log-write). To keep each file's number instead of asking for it would save less than one.
     fn standing(&self) -> io::Result<Standing> {
+        if self.skips_look {
+            let is_over = self.claim.is_over(&*self.disk)?;
+            return Ok(if is_over { Standing::Claimed } else { Standing::Held });
+        }
         let standing = self.claim.standing(&*self.disk)?;
-        if standing != Standing::Held || self.skips_look {
+        if standing != Standing::Held {
             return Ok(standing);
         }
         let is_there = self.active.file.stands_at(&self.active.path)?;
