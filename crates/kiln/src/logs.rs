@@ -72,7 +72,9 @@ fn open_service(
         }
         ("jetstream", _) => jetstream::open(url, waker, entropy)?,
         ("etcd", _) => open_etcd(url, waker, entropy)?,
-        (_, Some(Broken::Floor)) => objects::open_without_floor(url, waker, entropy)?,
+        (_, Some(Broken::Floor)) => {
+            objects::open_broken(url, waker, entropy, objects::Broken::TrustsAll)?
+        }
         _ => objects::open(url, waker, entropy)?,
     };
     let incarnation = store.incarnation();

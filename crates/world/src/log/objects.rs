@@ -42,6 +42,9 @@ mod read;
 mod tests;
 mod trim;
 
+#[doc(hidden)]
+pub use known::Broken;
+
 use super::service::{Facts, Later, Service, ServiceStore, Trouble};
 use crate::clock::RealClock;
 use base::driver::Waker;
@@ -88,26 +91,35 @@ const RECOVERY_PAUSE: Duration = Duration::from_secs(1);
 /// The URL is none of this kind; the store cannot be reached, refuses, or does not keep create-only
 /// puts apart; what stands there is no log.
 pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-    start(url, waker, entropy, false)
+    start(url, waker, entropy, None)
 }
 
-/// As [`open`], with rules broken so that a test can see that it would notice: every answer is
-/// trusted without a look at the floor, and no record is kept where the log changes hands.
+/// As [`open`], with a rule broken.
 ///
 /// # Errors
 /// As [`open`].
 #[doc(hidden)]
-pub fn open_without_floor(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-    start(url, waker, entropy, true)
+pub fn open_broken(
+    url: &str,
+    waker: Waker,
+    entropy: u64,
+    broken: Broken,
+) -> io::Result<ServiceStore> {
+    start(url, waker, entropy, Some(broken))
 }
 
-fn start(url: &str, waker: Waker, entropy: u64, trusts_all: bool) -> io::Result<ServiceStore> {
+fn start(
+    url: &str,
+    waker: Waker,
+    entropy: u64,
+    broken: Option<Broken>,
+) -> io::Result<ServiceStore> {
     let location = Location::parse(url)?;
     let trouble = Trouble::default();
     let told = trouble.clone();
     ServiceStore::start("log-objects", waker, trouble, async move {
         let objects = Objects::connect(&location, entropy, told).await?;
-        objects.known().trusts_all = trusts_all;
+        objects.known().broken = broken;
         let facts = objects.facts();
         Ok((Arc::new(objects), facts))
     })

@@ -1,15 +1,18 @@
-//! Whose record stands before the next one: what makes a confirmed put count, without any clock.
+//! Remembers which record this process has put last. A writer ([`super::put`]) asks it whether a
+//! put that the store confirmed counts at once, or only after a look at the floor.
 //!
-//! Nothing in an object store tells "was never written" from "was written and trimmed". So a put
-//! that lay on the way while its place was taken by another writer, and trimmed, succeeds: a
-//! *ghost*. Its writer must not take it for a record, or it acknowledges what nobody will ever
-//! read. It may have slept for any time, and its clocks with it: a virtual machine that was
-//! stopped, or loaded from a snapshot. So this rests on the store alone:
+//! The question arises because nothing in an object store tells "was never written" from "was
+//! written and trimmed". A put may be under way for long; meanwhile another writer takes its place,
+//! and that record is trimmed; then the put succeeds. Such an object is called a *ghost*: nobody
+//! will ever read it, so its writer must not acknowledge it. The writer may have slept for any
+//! time, and its clocks with it: a virtual machine that was stopped, or loaded from a snapshot. So
+//! the rule asks no clock, and rests on the store alone:
 //!
 //! 1. The log *changes hands* at a place where a record is put by another process than the one
 //!    before it. Who puts such a record first adds an object that says so, below `kept/`.
 //! 2. Trimming never deletes a record at a place that is kept. It looks which are after it raised
-//!    the floor, so it sees the mark of every record that it might delete.
+//!    the floor, and in the part of the log in which it deletes, so it sees the object of every
+//!    record that it might delete ([`super::trim`]).
 //! 3. Let this process have put the record at `k - 1`, and its put at `k` succeed. If another's
 //!    record had ever stood at `k`, the log had changed hands there; it would be kept, and the put
 //!    would have failed. So `k` was free, or held this very record, which is put there unchanged
@@ -18,8 +21,9 @@
 //!    the floor before it believes that a put has succeeded. The floor was raised before any record
 //!    was deleted, so before any ghost.
 //!
-//! So a writer that goes on pays nothing, and a new one pays two requests, once. What is kept for
-//! ever are two small objects for each time that somebody began to lead, as a rule.
+//! So a writer that goes on pays nothing, and a new one pays two requests, once. Two small objects
+//! stay for ever, as a rule, for each time that somebody began to lead: the record and the object
+//! that says so. Nothing that works on the log goes over them again and again.
 
 use base::Sequence;
 use bytes::Bytes;

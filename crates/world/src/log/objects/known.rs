@@ -38,6 +38,18 @@ const MARKS_PER_AGE: u64 = 8;
 /// age, if that is shorter.
 const LOOK_NANOS: u64 = 5_000_000_000;
 
+/// A rule broken on purpose, so that a test can prove that it would notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// Every answer is believed without a look at the floor, and no place is kept.
+    TrustsAll,
+    /// Trimming deletes kept records like any others.
+    TrimsKept,
+    /// A writer deletes its record if it learns of it when the floor is not below it any more.
+    DeletesLate,
+}
+
 /// What one process knows of its log.
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -54,8 +66,7 @@ pub struct Known {
     looked: MonotonicNanos,
     /// What this process has put itself.
     pub hands: Hands,
-    /// A rule broken on purpose, so that a test can prove that it would notice.
-    pub trusts_all: bool,
+    pub broken: Option<Broken>,
 }
 
 impl Known {
@@ -69,8 +80,12 @@ impl Known {
             marks: VecDeque::new(),
             looked: now,
             hands: Hands::default(),
-            trusts_all: false,
+            broken: None,
         }
+    }
+
+    pub fn trusts_all(&self) -> bool {
+        self.broken == Some(Broken::TrustsAll)
     }
 
     pub fn taken(&self) -> Sequence {
@@ -115,7 +130,7 @@ impl Known {
     /// Whether a put that succeeded needs no look at floor and identity. How long it was under way
     /// does not matter.
     pub fn is_put_sure(&self, sequence: Sequence, now: MonotonicNanos) -> bool {
-        self.hands.go_on_at(sequence) && self.has_looked(now) || self.trusts_all
+        self.hands.go_on_at(sequence) && self.has_looked(now) || self.trusts_all()
     }
 
     /// Whether the log's identity was looked at lately.
@@ -129,7 +144,7 @@ impl Known {
         let was_free =
             self.free.is_some_and(|(from, at)| sequence >= from && since(at, now) < trusted);
         let is_young = was_free && self.has_looked(now);
-        is_young && !self.hands.may_haunt(sequence) || self.trusts_all
+        is_young && !self.hands.may_haunt(sequence) || self.trusts_all()
     }
 
     /// What may be trimmed now. Never the newest record: it says where the log ends.

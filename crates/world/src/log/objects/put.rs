@@ -1,5 +1,6 @@
 //! One record: put where its predecessor stands, if nothing stands there itself.
 
+use super::known::Broken;
 use super::look::Failure;
 use super::{Objects, found};
 use base::{MonotonicNanos, Sequence};
@@ -59,7 +60,7 @@ impl Objects {
     async fn keep_if_hands_change(&self, sequence: Sequence) -> Result<(), Outcome> {
         let goes_on = {
             let known = self.known();
-            known.hands.go_on_at(sequence) || known.trusts_all
+            known.hands.go_on_at(sequence) || known.trusts_all()
         };
         if goes_on {
             return Ok(());
@@ -114,6 +115,10 @@ impl Objects {
         if !is_sure {
             match self.look().await {
                 Ok(floor) if floor < sequence => {}
+                Ok(_) if self.known().broken == Some(Broken::DeletesLate) => {
+                    let _ = self.store.delete(&self.names.record(self.life, sequence)).await;
+                    return Outcome::Misplaced;
+                }
                 // The record stays, though the floor is not below it: it may be one that counted
                 // and was trimmed since, and that keeps a sleeper's put from its place for ever.
                 Ok(_) => return Outcome::Misplaced,

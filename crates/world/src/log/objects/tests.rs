@@ -3,7 +3,7 @@
 mod faulty;
 
 use super::connect::in_memory;
-use super::known::Known;
+use super::known::{Broken, Known};
 use super::names::{Life, Names, sequence_of};
 use super::{Location, Objects, Service, Trouble};
 use base::{Incarnation, Sequence};
@@ -239,40 +239,73 @@ fn a_record_put_where_one_was_trimmed_does_not_count() {
     });
 }
 
+/// A writer is frozen, its clocks with it, with its put at 4 on the way. Another one takes that
+/// place, a third one goes on, and trims. Where records stand then, and what becomes of the put.
+async fn is_slept_through(
+    broken: Option<Broken>,
+    tamper: impl AsyncFnOnce(&Arc<dyn ObjectStore>, &Objects),
+) -> (Vec<u64>, Outcome) {
+    let memory = memory();
+    // By the frozen writer's clock, what it knows is young.
+    let young = life(7, 1_000_000);
+    let client = async || {
+        let client = connect(&memory, young).await.expect("the store is well");
+        client.known().broken = broken;
+        client
+    };
+    let (frozen, leader, next) = (client().await, client().await, client().await);
+    put_all(&frozen, 1..=3).await;
+    assert_eq!(read_all(&leader, 1).await.len(), 3);
+    put_all(&leader, 4..=4).await;
+    assert_eq!(read_all(&next, 1).await.len(), 4);
+    put_all(&next, 5..=8).await;
+    tamper(&memory, &next).await;
+    // By the trimmer's clock, it is old.
+    *next.known() = Known::new(0, next.now());
+    next.known().broken = broken;
+    assert_eq!(tail(&next).await, confirmed(8));
+    assert_eq!(trim(&next, 7).await, first(8));
+    // The leader slept too, and takes the store's answer only now.
+    assert_eq!(leader.placed(Sequence(4), leader.now()).await, Outcome::Misplaced);
+    let places = places(&memory).await;
+    (places, put_bytes(&frozen, 4, Bytes::from_static(b"acknowledged")).await)
+}
+
 #[test]
 fn a_kept_record_stays_though_its_writer_hears_of_it_after_it_was_trimmed() {
-    block_on(async {
-        let memory = memory();
-        let (frozen, leader) = (client(&memory).await, client(&memory).await);
-        put_all(&frozen, 1..=3).await;
-        assert_eq!(read_all(&leader, 1).await.len(), 3);
-        put_all(&leader, 4..=4).await;
-        let next = client(&memory).await;
-        assert_eq!(read_all(&next, 1).await.len(), 4);
-        put_all(&next, 5..=8).await;
-        assert_eq!(trim(&next, 7).await, first(8));
-        // The leader slept in between, and takes the store's answer only now.
-        assert_eq!(leader.placed(Sequence(4), leader.now()).await, Outcome::Misplaced);
-        assert_eq!(places(&memory).await, [1, 4, 5, 8]);
-        let late = put_bytes(&frozen, 4, Bytes::from_static(b"late")).await;
-        assert_ne!(late, Outcome::Stored, "nobody would ever read it");
-    });
+    let (places, late) = block_on(is_slept_through(None, async |_, _| {}));
+    assert_eq!((places, late), (vec![1, 4, 5, 8], Outcome::Misplaced));
+}
+
+#[test]
+fn a_put_counts_in_a_trimmed_place_if_anything_that_is_kept_goes() {
+    for broken in [Broken::TrimsKept, Broken::DeletesLate] {
+        let (_, late) = block_on(is_slept_through(Some(broken), async |_, _| {}));
+        assert_eq!(late, Outcome::Stored, "{broken:?}: nobody will ever read it");
+    }
+    // The same if the object below kept/ is gone before the trimming.
+    let tidy = async |memory: &Arc<dyn ObjectStore>, client: &Objects| {
+        let kept = client.names.kept(client.life, Sequence(4));
+        memory.delete(&kept).await.expect("the store is well");
+    };
+    let (places, late) = block_on(is_slept_through(None, tidy));
+    assert_eq!((places, late), (vec![1, 5, 8], Outcome::Stored));
 }
 
 /// A writer whose machine was frozen, its clocks with it, while another one took the next place,
 /// went on, and trimmed it: what the writer's put becomes, and one of it that was read back.
-async fn wakes_from_a_freeze(trusts_all: bool) -> (Outcome, Outcome) {
+async fn wakes_from_a_freeze(broken: Option<Broken>) -> (Outcome, Outcome) {
     let (faulty, memory) = faulty();
     // By its clock, what it knows is young.
     let young = life(7, 1_000_000);
     let frozen = connect(&memory, young).await.expect("the store is well");
-    frozen.known().trusts_all = trusts_all;
+    frozen.known().broken = broken;
     put_all(&frozen, 1..=3).await;
     let other = connect(&memory, young).await.expect("the store is well");
-    other.known().trusts_all = trusts_all;
+    other.known().broken = broken;
     put_all(&other, 4..=6).await;
     let candidate = connect(&memory, young).await.expect("the store is well");
-    candidate.known().trusts_all = trusts_all;
+    candidate.known().broken = broken;
     assert_eq!(read_all(&candidate, 1).await.len(), 6);
     assert_eq!(get(&candidate, 7).await, nothing(6), "it knows that the place was free");
     put_all(&other, 7..=9).await;
@@ -290,14 +323,14 @@ async fn wakes_from_a_freeze(trusts_all: bool) -> (Outcome, Outcome) {
 
 #[test]
 fn a_writer_that_was_frozen_takes_no_ghost_for_a_record() {
-    let (put, read_back) = block_on(wakes_from_a_freeze(false));
+    let (put, read_back) = block_on(wakes_from_a_freeze(None));
     assert_eq!(put, Outcome::Misplaced);
     assert_eq!(read_back, trimmed(9));
 }
 
 #[test]
 fn a_writer_that_trusts_every_answer_acknowledges_a_ghost() {
-    let (put, read_back) = block_on(wakes_from_a_freeze(true));
+    let (put, read_back) = block_on(wakes_from_a_freeze(Some(Broken::TrustsAll)));
     assert_eq!(put, Outcome::Stored, "nobody will ever read it");
     assert!(matches!(read_back, Outcome::Records { .. }), "{read_back:?}");
 }
@@ -360,6 +393,55 @@ fn deletions_that_a_crash_left_undone_are_done_later() {
         assert_eq!(get(&client, 8).await, trimmed(9), "the floor alone decides");
         assert_eq!(trim(&client, 1).await, first(9));
         assert_eq!(places(&memory).await, [1, 9, 10]);
+    });
+}
+
+/// A leader that comes next, appends three records and trims all but the newest; what came of that.
+async fn leads_and_trims(store: &Arc<dyn ObjectStore>) -> (Sequence, Outcome) {
+    let leader = client(store).await;
+    let Outcome::Tail { sequence: end, .. } = tail(&leader).await else { panic!("a tail") };
+    put_all(&leader, end.0 + 1..=end.0 + 3).await;
+    (end, trim(&leader, end.0 + 2).await)
+}
+
+#[test]
+fn what_trimming_lists_does_not_grow_with_what_is_kept() {
+    block_on(async {
+        let (faulty, memory) = faulty();
+        let mut listed = Vec::new();
+        for _ in 0..60 {
+            let before = faulty.listed();
+            let (end, trimmed) = leads_and_trims(&memory).await;
+            assert_eq!(trimmed, first(end.0 + 3));
+            listed.push(faulty.listed() - before);
+        }
+        let kept =
+            objects(&memory).await.iter().filter(|it| it.as_ref().contains("/kept/")).count();
+        assert_eq!(kept, 60, "they stay");
+        assert_eq!(listed[59], listed[19], "{listed:?}");
+    });
+}
+
+#[test]
+fn deletions_that_fail_again_and_again_are_done_when_they_can_be() {
+    block_on(async {
+        let (faulty, memory) = faulty();
+        for _ in 0..20 {
+            leads_and_trims(&memory).await;
+        }
+        // More floors are raised than stay, and below none of them anything is deleted.
+        faulty.set_deletes(false);
+        for _ in 0..20 {
+            let (_, trimmed) = leads_and_trims(&memory).await;
+            assert!(matches!(trimmed, Outcome::Failed(_)), "{trimmed:?}");
+        }
+        faulty.set_deletes(true);
+        let (end, trimmed) = leads_and_trims(&memory).await;
+        assert_eq!(trimmed, first(end.0 + 3));
+        let kept = (0..=40).map(|lead| 3 * lead + 1);
+        assert_eq!(places(&memory).await, kept.chain([end.0 + 3]).collect::<Vec<_>>());
+        let is_floor = |path: &&Path| path.as_ref().contains("/floor/");
+        assert_eq!(objects(&memory).await.iter().filter(is_floor).count(), 8);
     });
 }
 

@@ -1,10 +1,24 @@
 //! Forgetting: first the floor says it, then the objects go.
 //!
-//! The order is what tells a ghost from a record ([`super::hands`]). Deletions that a crash left
-//! undone are found by the next call: it lists from the beginning, and deletes whatever lies at or
-//! below the floor.
+//! The order is what tells a ghost from a record ([`super::hands`]). What stays for ever is passed
+//! over by looking at a part of the log only: from behind the lowest floor object through the
+//! highest.
+//!
+//! ```text
+//! floors      F1        F2 … F8                 F9
+//!       …──────┬─────────┬────┬──────────────────┬──────▶ records
+//!   kept ones  │ kept ones, and what crashes left │ the log
+//!   and ghosts │ of earlier trimmings             │
+//!              └─────── listed, deleted ──────────┘
+//! ```
+//!
+//! That is enough, because a floor object is deleted only when everything through the next one has
+//! been deleted that may go. A trimming that was cut off leaves its floors, so the next one begins
+//! where the cut-off one did. And it is safe wherever it begins: kept places are looked for in the
+//! very part of the log in which records are deleted.
 
 use super::Objects;
+use super::known::Broken;
 use super::look::{FLOORS_KEPT, Failure};
 use super::names::sequence_of;
 use base::Sequence;
@@ -39,45 +53,65 @@ impl Objects {
             // Whatever is deleted is deleted because a floor stands: so it is read back.
             floor = self.look().await?;
         }
-        self.delete_records(floor).await?;
-        self.delete_floors().await?;
+        let lowest = self.floors().await?.first().copied().unwrap_or_default();
+        if self.delete_records(lowest, floor).await? {
+            self.delete_floors(floor).await?;
+        }
         Ok(floor)
     }
 
-    async fn delete_records(&self, floor: Sequence) -> Result<(), Failure> {
-        let is_sorted = self.directory.is_none();
+    /// Deletes the records from behind `lowest` through `floor`, but for the kept ones. Whether
+    /// none is left.
+    async fn delete_records(&self, lowest: Sequence, floor: Sequence) -> Result<bool, Failure> {
         // Looked for behind the floor: whoever puts a record there from now on is told by it.
-        let kept = self.all_kept(floor).await?;
-        let is_forgotten = move |path: &Path| {
-            sequence_of(path).is_some_and(|at| at <= floor && !kept.contains(&at))
-        };
-        let listed = self.store.list(Some(&self.names.records(self.life)));
-        // Stores list by name, directories in no order. A name that is no record's ends nothing.
-        let until = move |meta: &object_store::ObjectMeta| {
-            !is_sorted || sequence_of(&meta.location).is_none_or(|at| at <= floor)
-        };
+        let kept = self.kept(lowest, floor).await?;
+        let records = self.names.records(self.life);
+        let listed = self.numbered(&records, &self.names.record(self.life, lowest), floor);
         let forgotten = listed
-            .try_take_while(move |meta| future::ok(until(meta)))
-            .map_ok(|meta| meta.location)
-            .try_filter(move |path| future::ready(is_forgotten(path)))
+            .try_filter_map(move |(at, path)| future::ok((!kept.contains(&at)).then_some(path)))
             .take(DELETIONS_MAX);
-        self.delete_all(forgotten.boxed()).await
+        let deleted = self.delete_all(forgotten.boxed()).await?;
+        Ok(deleted < DELETIONS_MAX)
     }
 
-    /// The places through the floor whose records stay.
-    async fn all_kept(&self, floor: Sequence) -> Result<BTreeSet<Sequence>, Failure> {
-        let listed = self.store.list(Some(&self.names.all_kept(self.life)));
-        let numbers = listed.try_filter_map(async |meta| Ok(sequence_of(&meta.location)));
-        let through_floor = numbers.try_filter(|at| future::ready(*at <= floor));
-        Ok(through_floor.try_collect().await?)
+    /// The places from behind `lowest` through `floor` whose records stay.
+    async fn kept(&self, lowest: Sequence, floor: Sequence) -> Result<BTreeSet<Sequence>, Failure> {
+        if self.known().broken == Some(Broken::TrimsKept) {
+            return Ok(BTreeSet::new());
+        }
+        let all = self.names.all_kept(self.life);
+        let listed = self.numbered(&all, &self.names.kept(self.life, lowest), floor);
+        Ok(listed.map_ok(|(at, _)| at).try_collect().await?)
     }
 
-    /// Deletes floors in ascending order, one by one: [`Objects::look`] relies on it.
-    async fn delete_floors(&self) -> Result<(), Failure> {
+    /// The objects below `directory` with numbers through `floor`, from behind the one called
+    /// `from` on.
+    fn numbered(
+        &self,
+        directory: &Path,
+        from: &Path,
+        floor: Sequence,
+    ) -> BoxStream<'static, Result<(Sequence, Path), Error>> {
+        let is_sorted = self.directory.is_none();
+        let listed = self.store.list_with_offset(Some(directory), from);
+        // Stores list by name, directories in no order. A name without a number ends nothing.
+        let until = move |at: Option<Sequence>| !is_sorted || at.is_none_or(|at| at <= floor);
+        let numbers = listed.map_ok(|meta| (sequence_of(&meta.location), meta.location));
+        let through_floor = numbers.try_take_while(move |(at, _)| future::ok(until(*at)));
+        let numbered = move |(at, path): (Option<Sequence>, Path)| {
+            at.filter(|at| *at <= floor).map(|at| (at, path))
+        };
+        through_floor.try_filter_map(move |it| future::ok(numbered(it))).boxed()
+    }
+
+    /// Deletes floors that are outdated, once everything through `swept` is deleted that may go. In
+    /// ascending order, one by one: [`Objects::look`] relies on it. The lowest that stays is not
+    /// above `swept`, because the next trimming begins there.
+    async fn delete_floors(&self, swept: Sequence) -> Result<(), Failure> {
         let floors = self.floors().await?;
         let outdated = floors.len().saturating_sub(FLOORS_KEPT);
-        for floor in &floors[..outdated] {
-            match self.store.delete(&self.names.floor(self.life, *floor)).await {
+        for pair in floors.windows(2).take(outdated).take_while(|pair| pair[1] <= swept) {
+            match self.store.delete(&self.names.floor(self.life, pair[0])).await {
                 Ok(()) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -85,17 +119,19 @@ impl Objects {
         Ok(())
     }
 
+    /// How many were deleted, those included that somebody else had deleted before.
     async fn delete_all(
         &self,
         paths: BoxStream<'static, Result<Path, Error>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<usize, Failure> {
         let mut deleted = self.store.delete_stream(paths);
+        let mut count = 0;
         while let Some(answer) = deleted.next().await {
             match answer {
-                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Ok(_) | Err(Error::NotFound { .. }) => count += 1,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        Ok(count)
     }
 }

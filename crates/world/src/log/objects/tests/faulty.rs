@@ -3,6 +3,7 @@
 use crate::log::objects::names::Names;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt, future};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
@@ -12,8 +13,8 @@ use object_store::{
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What becomes of the next create-only put.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,9 @@ pub struct Faulty {
     /// What becomes of the next record's put, whatever is put before.
     record_faults: Mutex<VecDeque<Fault>>,
     requests: AtomicUsize,
+    /// Objects named in listings.
+    listed: Arc<AtomicUsize>,
+    keeps_records: AtomicBool,
 }
 
 impl Faulty {
@@ -51,6 +55,28 @@ impl Faulty {
     /// Requests so far, of all sorts.
     pub fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Objects that listings named so far.
+    pub fn listed(&self) -> usize {
+        self.listed.load(Ordering::Relaxed)
+    }
+
+    /// Whether records can be deleted; else it fails, and deletes nothing.
+    pub fn set_deletes(&self, deletes: bool) {
+        self.keeps_records.store(!deletes, Ordering::Relaxed);
+    }
+
+    fn counted(
+        &self,
+        listed: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let count = Arc::clone(&self.listed);
+        let count = move |_: &Result<ObjectMeta>| {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        listed.inspect(count).boxed()
     }
 
     /// Whether every request fails.
@@ -131,12 +157,25 @@ impl ObjectStore for Faulty {
         &self,
         paths: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(paths)
+        let keeps = self.keeps_records.load(Ordering::Relaxed);
+        let allowed = paths.and_then(move |path| {
+            let is_kept = keeps && Names::is_record(&path);
+            future::ready(if is_kept { Err(generic("deletion failed")) } else { Ok(path) })
+        });
+        self.inner.delete_stream(allowed.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.inner.list(prefix)
+        self.counted(self.inner.list(prefix))
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        // Where a listing begins is the store's work.
+        self.counted(self.inner.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
