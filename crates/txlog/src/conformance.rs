@@ -3,11 +3,14 @@
 //! A backend may fence deposed writers itself (the file log does) or check numbers only (JetStream
 //! does). The suite asks for what readers see, which must be the same for both.
 
+mod history;
+
 use crate::chain::{Chain, Consumed, Follower, Stamper, empty_record};
 use crate::log::{AppendError, History, LogEvent, Ticket, TransactionLog};
 use crate::record::{Kind, Part, WriterId};
-use base::{Incarnation, Position, Sequence, UnixMillis};
+use base::{Position, Sequence, UnixMillis};
 use bytes::Bytes;
+use history::compare;
 
 /// Turns of waiting after which an event is missing.
 const TURNS_MAX: usize = 10_000;
@@ -68,13 +71,13 @@ pub fn run(bench: &mut dyn Bench) {
         a_candidate_that_comes_late_reads_on_and_leads,
         a_reader_tails_what_another_appends,
         reading_begins_in_the_middle,
-        a_log_tells_its_history_from_another,
+        history::a_log_tells_its_history_from_another,
         a_lost_acknowledgement_leaves_one_record,
         a_lost_record_is_sent_again_unchanged,
         trimming_forgets_no_more_than_asked,
         a_log_created_anew_is_lost,
         a_position_behind_the_tail_is_lost,
-        the_origin_is_the_history_of_every_log,
+        history::the_origin_is_the_history_of_every_log,
         a_record_too_large_is_refused_alone,
         acknowledged_records_survive_a_crash,
     ];
@@ -366,46 +369,6 @@ fn reading_begins_in_the_middle(bench: &mut dyn Bench) {
     }
 }
 
-/// What a log says of a place.
-fn compare(
-    bench: &mut dyn Bench,
-    log: &mut dyn TransactionLog,
-    position: Position,
-    chain: Chain,
-) -> History {
-    let asked = log.compare(position, chain);
-    await_event(bench, log, |event| match event {
-        LogEvent::Compared { ticket, history } if ticket == asked => Some(history),
-        _ => None,
-    })
-}
-
-fn a_log_tells_its_history_from_another(bench: &mut dyn Bench) {
-    let mut leader = Leader::elect(bench, 1);
-    let mut known = vec![(leader.at, leader.stamper.chain())];
-    for number in 0..30 {
-        leader.append_data(&payload(number));
-        known.push((leader.at, leader.stamper.chain()));
-    }
-    assert_eq!(leader.settle(bench), []);
-    let mut reader = bench.open();
-    for log in [&mut leader.log, &mut reader] {
-        for pair in known.windows(2) {
-            let (position, chain) = pair[1];
-            let of_before = pair[0].1;
-            let of_another_epoch = Chain { epoch: base::Epoch(chain.epoch.0 + 1), ..chain };
-            for (chain, expected) in [
-                (chain, History::Same),
-                (of_before, History::Other),
-                (of_another_epoch, History::Other),
-            ] {
-                let history = compare(bench, &mut **log, position, chain);
-                assert_eq!(history, expected, "at {}", position.sequence);
-            }
-        }
-    }
-}
-
 fn a_lost_acknowledgement_leaves_one_record(bench: &mut dyn Bench) {
     if !bench.lose_next(Loss::Acknowledgement) {
         return;
@@ -545,25 +508,6 @@ fn a_position_behind_the_tail_is_lost(bench: &mut dyn Bench) {
         (is_lost && compared.is_some()).then_some(())
     });
     assert_eq!(compared, Some(History::Lost));
-}
-
-/// Where no record stands, nothing can contradict what a reader knows but the log's identity.
-fn the_origin_is_the_history_of_every_log(bench: &mut dyn Bench) {
-    let origin = bench.origin();
-    let start = Chain::start(origin.incarnation);
-    let stranger = Incarnation(origin.incarnation.0 ^ 1);
-    let is_empty = bench.open();
-    let leader = Leader::elect(bench, 1);
-    for mut log in [is_empty, leader.log] {
-        for (position, chain, expected) in [
-            (origin, start, History::Same),
-            (origin, leader.stamper.chain(), History::Other),
-            (Position { incarnation: stranger, ..origin }, start, History::Lost),
-            (Position { incarnation: stranger, ..leader.at }, start, History::Lost),
-        ] {
-            assert_eq!(compare(bench, &mut *log, position, chain), expected, "at {position:?}");
-        }
-    }
 }
 
 fn a_record_too_large_is_refused_alone(bench: &mut dyn Bench) {

@@ -1,5 +1,5 @@
-//! Tests of marks that are old or torn. A mark is a writer's published word of what is durable; it is
-//! a lower bound and nothing more, so it never makes an intact log a lost one.
+//! Tests of marks that are old or torn. A mark is a writer's published word of what is durable. It
+//! is a lower bound and nothing more, so it never makes an intact log a lost one.
 
 use crate::harness::{DIRECTORY, Ledger, Process, options, try_open};
 use base::disk::Disk;

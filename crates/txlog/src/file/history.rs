@@ -1,6 +1,6 @@
 //! Reads what stands at one place of a log directory. A start uses it to learn whether the log
-//! reaches the records of its snapshot, and [`TransactionLog::compare`](crate::TransactionLog::compare)
-//! whether it is the history that was read before.
+//! reaches the record of its snapshot, and `TransactionLog::compare` whether the log is the history
+//! that was read before.
 //!
 //! The segments are read for that, because nothing shorter tells. A published mark is not synced,
 //! so after a loss of power it may name any earlier record until the next writer publishes its own.

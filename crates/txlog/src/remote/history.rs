@@ -1,5 +1,5 @@
-//! Answers [`TransactionLog::compare`](crate::TransactionLog::compare) for a log that a service
-//! keeps: whether the record at a place is the one that was read there before.
+//! Answers `TransactionLog::compare` for a log that a service keeps: whether the record at a place
+//! is the one that was read there before.
 //!
 //! A service may be restored from a backup, or lose what it had acknowledged, and then others may
 //! have written at the same numbers. The record itself tells: it names the chain before it, so if
