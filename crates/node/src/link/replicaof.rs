@@ -107,18 +107,21 @@ impl Server {
             return;
         }
         let Some(master) = self.configured_master() else { return };
-        if !keyspace.is_empty() {
+        let effect = if keyspace.is_empty() {
+            tracing::info!(host = master.host(), port = master.port(), "follows a master");
+            Effect::ReplicaOf { host: master.host(), port: master.port() }
+        } else {
             tracing::warn!(
                 replicaof = %master,
                 keys = keyspace.len(),
                 "the configuration names a master, and this shard has data of its own and follows \
                  nobody: it goes on so. REPLICAOF takes the master's data in its place"
             );
-            return;
-        }
-        tracing::info!(host = master.host(), port = master.port(), "follows a master");
+            // Decided once: a later start may find the shard empty because its keys were deleted.
+            Effect::ReplicaOfNoOne
+        };
         self.shard.unit.clear();
-        self.change_all(Effect::ReplicaOf { host: master.host(), port: master.port() });
+        self.change_all(effect);
         self.end_own_unit();
     }
 

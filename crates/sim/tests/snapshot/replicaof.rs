@@ -96,6 +96,12 @@ fn a_configuration_takes_nothing_in_place_of_data() {
         assert_eq!(ask(&mut life, "GET own"), "$5\r\nvalue\r\n");
         assert_eq!(ask(&mut life, "SET own again"), "+OK\r\n");
         assert!(keeps_its_data(&mut life, &data), "told before: {was_told}");
+        // Nor in place of what was deleted since.
+        assert_eq!(ask(&mut life, "DEL own"), ":1\r\n");
+        crash(life, &disk);
+        let mut life = start_configured(&disk, 3);
+        assert_eq!(ask(&mut life, "SET a b"), "+OK\r\n");
+        assert!(keeps_its_data(&mut life, &data), "told before: {was_told}, then emptied");
     }
 }
 
