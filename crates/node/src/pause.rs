@@ -99,7 +99,8 @@ impl Server {
     /// Lets the clients go on if the pause is over, in the order in which they came.
     pub(crate) fn resume_after_pause(&mut self) {
         self.pause.expire(self.monotonic);
-        if self.pause.paused().is_some() {
+        // Nothing is executed behind the last record of a holder that hands over.
+        if self.pause.paused().is_some() || self.stopping.is_some() || self.roles.has_yielded() {
             return;
         }
         for connection in std::mem::take(&mut self.pause.waiting) {

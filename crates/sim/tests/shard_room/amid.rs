@@ -1,7 +1,8 @@
 //! What a primary appends amid a command that takes long: what ended before it, in its place, or a
 //! renewal; and nothing once the command has no end.
 
-use crate::primary::{Appended, LEASE_MILLIS, Primary, Tells};
+use crate::primary::{Appended, LEASE_MILLIS, MILLISECOND, Primary, Tells};
+use node::Stop;
 use node::server::Broken;
 use txlog::Kind;
 
@@ -93,4 +94,37 @@ fn who_is_unblocked_by_a_transaction_hears_of_it_when_all_of_it_is_durable() {
 #[test]
 fn a_wait_whose_end_is_told_before_its_transaction_is_durable_is_noticed() {
     assert!(hears_early(Some(Broken::TellsEndOfWaitAtOnce)));
+}
+
+#[test]
+fn a_renewal_amid_a_transaction_moves_no_key_past_its_time() {
+    let mut primary = Primary::new();
+    let unit = "SET k v PX 30\r\nCLIENT PAUSE 100000 WRITE\r\nMULTI\r\nGET k\r\nGET k\r\n";
+    primary.client.send(unit.as_bytes());
+    primary.timeline.pass(MILLISECOND);
+    for _ in 0..3 {
+        primary.turn();
+    }
+    assert_eq!(primary.client.received(), b"+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+    // The key's time comes. Clients are paused, so it goes by the newest record, which is older.
+    primary.timeline.pass(40 * MILLISECOND);
+    let (replies, appended) = primary.ask("EXEC\r\n", 0, LEASE_MILLIS);
+    assert!(appended.len() > 1, "the lease is renewed amid it: {appended:?}");
+    assert_eq!(replies, "*2\r\n$1\r\nv\r\n$1\r\nv\r\n");
+    let (replies, _) = primary.ask("GET k\r\n", 0, 0);
+    assert_eq!(replies, "$-1\r\n", "afterwards it is gone: a record says so");
+}
+
+#[test]
+fn who_waited_for_the_end_of_a_pause_is_not_served_by_a_server_that_ends() {
+    let mut primary = Primary::new();
+    primary.client.send(b"CLIENT PAUSE 50 WRITE\r\nSET k v\r\n");
+    primary.timeline.pass(MILLISECOND);
+    primary.turn();
+    primary.server.stopping = Some(Stop::Clean);
+    primary.appended.borrow_mut().clear();
+    let received = primary.pass();
+    assert_eq!(received, "+OK\r\n", "the reply to the first alone");
+    let appended = primary.appended.borrow();
+    assert!(appended.iter().all(|(_, kind, ..)| *kind != Kind::Data), "{appended:?}");
 }

@@ -1,5 +1,7 @@
 //! The store's files: names that no loss of power may take, and snapshots that are being written.
 
+use super::transfer::{ask, start};
+use super::world::{LOG, Ledger};
 use archive::manifest::Place;
 use archive::{Candidate, Facts, SnapshotStore, SnapshotWriter};
 use base::disk::Disk;
@@ -7,6 +9,8 @@ use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use sim::disk::SimDisk;
 use std::path::Path;
 use std::sync::Arc;
+use txlog::file::inspect;
+use txlog::record::decode_header;
 
 const DIRECTORY: &str = "/var/lib/kiln/snapshots";
 const POSITION: Position = Position { incarnation: Incarnation(1), sequence: Sequence(5) };
@@ -84,4 +88,29 @@ fn a_snapshot_that_is_being_written_is_left_alone_and_one_that_never_will_be_is_
     assert_eq!(entries(), 3, "the published one, the one under way, and its sign");
     publish(under_way);
     assert_eq!((published(&other), entries()), (2, 2));
+}
+
+#[test]
+fn a_snapshot_shows_the_clock_of_its_record() {
+    let disk = SimDisk::new(7);
+    let mut life = start(&disk, 1);
+    for round in 0..3 {
+        assert_eq!(ask(&mut life, "SET key value"), "+OK\r\n");
+        // Time goes on while nothing is appended.
+        for _ in 0..50 {
+            assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        }
+        assert_eq!(ask(&mut life, "SAVE"), "+OK\r\n");
+        let candidates = super::world::store(&disk).expect("the disk is whole").list();
+        let candidates = candidates.expect("it lists");
+        let Some(Candidate::Whole(snapshot)) = candidates.first() else { panic!("round {round}") };
+        let Place { position, clock, began, .. } = snapshot.place;
+        let mut log = inspect(Arc::new(disk.clone()), Path::new(LOG)).expect("it is whole");
+        let record = std::iter::from_fn(|| log.replay.next_record().expect("whole records"))
+            .find(|(at, _)| *at == position);
+        let (_, record) = record.expect("it is in the log");
+        let header = decode_header(&record, true).expect("a record of our own");
+        assert_eq!(clock, header.clock, "round {round}");
+        assert!(clock < began, "or this shows nothing");
+    }
 }
