@@ -1,5 +1,6 @@
 """Clients that want the server to keep more for them than their limits allow."""
 
+import pathlib
 import time
 
 from harness.resp import Client, Disconnected, Refusal, encode
@@ -181,6 +182,52 @@ def evicted(server):
             link.close()
         client.call("DEL", "large", "queued")
     return peak
+
+
+def messages_without_end(server):
+    """A transaction that publishes, to a client whose patterns all match, far more than that client's
+    limit: it is disconnected, and others are told everything. A key that many watch is changed by one
+    command as often as it has elements. Neither takes memory for each pair."""
+    # Linux counts the peak anew from here.
+    pathlib.Path(f"/proc/{server.pid}/clear_refs").write_text("5")
+    with server.client() as client, server.client() as listener, server.client() as greedy:
+        listener.call("SUBSCRIBE", "news")
+        greedy.send("PSUBSCRIBE", *("n" + "*" * number for number in range(1, 900)))
+        for _ in range(1, 900):
+            greedy.read()
+        client.call("MULTI")
+        for number in range(4000):
+            client.call("PUBLISH", "news", number)
+        assert client.call("EXEC") == [1 + 899] * 4000
+        told = [listener.read()[2] for _ in range(4000)]
+        assert told == [b"%d" % number for number in range(4000)]
+        received = 0
+        greedy.socket.settimeout(120)
+        try:
+            while piece := greedy.socket.recv(MIB):
+                received += len(piece)
+        except ConnectionResetError:
+            pass
+        assert received < 36 * MIB, f"the listener of many patterns was sent {received} bytes"
+    watchers = [server.client() for _ in range(300)]
+    for watcher in watchers:
+        watcher.call("WATCH", "watched")
+    with server.client() as client:
+        client.call("RPUSH", "watched", *["x"] * 100_000)
+        client.call("DEL", "watched")
+    for watcher in watchers:
+        watcher.call("MULTI")
+        assert watcher.call("EXEC") is None, "a watched key has changed"
+        watcher.close()
+    return peak_bytes(server)
+
+
+def peak_bytes(server):
+    """The most memory that the process has had in RAM at a time."""
+    for line in pathlib.Path(f"/proc/{server.pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("the system does not say the peak")
 
 
 def clients_evicted(client):

@@ -6,7 +6,10 @@
 //! always compares exactly, and nothing but the empty pattern matches the empty text.
 //!
 //! A mismatch retreats to the newest star only. That loses nothing: whatever an older star could
-//! still skip, the newest can skip as well. So the work is at most pattern times text.
+//! still skip, the newest can skip as well. So the work is at most pattern times text: seconds,
+//! where a client chooses both. Then it is counted on the way ([`matches_counted`]).
+
+use crate::work::{BYTES_PER_STEP, Work};
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +19,24 @@ const STARS_MAX: usize = 1000;
 
 /// Whether the whole of `text` matches `pattern`.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    matches_in(pattern, text, Case::Exact)
+    matches_in(pattern, text, Case::Exact, |_| {})
+}
+
+/// As [`matches`], and counts the bytes that are compared.
+pub fn matches_counted(pattern: &[u8], text: &[u8], work: &Work) -> bool {
+    work.step();
+    let mut bytes = 0;
+    matches_in(pattern, text, Case::Exact, |compared| {
+        bytes += compared;
+        if bytes >= BYTES_PER_STEP {
+            work.bytes(std::mem::take(&mut bytes));
+        }
+    })
 }
 
 /// Whether the whole of `text` matches `pattern`, ASCII letters in either case being the same.
 pub fn matches_ignoring_case(pattern: &[u8], text: &[u8]) -> bool {
-    matches_in(pattern, text, Case::Ignored)
+    matches_in(pattern, text, Case::Ignored, |_| {})
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +45,8 @@ enum Case {
     Ignored,
 }
 
-fn matches_in(pattern: &[u8], text: &[u8], case: Case) -> bool {
+/// `compared` is told of bytes of the pattern that are about to be looked at, about.
+fn matches_in(pattern: &[u8], text: &[u8], case: Case, mut compared: impl FnMut(usize)) -> bool {
     let mut stars = 0;
     // Where to go on after a mismatch: the pattern behind the newest star, the text it may skip to.
     let mut retreat: Option<(&[u8], &[u8])> = None;
@@ -50,7 +66,8 @@ fn matches_in(pattern: &[u8], text: &[u8], case: Case) -> bool {
                 retreat = Some((pattern, rest));
                 continue;
             }
-            ([_, ..], [byte, tail @ ..]) => {
+            ([first, ..], [byte, tail @ ..]) => {
+                compared(if *first == b'[' { pattern.len() } else { 1 });
                 if let Some(behind) = match_one(pattern, *byte, case) {
                     rest = tail;
                     pattern = if rest.is_empty() { skip_stars(behind) } else { behind };

@@ -17,15 +17,20 @@ mod watchers;
 
 use crate::effect::Effect;
 use crate::keyspace::Keyspace;
-use crate::notify::{self, KeyEvent, Message};
-use crate::subscribers::Subscribers;
-use crate::unit::{KeyHash, WatcherId};
+use crate::notify::{KeyEvent, Message};
+use crate::subscribers::{Receiver, Subscribers};
+use crate::unit::{KeyHash, SubscriberId, WatcherId};
+use crate::work::Work;
 pub(crate) use applied::Telling;
 use base::{DatabaseId, UnixMillis};
 use std::collections::BTreeMap;
 pub use waiters::Waiters;
 use watchers::Replaced;
 pub use watchers::Watchers;
+
+/// Bytes that a message takes on the wire beside its channel, its payload and its pattern, at
+/// least: the shortest, `*3 $7 message $1 $1` with its line ends, takes 29.
+const MESSAGE_BYTES_MIN: usize = 24;
 
 /// A value for some keys of some databases. Two levels, so that a lookup needs no owned key. No
 /// database's map is empty.
@@ -43,11 +48,20 @@ pub struct Interest {
     pub ready: Vec<(DatabaseId, Vec<u8>)>,
     /// What was published, with its receivers.
     pub messages: Vec<Message>,
+    /// Bytes of `messages` that each of their receivers will be sent, at least.
+    owed: BTreeMap<SubscriberId, usize>,
+    /// Bytes of output beyond which a subscriber is disconnected; `None`: never.
+    pub owed_bytes_max: Option<usize>,
     /// See [`Self::ignore_applied`].
     ignores_applied: bool,
 }
 
 impl Interest {
+    /// Nobody's yet. Each subscriber is disconnected beyond so many bytes of output, if any.
+    pub fn bounded(owed_bytes_max: Option<usize>) -> Self {
+        Self { owed_bytes_max, ..Self::default() }
+    }
+
     /// Lets nobody hear of what is applied from the log, so that a test can prove that it would
     /// notice.
     #[doc(hidden)]
@@ -86,8 +100,8 @@ impl Interest {
             let exists = keyspace.database(database).find(hash, key).is_some();
             self.watchers.dirty(database, key, exists, &mut self.dirtied);
         }
-        if !self.waiters.is_empty() && self.waiters.wait_for(database, key) {
-            self.serves(database, key);
+        if !self.waiters.is_empty() {
+            self.waiters.serve(database, key, &mut self.ready);
         }
     }
 
@@ -119,6 +133,7 @@ impl Interest {
             _ => return,
         };
         for (watched_in, replaced_by) in affected {
+            keyspace.work.steps(self.watchers.keys_len(watched_in));
             self.watchers.replace_database(watched_in, &mut self.dirtied, |key| Replaced {
                 existed: keyspace.exists(watched_in, key),
                 exists: replaced_by.is_some_and(|id| keyspace.exists(id, key)),
@@ -140,25 +155,50 @@ impl Interest {
             let waited = self.waiters.keys_of(exchanged);
             let there = waited.filter(|key| keyspace.exists(exchanged, key));
             for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
-                self.serves(exchanged, &key);
+                keyspace.work.step();
+                self.waiters.serve(exchanged, &key, &mut self.ready);
             }
         }
     }
 
     /// Publishes a message, if anybody gets it; to how many it will be delivered.
-    pub fn publish(&mut self, channel: &[u8], payload: &[u8], sharded: bool) -> usize {
-        notify::publish(&self.subscribers, channel, payload, sharded, &mut self.messages)
-    }
-
-    /// Publishes an event on a key, if its class is among `classes`.
-    pub(crate) fn publish_event(&mut self, classes: u32, event: KeyEvent<'_>) {
-        notify::publish_event(classes, event, &self.subscribers, &mut self.messages);
-    }
-
-    /// Somebody waits for this key, and it may serve them once the unit ends.
-    fn serves(&mut self, database: DatabaseId, key: &[u8]) {
-        if !self.ready.iter().any(|(d, k)| *d == database && k == key) {
-            self.ready.push((database, key.to_vec()));
+    pub fn publish(&mut self, channel: &[u8], payload: &[u8], sharded: bool, work: &Work) -> usize {
+        if self.subscribers.is_empty() {
+            return 0;
         }
+        let mut receivers = self.subscribers.receivers(channel, sharded, work);
+        let count = receivers.len();
+        self.drop_overdrawn(&mut receivers, channel.len() + payload.len());
+        if !receivers.is_empty() {
+            let (channel, payload) = (channel.to_vec(), payload.to_vec());
+            self.messages.push(Message { channel, payload, sharded, receivers });
+        }
+        count
+    }
+
+    /// Publishes an event on a key, if its class is among `classes`: first to the channel of its
+    /// key, then to that of its name.
+    pub(crate) fn publish_event(&mut self, classes: u32, event: KeyEvent<'_>, work: &Work) {
+        if !self.subscribers.is_empty() {
+            for (channel, payload) in event.messages(classes).into_iter().flatten() {
+                self.publish(&channel, payload, false, work);
+            }
+        }
+    }
+
+    /// Drops those who are owed so much already that they will be disconnected instead. A unit may
+    /// publish any number of messages, each to any number of patterns of one client.
+    fn drop_overdrawn(&mut self, receivers: &mut Vec<Receiver>, bytes: usize) {
+        if self.messages.is_empty() {
+            self.owed.clear();
+        }
+        let Some(limit) = self.owed_bytes_max else { return };
+        receivers.retain(|Receiver { subscriber, pattern }| {
+            let owed = self.owed.entry(*subscriber).or_default();
+            let is_kept = *owed < limit;
+            let pattern_bytes = pattern.as_ref().map_or(0, |pattern| pattern.len());
+            *owed += bytes + pattern_bytes + MESSAGE_BYTES_MIN;
+            is_kept
+        });
     }
 }

@@ -5,7 +5,7 @@ use crate::master::{Master, ReplicaOf};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
-use crate::unit::KeyHash;
+use crate::unit::{Awaited, KeyHash};
 use crate::value::Value;
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
@@ -188,6 +188,15 @@ impl Keyspace {
     /// Whether a key is there, past its time or not.
     pub fn exists(&self, database: DatabaseId, key: &[u8]) -> bool {
         self.database(database).find(self.hash(key), key).is_some()
+    }
+
+    /// What a key can serve to blocked clients, if it is there and of such a type.
+    pub fn serves(&self, database: DatabaseId, key: &[u8]) -> Option<Awaited> {
+        match Value::of(self.database(database).find(self.hash(key), key)?)? {
+            Value::List(_) => Some(Awaited::List),
+            Value::Sorted(_) => Some(Awaited::SortedSet),
+            _ => None,
+        }
     }
 
     /// Whether a key is there, but its time has come.

@@ -1,7 +1,7 @@
 //! Keyspace notifications: the classes of events and their letters in `notify-keyspace-events`
 //! (Redis documentation, "Redis keyspace notifications").
 
-use crate::subscribers::{Receiver, Subscribers};
+use crate::subscribers::Receiver;
 use base::DatabaseId;
 
 /// A class of events; the numbers are bits of `notify_keyspace_events`.
@@ -106,26 +106,6 @@ pub struct Message {
     pub receivers: Vec<Receiver>,
 }
 
-/// Appends a message if anybody gets it; how many deliveries it takes.
-pub fn publish(
-    subscribers: &Subscribers,
-    channel: &[u8],
-    payload: &[u8],
-    sharded: bool,
-    messages: &mut Vec<Message>,
-) -> usize {
-    if subscribers.is_empty() {
-        return 0;
-    }
-    let receivers = subscribers.receivers(channel, sharded);
-    let count = receivers.len();
-    if count > 0 {
-        let (channel, payload) = (channel.to_vec(), payload.to_vec());
-        messages.push(Message { channel, payload, sharded, receivers });
-    }
-    count
-}
-
 /// An event on a key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyEvent<'a> {
@@ -136,27 +116,23 @@ pub struct KeyEvent<'a> {
     pub key: &'a [u8],
 }
 
-/// Appends the messages that an event gives rise to, if its class is among `classes`: first to the
-/// channel of its key, then to that of its name.
-pub fn publish_event(
-    classes: u32,
-    event: KeyEvent<'_>,
-    subscribers: &Subscribers,
-    messages: &mut Vec<Message>,
-) {
-    if classes & event.class as u32 == 0 || subscribers.is_empty() {
-        return;
-    }
-    let mut publish = |prefix: &str, name: &[u8], payload: &[u8]| {
-        let mut channel = format!("{prefix}@{}__:", event.database.0).into_bytes();
-        channel.extend_from_slice(name);
-        publish(subscribers, &channel, payload, false, messages);
-    };
-    if classes & Class::Keyspace as u32 != 0 {
-        publish("__keyspace", event.key, event.name.as_bytes());
-    }
-    if classes & Class::Keyevent as u32 != 0 {
-        publish("__keyevent", event.name.as_bytes(), event.key);
+impl<'a> KeyEvent<'a> {
+    /// Channels and payloads of the messages that the event gives rise to, if its class is among
+    /// `classes`: to the channel of its key, and to that of its name.
+    pub fn messages(&self, classes: u32) -> [Option<(Vec<u8>, &'a [u8])>; 2] {
+        let message = |form: Class, prefix: &str, name: &[u8], payload: &'a [u8]| {
+            let is_wanted = classes & self.class as u32 != 0 && classes & form as u32 != 0;
+            is_wanted.then(|| {
+                let mut channel = format!("{prefix}@{}__:", self.database.0).into_bytes();
+                channel.extend_from_slice(name);
+                (channel, payload)
+            })
+        };
+        let (key, name) = (self.key, self.name.as_bytes());
+        [
+            message(Class::Keyspace, "__keyspace", key, name),
+            message(Class::Keyevent, "__keyevent", name, key),
+        ]
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::glob;
 use crate::unit::SubscriberId;
+use crate::work::Work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl Subscribers {
     }
 
     /// The deliveries of a message: direct subscribers first, then pattern by pattern.
-    pub fn receivers(&self, channel: &[u8], sharded: bool) -> Vec<Receiver> {
+    pub fn receivers(&self, channel: &[u8], sharded: bool, work: &Work) -> Vec<Receiver> {
         let sort = if sharded { Sort::Shard } else { Sort::Channel };
         let direct = self.by_name(sort).get(channel).into_iter().flatten();
         let mut receivers: Vec<Receiver> =
@@ -71,7 +72,7 @@ impl Subscribers {
             return receivers;
         }
         for (pattern, subscribers) in &self.patterns {
-            if glob::matches(pattern, channel) {
+            if glob::matches_counted(pattern, channel, work) {
                 receivers.extend(subscribers.iter().map(|&subscriber| Receiver {
                     subscriber,
                     pattern: Some(Arc::clone(pattern)),
@@ -133,7 +134,7 @@ mod tests {
         subscribers.subscribe(two, Sort::Pattern, b"*");
         subscribers.subscribe(two, Sort::Shard, b"news");
         let to = |channel: &[u8], sharded| {
-            let receivers = subscribers.receivers(channel, sharded);
+            let receivers = subscribers.receivers(channel, sharded, &Work::default());
             let named = receivers.into_iter().map(|to| (to.subscriber.0, to.pattern));
             named.collect::<Vec<_>>()
         };

@@ -12,7 +12,7 @@ use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Context, KeyHash, Overdue, TimeoutReply, Unit, Wait};
+use crate::unit::{Awaited, Context, KeyHash, Overdue, TimeoutReply, Unit, Wait};
 use crate::value::{StringValue, Value};
 use crate::view::View;
 use crate::work::Work;
@@ -320,9 +320,15 @@ impl<'a> Tx<'a> {
     }
 
     /// Leaves the client waiting for one of `keys`. The command must not have replied.
-    pub fn wait(&mut self, keys: Vec<Vec<u8>>, wait_millis: Option<u64>, on_timeout: TimeoutReply) {
+    pub fn wait(
+        &mut self,
+        keys: Vec<Vec<u8>>,
+        awaited: Awaited,
+        wait_millis: Option<u64>,
+        on_timeout: TimeoutReply,
+    ) {
         let database = self.context.database;
-        self.unit.wait = Some(Wait { database, keys, wait_millis, on_timeout });
+        self.unit.wait = Some(Wait { database, keys, awaited, wait_millis, on_timeout });
     }
 
     /// Publishes a keyspace event of the selected database if its class is switched on.
@@ -335,7 +341,7 @@ impl<'a> Tx<'a> {
         let classes = self.keyspace.settings.notify_keyspace_events;
         if classes != 0 {
             let event = KeyEvent { class, name: event, database, key };
-            self.interest.publish_event(classes, event);
+            self.interest.publish_event(classes, event, &self.keyspace.work);
         }
     }
 }

@@ -105,10 +105,19 @@ pub struct SubscriberId(pub u64);
 pub struct Wait {
     pub database: DatabaseId,
     pub keys: Vec<Vec<u8>>,
+    pub awaited: Awaited,
     /// How long, from now on; `None`: without limit. A duration, which the node measures: the time
     /// that commands see is the shard's, and may run slower or jump when a process takes over.
     pub wait_millis: Option<u64>,
     pub on_timeout: TimeoutReply,
+}
+
+/// The type of a key that can serve a blocked command. It goes on waiting while its keys hold
+/// others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    List,
+    SortedSet,
 }
 
 /// The reply to a blocked command whose time is up.

@@ -150,7 +150,7 @@ impl<'a> View<'a> {
         if classes != 0 {
             let database = self.context.database;
             let event = KeyEvent { class, name: event, database, key };
-            self.interest.publish_event(classes, event);
+            self.interest.publish_event(classes, event, &self.keyspace.work);
         }
     }
 
@@ -159,6 +159,6 @@ impl<'a> View<'a> {
         let verb: &[u8] = if sharded { b"SPUBLISH" } else { b"PUBLISH" };
         let words = [Word::Text(verb), Word::Text(channel), Word::Text(payload)];
         self.unit.feed.say(self.context.database, &words);
-        self.interest.publish(channel, payload, sharded)
+        self.interest.publish(channel, payload, sharded, &self.keyspace.work)
     }
 }

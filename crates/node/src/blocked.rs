@@ -8,7 +8,7 @@
 use crate::server::{Broken, Server};
 use crate::session::{Blocked, Session};
 use base::{ConnectionId, DatabaseId, Sequence};
-use engine::unit::{TimeoutReply, WaiterId};
+use engine::unit::{Awaited, TimeoutReply, WaiterId};
 
 impl Server {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
@@ -36,6 +36,7 @@ impl Server {
         if let Blocked::Keys { wait, .. } = &blocked {
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
+                self.shard.engine.keyspace.work.step();
                 self.interest.waiters.remove(waiter, wait.database, key);
             }
         }
@@ -66,13 +67,23 @@ impl Server {
     fn wake(&mut self, database: DatabaseId, key: &[u8], mut current: Option<&mut Session>) {
         let mut passed = 0;
         loop {
-            if !self.shard.engine.keyspace.exists(database, key) {
-                return;
-            }
+            let Some(serves) = self.shard.engine.keyspace.serves(database, key) else { return };
             let Some(waiter) = self.interest.waiters.nth(database, key, passed) else { return };
-            if !self.serve(ConnectionId(waiter.0), key, current.as_deref_mut()) {
+            let connection = ConnectionId(waiter.0);
+            // A request of many keys is not run again for each of them that it has no use for.
+            let is_awaited = self.awaits(connection) == Some(serves);
+            if !is_awaited || !self.serve(connection, key, current.as_deref_mut()) {
+                self.shard.engine.keyspace.work.step();
                 passed += 1;
             }
+        }
+    }
+
+    /// The type of key that a session waits for, if it waits for keys.
+    fn awaits(&self, connection: ConnectionId) -> Option<Awaited> {
+        match &self.sessions.get(&connection)?.blocked {
+            Some(Blocked::Keys { wait, .. }) => Some(wait.awaited),
+            _ => None,
         }
     }
 

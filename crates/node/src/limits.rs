@@ -4,6 +4,7 @@
 //! The limits are `client-output-buffer-limit`, `client-query-buffer-limit` and `timeout`, as in
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
+use crate::config::settings::NodeSettings;
 use crate::config::value::BufferLimit;
 use crate::server::Server;
 use crate::session::Session;
@@ -44,6 +45,13 @@ const STRANGER_OUTPUT_BYTES_MAX: usize = (16 << 10) + 1024;
 /// the server. Twice the longest string that is allowed by default, and as much as
 /// `client-query-buffer-limit` allows in the other direction.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of messages that one unit may leave for one subscriber, if there is a limit: whoever is
+/// sent more is disconnected, so more is not even gathered.
+pub(crate) fn owed_bytes_max(settings: &NodeSettings) -> Option<usize> {
+    let hard = settings.client_output_buffer_limits[SUBSCRIBER].hard;
+    (hard > 0).then(|| usize::try_from(hard).unwrap_or(usize::MAX))
+}
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;

@@ -51,6 +51,7 @@ impl Server {
     }
 
     pub fn unsubscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
+        self.shard.engine.keyspace.work.step();
         if session.subscribed(sort).remove(name) {
             session.subscribed_bytes -= name.len() + NAME_BYTES;
             let subscriber = SubscriberId(session.connection.0);

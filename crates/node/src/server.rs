@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
 use crate::feed::Feed;
 use crate::latency::Latency;
+use crate::limits::owed_bytes_max;
 use crate::link::Link;
 use crate::members::failover::Failover;
 use crate::members::{Members, Progress};
@@ -213,7 +214,7 @@ impl Server {
         let registry = Registry::with_names(&options.config.renamed_commands);
         Self {
             shard,
-            interest: Interest::default(),
+            interest: Interest::bounded(owed_bytes_max(&node_settings(&options.config))),
             registry,
             settings: node_settings(&options.config),
             config: options.config.clone(),
@@ -320,6 +321,7 @@ impl Server {
         let changed = (requirepass != before).then_some(requirepass);
         self.acl.reconfigure(changed, all_channels);
         self.settings = node_settings(&config);
+        self.interest.owed_bytes_max = owed_bytes_max(&self.settings);
         self.shard.engine.keyspace.settings = engine_settings(&config);
         self.config = config;
     }

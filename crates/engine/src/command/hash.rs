@@ -150,7 +150,7 @@ fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         work.step();
         name.clear();
         field.append_to(&mut name);
-        if options.matches(&name) {
+        if options.matches(&name, work) {
             found.push((field, value));
         }
     });

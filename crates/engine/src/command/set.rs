@@ -188,7 +188,7 @@ fn sscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let work = view.work();
     let next = set.scan(options.cursor, options.count, |member| {
         work.step();
-        if options.pattern.is_none() || options.matches(member.bytes(&mut buffer)) {
+        if options.pattern.is_none() || options.matches(member.bytes(&mut buffer), work) {
             found.push(member);
         }
     });

@@ -50,3 +50,33 @@ fn many_stars_stay_cheap() {
     assert!(!matches(&[&pattern[..], b"c"].concat(), &text));
     assert!(matches(&[&pattern[..], b"b"].concat(), &text));
 }
+
+#[test]
+fn what_takes_long_is_counted_on_the_way() {
+    use crate::work::{Pulse, Work};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[derive(Default)]
+    struct Beats(usize);
+
+    impl Pulse for Beats {
+        fn beat(&mut self) {
+            self.0 += 1;
+        }
+    }
+
+    let (work, beats) = (Work::default(), Rc::new(RefCell::new(Beats::default())));
+    work.set_pulse(beats.clone());
+    let text = [b'a'; 6000];
+    for pattern in
+        [[b"*", &[b'a'; 3000][..], b"b*"].concat(), [&b"*["[..], &[b'x'; 3000], b"]*"].concat()]
+    {
+        *beats.borrow_mut() = Beats::default();
+        assert!(!matches_counted(&pattern, &text, &work));
+        // Each byte of the text begins a comparison of 3,000 bytes, but for those near its end.
+        let (compared, per_pulse) = (3000 * 3000, 2 << 20);
+        assert!(beats.borrow().0 >= compared / per_pulse, "{}", beats.borrow().0);
+    }
+    assert!(matches_counted(b"a*a", &text, &work));
+}

@@ -14,6 +14,7 @@ use crate::effect::{DeleteReason, Effect, End};
 use crate::keyspace::{Applied, EntryRef, Keyspace};
 use crate::notify::{Class, KeyEvent};
 use crate::refusal::Refusal;
+use crate::work::Work;
 use base::DatabaseId;
 
 /// Applies the effects of one record's payload and tells of them. Only needed while somebody
@@ -22,6 +23,7 @@ pub(crate) struct Telling<'i, 'p> {
     interest: &'i mut Interest,
     /// Classes of keyspace events to publish.
     classes: u32,
+    work: Work,
     /// The key, as it stands in the payload, and event of the last effect.
     last: Option<(&'p [u8], &'static str)>,
 }
@@ -33,7 +35,7 @@ impl<'i, 'p> Telling<'i, 'p> {
         let classes = if is_heard { keyspace.settings.notify_keyspace_events } else { 0 };
         let is_watched = !interest.watchers.is_empty() || !interest.waiters.is_empty();
         let tells = (is_watched || classes != 0) && !interest.ignores_applied;
-        tells.then_some(Self { interest, classes, last: None })
+        tells.then_some(Self { interest, classes, work: keyspace.work.clone(), last: None })
     }
 
     /// Applies an effect.
@@ -108,7 +110,8 @@ impl<'i, 'p> Telling<'i, 'p> {
     }
 
     fn say(&mut self, class: Class, name: &str, database: DatabaseId, key: &[u8]) {
-        self.interest.publish_event(self.classes, KeyEvent { class, name, database, key });
+        let event = KeyEvent { class, name, database, key };
+        self.interest.publish_event(self.classes, event, &self.work);
     }
 }
 

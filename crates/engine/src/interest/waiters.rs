@@ -8,7 +8,17 @@ use std::collections::VecDeque;
 /// Keys that blocked clients wait for, first come first served.
 #[derive(Default)]
 pub struct Waiters {
-    by_key: ByKey<VecDeque<WaiterId>>,
+    by_key: ByKey<Queue>,
+    /// Counts the lists of ready keys: a new one begins whenever the node has taken the last.
+    list: u64,
+}
+
+/// Who waits for one key.
+#[derive(Default)]
+struct Queue {
+    waiters: VecDeque<WaiterId>,
+    /// The key stands in this list of ready keys: once is enough, however often it changes.
+    told_in: u64,
 }
 
 impl Waiters {
@@ -16,17 +26,27 @@ impl Waiters {
         self.by_key.is_empty()
     }
 
-    /// Whether anybody waits for the key.
-    pub fn wait_for(&self, database: DatabaseId, key: &[u8]) -> bool {
-        self.by_key.get(&database).is_some_and(|keys| keys.contains_key(key))
+    /// Appends a key that may serve somebody once the unit ends, if somebody waits for it.
+    pub(crate) fn serve(
+        &mut self,
+        database: DatabaseId,
+        key: &[u8],
+        ready: &mut Vec<(DatabaseId, Vec<u8>)>,
+    ) {
+        self.list += u64::from(ready.is_empty());
+        let queue = self.by_key.get_mut(&database).and_then(|keys| keys.get_mut(key));
+        if let Some(queue) = queue.filter(|queue| queue.told_in != self.list) {
+            queue.told_in = self.list;
+            ready.push((database, key.to_vec()));
+        }
     }
 
     /// Puts a client at the end of a key's queue, once.
     pub fn add(&mut self, waiter: WaiterId, database: DatabaseId, key: &[u8]) {
         let queue = self.by_key.entry(database).or_default().entry(key.to_vec()).or_default();
         // All keys of a command are added together: the client can only be the last in the queue.
-        if queue.back() != Some(&waiter) {
-            queue.push_back(waiter);
+        if queue.waiters.back() != Some(&waiter) {
+            queue.waiters.push_back(waiter);
         }
     }
 
@@ -34,10 +54,10 @@ impl Waiters {
         let Some(keys) = self.by_key.get_mut(&database) else { return };
         if let Some(queue) = keys.get_mut(key) {
             // Who is served stands in front; only a timeout or a hangup looks further.
-            if let Some(at) = queue.iter().position(|other| *other == waiter) {
-                queue.remove(at);
+            if let Some(at) = queue.waiters.iter().position(|other| *other == waiter) {
+                queue.waiters.remove(at);
             }
-            if queue.is_empty() {
+            if queue.waiters.is_empty() {
                 keys.remove(key);
             }
         }
@@ -48,7 +68,7 @@ impl Waiters {
 
     /// The client with `at` others before it among those that wait for a key.
     pub fn nth(&self, database: DatabaseId, key: &[u8], at: usize) -> Option<WaiterId> {
-        self.by_key.get(&database)?.get(key)?.get(at).copied()
+        self.by_key.get(&database)?.get(key)?.waiters.get(at).copied()
     }
 
     /// The keys of a database that somebody waits for.

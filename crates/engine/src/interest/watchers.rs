@@ -3,11 +3,23 @@
 use super::ByKey;
 use crate::unit::WatcherId;
 use base::DatabaseId;
+use std::collections::BTreeMap;
 
 /// Watched keys (WATCH). Node registers and forgets; the engine tells who is dirtied.
 #[derive(Default)]
 pub struct Watchers {
-    by_key: ByKey<Vec<Watch>>,
+    by_key: ByKey<Watched>,
+    /// Counts the lists of dirtied clients: a new one begins whenever the node has taken the last.
+    list: u64,
+}
+
+/// Who watches one key.
+#[derive(Default)]
+struct Watched {
+    watches: Vec<Watch>,
+    /// All of them stand in this list of dirtied clients. A command may change a key any number of
+    /// times, and the list is to be no longer for that.
+    told_in: u64,
 }
 
 /// One client's watch on one key.
@@ -45,19 +57,20 @@ impl Watchers {
         is_expired: bool,
     ) -> bool {
         let keys = self.by_key.entry(database).or_default();
-        let watches = keys.entry(key.to_vec()).or_default();
-        let is_new = !watches.iter().any(|watch| watch.watcher == watcher);
+        let watched = keys.entry(key.to_vec()).or_default();
+        let is_new = !watched.watches.iter().any(|watch| watch.watcher == watcher);
         if is_new {
-            watches.push(Watch { watcher, was_expired: is_expired });
+            watched.watches.push(Watch { watcher, was_expired: is_expired });
+            watched.told_in = 0;
         }
         is_new
     }
 
     pub fn unwatch(&mut self, watcher: WatcherId, database: DatabaseId, key: &[u8]) {
         let Some(keys) = self.by_key.get_mut(&database) else { return };
-        if let Some(watches) = keys.get_mut(key) {
-            watches.retain(|watch| watch.watcher != watcher);
-            if watches.is_empty() {
+        if let Some(watched) = keys.get_mut(key) {
+            watched.watches.retain(|watch| watch.watcher != watcher);
+            if watched.watches.is_empty() {
                 keys.remove(key);
             }
         }
@@ -68,9 +81,20 @@ impl Watchers {
 
     /// Whether the key was past its time already when this client began to watch it.
     pub fn was_expired(&self, watcher: WatcherId, database: DatabaseId, key: &[u8]) -> bool {
-        let watches = self.by_key.get(&database).and_then(|keys| keys.get(key));
-        let mut watches = watches.into_iter().flatten();
+        let watched = self.by_key.get(&database).and_then(|keys| keys.get(key));
+        let mut watches = watched.into_iter().flat_map(|watched| &watched.watches);
         watches.any(|watch| watch.watcher == watcher && watch.was_expired)
+    }
+
+    /// How many keys of a database are watched.
+    pub(crate) fn keys_len(&self, database: DatabaseId) -> usize {
+        self.by_key.get(&database).map_or(0, BTreeMap::len)
+    }
+
+    /// The list that `dirtied` is.
+    fn list_of(&mut self, dirtied: &[WatcherId]) -> u64 {
+        self.list += u64::from(dirtied.is_empty());
+        self.list
     }
 
     /// Appends the watchers of a key that changed. `exists`: it is there after the change.
@@ -81,10 +105,14 @@ impl Watchers {
         exists: bool,
         dirtied: &mut Vec<WatcherId>,
     ) {
-        let watches = self.by_key.get_mut(&database).and_then(|keys| keys.get_mut(key));
-        for watch in watches.into_iter().flatten() {
+        let list = self.list_of(dirtied);
+        let watched = self.by_key.get_mut(&database).and_then(|keys| keys.get_mut(key));
+        let Some(watched) = watched.filter(|watched| watched.told_in != list) else { return };
+        watched.told_in = list;
+        for watch in &mut watched.watches {
             if watch.was_expired && !exists {
                 watch.was_expired = false;
+                watched.told_in = 0;
             } else {
                 dirtied.push(watch.watcher);
             }
@@ -99,14 +127,22 @@ impl Watchers {
         dirtied: &mut Vec<WatcherId>,
         look: impl Fn(&[u8]) -> Replaced,
     ) {
-        for (key, watches) in self.by_key.get_mut(&database).into_iter().flatten() {
+        let list = self.list_of(dirtied);
+        for (key, watched) in self.by_key.get_mut(&database).into_iter().flatten() {
             let replaced = look(key);
-            for watch in watches {
+            let is_told = watched.told_in == list;
+            watched.told_in = list;
+            for watch in &mut watched.watches {
                 let was_there = replaced.existed && !watch.was_expired;
                 let is_there = replaced.exists && !replaced.is_expired;
                 watch.was_expired = replaced.is_expired;
+                if is_told {
+                    continue;
+                }
                 if was_there || is_there {
                     dirtied.push(watch.watcher);
+                } else {
+                    watched.told_in = 0;
                 }
             }
         }

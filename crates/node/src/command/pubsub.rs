@@ -166,9 +166,11 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
         )));
     }
     let pattern = args.get(2);
+    let work = &server.shard.engine.keyspace.work;
     let names = server.interest.subscribers.names(sort);
-    let found: Vec<&[u8]> =
-        names.filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name))).collect();
+    let is_wanted =
+        |name: &&[u8]| pattern.is_none_or(|pattern| glob::matches_counted(pattern, name, work));
+    let found: Vec<&[u8]> = names.filter(is_wanted).collect();
     session.reply().array(found.len());
     for name in found {
         session.reply().bulk(name);

@@ -73,7 +73,8 @@ impl Server {
         let Some((before, now)) = self.switches.learn(leader) else { return };
         let name = String::from_utf8_lossy(&self.settings.discovery.sentinel_master_name);
         let text = format!("{name} {} {} {} {}", before.0, before.1, now.0, now.1);
-        self.interest.publish(SWITCH, text.as_bytes(), false);
+        let work = &self.shard.engine.keyspace.work;
+        self.interest.publish(SWITCH, text.as_bytes(), false, work);
         // What the log was read to say is durable.
         self.spread(Sequence::ZERO, None);
     }

@@ -138,6 +138,7 @@ impl Server {
     fn unwatch(&mut self, session: &mut Session) {
         let watcher = WatcherId(session.connection.0);
         for (database, key) in std::mem::take(&mut session.watched).iter() {
+            self.shard.engine.keyspace.work.step();
             self.interest.watchers.unwatch(watcher, *database, key);
         }
         session.is_dirty = false;

@@ -7,7 +7,7 @@ use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value;
 use crate::view::View;
-use crate::work::BYTES_PER_STEP;
+use crate::work::Work;
 use resp::Reply;
 use resp::integer::{parse_i64, parse_u64};
 
@@ -85,21 +85,10 @@ impl<'a> ScanOptions<'a> {
         Ok(options)
     }
 
-    /// The steps of [`Self::matches`].
-    pub fn steps_to_match(&self, name: &[u8]) -> usize {
-        self.pattern.map_or(1, |pattern| steps_to_match(pattern, name))
-    }
-
     /// Whether a name is wanted.
-    pub fn matches(&self, name: &[u8]) -> bool {
-        self.pattern.is_none_or(|pattern| glob::matches(pattern, name))
+    pub fn matches(&self, name: &[u8], work: &Work) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches_counted(pattern, name, work))
     }
-}
-
-/// The steps of holding a name against a pattern: one, and more if both are long, since each star
-/// may try every byte.
-fn steps_to_match(pattern: &[u8], name: &[u8]) -> usize {
-    1 + pattern.len() * name.len() / BYTES_PER_STEP
 }
 
 /// A cursor as C's `strtoul` reads one: with a sign, with zeroes in front, or empty. What no table
@@ -135,8 +124,7 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         found.push(entry);
     });
     found.retain(|entry| {
-        work.steps(options.steps_to_match(entry.key()));
-        options.matches(entry.key())
+        options.matches(entry.key(), work)
             && options.type_name.is_none_or(|wanted| {
                 wanted.eq_ignore_ascii_case(value::type_name(*entry).as_bytes())
             })
@@ -171,8 +159,7 @@ fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         if reply.is_over() {
             break;
         }
-        view.work().steps(steps_to_match(pattern, entry.key()));
-        if glob::matches(pattern, entry.key()) && is_alive(view, entry) {
+        if glob::matches_counted(pattern, entry.key(), view.work()) && is_alive(view, entry) {
             reply.bulk(entry.key());
             found += 1;
         }

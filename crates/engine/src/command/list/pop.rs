@@ -6,7 +6,7 @@ use crate::effect::{Effect, End};
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::unit::TimeoutReply;
+use crate::unit::{Awaited, TimeoutReply};
 use crate::value::list;
 use crate::work::Work;
 use resp::Reply;
@@ -164,7 +164,7 @@ pub(super) fn blmpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outc
     }
     if tx.may_block() {
         let keys = args.range(many.keys).map(<[u8]>::to_vec).collect();
-        tx.wait(keys, wait_millis, TimeoutReply::NullArray);
+        tx.wait(keys, Awaited::List, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null_array();
     }
@@ -192,7 +192,7 @@ fn blocking_pop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) ->
     }
     if tx.may_block() {
         let keys = args.range(1..last).map(<[u8]>::to_vec).collect();
-        tx.wait(keys, wait_millis, TimeoutReply::NullArray);
+        tx.wait(keys, Awaited::List, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null_array();
     }

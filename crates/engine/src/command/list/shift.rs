@@ -8,7 +8,7 @@ use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::unit::TimeoutReply;
+use crate::unit::{Awaited, TimeoutReply};
 use resp::Reply;
 
 pub(super) fn lmove(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -53,7 +53,7 @@ fn blocking_shift(
         return Ok(());
     }
     if tx.may_block() {
-        tx.wait(vec![source.to_vec()], wait_millis, TimeoutReply::NullArray);
+        tx.wait(vec![source.to_vec()], Awaited::List, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null();
     }

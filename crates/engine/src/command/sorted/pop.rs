@@ -9,7 +9,7 @@ use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::unit::TimeoutReply;
+use crate::unit::{Awaited, TimeoutReply};
 use resp::integer::parse_i64;
 use resp::{Protocol, Reply};
 use std::ops::Range;
@@ -196,7 +196,7 @@ fn wait(
 ) {
     if tx.may_block() {
         let keys = args.range(keys).map(<[u8]>::to_vec).collect();
-        tx.wait(keys, wait_millis, TimeoutReply::NullArray);
+        tx.wait(keys, Awaited::SortedSet, wait_millis, TimeoutReply::NullArray);
     } else {
         reply.null_array();
     }

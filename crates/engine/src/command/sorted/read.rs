@@ -147,9 +147,9 @@ fn zscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         work.step();
         let is_wanted = options.pattern.is_none()
             || match member {
-                Text::Bytes(bytes) => options.matches(bytes),
+                Text::Bytes(bytes) => options.matches(bytes, work),
                 Text::Integer(integer) => {
-                    options.matches(itoa::Buffer::new().format(integer).as_bytes())
+                    options.matches(itoa::Buffer::new().format(integer).as_bytes(), work)
                 }
             };
         if !is_wanted {

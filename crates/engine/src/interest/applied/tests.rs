@@ -165,5 +165,57 @@ fn nothing_is_told_of_a_transfer_but_to_who_watches() {
     tx.change_all(DatabaseId(0), Effect::TransferBegan);
     bench.run("SET k 2");
     assert_eq!(bench.twin_events(), Vec::<String>::new());
-    assert_eq!(bench.twin_interest.dirtied, [WatcherId(1), WatcherId(1)]);
+    assert_eq!(bench.twin_interest.dirtied, [WatcherId(1)]);
+}
+
+#[test]
+fn a_key_that_changes_often_is_told_once_until_that_is_taken() {
+    let mut bench = bench();
+    for watcher in 0..3 {
+        watch(&mut bench, watcher, 0, b"l");
+    }
+    for line in ["RPUSH l a b c d e f g", "LPOP l 3", "RPUSH l h i", "SWAPDB 0 1"] {
+        bench.run(line);
+        for interest in [&bench.interest, &bench.twin_interest] {
+            let expected = [0, 1, 2].map(WatcherId);
+            assert_eq!(interest.dirtied, expected, "{line}");
+        }
+    }
+    watch(&mut bench, 3, 1, b"l");
+    bench.run("SWAPDB 0 1");
+    assert_eq!(bench.interest.dirtied, [0, 1, 2, 3].map(WatcherId));
+}
+
+#[test]
+fn who_is_owed_too_much_is_owed_no_more() {
+    use crate::subscribers::Sort;
+    use crate::unit::SubscriberId;
+    let mut bench = bench();
+    let interest = &mut bench.interest;
+    interest.owed_bytes_max = Some(10_000);
+    for number in 0..500 {
+        let pattern = format!("n*{}", "*".repeat(number));
+        interest.subscribers.subscribe(SubscriberId(1), Sort::Pattern, pattern.as_bytes());
+    }
+    interest.subscribers.subscribe(SubscriberId(2), Sort::Channel, b"news");
+    for _ in 0..2 {
+        for _ in 0..100 {
+            bench.check("PUBLISH news x", ":501");
+        }
+        // `check` forgets what the command before it told.
+        let [message] = &bench.interest.messages[..] else { panic!("one message") };
+        // 31 bytes for the shortest of its patterns, and one more for each longer one.
+        assert_eq!(message.receivers.len(), 1 + 115, "the last one is beyond the limit");
+        assert_eq!(message.receivers[0].subscriber, SubscriberId(2));
+    }
+    let Bench { interest, engine, .. } = &mut bench;
+    let told: Vec<usize> = (0..100)
+        .map(|_| {
+            let before: usize = interest.messages.iter().map(|it| it.receivers.len()).sum();
+            assert_eq!(interest.publish(b"news", b"x", false, &engine.keyspace.work), 501);
+            let after: usize = interest.messages.iter().map(|it| it.receivers.len()).sum();
+            after - before
+        })
+        .collect();
+    assert!(told[..90].iter().all(|count| *count == 1), "only who is owed little: {told:?}");
 }
