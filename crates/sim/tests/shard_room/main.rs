@@ -8,6 +8,7 @@ mod amid;
 mod bid;
 mod clocks;
 mod durations;
+mod hidden;
 mod history;
 mod listeners;
 mod migrate;
