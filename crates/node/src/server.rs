@@ -425,6 +425,7 @@ impl Server {
         self.forget_memory(&session);
         self.monitors.remove(&connection);
         self.forget_replica(connection);
+        self.note_departed(&session);
         self.discard_transaction(&mut session);
         self.forget_subscriptions(&mut session);
         self.unblock(&mut session);

@@ -29,7 +29,9 @@
 //! 7. *Nothing is stuck*: when the faults end, all processes serve and hold the same.
 //! 8. *No command deposes its primary*: where nothing goes wrong but that commands take several
 //!    leases, nobody stands who was not handed leadership.
-//! 9. *Same seed, same run*: by the trace of everything that happened.
+//! 9. *Everybody can start*: where each has its own snapshots, what the log was trimmed of is not
+//!    missing in any of them.
+//! 10. *Same seed, same run*: by the trace of everything that happened.
 
 pub mod account;
 pub mod chronicle;
@@ -63,6 +65,10 @@ pub enum Broken {
     HidesByItsOwnClock,
     /// Commands that take long do not renew the lease.
     RenewsNothingAmid,
+    /// The log is trimmed through snapshots that others do not see.
+    TrimsUnseen,
+    /// A new primary trims the log before replicas could say what they see.
+    TrimsBeforeReports,
     /// A process breaks a rule of leadership.
     Role(node::role::state::Broken),
     /// The log breaks a rule.
@@ -90,6 +96,9 @@ pub struct Plan {
     pub log_growth_bytes: u64,
     /// Nothing goes wrong but that commands take long.
     pub is_calm: bool,
+    /// Each process keeps its snapshots on a disk of its own, though all believe that they share
+    /// one. In the end all start again from what they have.
+    pub are_stores_apart: bool,
     pub broken: Broken,
     /// How machines wake that were frozen; `None`: in any way in which they notice.
     pub awakening: Option<Awakening>,
@@ -103,6 +112,7 @@ impl Default for Plan {
             nanos: 8_000_000_000,
             log_growth_bytes: 24 << 10,
             is_calm: false,
+            are_stores_apart: false,
             broken: Broken::Nothing,
             awakening: None,
         }
@@ -189,6 +199,10 @@ fn live(world: &Rc<World>) -> Result<(), String> {
     world.silence();
     await_whole(world, true)?;
     world.judge_calm()?;
+    if world.plan.are_stores_apart {
+        world.end_all();
+        await_whole(world, true)?;
+    }
     world.judge()
 }
 

@@ -95,7 +95,9 @@ impl Server {
         let is_new = session.member.is_none();
         if is_new {
             let Report { member, .. } = &report;
-            tracing::info!(host = member.host, port = member.port, "a replica of the log is here");
+            let (client, peer) = (session.id, &session.peer);
+            let (host, port) = (&member.host, member.port);
+            tracing::info!(host, port, client, peer, "a replica of the log is here");
         }
         session.member = Some(Box::new(Reported { report, at: self.monotonic }));
         let mut members = self.reporting_members();
@@ -141,6 +143,11 @@ impl Server {
 }
 
 impl Reported {
+    /// Where the replica says that it is.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.report.member.host, self.report.member.port)
+    }
+
     fn known(&self, now: MonotonicNanos) -> Known {
         Known {
             member: self.report.member.clone(),

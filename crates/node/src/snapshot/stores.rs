@@ -1,4 +1,6 @@
-//! Whether every member sees the snapshots, before the log is trimmed through them.
+//! Holds the trimming of the log back until every replica sees the snapshots that it goes through.
+//! The primary's snapshots ask it after each publication; INFO and the server's log show who is
+//! waited for.
 //!
 //! What was trimmed from the log is in the snapshots and nowhere else. Servers whose configuration
 //! names the same directory need not mean the same disk: on two hosts the same words may name two
@@ -13,14 +15,20 @@
 //! has: whoever sees it has that one, or a copy of it, and can start from it. A trim goes through
 //! the older of the two that stay, so a replica that sees either of them can start behind it.
 //!
-//! Replicas that do not report are not waited for: one that is gone for good would stop trimming
-//! for ever, and with nobody connected there is nobody to ask.
+//! A replica that has reported is waited for until it has been silent for a minute, also if its
+//! connection broke meanwhile: it may be starting again, and need the log. One that is gone for
+//! good would stop trimming for ever, so nobody is waited for longer. A process that has just taken
+//! over trims nothing until the replicas had time to report to it. Who goes on reporting and never
+//! sees the snapshots does stop it for ever, and the log grows: to trim then would leave what was
+//! acknowledged to one machine's disk, so that is for an operator to decide. Who it is stands in
+//! the server's log, again and again, with its real address, and in INFO.
 
 use super::{Outcome, Snapshots, submit};
 use crate::server::Server;
+use crate::session::Session;
 use archive::{Candidate, RETAINED, SnapshotStore};
 use base::{MonotonicNanos, Position, Sequence, UnixMillis};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// Time between two looks of a replica at its store, in nanoseconds: a list and two manifests.
@@ -38,6 +46,18 @@ const UNSEEN_NANOS_MAX: u64 = 30_000_000_000;
 /// A replica that has reported within this time is waited for, in nanoseconds.
 const REPORTING_NANOS: u64 = 60_000_000_000;
 
+/// Replicas that are gone and still waited for, at most; the oldest is forgotten first. More than a
+/// shard has, and a bound on what a client costs that connects again and again.
+const DEPARTED_MAX: usize = 256;
+
+/// A trim that has waited for so long is told of, and again after each further hour. In
+/// nanoseconds.
+const WAIT_TOLD_NANOS: u64 = 60_000_000_000;
+const WAIT_TOLD_AGAIN_NANOS: u64 = 3_600_000_000_000;
+
+/// Replicas that are named where one waits for many.
+const NAMED_MAX: usize = 8;
+
 /// Which snapshot it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sighting {
@@ -52,6 +72,13 @@ struct Unseen {
     since: MonotonicNanos,
     /// It was told of.
     is_apart: bool,
+}
+
+/// A replica whose connection is gone, as it last reported.
+struct Departed {
+    at: MonotonicNanos,
+    address: String,
+    snapshot: Option<Sighting>,
 }
 
 /// What has changed for a member.
@@ -73,6 +100,12 @@ pub(super) struct Stores {
     waiting: Option<Position>,
     /// Members that do not see what they should, by their address.
     unseen: BTreeMap<String, Unseen>,
+    departed: VecDeque<Departed>,
+    /// Since when this process leads.
+    leads_since: Option<MonotonicNanos>,
+    /// Since when a trim has waited for somebody without a break, and when that was last told.
+    waits_since: Option<MonotonicNanos>,
+    told_at: Option<MonotonicNanos>,
 }
 
 impl Stores {
@@ -87,7 +120,7 @@ impl Stores {
     }
 
     /// Takes who sees the snapshots and who does not; what is new of it.
-    fn judge(&mut self, members: Vec<(String, bool)>, now: MonotonicNanos) -> Vec<Turn> {
+    fn judge(&mut self, members: BTreeMap<String, bool>, now: MonotonicNanos) -> Vec<Turn> {
         let before = std::mem::take(&mut self.unseen);
         let mut turns = Vec::new();
         for (name, sees) in members {
@@ -106,6 +139,30 @@ impl Stores {
             self.unseen.insert(name, unseen);
         }
         turns
+    }
+
+    /// Notes whether a trim waits for somebody, whoever it is at the moment; whether that is to be
+    /// told now.
+    fn note_wait(&mut self, now: MonotonicNanos) -> bool {
+        if self.waiting.is_none() || self.unseen.is_empty() {
+            (self.waits_since, self.told_at) = (None, None);
+            return false;
+        }
+        let since = *self.waits_since.get_or_insert(now);
+        let is_due = match self.told_at {
+            None => now.since(since) >= WAIT_TOLD_NANOS,
+            Some(told_at) => now.since(told_at) >= WAIT_TOLD_AGAIN_NANOS,
+        };
+        if is_due {
+            self.told_at = Some(now);
+        }
+        is_due
+    }
+
+    /// Those that are gone and still waited for.
+    fn departed(&mut self, now: MonotonicNanos) -> impl Iterator<Item = &Departed> {
+        self.departed.retain(|it| now.since(it.at) <= REPORTING_NANOS);
+        self.departed.iter()
     }
 
     /// The trim that nobody stands against any more.
@@ -208,7 +265,8 @@ impl Server {
         let (now, leads) = (self.monotonic, self.roles.leads());
         let is_heard = self.members.lag().is_some();
         let Some(snapshots) = &mut self.snapshots else { return };
-        let stores = &snapshots.stores;
+        let stores = &mut snapshots.stores;
+        stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
         let looks = if leads {
             // What it publishes itself, it knows; but not what the primary before did last.
             !self.roles.is_alone() && (stores.looked_at.is_none() || !stores.unseen.is_empty())
@@ -229,41 +287,102 @@ impl Server {
         for turn in snapshots.stores.judge(members, now) {
             tell(&turn, leads, &self.settings.snapshot_store.display());
         }
-        if leads && let Some(through) = snapshots.stores.take_trim(snapshots.pace.trims_unconfirmed)
-        {
+        if leads && snapshots.stores.note_wait(now) {
+            self.tell_of_wait();
+        }
+        if !leads || !self.has_heard_replicas() {
+            return;
+        }
+        let Some(Snapshots { stores, pace, .. }) = &mut self.snapshots else { return };
+        if let Some(through) = stores.take_trim(pace.trims_unconfirmed) {
             self.shard.trim(through);
         }
     }
 
+    /// Whether the replicas that are there had time to report to this primary, which may have taken
+    /// over a moment ago with a snapshot that is due.
+    fn has_heard_replicas(&mut self) -> bool {
+        let Some(Snapshots { stores, pace, .. }) = &self.snapshots else { return false };
+        let since = stores.leads_since.map_or(0, |since| self.monotonic.since(since));
+        since >= pace.report_nanos || pace.trims_unconfirmed || !self.shard.is_watched()
+    }
+
     /// Of a primary: the replicas that report, and whether each sees a snapshot that stays.
-    fn who_sees_snapshots(&self) -> Vec<(String, bool)> {
+    fn who_sees_snapshots(&mut self) -> BTreeMap<String, bool> {
+        let mut sees = BTreeMap::new();
         if self.newest_snapshot().is_none() {
-            return Vec::new();
+            return sees;
         }
-        let own = self.snapshots.as_ref().map_or(&[][..], |it| &it.stores.own);
+        let now = self.monotonic;
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
-        let reports = reports.filter(|it| self.monotonic.since(it.at) <= REPORTING_NANOS);
-        reports
-            .map(|it| {
-                let member = &it.report.member;
-                let sees = it.report.snapshot.is_some_and(|seen| own.contains(&seen));
-                (format!("{}:{}", member.host, member.port), sees)
-            })
-            .collect()
+        let reports = reports.filter(|it| now.since(it.at) <= REPORTING_NANOS);
+        let mut reports: Vec<(String, Option<Sighting>)> =
+            reports.map(|it| (it.address(), it.report.snapshot)).collect();
+        let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return sees };
+        reports.extend(stores.departed(now).map(|it| (it.address.clone(), it.snapshot)));
+        for (address, snapshot) in reports {
+            // Several may call themselves by one address.
+            let so = snapshot.is_some_and(|seen| stores.own.contains(&seen));
+            *sees.entry(address).or_insert(true) &= so;
+        }
+        sees
+    }
+
+    /// The connection of a replica is gone. That one may be starting again, and need the log.
+    pub(crate) fn note_departed(&mut self, session: &Session) {
+        let (Some(reported), true) = (session.member.as_deref(), self.roles.leads()) else {
+            return;
+        };
+        let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return };
+        let (at, address, snapshot) = (reported.at, reported.address(), reported.report.snapshot);
+        stores.departed.push_back(Departed { at, address, snapshot });
+        if stores.departed.len() > DEPARTED_MAX {
+            stores.departed.pop_front();
+        }
+    }
+
+    /// Says for whom a trim has waited for long, and from where they are really connected: what
+    /// they call themselves need not be true.
+    fn tell_of_wait(&self) {
+        let Some(Snapshots { stores, .. }) = &self.snapshots else { return };
+        let names = |address: &String| {
+            let is_its = |session: &&Session| {
+                session.member.as_deref().is_some_and(|it| it.address() == *address)
+            };
+            let connected = self.sessions().find(is_its);
+            connected.map_or_else(
+                || format!("{address} (gone)"),
+                |session| format!("{address} (client {} from {})", session.id, session.peer),
+            )
+        };
+        let replicas: Vec<String> = stores.unseen.keys().take(NAMED_MAX).map(names).collect();
+        let (replicas, unseen) = (replicas.join(", "), stores.unseen.len());
+        let seconds = stores.waits_since.map_or(0, |since| self.monotonic.seconds_since(since));
+        tracing::warn!(
+            seconds,
+            unseen,
+            replicas,
+            "the log is not trimmed and grows: these say that they are replicas, and do not see \
+             the snapshots in {}",
+            self.settings.snapshot_store.display()
+        );
     }
 
     /// Of a replica: whether it sees the newest snapshot of its primary, if that has any.
-    fn sees_those_of_primary(&self) -> Vec<(String, bool)> {
-        let Some(newest) = self.members.primary_snapshot() else { return Vec::new() };
+    fn sees_those_of_primary(&self) -> BTreeMap<String, bool> {
+        let Some(newest) = self.members.primary_snapshot() else { return BTreeMap::new() };
         let own = self.snapshots.as_ref().map_or(&[][..], |it| &it.stores.own);
         let member = self.member();
-        vec![(format!("{}:{}", member.host, member.port), own.contains(&newest))]
+        let address = format!("{}:{}", member.host, member.port);
+        BTreeMap::from([(address, own.contains(&newest))])
     }
 
-    /// For INFO: who does not see the snapshots, and whether a trim waits for somebody.
-    pub(crate) fn snapshots_unseen(&self) -> (String, bool) {
+    /// For INFO: who does not see the snapshots, whether a trim waits, and for how many seconds it
+    /// has waited for somebody.
+    pub(crate) fn snapshots_unseen(&self) -> (String, bool, u64) {
         let Some(Snapshots { stores, .. }) = &self.snapshots else { return Default::default() };
-        (stores.apart().collect::<Vec<_>>().join(","), stores.waiting.is_some())
+        let seconds = stores.waits_since.map_or(0, |since| self.monotonic.seconds_since(since));
+        (stores.apart().collect::<Vec<_>>().join(","), stores.waiting.is_some(), seconds)
     }
 }
 
@@ -299,8 +418,8 @@ mod tests {
         MonotonicNanos(seconds * SECOND)
     }
 
-    fn members(sees: [bool; 2]) -> Vec<(String, bool)> {
-        vec![("a:1".to_owned(), sees[0]), ("b:2".to_owned(), sees[1])]
+    fn members(sees: [bool; 2]) -> BTreeMap<String, bool> {
+        [("a:1".to_owned(), sees[0]), ("b:2".to_owned(), sees[1])].into()
     }
 
     fn trim() -> Position {
@@ -317,7 +436,7 @@ mod tests {
         assert_eq!(stores.take_trim(false), None, "once");
         stores.waiting = Some(trim());
         assert_eq!(stores.judge(members([false, false]), at(102)), []);
-        assert_eq!(stores.judge(Vec::new(), at(103)), [], "they are gone");
+        assert_eq!(stores.judge(BTreeMap::new(), at(103)), [], "they are gone");
         assert_eq!(stores.take_trim(false), Some(trim()));
     }
 
@@ -331,6 +450,33 @@ mod tests {
             assert_eq!(stores.apart().collect::<Vec<_>>(), ["b:2"][..usize::from(is_apart)]);
         }
         assert_eq!(told, [Turn::Apart("b:2".to_owned()), Turn::Together("b:2".to_owned())]);
+    }
+
+    #[test]
+    fn a_trim_that_waits_is_told_of_whoever_it_waits_for() {
+        let mut stores = Stores { waiting: Some(trim()), ..Stores::default() };
+        let mut told = Vec::new();
+        for second in 100..8000 {
+            // Another name each time: nobody is unseen for long.
+            let name = format!("liar:{second}");
+            assert_eq!(stores.judge([(name, false)].into(), at(second)), []);
+            told.extend(stores.note_wait(at(second)).then_some(second));
+            assert_eq!(stores.take_trim(false), None);
+        }
+        assert_eq!(told, [160, 3760, 7360]);
+        stores.judge(BTreeMap::new(), at(8000));
+        assert!(!stores.note_wait(at(8000)) && stores.waits_since.is_none());
+        assert_eq!(stores.take_trim(false), Some(trim()));
+    }
+
+    #[test]
+    fn who_is_gone_is_waited_for_a_minute_longer() {
+        let departed = |second| Departed { at: at(second), address: "a:1".into(), snapshot: None };
+        let mut stores =
+            Stores { departed: [departed(100), departed(130)].into(), ..Stores::default() };
+        for (second, count) in [(131, 2), (160, 2), (161, 1), (190, 1), (191, 0)] {
+            assert_eq!(stores.departed(at(second)).count(), count, "{second}");
+        }
     }
 
     #[test]

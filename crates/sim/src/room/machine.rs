@@ -189,6 +189,7 @@ impl Machine {
             publishes_before_durable: self.broken == Broken::PublishesEarly,
             trims_through_newest: self.broken == Broken::TrimsThroughNewest,
             trims_unconfirmed: false,
+            report_nanos: 0,
         });
         server.keep_snapshots(snapshots);
         match self.broken {

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use txlog::record::{self, ChainValue};
 use txlog::{Kind, LogEvent, TransactionLog, WriterId};
 
-/// Where the snapshots are, which all processes share.
+/// Where the snapshots are; where stores are apart, with the number of the process behind it.
 const STORE: &str = "/data/snapshots";
 
 /// How long a job on the disk takes at least, in nanoseconds.
@@ -263,7 +263,11 @@ impl Process {
             entropy: driver.entropy(),
             seeds: Seeds::draw(&mut driver),
         };
-        let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(STORE));
+        let path = match world.plan.are_stores_apart {
+            true => format!("{STORE}-{}", machine.index),
+            false => STORE.to_owned(),
+        };
+        let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(&path));
         let store = store.map_err(text)?;
         let shard = Shard::without_data(engine_settings(&options.config), options.seeds);
         let server = Server::new(shard, options, Box::new(drop));
@@ -324,6 +328,10 @@ impl Process {
         let random = Random::stream(world.draw(), &machine.name);
         let queue = SimDiskQueue::new(&world.timeline, random, DISK_NANOS, self.driver.waker());
         let mut snapshots = Snapshots::new(self.store.clone(), Box::new(queue));
+        let trims_at_once = self.broken == Broken::TrimsBeforeReports;
+        // Where the store is one, nobody has to be waited for.
+        let waits = world.plan.are_stores_apart && !trims_at_once;
+        let report_nanos = if waits { world.lease_nanos / 4 } else { 0 };
         snapshots.set_pace(snapshot::Pace {
             step_keys: 4,
             step_bytes: 1 << 10,
@@ -333,6 +341,8 @@ impl Process {
             log_growth_bytes_min: world.plan.log_growth_bytes,
             rest_nanos: 0,
             log_growth_bytes_hasty: 0,
+            report_nanos,
+            trims_unconfirmed: self.broken == Broken::TrimsUnseen,
             ..snapshot::Pace::default()
         });
         self.server.keep_snapshots(snapshots);

@@ -407,6 +407,11 @@ impl World {
         slot.process.borrow_mut().take();
     }
 
+    /// All processes are gone, and start again after a while.
+    pub fn end_all(&self) {
+        (0..self.slots.len()).for_each(|index| self.end_quietly(index));
+    }
+
     /// Clients send nothing more from now on.
     pub fn silence(&self) {
         self.crowd.borrow_mut().is_sending = false;

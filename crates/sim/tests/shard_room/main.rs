@@ -96,6 +96,30 @@ fn commands_that_renew_nothing_are_caught() {
     assert!(why.contains("a healthy primary was deposed"), "{why}");
 }
 
+/// As [`calm`], where what all take for one directory is one for each.
+fn apart(broken: Broken) -> Plan {
+    Plan { are_stores_apart: true, broken, ..calm() }
+}
+
+#[test]
+fn what_a_replica_does_not_see_in_snapshots_stays_in_the_log() {
+    let outcomes = campaign::survive(1..9, |seed| run(seed, apart(Broken::Nothing)));
+    let loaded = outcomes.iter().map(|outcome| outcome.seen.snapshots_loaded).sum::<u64>();
+    assert!(loaded > 0, "nobody has a snapshot");
+}
+
+#[test]
+fn a_log_trimmed_through_what_a_replica_does_not_see_is_caught() {
+    let why = is_caught(apart(Broken::TrimsUnseen));
+    assert!(why.contains("does not start") && why.contains("is gone"), "{why}");
+}
+
+#[test]
+fn a_new_primary_that_trims_before_replicas_can_report_is_caught() {
+    let why = is_caught(apart(Broken::TrimsBeforeReports));
+    assert!(why.contains("does not start") && why.contains("is gone"), "{why}");
+}
+
 #[test]
 fn the_same_seed_is_the_same_run() {
     campaign::repeats_itself(|seed| run(seed, Plan::default()), |outcome| outcome.trace);

@@ -34,7 +34,7 @@ impl Kind {
 pub(super) fn kind_of(session: &Session) -> Kind {
     match () {
         () if session.is_link => Kind::Primary,
-        () if session.is_replica() => Kind::Replica,
+        () if session.is_replica() || session.member.is_some() => Kind::Replica,
         () if session.is_subscriber() => Kind::Subscriber,
         () => Kind::Normal,
     }
@@ -43,7 +43,7 @@ pub(super) fn kind_of(session: &Session) -> Kind {
 fn flags(session: &Session) -> String {
     let candidates = [
         ('M', session.is_link),
-        ('S', session.is_replica()),
+        ('S', session.is_replica() || session.member.is_some()),
         ('O', session.is_monitor),
         ('P', session.is_subscriber()),
         ('x', session.transaction.is_some()),

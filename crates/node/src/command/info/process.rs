@@ -189,9 +189,10 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("kiln_log_bytes_appended", server.shard.bytes_appended);
     text.line("kiln_log_records_since_snapshot", server.shard.grown.records);
     text.line("kiln_log_bytes_since_snapshot", server.shard.grown.bytes);
-    let (unseen_by, trim_waits) = server.snapshots_unseen();
+    let (unseen_by, trim_waits, trim_waits_seconds) = server.snapshots_unseen();
     text.line("kiln_snapshots_unseen_by", unseen_by);
     text.line("kiln_log_trim_waits", u8::from(trim_waits));
+    text.line("kiln_log_trim_waits_seconds", trim_waits_seconds);
     text.line("kiln_log_last_record", server.shard.appended().sequence);
     text.line("kiln_log_durable_record", server.shard.durable().sequence);
     text.line("kiln_reply_bytes_held", server.held_bytes);
