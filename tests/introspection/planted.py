@@ -8,20 +8,17 @@ writes.
 import contextlib
 import pathlib
 import subprocess
-import time
 import urllib.request
 
 from harness.resp import Disconnected, Refusal
 from harness.server import Ports, Server, environment
+from harness.waiting import PATIENCE_SECONDS, wait_for
 
 MARKER = b"MARKER"
 
 # Redis shows these to whoever may ask for the configuration, and clients rely on it.
 TOLD = {b"requirepass", b"masterauth", b"masteruser", b"tls-key-file-pass",
         b"tls-client-key-file-pass"}
-
-# How long a condition may take on a busy machine.
-PATIENCE_SECONDS = 120
 
 CONFIGURATION = """
 requirepass MARKERfile
@@ -71,6 +68,9 @@ def plant(client, port, gone):
     yield outcome(client, "CONFIG", "SET", "hz", "masterauth", "MARKERodd")
     yield outcome(client, "CONFIG", "SET", "hz", "no number", "masterauth", "MARKERrefused")
     yield outcome(client, "CONFIG", "SET", "transaction-log", "etcd://user:MARKERurl@host/x")
+    yield outcome(client, "CONFIG", "SET", "snapshot-store", "s3://user:MARKERurl@host/x")
+    yield outcome(client, "ACL", "DRYRUN", "alice", "AUTH", "MARKERdry")
+    yield outcome(client, "COMMAND", "GETKEYS", "MIGRATE", "host", 1, "key", 0, 1, "AUTH", "MARKERkeys")
     client.call("SET", "moved", "value")
     for login in (["AUTH", "MARKERmove"], ["AUTH2", "MARKERuser", "MARKERmove"],
                   ["COPY", "AUTH2", "default", "MARKERmove", "KEYS", "moved"]):
@@ -111,10 +111,7 @@ def look(client, server, monitored):
 def follow(client, other, wanted):
     """Follows a master that refuses its password, until it is told why not."""
     client.call("REPLICAOF", "127.0.0.1", other.port)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while wanted not in client.call("INFO", "replication"):
-        assert time.monotonic() < deadline, client.call("INFO", "replication")
-        time.sleep(0.05)
+    wait_for(wanted, lambda: wanted in client.call("INFO", "replication"))
     text = client.call("INFO", "replication")
     client.call("REPLICAOF", "NO", "ONE")
     return text
@@ -170,23 +167,17 @@ def nothing_shows_a_secret(command):
 
 def start(server, password):
     """`Server.start` waits for PONG, which a server with a password never says to a stranger."""
-    server.wait_ready = lambda seconds: wait_for_pong(server, password, seconds)
-    server.start()
-
-
-def wait_for_pong(server, password, seconds):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    def is_ready():
         assert server.alive(), server.log_tail()
         try:
             with server.client() as client:
                 client.call("AUTH", password)
-                if client.call("PING") == b"PONG":
-                    return
+                return client.call("PING") == b"PONG"
         except (OSError, Disconnected, Refusal):
-            pass
-        time.sleep(0.02)
-    raise AssertionError("it never answered")
+            return False  # it starts, or loads
+
+    server.launch()
+    wait_for("a PONG", is_ready)
 
 
 WRONG_STARTS = [

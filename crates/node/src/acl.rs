@@ -27,7 +27,7 @@ mod show;
 pub mod user;
 
 use crate::config::Config;
-use crate::secrets::REDACTED;
+use crate::secrets::shown_rule;
 use rule::{is_one_word, join_selectors};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -202,11 +202,6 @@ pub fn declare(
     let failed = |word: &[u8], why: &str| {
         Err(format!("Error in user declaration '{}': {why}", String::from_utf8_lossy(word)))
     };
-    // What begins like a rule about keys, channels or commands is none; all else may be a password.
-    let shown = |rule: &'_ [u8]| match rule.first() {
-        Some(b'~' | b'%' | b'&' | b'+' | b'-' | b'(') => rule.to_vec(),
-        _ => REDACTED.as_bytes().to_vec(),
-    };
     if known.iter().any(|(other, _)| other == name) {
         return failed(name, rule::RuleError::DuplicateUser.text());
     }
@@ -216,12 +211,12 @@ pub fn declare(
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     let rules = match join_selectors(&words) {
         Ok(rules) => rules,
-        Err(word) => return failed(&shown(word), "Unmatched parenthesis"),
+        Err(word) => return failed(&shown_rule(word), "Unmatched parenthesis"),
     };
     let mut user = User::new(name, all_channels);
     for rule in &rules {
         if let Err(error) = user.apply(rule, all_channels) {
-            return failed(&shown(rule), error.text());
+            return failed(&shown_rule(rule), error.text());
         }
     }
     Ok((name.to_vec(), rules.into_iter().map(Cow::into_owned).collect()))

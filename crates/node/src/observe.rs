@@ -58,7 +58,7 @@ impl Server {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
-        let secrets = secret_arguments(command.name(), args);
+        let secrets = secret_arguments(self.registry, args);
         let entry = Entry {
             id: 0,
             at_seconds: self.now.0.div_euclid(1000),
@@ -74,9 +74,7 @@ impl Server {
     /// Shows a command to the sessions that run MONITOR. The line stays unsent until
     /// [`Self::hold_monitors`].
     pub(crate) fn tell_monitors(&mut self, session: &mut Session, args: Args<'_>) {
-        let command = self.registry.find(args.at(0), args.get(1));
-        let name = command.map_or("", Registered::name);
-        let secrets = secret_arguments(name, args);
+        let secrets = secret_arguments(self.registry, args);
         let micros = self.options.clock.unix_micros();
         let mut line = format!(
             "{}.{:06} [{} {}]",

@@ -6,9 +6,8 @@
 //! the password to `--x`. Two corners are Redis's too: `--save` followed by nothing or by another
 //! directive means `save ""`, and `--port 6380` may come as one argument.
 
-use super::directive::Kind;
-use super::table::{DIRECTIVES, find};
 use super::text::{quote, split_words};
+use crate::secrets::mask_directive;
 
 /// What the command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,7 +49,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
             line.options.push(b' ');
             let end = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
             directive = &name[..end];
-            hide_secrets(directive, &mut line.shown[at][2 + end..]);
+            mask_directive(directive, &mut line.shown[at][2 + end..]);
             let is_alone = split_words(argument).is_some_and(|words| words.len() == 1);
             let next_is_directive = arguments.get(at + 1).is_some_and(|a| a.starts_with(b"--"));
             let is_save = argument.eq_ignore_ascii_case(b"--save");
@@ -59,30 +58,13 @@ pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
             }
             is_complete = !is_alone || is_save && next_is_directive;
         } else {
-            hide_secrets(directive, &mut line.shown[at]);
+            mask_directive(directive, &mut line.shown[at]);
             quote(argument, &mut line.options);
             line.options.push(b' ');
             is_complete = true;
         }
     }
     line
-}
-
-/// Puts asterisks in the place of what is secret in a directive's value.
-fn hide_secrets(directive: &[u8], value: &mut [u8]) {
-    let row = find(directive).map(|(row, _)| &DIRECTIVES[row]);
-    let is_url = row.is_some_and(|row| matches!(row.kind, Kind::Location { .. }));
-    let secret = match value.iter().rposition(|byte| *byte == b'@') {
-        Some(end) if is_url => {
-            let scheme = value.windows(3).position(|bytes| bytes == b"://");
-            scheme.map_or(0..0, |at| (at + 3).min(end)..end)
-        }
-        _ if is_url => 0..0,
-        _ if row.is_some_and(|row| row.sensitive) => 0..value.len(),
-        _ if directive.eq_ignore_ascii_case(b"user") => 0..value.len(),
-        _ => 0..0,
-    };
-    value[secret].fill(b'*');
 }
 
 #[cfg(test)]
@@ -156,6 +138,10 @@ mod tests {
                 "--transaction-log etcd://***@a/x?tls=true",
             ),
             ("--transaction-log file:/a@b", "--transaction-log file:/a@b"),
+            (
+                "--transaction-log s3://b?endpoint=https://u:p@h&region=r",
+                "--transaction-log s3://b?endpoint=https://***@h&region=r",
+            ),
             ("--port 6379", "--port 6379"),
         ] {
             assert_eq!(shown(line), expected);

@@ -68,11 +68,6 @@ impl SetError {
     }
 }
 
-/// Whether CONFIG SET's argument under this name must not be shown to others.
-pub fn is_sensitive(name: &[u8]) -> bool {
-    find(name).is_some_and(|(row, _)| DIRECTIVES[row].sensitive)
-}
-
 impl Config {
     /// Names and values of the directives that the patterns name, each once.
     pub fn get(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -72,7 +72,7 @@ pub struct Directive {
     pub protected: bool,
     /// Shown by CONFIG GET only when named exactly.
     pub hidden: bool,
-    /// MONITOR and SLOWLOG show its value as `(redacted)`.
+    /// Its value is a secret ([`crate::secrets`]).
     pub sensitive: bool,
     /// CONFIG SET refuses it while a data set is loaded.
     pub refused_while_loading: bool,

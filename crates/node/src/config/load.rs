@@ -6,14 +6,13 @@
 //! with something else than what was asked for, so every mistake is fatal and names its line.
 
 use super::arguments::CommandLine;
-use super::directive::Kind;
 use super::table::{DIRECTIVES, RETIRED, find, row};
 use super::text::split_words;
 use super::value::{Refusal, Value};
 use super::{Config, describe, path_of, resolve};
 use crate::acl::{self, Acl};
 use crate::registry::Registry;
-use crate::secrets::{REDACTED, hide_credentials};
+use crate::secrets::hide_directive;
 use base::Disk;
 use engine::glob;
 use std::fmt;
@@ -114,21 +113,6 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u
     Ok(Some(bytes))
 }
 
-/// A line as an error shows it, without what may be a secret.
-fn shown(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    let Some((first, _)) = text.split_once(char::is_whitespace) else { return text.into_owned() };
-    let name = first.trim_matches(['"', '\'']).as_bytes();
-    match find(name).map(|(row, _)| &DIRECTIVES[row]) {
-        Some(directive) if matches!(directive.kind, Kind::Location { .. }) => {
-            hide_credentials(&text)
-        }
-        Some(directive) if directive.sensitive => format!("{first} {REDACTED}"),
-        None if name.eq_ignore_ascii_case(b"user") => format!("{first} {REDACTED}"),
-        _ => text.into_owned(),
-    }
-}
-
 struct Loader<'a> {
     config: Config,
     disk: &'a dyn Disk,
@@ -145,7 +129,7 @@ impl Loader<'_> {
             }
             let failed = |reason: Refusal| LoadError::Line {
                 number: index + 1,
-                text: shown(line),
+                text: hide_directive(&String::from_utf8_lossy(line)),
                 reason: reason.into_owned(),
             };
             let words = split_words(line)

@@ -109,7 +109,7 @@ pub const DIRECTIVES: &[Directive] = &[
     choice("enable-module-command", "no", YES_NO_LOCAL).immutable().shown("there are no modules"),
 
     // Durability.
-    location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).own().sensitive(),
+    location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).own(),
     integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(),
     integer("clock-ahead-max", "2592000", 0, INT_MAX),
     choice("shard-clock", "log", &["log", "wall"]),
