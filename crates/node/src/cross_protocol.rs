@@ -17,7 +17,7 @@ const WARNING_NANOS: u64 = 60_000_000_000;
 
 /// When an attempt was last told of.
 #[derive(Default, Debug)]
-pub struct CrossProtocol {
+pub(crate) struct CrossProtocol {
     warned: Option<MonotonicNanos>,
 }
 
@@ -41,7 +41,7 @@ impl Server {
     /// Ends the connection of a client that speaks HTTP. It is not answered.
     #[cold]
     pub(crate) fn end_cross_protocol(&mut self, session: &mut Session) {
-        if self.statistics.cross_protocol.is_warning_due(self.monotonic) {
+        if self.cross_protocol.is_warning_due(self.monotonic) {
             tracing::warn!(
                 peer = session.peer,
                 "Possible SECURITY ATTACK detected: a client speaks HTTP (POST or Host:), as a web \

@@ -10,6 +10,7 @@ use crate::command::scripting::Scripts;
 use crate::command::sentinel::Switches;
 use crate::config::Config;
 use crate::config::settings::{NodeSettings, engine_settings, node_settings};
+use crate::cross_protocol::CrossProtocol;
 use crate::feed::Feed;
 use crate::latency::Latency;
 use crate::limits::owed_bytes_max;
@@ -156,6 +157,8 @@ pub struct Server {
     /// Both clocks at the beginning of this turn.
     pub(crate) moment: Moment,
     pub statistics: Statistics,
+    /// When a web page's attempt was last told of.
+    pub(crate) cross_protocol: CrossProtocol,
     /// What another thread may read of all this.
     pub metrics: Arc<Metrics>,
     pub(crate) lone: LoneClient,
@@ -167,8 +170,7 @@ pub struct Server {
     pub(crate) has_more_to_evict: bool,
     /// DEBUG SET-ACTIVE-EXPIRE: whether keys die at their time or when somebody looks.
     pub is_active_expiry_on: bool,
-    /// Frees big values away from the loop.
-    pub garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
+    pub garbage: Garbage,
     /// Takes snapshots, if there is a place for them.
     pub(crate) snapshots: Option<Snapshots>,
     /// Replicas of Redis, and what they are told.
@@ -180,6 +182,9 @@ pub struct Server {
     #[doc(hidden)]
     pub broken: Option<Broken>,
 }
+
+/// Frees big values away from the loop; it does not block.
+pub type Garbage = Box<dyn FnMut(Box<dyn Any + Send>)>;
 
 /// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below
 /// a millisecond.
@@ -205,12 +210,8 @@ impl Server {
         self.shard.engine.leave_memory();
     }
 
-    /// `garbage` takes big values to free; it must not block.
-    pub fn new(
-        shard: Shard,
-        options: Options,
-        garbage: Box<dyn FnMut(Box<dyn Any + Send>)>,
-    ) -> Self {
+    /// One that has just begun, with what it is to serve.
+    pub fn new(shard: Shard, options: Options, garbage: Garbage) -> Self {
         let registry = Registry::with_names(&options.config.renamed_commands);
         Self {
             shard,
@@ -262,6 +263,7 @@ impl Server {
             monotonic: MonotonicNanos(0),
             moment: Moment::default(),
             statistics: Statistics::new(registry.len()),
+            cross_protocol: CrossProtocol::default(),
             metrics: Arc::default(),
             lone: LoneClient::default(),
             ended: Vec::new(),
@@ -300,6 +302,7 @@ impl Server {
             wall: before.wall.in_next_life(),
             started: before.started,
             statistics: before.statistics,
+            cross_protocol: before.cross_protocol,
             metrics: before.metrics,
             sessions_created: before.sessions_created,
             is_active_expiry_on: before.is_active_expiry_on,

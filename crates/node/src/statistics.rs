@@ -1,7 +1,6 @@
 //! Counters of the node, as INFO and the metrics show them; the engine counts what happens to
 //! keys.
 
-use crate::cross_protocol::CrossProtocol;
 use crate::histogram::Histogram;
 use crate::registry::CommandId;
 use base::{MonotonicNanos, UnixMillis};
@@ -77,8 +76,6 @@ pub struct Statistics {
     pub input_limit_disconnections: u64,
     /// Clients disconnected because all together occupied more than `maxmemory-clients`.
     pub evicted_clients: u64,
-    /// When a web page's attempt was last told of. Not reset.
-    pub cross_protocol: CrossProtocol,
     /// By command id.
     pub commands: Vec<CommandStatistics>,
     pub operations_rate: Rate,
@@ -144,7 +141,6 @@ impl Statistics {
         let kept = std::mem::take(self);
         *self = Self::new(kept.commands.len());
         self.memory_peak_bytes = kept.memory_peak_bytes;
-        self.cross_protocol = kept.cross_protocol;
         self.sampled = kept.sampled;
     }
 }
