@@ -64,5 +64,5 @@ pub mod value;
 pub mod view;
 pub mod work;
 
-#[doc(hidden)]
+#[cfg(feature = "twins")]
 pub use structures::chosen;

@@ -15,7 +15,7 @@
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
 //! | [`chosen`] | keys that an attacker would choose, for tests | |
 
-#[doc(hidden)]
+#[cfg(any(test, feature = "twins"))]
 pub mod chosen;
 pub mod entry;
 pub mod hll;

@@ -179,7 +179,7 @@ impl SortedSet {
     }
 
     /// See [`Table::lookup_steps`].
-    #[doc(hidden)]
+    #[cfg(any(test, feature = "twins"))]
     pub fn lookup_steps(&self) -> u64 {
         self.table.lookup_steps()
     }

@@ -86,7 +86,7 @@ impl<E: Element> Table<E> {
     /// What it takes to find each element once, in entries looked at: those whose key is compared,
     /// and those that are passed by in an overflow. A measure for tests of what chosen keys cost,
     /// which no busy machine disturbs.
-    #[doc(hidden)]
+    #[cfg(any(test, feature = "twins"))]
     pub fn lookup_steps(&self) -> u64 {
         let steps = |segment: &Segment, raw: u64| {
             // SAFETY: `raw` lies in a slot, and the table is borrowed during the call.
