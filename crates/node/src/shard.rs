@@ -8,7 +8,8 @@
 //!
 //! Records that count for nobody may take places that were meant for ours, and then ours move on
 //! behind them. What waits for a record knows it by the place it was first meant for; its place in
-//! the log is that and what has been [`Shard::shifted`] since. Only this file counts in both.
+//! the log is that and what has been [`Shard::shifted`] since. This file and the [`Appender`] count
+//! in both; everybody else in places as they were first meant.
 
 mod appender;
 mod following;

@@ -13,7 +13,7 @@
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
 //! | [`quicklist`] | a list as a chain of listpacks | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
-//! | [`chosen`] | keys that an attacker would choose, for tests | |
+//! | `chosen` | keys that an attacker would choose, for tests | |
 
 #[cfg(any(test, feature = "twins"))]
 pub mod chosen;

@@ -1,5 +1,5 @@
-//! What changes for clients while this server follows a master: which requests it refuses, what it
-//! makes of keys past their time, how it becomes a replica and a primary again.
+//! What changes for clients while this server follows a master: which requests it refuses, by which
+//! clock keys are past their time, and who is unblocked when it begins.
 
 use crate::gate::Verdict;
 use crate::registry::Registered;
@@ -67,8 +67,9 @@ impl Server {
         Verdict::Run
     }
 
-    /// Refuses what would take a part of a master's data set for the whole, or write to it. PING
-    /// says of the process that it is well, and nothing of the data.
+    /// Refuses what would take a part of a master's data set for the whole, or write to it.
+    /// FLUSHALL may run: what is empty is no part, so it ends that. PING says of the process that
+    /// it is well, and nothing of the data.
     pub(crate) fn judge_part(&self, session: &Session, command: &Registered) -> Verdict {
         let tells = |command: &Registered| {
             !command.flags.contains(Flags::STALE) && !matches!(command.name(), "flushall" | "ping")
