@@ -14,7 +14,7 @@ use crate::session::Session;
 use base::Driver;
 use base::driver::Sent;
 
-/// Bytes sent to one client in one turn, about: one that reads as fast as is sent could hold the
+/// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the
 /// loop for the whole of its backlog. A guess.
 const TURN_SENT_BYTES_MAX: usize = 4 << 20;
 
@@ -35,16 +35,18 @@ impl Server {
         let mut left = TURN_SENT_BYTES_MAX;
         while !session.is_clogged {
             let sendable = session.output.sendable();
-            let offered = sendable.len();
-            if offered == 0 {
+            if sendable.is_empty() {
                 break;
             }
             if left == 0 {
                 self.flush_later(session);
                 break;
             }
+            // One long value is one piece; a client that reads meanwhile could have it all sent in
+            // one call.
+            let offered = sendable.len().min(left);
             self.statistics.writes += 1;
-            match driver.send(session.connection, sendable) {
+            match driver.send(session.connection, &sendable[..offered]) {
                 Sent::Bytes(count) => {
                     self.statistics.output_bytes += count as u64;
                     session.output.sent(count);

@@ -329,7 +329,7 @@ impl Session {
             local: String::new(),
             is_local: false,
             input: Input::new(),
-            output: Output::new(Reply::default()),
+            output: Output::default(),
             database: DatabaseId(0),
             name: Vec::new(),
             library: Default::default(),

@@ -13,10 +13,14 @@
 //! | big number, verbatim | bulk | `(`, `=` |
 //! | attribute | left out | `\|n` |
 
+mod pieces;
 #[cfg(test)]
 mod tests;
 
 use crate::format_double::format_double;
+use pieces::Pieces;
+
+pub use pieces::PIECE_BYTES;
 
 /// Which protocol a client speaks. HELLO changes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -30,6 +34,7 @@ pub enum Protocol {
 #[derive(Debug)]
 #[must_use = "the header is written by `Reply::end`"]
 pub struct Deferred {
+    /// Where it stands among all bytes.
     at: usize,
     mark: u8,
     /// Elements sent per element counted: a map's pair is two in RESP2.
@@ -45,20 +50,34 @@ const ELEMENT_BYTES_MIN: usize = 3;
 /// Bytes that the header of a string and what ends it take at most.
 const BULK_HEADER_BYTES_MAX: usize = 24;
 
+/// A piece with fewer bytes is not full, whatever comes next: pieces are at least half used.
+const PIECE_BYTES_MIN: usize = PIECE_BYTES / 2;
+
 /// An output buffer that knows its client's protocol. Everything is appended.
 ///
 /// It may be given a bound ([`Self::bound`]). A reply that exceeds it is dropped, and nothing more
 /// is taken: whoever makes it goes on as if nothing had happened, or asks [`Self::is_over`] and
 /// stops.
+///
+/// It is one buffer, or pieces ([`Self::in_pieces`]): then what is written is never moved, however
+/// long the reply becomes.
 #[derive(Clone, Debug)]
 pub struct Reply {
+    /// The newest bytes: of a reply in pieces, the piece that is being written.
     bytes: Vec<u8>,
+    /// Full pieces, older than `bytes`.
+    full: Pieces,
+    is_in_pieces: bool,
+    /// How long `bytes` may become before [`Self::make_room`] is asked: for the bound's sake, or
+    /// because a piece is full.
+    len_max: usize,
     protocol: Protocol,
     /// Where what the bound is about begins.
     from: usize,
-    /// How long `bytes` may become.
+    /// How many bytes there may be.
     bytes_max: usize,
-    is_over: bool,
+    /// Values that were not taken since the bound was exceeded, and the one that exceeded it.
+    refused: usize,
 }
 
 impl Default for Reply {
@@ -74,40 +93,93 @@ impl Reply {
 
     /// Appends to `bytes`. Get them back with [`Self::into_bytes`].
     pub fn over(bytes: Vec<u8>, protocol: Protocol) -> Self {
-        Self { bytes, protocol, from: 0, bytes_max: usize::MAX, is_over: false }
+        Self {
+            bytes,
+            full: Pieces::default(),
+            is_in_pieces: false,
+            len_max: usize::MAX,
+            protocol,
+            from: 0,
+            bytes_max: usize::MAX,
+            refused: 0,
+        }
     }
 
-    /// Bounds what is appended from now on: the buffer may become `bytes_max` long, with what is in
-    /// it already.
+    /// A reply whose bytes lie in pieces of about [`PIECE_BYTES`]: see [`Self::oldest`].
+    pub fn in_pieces(protocol: Protocol) -> Self {
+        let mut reply = Self::new(protocol);
+        reply.is_in_pieces = true;
+        reply.limit_len();
+        reply
+    }
+
+    /// Bounds what is appended from now on: there may be `bytes_max` bytes, with those that are
+    /// here already.
     pub fn bound(&mut self, bytes_max: usize) {
-        (self.from, self.bytes_max, self.is_over) = (self.bytes.len(), bytes_max, false);
+        (self.from, self.bytes_max, self.refused) = (self.len(), bytes_max, 0);
+        self.limit_len();
     }
 
     /// Ends the bound; whether it was exceeded, so that nothing of what was appended is here.
     pub fn unbound(&mut self) -> bool {
         self.bytes_max = usize::MAX;
-        std::mem::take(&mut self.is_over)
+        self.limit_len();
+        std::mem::take(&mut self.refused) > 0
     }
 
     /// Whether the bound is exceeded: what is appended is not kept.
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.refused > 0
     }
 
-    /// Whether so many bytes more may be appended.
+    /// Values that the bound did not let in: how long whoever makes the reply went on in vain.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    /// Whether the bound lets so many bytes more in. A text that is put together elsewhere need
+    /// not become longer.
+    pub fn admits(&self, bytes: usize) -> bool {
+        self.len().saturating_add(bytes) <= self.bytes_max
+    }
+
+    /// Makes room for so many bytes more, unless they exceed the bound.
     #[inline]
     fn has_room(&mut self, bytes: usize) -> bool {
-        self.bytes.len().saturating_add(bytes) <= self.bytes_max || self.overflow()
+        self.bytes.len().saturating_add(bytes) <= self.len_max || self.make_room(bytes)
+    }
+
+    #[cold]
+    fn make_room(&mut self, bytes: usize) -> bool {
+        if !self.admits(bytes) {
+            return self.overflow();
+        }
+        if self.bytes.len() >= PIECE_BYTES_MIN {
+            let next = Vec::with_capacity(bytes.max(PIECE_BYTES));
+            self.full.push(std::mem::replace(&mut self.bytes, next));
+            self.limit_len();
+        } else {
+            self.bytes.reserve_exact(bytes);
+        }
+        true
+    }
+
+    fn limit_len(&mut self) {
+        let left = self.bytes_max.saturating_sub(self.full.bytes());
+        self.len_max = if self.is_in_pieces { left.min(PIECE_BYTES) } else { left };
     }
 
     /// Drops what was appended, and its memory.
     #[cold]
     fn overflow(&mut self) -> bool {
-        self.bytes.truncate(self.from);
-        self.bytes.shrink_to_fit();
-        self.bytes_max = 0;
-        self.is_over = true;
+        if self.refused == 0 {
+            self.truncate(self.from);
+            self.bytes.shrink_to_fit();
+            self.bytes_max = 0;
+            self.limit_len();
+        }
+        self.refused += 1;
         false
     }
 
@@ -120,57 +192,61 @@ impl Reply {
         self.protocol = protocol;
     }
 
+    /// All bytes of a reply that is one buffer.
     pub fn bytes(&self) -> &[u8] {
+        assert!(self.full.is_empty(), "a reply in pieces is read piece by piece");
         &self.bytes
     }
 
+    /// As [`Self::bytes`].
     pub fn into_bytes(self) -> Vec<u8> {
+        assert!(self.full.is_empty(), "a reply in pieces is read piece by piece");
         self.bytes
     }
 
-    /// The bytes so far; the reply is empty afterwards. Its bound goes on behind them.
+    /// As [`Self::bytes`]; the reply is empty afterwards.
     pub fn take(&mut self) -> Vec<u8> {
-        let bytes = std::mem::take(&mut self.bytes);
-        self.from = 0;
-        if self.bytes_max != usize::MAX {
-            self.bytes_max = self.bytes_max.saturating_sub(bytes.len());
-        }
-        bytes
+        std::mem::replace(self, Self::new(self.protocol)).into_bytes()
     }
 
-    /// Takes back what [`Self::take`] gave, in place of what was appended since. A bound does not
-    /// go on: what it was about is being dropped.
-    pub fn put_back(&mut self, bytes: Vec<u8>) {
-        self.bytes = bytes;
+    /// The oldest piece.
+    pub fn oldest(&self) -> &[u8] {
+        self.full.oldest().unwrap_or(&self.bytes)
+    }
+
+    /// Drops the oldest piece, which was sent. The one that is being written keeps at most
+    /// `kept_bytes` of its room.
+    pub fn drop_oldest(&mut self, kept_bytes: usize) {
+        if !self.full.drop_oldest() {
+            self.bytes.clear();
+            self.bytes.shrink_to(kept_bytes);
+        }
+        self.limit_len();
     }
 
     /// Bytes so far.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.full.bytes() + self.bytes.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len() == 0
     }
 
     /// Forgets what was appended after the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(len);
+        while len < self.full.bytes() {
+            let Some(piece) = self.full.take_newest() else { break };
+            self.bytes = piece;
+        }
+        self.bytes.truncate(len - self.full.bytes());
+        self.limit_len();
     }
 
-    /// Drops all bytes, which were sent. The buffer keeps at most `kept_bytes` of its room.
-    pub fn clear(&mut self, kept_bytes: usize) {
-        self.bytes.clear();
-        self.bytes.shrink_to(kept_bytes);
-    }
-
-    /// Bytes that the buffer has room for.
+    /// Bytes that the buffers have room for.
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    pub fn reserve(&mut self, bytes: usize) {
-        self.bytes.reserve(bytes);
+        self.full.capacity() + self.bytes.capacity()
     }
 
     /// Appends bytes that are a reply already.
@@ -352,28 +428,26 @@ impl Reply {
     }
 
     /// Writes the header of `deferred`: `count` elements (pairs, of a map) were appended since. A
-    /// count of two digits or more moves their bytes once.
+    /// count of two digits or more moves those of them that stand in the same piece, once.
     pub fn end(&mut self, deferred: Deferred, count: usize) {
-        if self.is_over {
+        if self.is_over() {
             return;
         }
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(count * deferred.scale).as_bytes();
-        let start = deferred.at;
-        if digits.len() > 1 {
-            let extra = digits.len() - 1;
-            let end = self.bytes.len();
-            self.bytes.resize(end + extra, 0);
-            self.bytes.copy_within(start + DEFERRED_BYTES..end, start + DEFERRED_BYTES + extra);
+        match deferred.at.checked_sub(self.full.bytes()) {
+            Some(start) => write_header(&mut self.bytes, start, deferred.mark, digits),
+            None => self.full.change(deferred.at, |piece, start| {
+                write_header(piece, start, deferred.mark, digits);
+            }),
         }
-        let header = &mut self.bytes[start..start + DEFERRED_BYTES - 1 + digits.len()];
-        header[0] = deferred.mark;
-        header[1..=digits.len()].copy_from_slice(digits);
-        header[digits.len() + 1..].copy_from_slice(b"\r\n");
+        self.limit_len();
     }
 
     fn begin(&mut self, mark: u8, scale: usize) -> Deferred {
-        let at = self.bytes.len();
+        // All of the header stands in one piece.
+        self.has_room(DEFERRED_BYTES);
+        let at = self.len();
         self.raw(&[0; DEFERRED_BYTES]);
         Deferred { at, mark, scale }
     }
@@ -393,8 +467,10 @@ impl Reply {
     /// would append them is spared the work.
     #[inline]
     fn elements(&mut self, mark: u8, len: usize) {
-        if len <= 99 || self.has_room(len.saturating_mul(ELEMENT_BYTES_MIN)) {
+        if len <= 99 || self.admits(len.saturating_mul(ELEMENT_BYTES_MIN)) {
             self.header(mark, len);
+        } else {
+            self.overflow();
         }
     }
 
@@ -422,4 +498,18 @@ impl Reply {
         }
         self.bytes.extend_from_slice(b"\r\n");
     }
+}
+
+/// Writes a header in place of the room that was kept free for it.
+fn write_header(bytes: &mut Vec<u8>, start: usize, mark: u8, digits: &[u8]) {
+    if digits.len() > 1 {
+        let extra = digits.len() - 1;
+        let end = bytes.len();
+        bytes.resize(end + extra, 0);
+        bytes.copy_within(start + DEFERRED_BYTES..end, start + DEFERRED_BYTES + extra);
+    }
+    let header = &mut bytes[start..start + DEFERRED_BYTES - 1 + digits.len()];
+    header[0] = mark;
+    header[1..=digits.len()].copy_from_slice(digits);
+    header[digits.len() + 1..].copy_from_slice(b"\r\n");
 }

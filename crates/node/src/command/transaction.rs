@@ -89,7 +89,6 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         // What else may refuse was asked before EXEC: from here on it is all or nothing, also if
         // memory runs short on the way.
         server.call(session, request.command, request.args(), context);
-        session.output.spill();
     }
     session.is_in_exec = false;
     Ok(())

@@ -11,7 +11,6 @@ use super::{Login, Order};
 use crate::link::handshake::{take_line, text};
 use crate::output::Output;
 use base::Sequence;
-use resp::Reply;
 use std::collections::VecDeque;
 
 /// An answer that is waited for.
@@ -57,7 +56,7 @@ pub(super) struct Exchange {
 impl Exchange {
     pub fn new() -> Self {
         Self {
-            output: Output::new(Reply::default()),
+            output: Output::default(),
             input: Vec::new(),
             awaited: VecDeque::new(),
             selected: None,

@@ -132,18 +132,91 @@ fn a_reply_beyond_its_bound_is_dropped_and_costs_nothing_more() {
     assert!(!was_over && len == before.len() + 77);
 }
 
+/// All bytes of a reply in pieces, and how many pieces they were.
+fn taken(mut reply: Reply) -> (Vec<u8>, usize) {
+    let (mut bytes, mut pieces) = (Vec::new(), 0);
+    while !reply.is_empty() {
+        bytes.extend_from_slice(reply.oldest());
+        reply.drop_oldest(0);
+        pieces += 1;
+    }
+    (bytes, pieces)
+}
+
+/// Values of many lengths, three times nested behind headers that are known late.
+fn write_much(reply: &mut Reply) {
+    let outer = reply.begin_array();
+    for round in 0..3 {
+        let inner = reply.begin_map();
+        for number in 0..500 {
+            let length = [7, 100, 3000, 20_000][(number + round) % 4];
+            reply.integer(number as i64);
+            reply.bulk(vec![number as u8; length]);
+        }
+        reply.end(inner, 500);
+        reply.verbatim(b"txt", "x".repeat((round + 1) * 700_000));
+    }
+    reply.end(outer, 6);
+}
+
 #[test]
-fn a_bound_goes_on_in_the_next_buffer() {
-    let mut reply = Reply::default();
-    reply.bound(100);
+fn a_reply_in_pieces_is_the_reply_in_one_buffer() {
+    let mut whole = Reply::new(Protocol::Resp3);
+    let mut reply = Reply::in_pieces(Protocol::Resp3);
+    write_much(&mut whole);
+    write_much(&mut reply);
+    assert_eq!(reply.len(), whole.len());
+    assert!(reply.capacity() <= 2 * whole.len(), "{} of {}", reply.capacity(), whole.len());
+    let (bytes, pieces) = taken(reply);
+    assert!(bytes == whole.bytes());
+    assert!((8..=20).contains(&pieces), "{pieces} pieces of {} bytes", bytes.len());
+}
+
+#[test]
+fn a_piece_is_never_moved_and_one_long_value_is_one_piece() {
+    let mut reply = Reply::in_pieces(Protocol::Resp2);
+    reply.bulk(vec![1; PIECE_BYTES - 100]);
+    let begin = reply.oldest().as_ptr();
+    reply.bulk(vec![2; 40 * PIECE_BYTES]);
+    for number in 0..100 {
+        reply.bulk(vec![number; 100_000]);
+    }
+    assert_eq!(reply.oldest().as_ptr(), begin);
+    reply.drop_oldest(0);
+    assert!((40 * PIECE_BYTES..40 * PIECE_BYTES + 50).contains(&reply.oldest().len()));
+    assert!(reply.capacity() < 51 * PIECE_BYTES, "{}", reply.capacity());
+}
+
+#[test]
+fn a_reply_in_pieces_is_cut_where_it_is_told() {
+    let mut whole = Reply::new(Protocol::Resp3);
+    write_much(&mut whole);
+    for len in (0..whole.len()).step_by(100_003) {
+        let mut reply = Reply::in_pieces(Protocol::Resp3);
+        write_much(&mut reply);
+        reply.truncate(len);
+        assert_eq!(reply.len(), len);
+        reply.ok();
+        let (bytes, _) = taken(reply);
+        assert!(bytes == [&whole.bytes()[..len], b"+OK\r\n"].concat(), "{len}");
+    }
+}
+
+#[test]
+fn a_bound_counts_all_pieces() {
+    let mut reply = Reply::in_pieces(Protocol::Resp2);
     reply.raw(&[b'x'; 60]);
-    assert_eq!(reply.take().len(), 60);
-    reply.raw(&[b'x'; 40]);
-    assert!(!reply.is_over());
-    reply.raw(b"x");
-    assert!(reply.is_over() && reply.is_empty());
-    reply.put_back(vec![b'x'; 60]);
-    assert!(reply.unbound() && reply.len() == 60);
-    reply.raw(&[b'x'; 60]);
-    assert_eq!(reply.len(), 120);
+    reply.bound(60 + 5 * PIECE_BYTES);
+    for _ in 0..5 * PIECE_BYTES / 1000 {
+        reply.raw(&[b'x'; 1000]);
+    }
+    assert!(!reply.is_over() && reply.admits(100) && !reply.admits(1000));
+    reply.raw(&[b'x'; 1000]);
+    assert!(reply.is_over() && reply.len() == 60 && reply.capacity() < 100);
+    reply.bulk(b"more");
+    reply.array(100_000);
+    assert_eq!(reply.refused(), 3);
+    assert!(reply.unbound());
+    reply.raw(&[b'x'; 2 * PIECE_BYTES]);
+    assert_eq!(reply.len(), 60 + 2 * PIECE_BYTES);
 }
