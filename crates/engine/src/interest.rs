@@ -1,15 +1,16 @@
-//! Clients that must hear of changes, and what they are to be told.
+//! The clients that must be told when keys change, and the notices for them. The node registers
+//! clients here and delivers the notices; whatever changes keys writes them.
 //!
-//! | who | registered in | told by |
+//! | a client that | is registered in | its notices |
 //! |---|---|---|
 //! | watches a key for a transaction | [`Watchers`] | [`Interest::dirtied`] |
-//! | waits for a key | [`Waiters`] | [`Interest::ready`] |
+//! | waits for a key (BLPOP) | [`Waiters`] | [`Interest::ready`] |
 //! | is subscribed to a channel | [`Subscribers`] | [`Interest::messages`] |
 //!
-//! Listeners are connections: they belong to the node, which lends them to whatever changes keys,
-//! and outlive the shard that a loading replaces. Every change is told here, on every role: by
-//! [`crate::tx::Tx`] as a command executes, and by [`Keyspace::apply_payload`] as a record of the
-//! log is applied. All of it is empty on most servers most of the time, which is asked first.
+//! Keys are changed by [`crate::tx::Tx`] as a command executes, and by [`Keyspace::apply_payload`]
+//! as a replica applies a record of the log; both tell. There is one [`Interest`] in a server, not
+//! one in each keyspace: clients stay connected when a loading replaces the keyspace. On most
+//! servers nobody is registered most of the time, so that is asked first.
 
 mod applied;
 mod waiters;
@@ -153,9 +154,9 @@ impl Interest {
         let Effect::SwapDatabases { with } = *effect else { return };
         for exchanged in [database, with] {
             let waited = self.waiters.keys_of(exchanged);
+            let waited = waited.inspect(|_| keyspace.work.step());
             let there = waited.filter(|key| keyspace.exists(exchanged, key));
             for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
-                keyspace.work.step();
                 self.waiters.serve(exchanged, &key, &mut self.ready);
             }
         }

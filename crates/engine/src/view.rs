@@ -1,8 +1,10 @@
-//! The keyspace as a reading command sees it.
+//! [`View`]: the keyspace for a command that only reads. Every command declared with
+//! [`crate::command::read`] is given one, looks keys up through it, and cannot change them.
 //!
-//! Every key looked at is noted, so that the reply waits for the writes it reveals. A key past its
-//! time is invisible at once; its deletion is an effect, which the executor records right after
-//! the command. Where no effects are recorded now, keys go by a clock that the log has already.
+//! Each key that is looked up is noted in the unit, so that the reply waits for the writes that it
+//! reveals. A key past its time is invisible at once; its deletion is an effect, which the executor
+//! records right after the command. Where no effects may be recorded (a replica, a pause of
+//! writes), a key is past its time when the clock of the newest record says so.
 
 use crate::feed::Word;
 use crate::interest::Interest;

@@ -1,18 +1,20 @@
-//! The work of a command, counted in steps, so that the node can do what is due in the midst of it.
+//! Counts the work of commands in steps, and calls the node after every so many of them. The node
+//! uses these calls to renew a primary's lease amid a command that takes long
+//! (`node/shard/appender.rs`).
 //!
 //! One thread executes commands, one after another, and some take long: SORT over millions of
-//! elements, KEYS over a whole database. What the node owes others meanwhile must not wait for
-//! their end: a primary renews its lease (`node/shard/appender.rs`). The engine knows neither time
-//! nor log. It counts steps, and after so many of them calls whom the node named.
+//! elements, KEYS over a whole database. The engine knows neither the time nor the log, so all it
+//! can do is to count and to call.
 //!
 //! A step is about a microsecond of work at most, most are far less: an element looked at, an
 //! effect, a key looked up, [`BYTES_PER_STEP`] bytes. Every loop whose length a client chooses
-//! counts its steps; what is called on the way sees the keyspace in the middle of a change, so it
-//! gets no access to it.
+//! counts its steps: by [`Work::reply_each`] if it writes a reply, else by [`Work::step`]. Who is
+//! called gets no access to the keyspace, which may be in the middle of a change.
 
 #[cfg(test)]
-mod long;
+pub(crate) mod long;
 
+use resp::Reply;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -108,6 +110,26 @@ impl Work {
         if count >= BYTES_PER_STEP {
             self.steps(count / BYTES_PER_STEP);
         }
+    }
+
+    /// Lets `write` append each of `items` to a reply. Counts a step for each, and stops once the
+    /// reply exceeds its bound. Returns how many were written.
+    pub fn reply_each<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        reply: &mut Reply,
+        mut write: impl FnMut(T, &mut Reply),
+    ) -> usize {
+        let mut count = 0;
+        for item in items {
+            self.step();
+            if reply.is_over() {
+                break;
+            }
+            write(item, reply);
+            count += 1;
+        }
+        count
     }
 
     #[cold]

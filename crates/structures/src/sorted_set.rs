@@ -169,7 +169,12 @@ impl SortedSet {
     }
 
     /// See [`Table::scan`].
-    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+    pub fn scan<'s>(
+        &'s self,
+        cursor: u64,
+        count: usize,
+        mut visit: impl FnMut(&'s [u8], f64),
+    ) -> u64 {
         self.table.scan(cursor, count, |found| visit(found.member(), found.score()))
     }
 

@@ -8,6 +8,10 @@ use crate::value::list;
 use base::DatabaseId;
 use structures::Quicklist;
 
+/// Elements that are taken off a list at a stretch: so that LTRIM, which may end millions, counts
+/// them as they go.
+const POPPED_AT_ONCE: usize = 1024;
+
 impl Keyspace {
     pub(super) fn list_push(
         &mut self,
@@ -29,13 +33,17 @@ impl Keyspace {
         end: End,
         count: u64,
     ) -> Result<Applied, Refusal> {
+        let work = self.work.clone();
         self.edit_list(database, key, |list| {
             let count = usize::try_from(count).unwrap_or(usize::MAX).min(list.len());
-            let index = match end {
-                End::Head => 0,
-                End::Tail => list.len() - count,
-            };
-            list.remove_range(index, count) > 0
+            let mut left = count;
+            while left > 0 {
+                let popped = left.min(POPPED_AT_ONCE);
+                work.steps(popped);
+                list.remove_range(if end == End::Head { 0 } else { list.len() - popped }, popped);
+                left -= popped;
+            }
+            count > 0
         })
     }
 

@@ -104,26 +104,24 @@ fn unit(args: Args<'_>, at: usize) -> Result<f64, Refusal> {
 fn geopos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
     reply.array(args.len() - 2);
-    for member in args.from(2) {
-        view.work().step();
+    view.work().reply_each(args.from(2), reply, |member, reply| {
         match sorted.and_then(|sorted| sorted.score(member)) {
             Some(score) => reply_place(Place::of_score(score), reply),
             None => reply.null_array(),
         }
-    }
+    });
     Ok(())
 }
 
 fn geohash(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
     reply.array(args.len() - 2);
-    for member in args.from(2) {
-        view.work().step();
+    view.work().reply_each(args.from(2), reply, |member, reply| {
         match sorted.and_then(|sorted| sorted.score(member)) {
             Some(score) => reply.bulk(Place::of_score(score).text()),
             None => reply.null(),
         }
-    }
+    });
     Ok(())
 }
 

@@ -157,9 +157,9 @@ fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(2);
     reply.bulk(next.to_string());
     reply.array(2 * found.len());
-    for (field, value) in found {
+    work.reply_each(found, reply, |(field, value), reply| {
         reply_text(field, reply);
         reply_text(value, reply);
-    }
+    });
     Ok(())
 }

@@ -160,10 +160,9 @@ fn sismember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 fn smismember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let set = view_set(view, args.at(1))?;
     reply.array(args.len() - 2);
-    for member in args.from(2) {
-        view.work().step();
+    view.work().reply_each(args.from(2), reply, |member, reply| {
         reply.integer(i64::from(set.is_some_and(|set| set.contains(member))));
-    }
+    });
     Ok(())
 }
 
@@ -195,6 +194,6 @@ fn sscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(2);
     reply.bulk(next.to_string());
     reply.array(found.len());
-    found.into_iter().for_each(|member| reply_member(member, reply));
+    work.reply_each(found, reply, reply_member);
     Ok(())
 }

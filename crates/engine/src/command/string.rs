@@ -97,13 +97,10 @@ fn get(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn mget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(args.len() - 1);
-    for key in args.from(1) {
-        if reply.is_over() {
-            break;
-        }
+    view.work().reply_each(args.from(1), reply, |key, reply| {
         // A key of another type reads as absent, it does not refuse the others.
         reply_string(view.string(key).unwrap_or(None), reply);
-    }
+    });
     Ok(())
 }
 

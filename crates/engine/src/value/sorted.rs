@@ -221,7 +221,12 @@ impl Sorted {
 
     /// Visits about `count` members from `cursor` on and returns the cursor to go on with, as
     /// [`structures::Table::scan`]; a listpack is visited as a whole.
-    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Text<'_>, f64)) -> u64 {
+    pub fn scan<'s>(
+        &'s self,
+        cursor: u64,
+        count: usize,
+        mut visit: impl FnMut(Text<'s>, f64),
+    ) -> u64 {
         match self {
             Self::Pack(_) => {
                 self.iter().for_each(|(member, score)| visit(member, score));

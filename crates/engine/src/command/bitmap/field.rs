@@ -226,10 +226,9 @@ fn bitfield_ro(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
 fn get_all(view: &mut View<'_>, key: &[u8], steps: &[Step], reply: &mut Reply) -> Outcome {
     let value = view.string(key)?;
     reply.array(steps.len());
-    for step in steps {
-        view.work().step();
+    view.work().reply_each(steps, reply, |step, reply| {
         reply.integer(Window::new(value, step.field).get(step.field));
-    }
+    });
     Ok(())
 }
 

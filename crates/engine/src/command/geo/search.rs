@@ -334,8 +334,7 @@ impl<'a> Request<'a> {
         let extras = [self.with_distance, self.with_score, self.with_place];
         let extras = extras.iter().filter(|with| **with).count();
         reply.array(found.len());
-        for found in found {
-            work.step();
+        work.reply_each(found, reply, |found, reply| {
             if extras > 0 {
                 reply.array(1 + extras);
             }
@@ -349,7 +348,7 @@ impl<'a> Request<'a> {
             if self.with_place {
                 reply_place(found.place, reply);
             }
-        }
+        });
     }
 }
 

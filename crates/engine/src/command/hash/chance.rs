@@ -47,10 +47,9 @@ fn hrandfield(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
             let count = usize::try_from(count).unwrap_or(usize::MAX).min(hash.len());
             let pairs = distinct(view, hash, count);
             reply_header(pairs.len(), with_values, reply);
-            for pair in pairs {
-                view.work().step();
+            view.work().reply_each(pairs, reply, |pair, reply| {
                 reply_pair(pair, with_values, reply);
-            }
+            });
         }
     }
     Ok(())
@@ -85,11 +84,8 @@ fn reply_repeated(
         Hash::Pack(_) if count > 1 => hash.iter().collect(),
         _ => Vec::new(),
     };
-    for _ in 0..count {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
+    let work = view.work();
+    work.reply_each(0..count, reply, |_, reply| {
         let pair = if all.is_empty() {
             hash.random(view.random().word())
         } else {
@@ -98,7 +94,7 @@ fn reply_repeated(
         if let Some(pair) = pair {
             reply_pair(pair, with_values, reply);
         }
-    }
+    });
 }
 
 /// `count` different fields, chosen evenly; `count` is at most the hash's length.

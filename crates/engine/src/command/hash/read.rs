@@ -23,53 +23,36 @@ pub(super) fn hget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Ou
 pub(super) fn hmget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = of(view.find(args.at(1)))?;
     reply.array(args.len() - 2);
-    for field in args.from(2) {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
+    view.work().reply_each(args.from(2), reply, |field, reply| {
         reply_found(hash.and_then(|hash| hash.get(field)), reply);
-    }
+    });
     Ok(())
 }
 
 pub(super) fn hgetall(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = of(view.find(args.at(1)))?;
     reply.map(hash.map_or(0, Hash::len));
-    for (field, value) in hash.into_iter().flat_map(Hash::iter) {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
+    let pairs = hash.into_iter().flat_map(Hash::iter);
+    view.work().reply_each(pairs, reply, |(field, value), reply| {
         reply_text(field, reply);
         reply_text(value, reply);
-    }
+    });
     Ok(())
 }
 
 pub(super) fn hkeys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = of(view.find(args.at(1)))?;
     reply.array(hash.map_or(0, Hash::len));
-    for (field, _) in hash.into_iter().flat_map(Hash::iter) {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
-        reply_text(field, reply);
-    }
+    let pairs = hash.into_iter().flat_map(Hash::iter);
+    view.work().reply_each(pairs, reply, |(field, _), reply| reply_text(field, reply));
     Ok(())
 }
 
 pub(super) fn hvals(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = of(view.find(args.at(1)))?;
     reply.array(hash.map_or(0, Hash::len));
-    for (_, value) in hash.into_iter().flat_map(Hash::iter) {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
-        reply_text(value, reply);
-    }
+    let pairs = hash.into_iter().flat_map(Hash::iter);
+    view.work().reply_each(pairs, reply, |(_, value), reply| reply_text(value, reply));
     Ok(())
 }
 

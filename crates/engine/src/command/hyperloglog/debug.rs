@@ -44,9 +44,8 @@ fn pfdebug(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         // As in Redis, looking makes it dense.
         to_dense(tx, key, &old)?;
         reply.array(hll::REGISTERS);
-        for run in registers.runs() {
-            reply.integer(i64::from(*run));
-        }
+        let work = tx.work();
+        work.reply_each(registers.runs(), reply, |run, reply| reply.integer(i64::from(*run)));
     } else {
         return Err(Refusal::new(format!(
             "ERR Unknown PFDEBUG subcommand '{}'",

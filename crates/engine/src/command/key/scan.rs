@@ -133,10 +133,7 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(2);
     reply.bulk(next.to_string());
     reply.array(found.len());
-    for entry in found {
-        work.step();
-        reply.bulk(entry.key());
-    }
+    work.reply_each(found, reply, |entry, reply| reply.bulk(entry.key()));
     Ok(())
 }
 
@@ -153,17 +150,15 @@ fn is_alive(view: &mut View<'_>, entry: EntryRef<'_>) -> bool {
 fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let pattern = args.at(1);
     let database = view.observe_all();
+    let work = view.work();
     let count = reply.begin_array();
     let mut found = 0;
-    for entry in database.table().iter() {
-        if reply.is_over() {
-            break;
-        }
-        if glob::matches_counted(pattern, entry.key(), view.work()) && is_alive(view, entry) {
+    work.reply_each(database.table().iter(), reply, |entry, reply| {
+        if glob::matches_counted(pattern, entry.key(), work) && is_alive(view, entry) {
             reply.bulk(entry.key());
             found += 1;
         }
-    }
+    });
     reply.end(count, found);
     Ok(())
 }

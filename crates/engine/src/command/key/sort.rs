@@ -155,24 +155,19 @@ fn reply_rows(
     options: &Options<'_>,
     reply: &mut Reply,
 ) {
+    let work = view.work();
     reply.array(elements.len().saturating_mul(options.get.len().max(1)));
-    for element in elements {
-        view.work().step();
-        if options.get.is_empty() {
-            reply.bulk(element);
-            continue;
-        }
-        for pattern in &options.get {
-            if reply.is_over() {
-                return;
-            }
-            view.work().step();
-            match follow(view, pattern, &element) {
-                Some(value) => reply.bulk(value),
-                None => reply.null(),
-            }
-        }
+    if options.get.is_empty() {
+        work.reply_each(elements, reply, |element, reply| reply.bulk(element));
+        return;
     }
+    let rows = elements.iter().flat_map(|element| options.get.iter().map(move |it| (element, *it)));
+    work.reply_each(rows, reply, |(element, pattern), reply| {
+        match follow(view, pattern, element) {
+            Some(value) => reply.bulk(value),
+            None => reply.null(),
+        }
+    });
 }
 
 /// Bytes that the rows of SORT with STORE and GET may take. GET may multiply what is there, so they

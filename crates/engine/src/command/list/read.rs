@@ -41,13 +41,7 @@ pub(super) fn lrange(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> 
     };
     let range = resolve_range(start, stop, list.len());
     reply.array(range.len());
-    for item in list.range(range) {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
-        list::reply_item(item, reply);
-    }
+    view.work().reply_each(list.range(range), reply, list::reply_item);
     Ok(())
 }
 
@@ -134,11 +128,7 @@ pub(super) fn lpos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Ou
         return Ok(());
     }
     let array = reply.begin_array();
-    let mut count = 0;
-    for index in matches {
-        reply.integer(index as i64);
-        count += 1;
-    }
+    let count = work.reply_each(matches, reply, |index, reply| reply.integer(index as i64));
     reply.end(array, count);
     Ok(())
 }

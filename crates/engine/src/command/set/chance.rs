@@ -63,10 +63,7 @@ fn spop_count(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         let work = tx.work();
         reply.set(len);
         if let Some(set) = find(tx, key)? {
-            for member in set.iter() {
-                work.step();
-                reply_member(member, reply);
-            }
+            work.reply_each(set.iter(), reply, reply_member);
         }
         tx.delete(key);
         tx.notify(Class::Generic, "del", key);
@@ -101,27 +98,21 @@ fn srandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         reply.array(0);
         return Ok(());
     };
+    let work = view.work();
     match wanted.check()? {
         Wanted::Repeated(count) => {
             reply.array(count as usize);
-            for _ in 0..count {
-                if reply.is_over() {
-                    break;
-                }
-                view.work().step();
+            work.reply_each(0..count, reply, |_, reply| {
                 if let Some(member) = set.random(view.random().word()) {
                     reply_member(member, reply);
                 }
-            }
+            });
         }
         Wanted::Distinct(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX).min(set.len());
             let members = distinct(view, set, count);
             reply.array(members.len());
-            for member in members {
-                view.work().step();
-                reply_member(member, reply);
-            }
+            work.reply_each(members, reply, reply_member);
         }
     }
     Ok(())

@@ -113,8 +113,12 @@ fn intersect<'s>(
     }
 }
 
-/// Visits the members of the first set that are in none of the others.
-fn subtract<'s>(work: &Work, sets: &[Option<&'s Set>], mut visit: impl FnMut(MemberRef<'s>)) {
+/// Visits the members of the first set that are in none of the others, until `visit` breaks.
+fn subtract<'s>(
+    work: &Work,
+    sets: &[Option<&'s Set>],
+    mut visit: impl FnMut(MemberRef<'s>) -> ControlFlow<()>,
+) {
     let Some((Some(first), others)) = sets.split_first() else { return };
     let mut others: Vec<_> = others.iter().flatten().collect();
     // A large set is likelier to have a member, and then the others need not be asked.
@@ -128,8 +132,8 @@ fn subtract<'s>(work: &Work, sets: &[Option<&'s Set>], mut visit: impl FnMut(Mem
             work.step();
             set.contains_member(member)
         });
-        if !is_elsewhere {
-            visit(member);
+        if !is_elsewhere && visit(member).is_break() {
+            return;
         }
     }
 }
@@ -151,14 +155,15 @@ fn unite(view: &View<'_>, sets: &[Option<&Set>]) -> Set {
 pub(super) fn smembers(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let set = view_set(view, args.at(1))?;
     reply.set(set.map_or(0, Set::len));
-    for member in set.into_iter().flat_map(Set::iter) {
-        if reply.is_over() {
-            break;
-        }
-        view.work().step();
-        reply_member(member, reply);
-    }
+    let members = set.into_iter().flat_map(Set::iter);
+    view.work().reply_each(members, reply, reply_member);
     Ok(())
+}
+
+/// Appends a member; breaks once the reply takes no more.
+fn reply_found(member: MemberRef<'_>, reply: &mut Reply) -> ControlFlow<()> {
+    reply_member(member, reply);
+    if reply.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 fn sinter(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -166,9 +171,8 @@ fn sinter(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let header = reply.begin_set();
     let mut count = 0;
     intersect(view.work(), &sets, |member| {
-        reply_member(member, reply);
         count += 1;
-        if reply.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        reply_found(member, reply)
     });
     reply.end(header, count);
     Ok(())
@@ -205,10 +209,7 @@ fn sunion(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sets = sets(view, args.from(1))?;
     let union = unite(view, &sets);
     reply.set(union.len());
-    for member in union.iter() {
-        view.work().step();
-        reply_member(member, reply);
-    }
+    view.work().reply_each(union.iter(), reply, reply_member);
     Ok(())
 }
 
@@ -217,8 +218,8 @@ fn sdiff(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let header = reply.begin_set();
     let mut count = 0;
     subtract(view.work(), &sets, |member| {
-        reply_member(member, reply);
         count += 1;
+        reply_found(member, reply)
     });
     reply.end(header, count);
     Ok(())
@@ -241,7 +242,10 @@ fn sunionstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn sdiffstore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     store(tx, args, reply, "sdiffstore", |view, sets, gathered| {
-        subtract(view.work(), sets, |member| gathered.push(member));
+        subtract(view.work(), sets, |member| {
+            gathered.push(member);
+            ControlFlow::Continue(())
+        });
     })
 }
 

@@ -39,27 +39,23 @@ fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         reply.array(0);
         return Ok(());
     };
+    let work = view.work();
     match wanted.check()? {
         Wanted::Repeated(count) => {
             reply_header(count as usize, with_scores, reply);
-            for _ in 0..count {
-                if reply.is_over() {
-                    break;
-                }
-                view.work().step();
+            work.reply_each(0..count, reply, |_, reply| {
                 if let Some((member, score)) = sorted.random(view.random().word()) {
                     reply_pair(member, score, with_scores, reply);
                 }
-            }
+            });
         }
         Wanted::Distinct(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX).min(sorted.len());
             let members = distinct(view, sorted, count);
             reply_header(members.len(), with_scores, reply);
-            for (member, score) in members {
-                view.work().step();
+            work.reply_each(members, reply, |(member, score), reply| {
                 reply_pair(member, score, with_scores, reply);
-            }
+            });
         }
     }
     Ok(())

@@ -343,9 +343,9 @@ fn answer(
     let (inputs, options) = parse(args, keys, operation.takes(false), |key| view.find(key))?;
     let result = operation.combine(inputs, options.aggregate, view.work());
     reply_header(result.len(), options.with_scores, reply);
-    for (member, score) in result.iter() {
+    view.work().reply_each(result.iter(), reply, |(member, score), reply| {
         reply_pair(Text::Bytes(member), score, options.with_scores, reply);
-    }
+    });
     Ok(())
 }
 

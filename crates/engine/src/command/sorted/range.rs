@@ -220,13 +220,9 @@ fn reply_pairs<'s>(
     work: &Work,
     reply: &mut Reply,
 ) {
-    for (member, score) in members {
-        work.step();
-        if reply.is_over() {
-            break;
-        }
+    work.reply_each(members, reply, |(member, score), reply| {
         reply_pair(member, score, with_scores, reply);
-    }
+    });
 }
 
 fn zrangestore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

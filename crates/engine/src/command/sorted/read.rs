@@ -78,10 +78,9 @@ fn zscore(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 fn zmscore(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
     reply.array(args.len() - 2);
-    for member in args.from(2) {
-        view.work().step();
+    view.work().reply_each(args.from(2), reply, |member, reply| {
         reply_score(sorted.and_then(|sorted| sorted.score(member)), reply);
-    }
+    });
     Ok(())
 }
 
@@ -138,10 +137,7 @@ fn zscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Ok(());
     };
     let options = ScanOptions::parse(args, 2, false)?;
-    reply.array(2);
-    // The cursor stands before the elements, and is known behind them.
-    let mut found = Reply::new(reply.protocol());
-    let (mut count, mut score_text) = (0, Vec::new());
+    let mut found = Vec::new();
     let work = view.work();
     let next = sorted.scan(options.cursor, options.count, |member, score| {
         work.step();
@@ -152,23 +148,25 @@ fn zscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
                     options.matches(itoa::Buffer::new().format(integer).as_bytes(), work)
                 }
             };
-        if !is_wanted {
-            return;
+        if is_wanted {
+            found.push((member, score));
         }
-        count += 2;
-        reply_member(member, &mut found);
+    });
+    reply.array(2);
+    reply.bulk(next.to_string());
+    reply.array(2 * found.len());
+    let mut score_text = Vec::new();
+    work.reply_each(found, reply, |(member, score), reply| {
+        reply_member(member, reply);
         match sorted {
             // As it is stored: integers in full, however large.
             Sorted::Pack(_) => {
                 score_text.clear();
                 push_score(&mut score_text, score);
-                found.bulk(&score_text);
+                reply.bulk(&score_text);
             }
-            Sorted::Tree(_) => found.bulk(format_double(score).as_bytes()),
+            Sorted::Tree(_) => reply.bulk(format_double(score).as_bytes()),
         }
     });
-    reply.bulk(next.to_string());
-    reply.array(count);
-    reply.raw(found.bytes());
     Ok(())
 }

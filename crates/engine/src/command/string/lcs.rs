@@ -57,12 +57,13 @@ fn lcs(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let lengths = Lengths::new(&a, &b, view.work());
     let length = lengths.at(a.len(), b.len());
     if options.wants_indexes {
-        reply_indexes(&lengths.matches(&a, &b), length, &options, reply);
+        let matches = lengths.matches(&a, &b, view.work());
+        reply_indexes(&matches, length, &options, view.work(), reply);
     } else if options.wants_length {
         reply.integer(i64::from(length));
     } else {
         let mut common = Vec::with_capacity(length as usize);
-        for found in lengths.matches(&a, &b).iter().rev() {
+        for found in lengths.matches(&a, &b, view.work()).iter().rev() {
             common.extend_from_slice(&a[found.a..found.a + found.length]);
         }
         reply.bulk(common);
@@ -97,12 +98,18 @@ fn options(args: Args<'_>) -> Result<Options, Refusal> {
     Ok(options)
 }
 
-fn reply_indexes(matches: &[Match], length: u32, options: &Options, reply: &mut Reply) {
+fn reply_indexes(
+    matches: &[Match],
+    length: u32,
+    options: &Options,
+    work: &Work,
+    reply: &mut Reply,
+) {
     reply.map(2);
     reply.bulk(b"matches");
     let long = |found: &&Match| found.length as i64 >= options.match_length_min;
     reply.array(matches.iter().filter(long).count());
-    for found in matches.iter().filter(long) {
+    work.reply_each(matches.iter().filter(long), reply, |found, reply| {
         reply.array(if options.wants_match_lengths { 3 } else { 2 });
         for start in [found.a, found.b] {
             reply.array(2);
@@ -112,7 +119,7 @@ fn reply_indexes(matches: &[Match], length: u32, options: &Options, reply: &mut 
         if options.wants_match_lengths {
             reply.integer(found.length as i64);
         }
-    }
+    });
     reply.bulk(b"len");
     reply.integer(i64::from(length));
 }
@@ -140,10 +147,11 @@ impl Lengths {
     }
 
     /// The contiguous matches of one longest common subsequence, the last one first.
-    fn matches(&self, a: &[u8], b: &[u8]) -> Vec<Match> {
+    fn matches(&self, a: &[u8], b: &[u8], work: &Work) -> Vec<Match> {
         let mut matches: Vec<Match> = Vec::new();
         let (mut i, mut j) = (a.len(), b.len());
         while i > 0 && j > 0 {
+            work.step();
             if a[i - 1] == b[j - 1] {
                 i -= 1;
                 j -= 1;
