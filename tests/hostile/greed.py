@@ -81,7 +81,8 @@ def replies_without_end(server):
                     ["HMGET", "fields"] + ["f"] * 100_000,
                     ["SORT", "elements", "BY", "nosort"] + ["GET", "large*"] * 2
                     + ["GET", "fields*->f"] * 1000 + ["GET", "#"] * 1000,
-                    ["SMEMBERS", "many"], ["SPOP", "many", 15_000]]
+                    ["SMEMBERS", "many"], ["SUNION", "many", "members"],
+                    ["COMMAND", "INFO"] + ["get"] * 100_000, ["SPOP", "many", 15_000]]
         for request in requests:
             closed_by(server, [request], peak)
         # EXEC is whole, although nobody hears of it.

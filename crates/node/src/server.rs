@@ -35,6 +35,7 @@ use base::{
 };
 use engine::eviction::Room;
 use engine::interest::Interest;
+use engine::work::Work;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -350,6 +351,11 @@ impl Server {
         for value in garbage {
             (self.garbage)(value);
         }
+    }
+
+    /// Counts steps of long work, as commands of the engine do.
+    pub(crate) fn work(&self) -> Work {
+        self.shard.engine.keyspace.work.clone()
     }
 
     /// Whether `maxmemory` is reached.

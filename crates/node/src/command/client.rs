@@ -158,27 +158,40 @@ fn info(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let mut lines = String::new();
-    if args.len() == 4 && args.is(2, "TYPE") {
+    let lines = if args.len() == 4 && args.is(2, "TYPE") {
         let kind = Kind::parse(args.at(3))?;
-        for other in server.everyone(session).filter(|other| kind_of(other) == kind) {
-            lines.push_str(&describe(server, other));
-        }
+        lines(server, session, server.everyone(session).filter(|other| kind_of(other) == kind))
     } else if args.len() > 3 && args.is(2, "ID") {
+        let mut ids = Vec::new();
         for id in args.from(3) {
-            let id = canonical_integer(id).ok_or(Refusal::of("ERR Invalid client ID"))?;
-            let found = server.everyone(session).find(|other| other.id as i64 == id);
-            lines.extend(found.map(|other| describe(server, other)));
+            ids.push(canonical_integer(id).ok_or(Refusal::of("ERR Invalid client ID"))?);
         }
+        lines(server, session, ids.into_iter().filter_map(|id| server.by_client_id(id, session)))
     } else if args.len() == 2 {
-        for other in server.everyone(session) {
-            lines.push_str(&describe(server, other));
-        }
+        lines(server, session, server.everyone(session))
     } else {
         return Err(Refusal::SYNTAX);
-    }
+    };
     session.reply().verbatim(b"txt", lines);
     Ok(())
+}
+
+/// A line for each of `shown`, as far as the reply takes them: an ID may be named any number of
+/// times.
+fn lines<'s>(
+    server: &Server,
+    session: &Session,
+    shown: impl Iterator<Item = &'s Session>,
+) -> String {
+    let (work, mut lines) = (server.work(), String::new());
+    for other in shown {
+        work.step();
+        if !session.output.reply.admits(lines.len()) {
+            break;
+        }
+        lines.push_str(&describe(server, other));
+    }
+    lines
 }
 
 fn reply_mode(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
@@ -268,5 +281,12 @@ impl Server {
             }
             self.sessions.get(connection)
         })
+    }
+
+    /// The session of a CLIENT ID, also if it is the one whose command is running.
+    fn by_client_id<'a>(&'a self, id: i64, current: &'a Session) -> Option<&'a Session> {
+        let id = u64::try_from(id).ok()?;
+        let connection = self.by_id.get(&id)?;
+        if id == current.id { Some(current) } else { self.sessions.get(connection) }
     }
 }

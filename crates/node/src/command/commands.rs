@@ -63,9 +63,9 @@ fn all(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 fn write_all(server: &mut Server, session: &mut Session) {
     let commands = top_level(server);
     session.reply().array(commands.len());
-    for command in commands {
-        write_info(server, command, session.reply());
-    }
+    server.work().reply_each(commands, session.reply(), |command, reply| {
+        write_info(server, command, reply);
+    });
 }
 
 fn count(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
@@ -79,12 +79,12 @@ fn info(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         return Ok(());
     }
     session.reply().array(args.len() - 2);
-    for name in args.from(2) {
+    server.work().reply_each(args.from(2), session.reply(), |name, reply| {
         match lookup(server, name) {
-            Some(command) => write_info(server, command, session.reply()),
-            None => session.reply().null_array(),
+            Some(command) => write_info(server, command, reply),
+            None => reply.null_array(),
         }
-    }
+    });
     Ok(())
 }
 
@@ -127,15 +127,19 @@ fn tips(command: &Registered) -> &'static [&'static str] {
 }
 
 fn docs(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+    let work = server.work();
     let wanted: Vec<&Registered> = match args.len() {
         2 => top_level(server),
-        _ => args.from(2).filter_map(|name| lookup(server, name)).collect(),
+        _ => {
+            let names = args.from(2).inspect(|_| work.step());
+            names.filter_map(|name| lookup(server, name)).collect()
+        }
     };
     session.reply().map(wanted.len());
-    for command in wanted {
-        session.reply().bulk(command.name());
-        write_docs(server, command, session.reply());
-    }
+    work.reply_each(wanted, session.reply(), |command, reply| {
+        reply.bulk(command.name());
+        write_docs(server, command, reply);
+    });
     Ok(())
 }
 
@@ -186,9 +190,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         _ => return Err(Refusal::SYNTAX),
     };
     session.reply().array(found.len());
-    for command in found {
-        session.reply().bulk(command.name());
-    }
+    server.work().reply_each(found, session.reply(), |command, reply| reply.bulk(command.name()));
     Ok(())
 }
 
@@ -213,9 +215,9 @@ fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<RequestKey>, Refusal
 fn keys(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let keys = find_keys(server, args)?;
     session.reply().array(keys.len());
-    for key in keys {
-        session.reply().bulk(args.at(key.index + 2));
-    }
+    server.work().reply_each(keys, session.reply(), |key, reply| {
+        reply.bulk(args.at(key.index + 2));
+    });
     Ok(())
 }
 
@@ -223,14 +225,14 @@ fn keys_and_flags(server: &mut Server, session: &mut Session, args: Args<'_>) ->
     let keys = find_keys(server, args)?;
     let reply = session.reply();
     reply.array(keys.len());
-    for key in keys {
+    server.work().reply_each(keys, reply, |key, reply| {
         reply.array(2);
         reply.bulk(args.at(key.index + 2));
         reply.set(key.flags.len());
         for flag in &key.flags {
             reply.simple(flag);
         }
-    }
+    });
     Ok(())
 }
 

@@ -31,14 +31,16 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 
 fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     server.tell_configuration();
-    let patterns: Vec<&[u8]> = args.from(2).collect();
-    let found = server.config.get(&patterns);
+    let work = server.work();
+    // Each is held against every name.
+    let patterns = args.from(2).inspect(|_| work.steps(DIRECTIVES.len()));
+    let found = server.config.get(patterns);
     let reply = session.reply();
     reply.map(found.len());
-    for (name, value) in found {
+    work.reply_each(found, reply, |(name, value), reply| {
         reply.bulk(name);
         reply.bulk(value);
-    }
+    });
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use super::{SessionFn, admin};
 use crate::config::text::parse_size;
 use crate::server::Server;
 use crate::session::Session;
+use crate::shard::Shard;
 use base::MonotonicNanos;
 use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Outcome};
@@ -166,17 +167,18 @@ fn digest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
-    session.reply().array(args.len() - 2);
-    for key in args.from(2) {
-        let hash = server.shard.engine.keyspace.hash(key);
-        server.shard.unit.observed.push(hash);
-        let database = server.shard.engine.keyspace.database(session.database);
-        let entry = database.find(hash, key);
-        let digest = entry.map_or_else(Digest::default, |entry| {
-            debug_digest::of_value(entry, &server.shard.engine.keyspace.work)
-        });
-        session.reply().simple(digest.hex());
-    }
+    let (id, work) = (session.database, server.work());
+    let Shard { engine, unit, .. } = &mut server.shard;
+    let reply = session.reply();
+    reply.array(args.len() - 2);
+    work.reply_each(args.from(2), reply, |key, reply| {
+        let hash = engine.keyspace.hash(key);
+        unit.observed.push(hash);
+        let entry = engine.keyspace.database(id).find(hash, key);
+        let digest =
+            entry.map_or_else(Digest::default, |entry| debug_digest::of_value(entry, &work));
+        reply.simple(digest.hex());
+    });
 }
 
 /// Every value goes through its bytes and back. Nothing is lost that the log does not hold too.

@@ -82,9 +82,11 @@ fn info(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 
 /// The sections of these names; none means the default ones.
 pub(crate) fn render(server: &Server, session: &Session, wanted: &[&[u8]]) -> String {
+    let work = server.work();
     let is_wanted = |section: &Section| {
         wanted.is_empty() && section.is_default
             || wanted.iter().any(|name| {
+                work.step();
                 let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
                 is(section.name)
                     || is("all")

@@ -99,7 +99,9 @@ fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outc
     if args.len() == 2 {
         wanted.extend(registry.iter());
     }
+    let work = server.work();
     for name in args.from(2) {
+        work.step();
         let (container, subcommand) = match name.iter().position(|byte| *byte == b'|') {
             Some(at) => (&name[..at], Some(&name[at + 1..])),
             None => (name, None),
@@ -114,12 +116,10 @@ fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outc
     });
     let reply = session.reply();
     let map = reply.begin_map();
-    let mut count = 0;
-    for (command, durations) in durations {
+    let count = work.reply_each(durations, reply, |(command, durations), reply| {
         reply.bulk(command.name());
         write_histogram(durations, reply);
-        count += 1;
-    }
+    });
     reply.end(map, count);
     Ok(())
 }

@@ -100,7 +100,9 @@ fn count(session: &Session, sort: Sort) -> usize {
 }
 
 fn begin(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+    let work = server.work();
     for name in args.from(1) {
+        work.step();
         server.subscribe(session, sort, name);
         session.confirm(kinds(sort).0, Some(name), count(session, sort));
     }
@@ -113,7 +115,9 @@ fn end(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -
     } else {
         session.subscribed(sort).iter().cloned().collect()
     };
+    let work = server.work();
     for name in &names {
+        work.step();
         server.unsubscribe(session, sort, name);
         session.confirm(kinds(sort).1, Some(name), count(session, sort));
     }
@@ -168,13 +172,16 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
     let pattern = args.get(2);
     let work = &server.shard.engine.keyspace.work;
     let names = server.interest.subscribers.names(sort);
-    let is_wanted =
-        |name: &&[u8]| pattern.is_none_or(|pattern| glob::matches_counted(pattern, name, work));
-    let found: Vec<&[u8]> = names.filter(is_wanted).collect();
-    session.reply().array(found.len());
-    for name in found {
-        session.reply().bulk(name);
-    }
+    let reply = session.reply();
+    let header = reply.begin_array();
+    let mut count = 0;
+    work.reply_each(names, reply, |name, reply| {
+        if pattern.is_none_or(|pattern| glob::matches_counted(pattern, name, work)) {
+            reply.bulk(name);
+            count += 1;
+        }
+    });
+    reply.end(header, count);
     Ok(())
 }
 
@@ -196,9 +203,9 @@ fn tally(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort)
     let subscribers = &server.interest.subscribers;
     let reply = session.reply();
     reply.array((args.len() - 2) * 2);
-    for name in args.from(2) {
+    server.work().reply_each(args.from(2), reply, |name, reply| {
         reply.bulk(name);
         reply.integer(subscribers.subscribers_len(sort, name) as i64);
-    }
+    });
     Ok(())
 }

@@ -113,9 +113,9 @@ fn load(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 
 fn exists(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     session.reply().array(args.len() - 2);
-    for text in args.from(2) {
-        session.reply().integer(i64::from(server.scripts.contains(text)));
-    }
+    server.work().reply_each(args.from(2), session.reply(), |text, reply| {
+        reply.integer(i64::from(server.scripts.contains(text)));
+    });
     Ok(())
 }
 

@@ -44,7 +44,8 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     };
     let reply = session.reply();
     reply.array(server.slowlog.entries().len().min(count));
-    for entry in server.slowlog.entries().take(count) {
+    let entries = server.slowlog.entries().take(count);
+    server.work().reply_each(entries, reply, |entry, reply| {
         reply.array(6);
         reply.integer(entry.id as i64);
         reply.integer(entry.at_seconds);
@@ -55,7 +56,7 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         }
         reply.bulk(&entry.peer);
         reply.bulk(&entry.name);
-    }
+    });
     Ok(())
 }
 

@@ -74,7 +74,9 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     session.reply().array(transaction.queued().len());
     session.is_in_exec = true;
     let begun = server.context(session);
+    let work = server.work();
     for request in transaction.queued() {
+        work.step();
         let mut context = server.context(session);
         context.may_block = false;
         // A record that renews the lease meanwhile moves no key past its time.
@@ -109,7 +111,9 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     }
     let database = session.database;
     let due_by = server.context(session).due_by();
+    let work = server.work();
     for key in args.from(1) {
+        work.step();
         let watcher = WatcherId(session.connection.0);
         let is_expired = server.shard.engine.keyspace.is_expired(database, key, due_by);
         // Asked of the key's watchers, which are few, rather than of the client's keys.
@@ -135,9 +139,9 @@ impl Server {
     }
 
     fn unwatch(&mut self, session: &mut Session) {
-        let watcher = WatcherId(session.connection.0);
+        let (work, watcher) = (self.work(), WatcherId(session.connection.0));
         for (database, key) in std::mem::take(&mut session.watched).iter() {
-            self.shard.engine.keyspace.work.step();
+            work.step();
             self.interest.watchers.unwatch(watcher, *database, key);
         }
         session.is_dirty = false;
@@ -149,6 +153,7 @@ impl Server {
         let watcher = WatcherId(session.connection.0);
         let due_by = self.context(session).due_by();
         let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
+            keyspace.work.step();
             keyspace.is_expired(*database, key, due_by)
                 && !self.interest.watchers.was_expired(watcher, *database, key)
         };

@@ -70,10 +70,10 @@ impl SetError {
 
 impl Config {
     /// Names and values of the directives that the patterns name, each once.
-    pub fn get(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub fn get<'p>(&self, patterns: impl IntoIterator<Item = &'p [u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
-        for &pattern in patterns {
+        for pattern in patterns {
             if !pattern.iter().any(|byte| matches!(byte, b'*' | b'[' | b'?')) {
                 // A plain name is shown as it was written.
                 if let Some((row, name)) = find(pattern)

@@ -11,6 +11,7 @@ mod durations;
 mod hidden;
 mod history;
 mod listeners;
+mod long;
 mod migrate;
 mod primary;
 mod silence;

@@ -35,9 +35,7 @@ pub fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
     };
     let found: Vec<&[u8]> = keys_of(server, session, slot)?.take(count).collect();
     session.reply().array(found.len());
-    for key in found {
-        session.reply().bulk(key);
-    }
+    server.work().reply_each(found, session.reply(), |key, reply| reply.bulk(key));
     Ok(())
 }
 

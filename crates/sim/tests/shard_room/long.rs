@@ -1,0 +1,261 @@
+//! Every command of the node either counts its work, in a long request that is listed here, or is
+//! named as one that no request makes long; and one whose reply is long ends where its reply does.
+//! Those of the engine are tried by its own tests.
+
+use engine::work::Pulse;
+use node::Server;
+use node::reactor::Scratch;
+use node::registry::{Function, Registry};
+use sim::clock::SimClock;
+use sim::driver::SimDriver;
+use sim::lone;
+use sim::network::{NetworkFaults, SimClient, SimNetwork};
+use sim::timeline::Timeline;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// Arguments of each request, and results of those that have as many as there are.
+const ELEMENTS: usize = 1500;
+
+/// Counts steps: it is called at each.
+struct Counter(Rc<Cell<usize>>);
+
+impl Pulse for Counter {
+    fn beat(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+struct Tried {
+    server: Server,
+    driver: SimDriver,
+    scratch: Scratch,
+    timeline: Timeline,
+    network: SimNetwork,
+    steps: Rc<Cell<usize>>,
+    /// Who is subscribed, and shown by CLIENT LIST.
+    first: Option<SimClient>,
+}
+
+fn encode(words: &[String]) -> Vec<u8> {
+    let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), words.collect::<String>()).into_bytes()
+}
+
+impl Tried {
+    /// A server with keys of one slot, channels and shard channels.
+    fn new() -> Self {
+        let timeline = Timeline::new();
+        let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
+        let clock = SimClock::new(&timeline);
+        let server = lone::server(&clock);
+        let steps = Rc::new(Cell::new(0));
+        let work = &server.shard.engine.keyspace.work;
+        work.set_steps_per_pulse(1);
+        work.wrap_pulse(|_| Rc::new(RefCell::new(Counter(Rc::clone(&steps)))));
+        let driver = SimDriver::listen(&network, "here", clock, 1);
+        let scratch = Scratch::default();
+        let mut tried = Self { server, driver, scratch, timeline, network, steps, first: None };
+        let client = tried.network.connect("here");
+        for line in ["MSET", "SUBSCRIBE", "SSUBSCRIBE"] {
+            tried.ask(&client, &[numbered(line, if line == "MSET" { "{a} v" } else { "c" })]);
+        }
+        tried.first = Some(client);
+        tried
+    }
+
+    /// What the client receives in some turns.
+    fn ask(&mut self, client: &SimClient, requests: &[Vec<String>]) -> Vec<u8> {
+        client.send(&requests.iter().flat_map(|words| encode(words)).collect::<Vec<_>>());
+        let mut received = Vec::new();
+        for _ in 0..60 {
+            self.timeline.pass(10 * MILLISECOND);
+            self.server.turn(&mut self.driver, &mut self.scratch);
+            received.extend(client.received());
+        }
+        received
+    }
+
+    /// The steps of some requests of a new client, and the bytes of its replies.
+    fn steps(&mut self, requests: &[Vec<String>]) -> (usize, Vec<u8>) {
+        let client = self.network.connect("here");
+        self.ask(&client, &[]);
+        self.steps.set(0);
+        let received = self.ask(&client, requests);
+        (self.steps.get(), received)
+    }
+}
+
+/// A request with as many arguments as there are elements, each numbered.
+fn numbered(words: &str, argument: &str) -> Vec<String> {
+    let given = words.split(' ').map(str::to_owned);
+    let arguments = (0..ELEMENTS).flat_map(|number| {
+        argument.split(' ').map(move |word| format!("{word}{number}")).collect::<Vec<_>>()
+    });
+    given.chain(arguments).collect()
+}
+
+/// A request with the same argument as many times.
+fn repeated(words: &str, argument: &str) -> Vec<String> {
+    let given = words.split(' ').map(str::to_owned);
+    given.chain((0..ELEMENTS).map(|_| argument.to_owned())).collect()
+}
+
+/// The slot of keys with the tag `{a}`.
+const SLOT: &str = "15495";
+
+/// Whether a reply grows with its request, or with what it finds.
+#[derive(Clone, Copy, PartialEq)]
+enum Grows {
+    Yes,
+    No,
+}
+
+/// Long requests of a connection; the last one's command is the one that is tried.
+fn long_requests() -> Vec<(&'static str, Grows, Vec<Vec<String>>)> {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let watch = || numbered("WATCH", "w");
+    let queued = || [vec![words("MULTI")], vec![words("PING"); ELEMENTS]].concat();
+    let one = |request: Vec<String>| vec![request];
+    vec![
+        ("command|info", Grows::Yes, one(repeated("COMMAND INFO", "get"))),
+        ("command|docs", Grows::Yes, one(repeated("COMMAND DOCS", "get"))),
+        ("command|getkeys", Grows::Yes, one(numbered("COMMAND GETKEYS MGET", "k"))),
+        ("command|getkeysandflags", Grows::Yes, one(numbered("COMMAND GETKEYSANDFLAGS MGET", "k"))),
+        ("client|list", Grows::Yes, one(repeated("CLIENT LIST ID", "1"))),
+        ("config|get", Grows::No, one(numbered("CONFIG GET", "n*"))),
+        ("info", Grows::No, one(numbered("INFO", "n"))),
+        ("pubsub|channels", Grows::Yes, one(words("PUBSUB CHANNELS *"))),
+        ("pubsub|shardchannels", Grows::Yes, one(words("PUBSUB SHARDCHANNELS"))),
+        ("pubsub|numsub", Grows::Yes, one(numbered("PUBSUB NUMSUB", "c"))),
+        ("pubsub|shardnumsub", Grows::Yes, one(numbered("PUBSUB SHARDNUMSUB", "c"))),
+        ("script|exists", Grows::Yes, one(numbered("SCRIPT EXISTS", "s"))),
+        ("latency|histogram", Grows::Yes, one(repeated("LATENCY HISTOGRAM", "mset"))),
+        (
+            "cluster|getkeysinslot",
+            Grows::Yes,
+            one(words(&format!("CLUSTER GETKEYSINSLOT {SLOT} 100000"))),
+        ),
+        (
+            "cluster|countkeysinslot",
+            Grows::No,
+            one(words(&format!("CLUSTER COUNTKEYSINSLOT {SLOT}"))),
+        ),
+        ("subscribe", Grows::No, one(numbered("SUBSCRIBE", "n"))),
+        ("psubscribe", Grows::No, one(numbered("PSUBSCRIBE", "n"))),
+        ("ssubscribe", Grows::No, one(numbered("SSUBSCRIBE", "n"))),
+        ("unsubscribe", Grows::No, one(numbered("UNSUBSCRIBE", "n"))),
+        ("punsubscribe", Grows::No, one(numbered("PUNSUBSCRIBE", "n"))),
+        ("sunsubscribe", Grows::No, one(numbered("SUNSUBSCRIBE", "n"))),
+        ("watch", Grows::No, one(watch())),
+        ("unwatch", Grows::No, vec![watch(), words("UNWATCH")]),
+        ("discard", Grows::No, vec![watch(), words("MULTI"), words("DISCARD")]),
+        ("exec", Grows::No, [queued(), one(words("EXEC"))].concat()),
+    ]
+}
+
+/// Commands that no request makes long, by the beginning of their names, beside those whose
+/// complexity says so.
+const OTHERS: [(&str, &str); 23] = [
+    ("acl|", "as many users and rules as an administrator made"),
+    ("auth", "as many passwords as an administrator made"),
+    ("client|", "as many as there are connections"),
+    ("cluster|", "as many as the shard has servers; or one key"),
+    ("command", "as many as there are commands"),
+    ("config|set", "each directive once"),
+    ("debug", "for tests and administrators; DIGEST and DIGEST-VALUE count"),
+    ("function|flush", "there are no functions"),
+    ("lolwut", "one drawing"),
+    ("migrate", "many turns"),
+    ("psync", "many turns"),
+    ("sync", "many turns"),
+    ("replconf", "a few options"),
+    ("save", "many turns"),
+    ("bgsave", "many turns"),
+    ("bgrewriteaof", "many turns"),
+    ("script|flush", "freed elsewhere"),
+    ("script|load", "as long as the script, which is bounded"),
+    ("sentinel|", "as many as the shard has servers"),
+    ("shutdown", "ends"),
+    ("slowlog|", "as many entries as slowlog-max-len, each counted by GET"),
+    ("latency|", "as many events as there are kinds"),
+    ("hello", "a few options"),
+];
+
+#[test]
+fn every_command_of_the_node_is_tried_at_length_or_named_as_short() {
+    let tried: BTreeSet<&str> = long_requests().iter().map(|(name, ..)| *name).collect();
+    let mut used = BTreeSet::new();
+    for command in Registry::standard().iter() {
+        let name = command.name();
+        if !matches!(command.row.function, Function::Session(_)) || tried.contains(name) {
+            continue;
+        }
+        if let Some((other, _)) = OTHERS.iter().find(|(other, _)| name.starts_with(other)) {
+            used.insert(*other);
+            continue;
+        }
+        let complexity = command.row.complexity;
+        assert!(complexity.starts_with("O(1)"), "{name}, {complexity}: try it, or say why not");
+    }
+    let unused: Vec<_> = OTHERS.iter().filter(|(other, _)| !used.contains(other)).collect();
+    assert!(unused.is_empty(), "is no command, or its complexity says it already: {unused:?}");
+}
+
+#[test]
+fn long_commands_of_the_node_count_their_steps_and_end_where_their_reply_does() {
+    let mut tried = Tried::new();
+    let mut wrong = Vec::new();
+    let limit = "CONFIG SET client-output-buffer-limit".split(' ').map(str::to_owned);
+    let mut limited = Tried::new();
+    let client = limited.network.connect("here");
+    let request: Vec<String> = limit.chain(["normal 4800 0 0".to_owned()]).collect();
+    assert_eq!(limited.ask(&client, &[request]), b"+OK\r\n");
+    for (name, grows, requests) in long_requests() {
+        let (steps, received) = tried.steps(&requests);
+        let shown = String::from_utf8_lossy(&received[..received.len().min(60)]).into_owned();
+        if steps < ELEMENTS || received.starts_with(b"-") {
+            wrong.push(format!("{name}: {steps} steps: {shown}"));
+        }
+        if grows == Grows::Yes {
+            let (steps, received) = limited.steps(&requests);
+            let looks_first = ["command|docs", "latency|histogram", "cluster|getkeysinslot"];
+            let looked = if looks_first.contains(&name) { ELEMENTS } else { 0 };
+            let steps = steps.saturating_sub(looked);
+            if steps > ELEMENTS * 9 / 10 || !received.is_empty() {
+                wrong.push(format!("{name}: {steps} steps beyond the limit"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn one_long_value_leaves_in_as_many_turns_as_many_short_ones() {
+    const VALUE_BYTES: usize = 16 << 20;
+    let timeline = Timeline::new();
+    // The line takes all that it is offered.
+    let faults = NetworkFaults { window_bytes: usize::MAX, ..NetworkFaults::benign() };
+    let network = SimNetwork::new(&timeline, 1, faults);
+    let clock = SimClock::new(&timeline);
+    let mut server = lone::server(&clock);
+    let mut driver = SimDriver::listen(&network, "here", clock, 1);
+    let mut scratch = Scratch::default();
+    let client = network.connect("here");
+    let value = "x".repeat(VALUE_BYTES);
+    client.send(&encode(&["SET", "long", &value].map(str::to_owned)));
+    client.send(&encode(&["GET", "long"].map(str::to_owned)));
+    let (mut received, mut most) = (0, 0);
+    for _ in 0..200 {
+        timeline.pass(10 * MILLISECOND);
+        server.turn(&mut driver, &mut scratch);
+        timeline.pass(10 * MILLISECOND);
+        let arrived = client.received().len();
+        (received, most) = (received + arrived, most.max(arrived));
+    }
+    assert!(received > VALUE_BYTES, "{received}");
+    assert!(most <= VALUE_BYTES / 4, "{most} bytes in one turn");
+}
