@@ -1,9 +1,9 @@
-//! What changed, said once more as Redis commands, for whoever follows as a replica of Redis does.
+//! Translates the effects of each unit into Redis commands, for servers of Redis that replicate
+//! from this one. `node/feed` sends them; the log holds effects only, which Redis does not know.
 //!
-//! The log holds effects, and a Redis replica understands commands only. So while somebody follows,
-//! each effect is also told as the command that has exactly this effect on an equal keyspace,
-//! whatever request it came from: chosen members, absolute times, resulting numbers. It is told in
-//! the same step that applies it, because a few need to look at the value.
+//! While such a server follows, each effect is also told as a command that has exactly this effect
+//! on an equal keyspace, whatever request it came from: chosen members, absolute times, resulting
+//! numbers. It is told in the same step that applies it, because a few need to look at the value.
 //!
 //! ```text
 //! effects of one call  HashSet k f 1 · HashSet k g 2 · Expire k ──▶ HSET k f 1 g 2 · PEXPIREAT k …

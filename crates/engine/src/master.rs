@@ -1,8 +1,9 @@
-//! The server of Redis that a shard follows, and what was said about it.
+//! The Redis server that a shard follows as its replica (REPLICAOF). Effects and snapshots carry
+//! it; the node's `link` connects to the server that it names.
 //!
-//! This is the shard's state, not a process's: effects say it, log and snapshots carry it. So
-//! whichever process leads goes on following, and none takes a master's data in place of the
-//! shard's because of what it was told before others wrote.
+//! Whom a shard follows is the shard's state and not a process's. So whichever process leads next
+//! goes on following, and no process takes a master's data in place of the shard's because of what
+//! it was told before others wrote.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
-//! Changes of a list at an index, which Redis has no commands for but LSET.
+//! Translates effects that change a list at an index into Redis commands, of which only LSET goes
+//! by an index. [`Feed`] uses it for what no handler has told itself.
 //!
-//! No handler leaves these to be told so: LINSERT and LREM say themselves. But an effect must be
-//! told whoever it comes from.
+//! LINSERT and LREM tell themselves, so this is rare. But an effect must be told whoever it comes
+//! from.
 
 use super::{Feed, Word};
 use crate::effect::{Effect, End};

@@ -1,4 +1,5 @@
-//! Tells of effects that are applied from the log, as a Redis replica tells of what it executes.
+//! Applies effects of the log on a replica and tells listeners about them, as a Redis replica tells
+//! about the commands that it executes. [`Keyspace::apply_payload`] uses it while anybody listens.
 //!
 //! An effect does not carry the command that it came from. So keyspace events are named after the
 //! effect: INCR is `incrby` and SETBIT is `setrange`. What a command did to one key in several

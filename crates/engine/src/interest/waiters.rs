@@ -1,4 +1,5 @@
-//! Keys that blocked clients wait for.
+//! The clients that are blocked until a key has something for them (BLPOP and its kin), by key. The
+//! node adds and removes them; [`super::Interest`] asks whether anybody waits for a changed key.
 
 use super::ByKey;
 use crate::unit::WaiterId;

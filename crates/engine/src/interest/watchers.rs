@@ -1,11 +1,12 @@
-//! Watched keys.
+//! The clients that watch keys (WATCH), by key. The node registers them and forgets them;
+//! [`super::Interest`] asks whose transaction a change aborts.
 
 use super::ByKey;
 use crate::unit::WatcherId;
 use base::DatabaseId;
 use std::collections::BTreeMap;
 
-/// Watched keys (WATCH). Node registers and forgets; the engine tells who is dirtied.
+/// Watched keys, and who watches each.
 #[derive(Default)]
 pub struct Watchers {
     by_key: ByKey<Watched>,
