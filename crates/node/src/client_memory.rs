@@ -1,6 +1,5 @@
 //! The limit `maxmemory-clients` (Redis 7.0, "Client eviction"): if all clients together occupy
-//! more memory, the largest are disconnected. Counted wherever a session changes, enforced by the
-//! loop once a turn.
+//! more memory, the largest are disconnected.
 //!
 //! What a session occupies is counted again wherever it may have changed, which takes no walk; the
 //! sum is looked at once a turn. Without the limit nothing is counted.

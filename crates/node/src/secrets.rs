@@ -8,8 +8,9 @@
 //! | errors about a user | [`shown_rule`] |
 //! | CONFIG GET, warnings and errors | [`hide_credentials`] of a URL |
 //!
-//! Where it is not certain what a word is, because the request makes no sense, it counts as a
-//! secret: whoever mistypes a password is not to find it in the slow log.
+//! Where a HELLO or a rule of a user makes no sense, what may be a password counts as one. But a
+//! secret is known by the command, the option or the directive before it: behind a mistyped name
+//! of one of those it is shown.
 
 use crate::command::migrate;
 use crate::config::directive::Kind;
