@@ -7,7 +7,6 @@ tells others or clients of ways around: `no_advertise`, and an address for other
 """
 
 import json
-import time
 import urllib.request
 
 from . import paths
