@@ -148,8 +148,13 @@ fn live(
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
     let mut snapshots = Snapshots::new(store.clone(), Box::new(queue));
-    if broken == Some(Broken::Unseen) {
-        snapshots.set_pace(Pace { trims_unconfirmed: true, ..Pace::default() });
+    match broken {
+        Some(Broken::Unseen) => {
+            snapshots.set_pace(Pace { trims_unconfirmed: true, ..Pace::default() });
+        }
+        // The trimming must come while a put is under way, so sooner than a put is given up.
+        Some(Broken::Floor) => snapshots.set_pace(Pace { report_nanos: 0, ..Pace::default() }),
+        _ => {}
     }
     server.keep_snapshots(snapshots);
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
