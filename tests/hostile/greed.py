@@ -220,7 +220,30 @@ def messages_without_end(server):
         watcher.call("MULTI")
         assert watcher.call("EXEC") is None, "a watched key has changed"
         watcher.close()
+    leaves_in_the_midst(server)
     return peak_bytes(server)
+
+
+def leaves_in_the_midst(server):
+    """Who is told more than its limit by a transaction of its own, in which it unsubscribes, has no
+    limit of a subscriber's any more when the messages come. Some were dropped, so it must not stay."""
+    with server.client() as client:
+        client.send("HELLO", "3")
+        client.send("SUBSCRIBE", "own")
+        client.send("MULTI")
+        for _ in range(3500):
+            client.send("PUBLISH", "own", b"x" * 10_000)
+        client.send("UNSUBSCRIBE", "own")
+        client.send("EXEC")
+        client.send("ECHO", "it goes on")
+        client.socket.settimeout(120)
+        end = b""
+        try:
+            while piece := client.socket.recv(MIB):
+                end = (end + piece)[-100:]
+                assert b"it goes on" not in end, "it missed messages, and was not disconnected"
+        except ConnectionError:
+            pass
 
 
 def peak_bytes(server):

@@ -24,7 +24,7 @@ use crate::unit::{KeyHash, SubscriberId, WatcherId};
 use crate::work::Work;
 pub(crate) use applied::Telling;
 use base::{DatabaseId, UnixMillis};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub use waiters::Waiters;
 use watchers::Replaced;
 pub use watchers::Watchers;
@@ -51,14 +51,17 @@ pub struct Interest {
     pub messages: Vec<Message>,
     /// Bytes of `messages` that each of their receivers will be sent, at least.
     owed: BTreeMap<SubscriberId, usize>,
-    /// Bytes of output beyond which a subscriber is disconnected; `None`: never.
+    /// Bytes of `messages` beyond which a subscriber gets no more of them; `None`: never.
     pub owed_bytes_max: Option<usize>,
+    /// Who got no more of them, and must be disconnected for that: nobody misses a message in
+    /// silence.
+    pub overdrawn: BTreeSet<SubscriberId>,
     /// See [`Self::ignore_applied`].
     ignores_applied: bool,
 }
 
 impl Interest {
-    /// Nobody's yet. Each subscriber is disconnected beyond so many bytes of output, if any.
+    /// Nobody's yet. What one subscriber is owed at a time is bounded by so many bytes, if any.
     pub fn bounded(owed_bytes_max: Option<usize>) -> Self {
         Self { owed_bytes_max, ..Self::default() }
     }
@@ -187,8 +190,8 @@ impl Interest {
         }
     }
 
-    /// Drops those who are owed so much already that they will be disconnected instead. A unit may
-    /// publish any number of messages, each to any number of patterns of one client.
+    /// Drops those who are owed so much already, to be disconnected instead. A unit may publish any
+    /// number of messages, each to any number of patterns of one client.
     fn drop_overdrawn(&mut self, receivers: &mut Vec<Receiver>, bytes: usize) {
         if self.messages.is_empty() {
             self.owed.clear();
@@ -199,6 +202,9 @@ impl Interest {
             let is_kept = *owed < limit;
             let pattern_bytes = pattern.as_ref().map_or(0, |pattern| pattern.len());
             *owed += bytes + pattern_bytes + MESSAGE_BYTES_MIN;
+            if !is_kept {
+                self.overdrawn.insert(*subscriber);
+            }
             is_kept
         });
     }

@@ -244,6 +244,7 @@ impl Server {
         }
         let messages = std::mem::take(&mut self.interest.messages);
         if !messages.is_empty() {
+            self.cut_overdrawn(current.as_deref_mut());
             self.publish(&messages, observed, current);
         }
     }

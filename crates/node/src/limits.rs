@@ -46,11 +46,17 @@ const STRANGER_OUTPUT_BYTES_MAX: usize = (16 << 10) + 1024;
 /// `client-query-buffer-limit` allows in the other direction.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of messages that one unit may leave for one subscriber, if there is a limit: whoever is
-/// sent more is disconnected, so more is not even gathered.
+/// Bytes of messages that one unit may leave for one subscriber. Who would be sent more is
+/// disconnected, so more is not even gathered.
 pub(crate) fn owed_bytes_max(settings: &NodeSettings) -> Option<usize> {
-    let hard = settings.client_output_buffer_limits[SUBSCRIBER].hard;
-    (hard > 0).then(|| usize::try_from(hard).unwrap_or(usize::MAX))
+    Some(hard_bytes(settings.client_output_buffer_limits[SUBSCRIBER]))
+}
+
+/// The bytes of output at which a client is disconnected that a single command or unit may bring
+/// there.
+fn hard_bytes(limit: BufferLimit) -> usize {
+    let hard = if limit.hard == 0 { OUTPUT_BYTES_MAX } else { limit.hard };
+    usize::try_from(hard).unwrap_or(usize::MAX)
 }
 
 /// Nanoseconds in a second.
@@ -67,6 +73,9 @@ impl Server {
 
     /// Disconnects a session whose output has reached its limit, or would have.
     pub(crate) fn cut_off(&mut self, session: &mut Session) {
+        if session.is_cut {
+            return;
+        }
         let bytes = session.output.pending_bytes();
         let (client, peer) = (session.id, &session.peer);
         tracing::warn!(client, peer, bytes, "disconnected: its output reached its limit");
@@ -106,11 +115,7 @@ impl Server {
     /// Bounds the reply of the command that begins: what would bring the session's output to its
     /// limit is not even made.
     pub(crate) fn bound_reply(&self, session: &mut Session) {
-        let hard = match self.output_limit(session).hard {
-            0 => OUTPUT_BYTES_MAX,
-            hard => hard,
-        };
-        session.output.bound(usize::try_from(hard).unwrap_or(usize::MAX));
+        session.output.bound(hard_bytes(self.output_limit(session)));
     }
 
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits

@@ -68,6 +68,22 @@ impl Server {
         }
     }
 
+    /// Disconnects those for whom more was published in one unit than they may be owed. They need
+    /// not be subscribers any more: the unit may have ended that.
+    pub(crate) fn cut_overdrawn(&mut self, mut current: Option<&mut Session>) {
+        for subscriber in std::mem::take(&mut self.interest.overdrawn) {
+            let overdrawn = ConnectionId(subscriber.0);
+            match current.as_deref_mut() {
+                Some(session) if session.connection == overdrawn => self.cut_off(session),
+                _ => {
+                    let Some(mut session) = self.sessions.remove(&overdrawn) else { continue };
+                    self.cut_off(&mut session);
+                    self.sessions.insert(overdrawn, session);
+                }
+            }
+        }
+    }
+
     /// Delivers messages; they leave when `observed` is durable. `current` is the session whose
     /// command is running, which the map does not hold.
     pub(crate) fn publish(

@@ -10,10 +10,11 @@
 //! | `serve` | what a replica refuses, and where it sends its clients |
 //!
 //! The lease is looked at once a turn, after what was received was executed and before any of it
-//! is sent, and again before each part of a key that is migrated. That is enough: whatever is sent then was executed, and so was true, at an instant at
-//! which this process held the lease; how long the sending takes does not matter. What was executed
-//! and found the lease over is kept until a further record of this holder is durable, which proves
-//! that nobody led meanwhile; or it is never sent.
+//! is sent, and again before each part of a key that is migrated. That is enough: whatever is sent
+//! then was executed, and so was true, at an instant at which this process held the lease; how long
+//! the sending takes does not matter. What was executed and found the lease over is kept until a
+//! further record of this holder is durable, which proves that nobody led meanwhile; or it is never
+//! sent.
 
 pub mod heartbeat;
 pub mod member;

@@ -1,7 +1,7 @@
 //! Iteration, SCAN and random picks.
 
 use super::bucket::SLOTS;
-use super::segment::{BUCKETS_MAX, FRACTION_BITS, FRACTIONS, Segment, Spot};
+use super::segment::{BUCKETS_MAX, FRACTION_BITS, FRACTIONS, Segment};
 use super::{Element, Table};
 
 /// Bits of the hash below those that a cursor keeps: cursors have 48 bits, so that clients that
@@ -97,7 +97,7 @@ impl<E: Element> Table<E> {
                 found == raw
             });
             match spot {
-                Some(Spot::Overflow(at)) => compared + u64::from(at),
+                Some(super::segment::Spot::Overflow(at)) => compared + u64::from(at),
                 _ => compared,
             }
         };

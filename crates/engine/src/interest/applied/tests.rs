@@ -207,6 +207,7 @@ fn who_is_owed_too_much_is_owed_no_more() {
         // 31 bytes for the shortest of its patterns, and one more for each longer one.
         assert_eq!(message.receivers.len(), 1 + 115, "the last one is beyond the limit");
         assert_eq!(message.receivers[0].subscriber, SubscriberId(2));
+        assert_eq!(bench.interest.overdrawn, [SubscriberId(1)].into());
     }
     let Bench { interest, engine, .. } = &mut bench;
     let told: Vec<usize> = (0..100)
