@@ -133,13 +133,15 @@ pub(crate) fn mask_directive(name: &[u8], value: &mut [u8]) {
     }
 }
 
-/// A rule of a user as an error shows it. What begins like a rule about keys, channels or commands
-/// is none about passwords; all else may be a password.
+/// A rule of a user as an error shows it, a selector being several. What begins like a rule about
+/// keys, channels or commands is none about passwords; each word else may be a password.
 pub(crate) fn shown_rule(rule: &[u8]) -> Vec<u8> {
-    match rule.first() {
-        Some(b'~' | b'%' | b'&' | b'+' | b'-' | b'(') => rule.to_vec(),
+    let shown = |word: &[u8]| match word.strip_prefix(b"(").unwrap_or(word).first() {
+        Some(b'~' | b'%' | b'&' | b'+' | b'-') => word.to_vec(),
         _ => REDACTED.as_bytes().to_vec(),
-    }
+    };
+    let words = rule.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+    words.map(shown).collect::<Vec<_>>().join(&b' ')
 }
 
 /// A URL without the credentials in it.
@@ -311,6 +313,25 @@ mod tests {
             ("transaction-log etcd://u:p@a/x y", "transaction-log etcd://(redacted)@a/x y"),
         ] {
             assert_eq!(hide_directive(line), expected);
+        }
+    }
+
+    #[test]
+    fn rules_of_users_are_shown_without_passwords() {
+        for (rule, expected) in [
+            ("~a", "~a"),
+            ("%R~a", "%R~a"),
+            (">p", "(redacted)"),
+            ("p", "(redacted)"),
+            ("(+get ~a &b)", "(+get ~a &b)"),
+            ("(~*", "(~*"),
+            ("(~* >p", "(~* (redacted)"),
+            ("(~*\t>p\u{b}p)", "(~* (redacted) (redacted)"),
+            ("(>p -get)", "(redacted) -get)"),
+            ("(~a \">p q\")", "(~a (redacted) (redacted)"),
+            ("+nosuch >p", "+nosuch (redacted)"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&shown_rule(rule.as_bytes())), expected);
         }
     }
 

@@ -5,6 +5,7 @@
 use super::Acl;
 use super::rule::{RuleError, is_one_word, join_selectors};
 use super::user::User;
+use crate::secrets::shown_rule;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -62,9 +63,10 @@ fn parse_line(
         let rule = rule.trim_ascii();
         match user.apply(rule, all_channels) {
             Ok(()) => {}
-            // An unknown command is no secret; other rules may be passwords.
+            // What may be a password is hidden also in a selector beside an unknown command.
             Err(error @ RuleError::UnknownCommand) => {
-                let rule = String::from_utf8_lossy(rule);
+                let rule = shown_rule(rule);
+                let rule = String::from_utf8_lossy(&rule);
                 let why = error.text();
                 let _ = write!(errors, "{place}: Error in applying operation '{rule}': {why}. ");
             }

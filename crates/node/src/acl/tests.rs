@@ -271,6 +271,10 @@ fn a_file_is_taken_as_a_whole_or_not_at_all() {
         "/f:1: Error in applying operation '+nosuch': Unknown command or category name in ACL. \
          /f:1: Syntax error. ",
     );
+    check(
+        "user a (+nosuch >password)",
+        "/f:1: Error in applying operation '(+nosuch (redacted)': Unknown command",
+    );
     check("user a (+get", "/f:1: Unmatched parenthesis in selector definition.");
     let text = b"user a on (+get ~x)\r\n\n  user b off  \n";
     let users = file::parse(text, std::path::Path::new("/f"), false).expect("whole");
