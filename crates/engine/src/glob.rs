@@ -7,7 +7,7 @@
 //!
 //! A mismatch retreats to the newest star only. That loses nothing: whatever an older star could
 //! still skip, the newest can skip as well. So the work is at most pattern times text: seconds,
-//! where a client chooses both. Then it is counted on the way ([`matches_counted`]).
+//! where a client chooses both, so all of it is counted on the way.
 
 use crate::work::{BYTES_PER_STEP, Work};
 
@@ -17,26 +17,15 @@ mod tests;
 /// Stars in a row of a pattern that may match. Redis gives up beyond its recursion limit.
 const STARS_MAX: usize = 1000;
 
-/// Whether the whole of `text` matches `pattern`.
-pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    matches_in(pattern, text, Case::Exact, |_| {})
+/// Whether the whole of `text` matches `pattern`. Counts a step, and one for each
+/// [`BYTES_PER_STEP`] of the pattern that it looks at, again and again.
+pub fn matches(pattern: &[u8], text: &[u8], work: &Work) -> bool {
+    matches_in(pattern, text, Case::Exact, work)
 }
 
-/// As [`matches`], and counts the bytes that are compared.
-pub fn matches_counted(pattern: &[u8], text: &[u8], work: &Work) -> bool {
-    work.step();
-    let mut bytes = 0;
-    matches_in(pattern, text, Case::Exact, |compared| {
-        bytes += compared;
-        if bytes >= BYTES_PER_STEP {
-            work.bytes(std::mem::take(&mut bytes));
-        }
-    })
-}
-
-/// Whether the whole of `text` matches `pattern`, ASCII letters in either case being the same.
-pub fn matches_ignoring_case(pattern: &[u8], text: &[u8]) -> bool {
-    matches_in(pattern, text, Case::Ignored, |_| {})
+/// As [`matches`], ASCII letters in either case being the same.
+pub fn matches_ignoring_case(pattern: &[u8], text: &[u8], work: &Work) -> bool {
+    matches_in(pattern, text, Case::Ignored, work)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +34,26 @@ enum Case {
     Ignored,
 }
 
-/// `compared` is told of bytes of the pattern that are about to be looked at, about.
-fn matches_in(pattern: &[u8], text: &[u8], case: Case, mut compared: impl FnMut(usize)) -> bool {
+/// Elements of the pattern looked at since the last step. Each is a byte, or up to three.
+struct Looked<'w> {
+    elements: usize,
+    work: &'w Work,
+}
+
+impl Looked<'_> {
+    #[inline]
+    fn one(&mut self) {
+        self.elements += 1;
+        if self.elements == BYTES_PER_STEP {
+            self.elements = 0;
+            self.work.step();
+        }
+    }
+}
+
+fn matches_in(pattern: &[u8], text: &[u8], case: Case, work: &Work) -> bool {
+    work.step();
+    let mut looked = Looked { elements: 0, work };
     let mut stars = 0;
     // Where to go on after a mismatch: the pattern behind the newest star, the text it may skip to.
     let mut retreat: Option<(&[u8], &[u8])> = None;
@@ -55,7 +62,7 @@ fn matches_in(pattern: &[u8], text: &[u8], case: Case, mut compared: impl FnMut(
         match (pattern, rest) {
             ([], []) => return true,
             ([b'*', ..], [_, ..]) => {
-                pattern = skip_stars(pattern);
+                pattern = skip_stars(pattern, &mut looked);
                 if pattern.is_empty() {
                     return true;
                 }
@@ -66,11 +73,11 @@ fn matches_in(pattern: &[u8], text: &[u8], case: Case, mut compared: impl FnMut(
                 retreat = Some((pattern, rest));
                 continue;
             }
-            ([first, ..], [byte, tail @ ..]) => {
-                compared(if *first == b'[' { pattern.len() } else { 1 });
-                if let Some(behind) = match_one(pattern, *byte, case) {
+            ([_, ..], [byte, tail @ ..]) => {
+                if let Some(behind) = match_one(pattern, *byte, case, &mut looked) {
                     rest = tail;
-                    pattern = if rest.is_empty() { skip_stars(behind) } else { behind };
+                    pattern =
+                        if rest.is_empty() { skip_stars(behind, &mut looked) } else { behind };
                     continue;
                 }
             }
@@ -86,18 +93,25 @@ fn matches_in(pattern: &[u8], text: &[u8], case: Case, mut compared: impl FnMut(
     }
 }
 
-fn skip_stars(mut pattern: &[u8]) -> &[u8] {
+fn skip_stars<'p>(mut pattern: &'p [u8], looked: &mut Looked<'_>) -> &'p [u8] {
     while let [b'*', tail @ ..] = pattern {
+        looked.one();
         pattern = tail;
     }
     pattern
 }
 
 /// What is left of `pattern`, which is not empty, if its first element matches `byte`.
-fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
+fn match_one<'p>(
+    pattern: &'p [u8],
+    byte: u8,
+    case: Case,
+    looked: &mut Looked<'_>,
+) -> Option<&'p [u8]> {
+    looked.one();
     match pattern {
         [b'?', tail @ ..] => Some(tail),
-        [b'[', class @ ..] => match_class(class, byte, case),
+        [b'[', class @ ..] => match_class(class, byte, case, looked),
         [b'\\', literal, tail @ ..] | [literal, tail @ ..] => {
             same(*literal, byte, case).then_some(tail)
         }
@@ -106,13 +120,19 @@ fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
 }
 
 /// What is left behind the class that `class` begins with, its bracket already taken.
-fn match_class(mut class: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
+fn match_class<'p>(
+    mut class: &'p [u8],
+    byte: u8,
+    case: Case,
+    looked: &mut Looked<'_>,
+) -> Option<&'p [u8]> {
     let negated = class.first() == Some(&b'^');
     if negated {
         class = &class[1..];
     }
     let mut found = false;
     loop {
+        looked.one();
         class = match class {
             [] | [b']', ..] => break,
             [b'\\', literal, tail @ ..] => {

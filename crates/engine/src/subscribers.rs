@@ -72,7 +72,7 @@ impl Subscribers {
             return receivers;
         }
         for (pattern, subscribers) in &self.patterns {
-            if glob::matches_counted(pattern, channel, work) {
+            if glob::matches(pattern, channel, work) {
                 receivers.extend(subscribers.iter().map(|&subscriber| Receiver {
                     subscriber,
                     pattern: Some(Arc::clone(pattern)),

@@ -28,6 +28,7 @@ pub mod user;
 
 use crate::config::Config;
 use crate::secrets::shown_rule;
+use engine::work::Work;
 use rule::{is_one_word, join_selectors};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ impl Acl {
     /// The default user alone, with the password of `requirepass`.
     fn new(requirepass: &[u8], all_channels: bool) -> Self {
         let mut user = User::default_user();
-        user.set_only_password(requirepass);
+        user.set_only_password(requirepass, &Work::default());
         Self {
             names: BTreeMap::from([(user.name.clone(), UserId::DEFAULT)]),
             places: vec![Some(user)],
@@ -79,13 +80,14 @@ impl Acl {
     pub fn configured(config: &Config) -> Result<Self, String> {
         let (requirepass, all_channels) = config.acl_defaults();
         let mut acl = Self::new(requirepass, all_channels);
+        let work = Work::default();
         for (name, rules) in &config.users {
             let mut user = User::new(name, all_channels);
             if name == b"default" {
-                user.apply(b"reset", all_channels).expect("it is a rule");
+                user.apply(b"reset", all_channels, &work).expect("it is a rule");
             }
             for rule in rules {
-                user.apply(rule, all_channels).map_err(|error| {
+                user.apply(rule, all_channels, &work).map_err(|error| {
                     format!(
                         "Error loading ACL rule '{}' for the user named '{}': {}",
                         String::from_utf8_lossy(rule),
@@ -135,11 +137,11 @@ impl Acl {
     }
 
     /// A user as the rules would make it, who is not in force yet: the known one or a new one,
-    /// changed.
+    /// changed. Counts its steps.
     ///
     /// # Errors
     /// Redis's text for the first rule that is none.
-    pub fn changed(&self, name: &[u8], words: &[&[u8]]) -> Result<User, String> {
+    pub fn changed(&self, name: &[u8], words: &[&[u8]], work: &Work) -> Result<User, String> {
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let rules = join_selectors(words).map_err(|word| {
             format!("Unmatched parenthesis in acl selector starting at '{}'.", shown(word))
@@ -149,7 +151,7 @@ impl Acl {
             None => User::new(name, self.all_channels),
         };
         for rule in rules {
-            user.apply(&rule, self.all_channels).map_err(|error| {
+            user.apply(&rule, self.all_channels, work).map_err(|error| {
                 format!("Error in ACL SETUSER modifier '{}': {}", shown(&rule), error.text())
             })?;
         }
@@ -213,9 +215,9 @@ pub fn declare(
         Ok(rules) => rules,
         Err(word) => return failed(&shown_rule(word), "Unmatched parenthesis"),
     };
-    let mut user = User::new(name, all_channels);
+    let (mut user, work) = (User::new(name, all_channels), Work::default());
     for rule in &rules {
-        if let Err(error) = user.apply(rule, all_channels) {
+        if let Err(error) = user.apply(rule, all_channels, &work) {
             return failed(&shown_rule(rule), error.text());
         }
     }

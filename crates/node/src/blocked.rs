@@ -21,6 +21,7 @@ impl Server {
             }
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
+                self.shard.engine.keyspace.work.step();
                 self.interest.waiters.add(waiter, wait.database, key);
             }
         }

@@ -323,7 +323,8 @@ impl Server {
         let (before, _) = self.config.acl_defaults();
         let (requirepass, all_channels) = config.acl_defaults();
         let changed = (requirepass != before).then_some(requirepass);
-        self.acl.reconfigure(changed, all_channels);
+        let work = self.work();
+        self.acl.reconfigure(changed, all_channels, &work);
         self.settings = node_settings(&config);
         self.interest.owed_bytes_max = owed_bytes_max(&self.settings);
         self.shard.engine.keyspace.settings = engine_settings(&config);

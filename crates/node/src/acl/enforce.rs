@@ -13,6 +13,7 @@ use crate::session::Session;
 use base::ConnectionId;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
+use engine::work::Work;
 use std::io;
 use std::path::Path;
 
@@ -73,7 +74,7 @@ impl Server {
         if user.is_unrestricted() {
             return None;
         }
-        let denied = user.check(command, args).err()?;
+        let denied = user.check(command, args, &self.work()).err()?;
         let (reason, object) = match denied {
             Denied::Command => (Reason::Command, command.name().as_bytes()),
             Denied::Key(at) => (Reason::Key, args.at(at)),
@@ -109,7 +110,7 @@ impl Server {
         self.acl.is_open()
             || session.is_link
             || !matches!(command.name(), "sort" | "sort_ro")
-            || self.acl.user(session.user).reads_every_key(command, args)
+            || self.acl.user(session.user).reads_every_key(command, args, &self.work())
     }
 
     /// Makes a session another user. `word` is the command that asked, as the client wrote it.
@@ -124,7 +125,7 @@ impl Server {
         password: &[u8],
     ) -> Outcome {
         match self.acl.find(name) {
-            Some(id) if self.acl.user(id).admits(password) => {
+            Some(id) if self.acl.user(id).admits(password, &self.work()) => {
                 session.user = id;
                 session.is_authenticated = true;
                 Ok(())
@@ -144,12 +145,13 @@ impl Server {
 
     /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
     pub(crate) fn set_user(&mut self, session: &mut Session, user: User) {
+        let work = self.work();
         let known = self.acl.find(&user.name);
         if let Some(id) = known
-            && let Some(channels) = channels_left(&user, self.acl.user(id))
+            && let Some(channels) = channels_left(&user, self.acl.user(id), &work)
         {
             let is_lost =
-                |session: &Session| session.user == id && listens_beyond(session, &channels);
+                |session: &Session| session.user == id && listens_beyond(session, &channels, &work);
             let lost: Vec<ConnectionId> = self
                 .sessions()
                 .filter(|other| is_lost(other))
@@ -245,24 +247,32 @@ impl Acl {
 
     /// What the directives say from now on: a password for the default user if it changed, and
     /// what new users may listen to.
-    pub(crate) fn reconfigure(&mut self, requirepass: Option<&[u8]>, all_channels: bool) {
+    pub(crate) fn reconfigure(
+        &mut self,
+        requirepass: Option<&[u8]>,
+        all_channels: bool,
+        work: &Work,
+    ) {
         self.all_channels = all_channels;
         if let Some(password) = requirepass {
             let mut user = self.default_user().clone();
-            user.set_only_password(password);
+            user.set_only_password(password, work);
             self.put(user);
         }
     }
 }
 
 /// The channels of a changed user if it has not all of those it had before.
-fn channels_left(user: &User, before: &User) -> Option<Vec<Vec<u8>>> {
+fn channels_left(user: &User, before: &User, work: &Work) -> Option<Vec<Vec<u8>>> {
     if user.selectors.iter().any(|selector| selector.all_channels) {
         return None;
     }
     let channels: Vec<Vec<u8>> =
         user.selectors.iter().flat_map(|selector| selector.channels.clone()).collect();
-    let is_kept = |channel: &Vec<u8>| channels.contains(channel);
+    let is_kept = |channel: &Vec<u8>| {
+        work.steps(channels.len());
+        channels.contains(channel)
+    };
     let keeps_all = before
         .selectors
         .iter()
@@ -271,9 +281,9 @@ fn channels_left(user: &User, before: &User) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Whether a session is subscribed to something that these channels do not allow.
-fn listens_beyond(session: &Session, allowed: &[Vec<u8>]) -> bool {
-    let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false);
-    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true))
+fn listens_beyond(session: &Session, allowed: &[Vec<u8>], work: &Work) -> bool {
+    let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false, work);
+    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true, work))
         || session.channels.iter().any(is_beyond)
         || session.shard_channels.iter().any(is_beyond)
 }

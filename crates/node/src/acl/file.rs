@@ -6,6 +6,7 @@ use super::Acl;
 use super::rule::{RuleError, is_one_word, join_selectors};
 use super::user::User;
 use crate::secrets::shown_rule;
+use engine::work::Work;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -56,12 +57,12 @@ fn parse_line(
     }
     let rules = join_selectors(words)
         .map_err(|_| format!("{place}: Unmatched parenthesis in selector definition."))?;
-    let mut user = User::new(name, all_channels);
+    let (mut user, work) = (User::new(name, all_channels), Work::default());
     let mut errors = String::new();
     let mut is_told = false;
     for rule in rules {
         let rule = rule.trim_ascii();
-        match user.apply(rule, all_channels) {
+        match user.apply(rule, all_channels, &work) {
             Ok(()) => {}
             // What may be a password is hidden also in a selector beside an unknown command.
             Err(error @ RuleError::UnknownCommand) => {

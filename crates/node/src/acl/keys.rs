@@ -38,12 +38,12 @@ pub(super) fn keys(command: &Registered, args: Args<'_>) -> Vec<(usize, Access)>
         "georadiusbymember" => 5,
         _ => return keys,
     };
-    for at in options..args.len().saturating_sub(1) {
-        if args.is(at, "STORE") || args.is(at, "STOREDIST") {
-            keys.retain(|(key, _)| *key != at + 1);
-            keys.push((at + 1, Access::WRITES));
-        }
-    }
+    let is_option = |at: &usize| args.is(*at, "STORE") || args.is(*at, "STOREDIST");
+    let stores = (options..args.len().saturating_sub(1)).filter(is_option).map(|at| at + 1);
+    let stores: Vec<usize> = stores.collect();
+    // One or two were found, so this does not take the square of the request's length.
+    keys.retain(|(key, _)| !stores.contains(key));
+    keys.extend(stores.into_iter().map(|key| (key, Access::WRITES)));
     keys
 }
 

@@ -8,6 +8,7 @@ use crate::config::text::split_words;
 use crate::registry::{CommandId, Registered, Registry};
 use engine::command::Args;
 use engine::glob;
+use engine::work::Work;
 use std::collections::BTreeMap;
 
 /// `~pattern`, `%R~pattern`, `%W~pattern`.
@@ -96,10 +97,10 @@ impl Selector {
     }
 
     /// From `(rules)`. Quotes that do not balance leave it without rules, as in Redis.
-    pub fn parse(rules: &[u8], all_channels: bool) -> Result<Self, RuleError> {
+    pub fn parse(rules: &[u8], all_channels: bool, work: &Work) -> Result<Self, RuleError> {
         let mut selector = Self::new(all_channels);
         for rule in split_words(rules).unwrap_or_default() {
-            selector.apply(&rule)?;
+            selector.apply(&rule, work)?;
         }
         Ok(selector)
     }
@@ -109,8 +110,9 @@ impl Selector {
         self.all_commands && self.all_keys && self.all_channels
     }
 
-    /// Applies one rule.
-    pub fn apply(&mut self, rule: &[u8]) -> Result<(), RuleError> {
+    /// Applies one rule. Counts a step, and one for each pattern that it is compared with.
+    pub fn apply(&mut self, rule: &[u8], work: &Work) -> Result<(), RuleError> {
+        work.steps(1 + self.key_patterns.len() + self.channels.len());
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
             _ if is("allkeys") || is("~*") => self.reset_keys(true),
@@ -266,9 +268,10 @@ impl Selector {
     }
 
     /// Whether it allows a key to be used so.
-    pub fn allows_key(&self, key: &[u8], access: Access) -> bool {
-        let fits =
-            |pattern: &KeyPattern| pattern.grants(access) && glob::matches(&pattern.pattern, key);
+    pub fn allows_key(&self, key: &[u8], access: Access, work: &Work) -> bool {
+        let fits = |pattern: &KeyPattern| {
+            pattern.grants(access) && glob::matches(&pattern.pattern, key, work)
+        };
         self.all_keys || self.key_patterns.iter().any(fits)
     }
 
@@ -279,15 +282,25 @@ impl Selector {
     }
 
     /// Whether it allows a channel, or, literally, a pattern to subscribe to.
-    pub fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
-        self.all_channels || matches_channel(&self.channels, channel, is_pattern)
+    pub fn allows_channel(&self, channel: &[u8], is_pattern: bool, work: &Work) -> bool {
+        self.all_channels || matches_channel(&self.channels, channel, is_pattern, work)
     }
 }
 
 /// Whether one of the patterns allows a channel. A pattern to subscribe to must be one of them.
-pub(super) fn matches_channel(allowed: &[Vec<u8>], channel: &[u8], is_pattern: bool) -> bool {
+pub(super) fn matches_channel(
+    allowed: &[Vec<u8>],
+    channel: &[u8],
+    is_pattern: bool,
+    work: &Work,
+) -> bool {
     allowed.iter().any(|pattern| {
-        if is_pattern { pattern == channel } else { glob::matches(pattern, channel) }
+        if is_pattern {
+            work.step();
+            pattern == channel
+        } else {
+            glob::matches(pattern, channel, work)
+        }
     })
 }
 

@@ -6,6 +6,9 @@ use super::user::{Denied, User};
 use super::*;
 use crate::registry::Registry;
 use engine::command::Args;
+use engine::work::{BYTES_PER_STEP, Pulse, Work};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 fn words(text: &str) -> Vec<&[u8]> {
     text.split(' ').map(str::as_bytes).collect()
@@ -14,7 +17,8 @@ fn words(text: &str) -> Vec<&[u8]> {
 fn with_users(lines: &[(&str, &str)]) -> Acl {
     let mut acl = Acl::new(b"", false);
     for (name, rules) in lines {
-        let user = acl.changed(name.as_bytes(), &words(rules)).expect("these are rules");
+        let user =
+            acl.changed(name.as_bytes(), &words(rules), &Work::default()).expect("these are rules");
         acl.put(user);
     }
     acl
@@ -37,7 +41,7 @@ fn check(user: &User, request: &str) -> Result<(), Denied> {
         buffer.extend_from_slice(word);
     }
     let command = Registry::standard().find(request[0], request.get(1).copied());
-    user.check(command.expect("a known command"), Args::new(&buffer, &ranges))
+    user.check(command.expect("a known command"), Args::new(&buffer, &ranges), &Work::default())
 }
 
 #[test]
@@ -81,7 +85,8 @@ fn every_category_describes_itself() {
 #[test]
 fn what_is_no_rule_is_refused_in_rediss_words() {
     let check = |rules: &str, rule: &str, why: RuleError| {
-        let error = Acl::new(b"", false).changed(b"u", &words(rules)).expect_err(rules);
+        let error =
+            Acl::new(b"", false).changed(b"u", &words(rules), &Work::default()).expect_err(rules);
         assert_eq!(error, format!("Error in ACL SETUSER modifier '{rule}': {}", why.text()));
     };
     use rule::RuleError;
@@ -102,14 +107,15 @@ fn what_is_no_rule_is_refused_in_rediss_words() {
     check("<a", "<a", RuleError::NoSuchPassword);
     check("#A978", "#A978", RuleError::NotAHash);
     check("(~* ~a)", "(~* ~a)", RuleError::AllKeysAlready);
-    let error = Acl::new(b"", false).changed(b"u", &words("(+get")).expect_err("open");
+    let error =
+        Acl::new(b"", false).changed(b"u", &words("(+get"), &Work::default()).expect_err("open");
     assert_eq!(error, "Unmatched parenthesis in acl selector starting at '(+get'.");
 }
 
 #[test]
 fn a_user_is_as_before_when_one_of_its_new_rules_is_none() {
     let acl = with_users(&[("u", "on +get")]);
-    acl.changed(b"u", &words("+set nosuch")).expect_err("no rule");
+    acl.changed(b"u", &words("+set nosuch"), &Work::default()).expect_err("no rule");
     assert_eq!(acl.lines()[1], b"user u on resetchannels -@all +get");
 }
 
@@ -233,7 +239,7 @@ fn only_all_powerful_users_leave_nothing_to_check() {
 fn a_deleted_users_place_is_used_again() {
     let mut acl = with_users(&[("a", "on"), ("b", "on")]);
     let freed = acl.remove(b"a").expect("there is one");
-    let user = acl.changed(b"c", &[]).expect("no rules");
+    let user = acl.changed(b"c", &[], &Work::default()).expect("no rules");
     acl.put(user);
     assert_eq!(acl.find(b"c"), Some(freed));
     let names: Vec<&[u8]> = acl.users().map(|user| &user.name[..]).collect();
@@ -242,18 +248,45 @@ fn a_deleted_users_place_is_used_again() {
 
 #[test]
 fn passwords_open_until_they_are_taken_away() {
+    let work = Work::default();
     let alice = user("on >secret");
-    assert!(alice.admits(b"secret") && !alice.admits(b"") && !alice.admits(b"Secret"));
-    assert!(!user("off >secret").admits(b"secret"));
-    assert!(!user("on >secret <secret").admits(b"secret"));
-    assert!(user("on >secret nopass").admits(b"anything"));
-    assert!(!user("on nopass resetpass").admits(b""));
+    assert!(
+        alice.admits(b"secret", &work)
+            && !alice.admits(b"", &work)
+            && !alice.admits(b"Secret", &work)
+    );
+    assert!(!user("off >secret").admits(b"secret", &work));
+    assert!(!user("on >secret <secret").admits(b"secret", &work));
+    assert!(user("on >secret nopass").admits(b"anything", &work));
+    assert!(!user("on nopass resetpass").admits(b"", &work));
     let mut acl = Acl::new(b"first", false);
     assert!(acl.requires_authentication());
-    acl.reconfigure(Some(b"second"), false);
-    assert!(acl.default_user().admits(b"second") && !acl.default_user().admits(b"first"));
-    acl.reconfigure(Some(b""), false);
+    acl.reconfigure(Some(b"second"), false, &Work::default());
+    assert!(
+        acl.default_user().admits(b"second", &work) && !acl.default_user().admits(b"first", &work)
+    );
+    acl.reconfigure(Some(b""), false, &Work::default());
     assert!(!acl.requires_authentication());
+}
+
+#[test]
+fn a_password_is_hashed_where_it_matters_and_that_is_counted() {
+    struct Steps(usize);
+    impl Pulse for Steps {
+        fn beat(&mut self) {
+            self.0 += 1;
+        }
+    }
+    let steps = |rules: &str| {
+        let (work, steps) = (Work::default(), Rc::new(RefCell::new(Steps(0))));
+        work.set_steps_per_pulse(1);
+        work.set_pulse(steps.clone());
+        user(rules).admits(&[b'p'; 100 * BYTES_PER_STEP], &work);
+        steps.borrow().0
+    };
+    assert!((100..110).contains(&steps("on >secret")));
+    assert!(steps("off >secret") < 5);
+    assert!(steps("on >secret nopass") < 5);
 }
 
 #[test]

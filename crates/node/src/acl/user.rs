@@ -5,6 +5,7 @@ use super::rule::RuleError;
 use super::selector::Selector;
 use crate::registry::Registered;
 use engine::command::{Args, Flags};
+use engine::work::{BYTES_PER_STEP, Work};
 use sha2::{Digest, Sha256};
 
 /// A password as it is kept: its SHA-256.
@@ -56,16 +57,17 @@ impl User {
     pub fn default_user() -> Self {
         let mut user = Self::new(b"default", true);
         for rule in ["+@all", "~*", "&*", "on", "nopass"] {
-            user.apply(rule.as_bytes(), true).expect("these are rules");
+            user.apply(rule.as_bytes(), true, &Work::default()).expect("these are rules");
         }
         user
     }
 
-    /// Applies one rule. `all_channels`: what `acl-pubsub-default` says now.
+    /// Applies one rule, and counts its steps. `all_channels`: what `acl-pubsub-default` says now.
     ///
     /// # Errors
     /// Why it is none; rules applied before it stay.
-    pub fn apply(&mut self, rule: &[u8], all_channels: bool) -> Result<(), RuleError> {
+    pub fn apply(&mut self, rule: &[u8], all_channels: bool, work: &Work) -> Result<(), RuleError> {
+        work.steps(1 + self.passwords.len());
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
             [] => {}
@@ -75,28 +77,28 @@ impl User {
             _ if is("sanitize-payload") => self.sanitize = Sanitize::Always,
             _ if is("nopass") => self.reset_passwords(true),
             _ if is("resetpass") => self.reset_passwords(false),
-            [b'>', password @ ..] => self.add_password(hash(password)),
+            [b'>', password @ ..] => self.add_password(hash(password, work)),
             [b'#', hex @ ..] => self.add_password(parse_hash(hex)?),
-            [b'<', password @ ..] => self.remove_password(hash(password))?,
+            [b'<', password @ ..] => self.remove_password(hash(password, work))?,
             [b'!', hex @ ..] => self.remove_password(parse_hash(hex)?)?,
             [b'(', rules @ .., b')'] => {
-                self.selectors.push(Selector::parse(rules, all_channels)?);
+                self.selectors.push(Selector::parse(rules, all_channels, work)?);
             }
             _ if is("clearselectors") => self.selectors.truncate(1),
             _ if is("reset") => {
                 let name = std::mem::take(&mut self.name);
                 *self = Self { sanitize: Sanitize::Always, ..Self::new(&name, all_channels) };
             }
-            _ => self.selectors[0].apply(rule)?,
+            _ => self.selectors[0].apply(rule, work)?,
         }
         Ok(())
     }
 
     /// `requirepass`: the only password from now on, or none at all.
-    pub fn set_only_password(&mut self, password: &[u8]) {
+    pub fn set_only_password(&mut self, password: &[u8], work: &Work) {
         self.reset_passwords(password.is_empty());
         if !password.is_empty() {
-            self.add_password(hash(password));
+            self.add_password(hash(password, work));
         }
     }
 
@@ -128,10 +130,13 @@ impl User {
     }
 
     /// Whether a client with this password may become the user.
-    pub fn admits(&self, password: &[u8]) -> bool {
-        let given = hash(password);
-        self.is_on
-            && (self.has_no_password || self.passwords.iter().any(|known| same(known, &given)))
+    pub fn admits(&self, password: &[u8], work: &Work) -> bool {
+        if !self.is_on || self.has_no_password {
+            return self.is_on;
+        }
+        work.steps(self.passwords.len());
+        let given = hash(password, work);
+        self.passwords.iter().any(|known| same(known, &given))
     }
 
     /// Whether nothing is forbidden to it.
@@ -157,15 +162,16 @@ impl User {
         self.passwords.iter().map(hex)
     }
 
-    /// Whether it may run a request.
+    /// Whether it may run a request. Counts the steps of looking for its keys and channels among
+    /// the patterns.
     ///
     /// # Errors
     /// What is missing in the selector that came closest.
-    pub fn check(&self, command: &Registered, args: Args<'_>) -> Result<(), Denied> {
+    pub fn check(&self, command: &Registered, args: Args<'_>, work: &Work) -> Result<(), Denied> {
         let mut named: Option<Vec<(usize, Access)>> = None;
         let mut closest = Denied::Command;
         for selector in &self.selectors {
-            match check_selector(selector, command, args, &mut named) {
+            match check_selector(selector, command, args, &mut named, work) {
                 Ok(()) => return Ok(()),
                 Err(denied) => closest = closest.max(denied),
             }
@@ -175,11 +181,11 @@ impl User {
 
     /// Whether it may run a request that also reads keys which it does not name (SORT's BY and
     /// GET).
-    pub fn reads_every_key(&self, command: &Registered, args: Args<'_>) -> bool {
+    pub fn reads_every_key(&self, command: &Registered, args: Args<'_>, work: &Work) -> bool {
         let mut named = None;
         self.selectors.iter().any(|selector| {
             selector.reads_every_key()
-                && check_selector(selector, command, args, &mut named).is_ok()
+                && check_selector(selector, command, args, &mut named, work).is_ok()
         })
     }
 }
@@ -190,6 +196,7 @@ fn check_selector(
     command: &Registered,
     args: Args<'_>,
     named: &mut Option<Vec<(usize, Access)>>,
+    work: &Work,
 ) -> Result<(), Denied> {
     // AUTH and its kin are always open; what they may name is not.
     let is_open = command.flags.contains(Flags::NO_AUTH);
@@ -199,22 +206,28 @@ fn check_selector(
     if !selector.all_keys {
         let named = named.get_or_insert_with(|| keys::keys(command, args));
         let is_denied =
-            |(at, access): &&(usize, Access)| !selector.allows_key(args.at(*at), *access);
+            |(at, access): &&(usize, Access)| !selector.allows_key(args.at(*at), *access, work);
         if let Some((at, _)) = named.iter().find(is_denied) {
             return Err(Denied::Key(*at));
         }
     }
     if !selector.all_channels
         && let Some((mut channels, is_pattern)) = keys::channels(command, args)
-        && let Some(at) = channels.find(|at| !selector.allows_channel(args.at(*at), is_pattern))
+        && let Some(at) =
+            channels.find(|at| !selector.allows_channel(args.at(*at), is_pattern, work))
     {
         return Err(Denied::Channel(at));
     }
     Ok(())
 }
 
-fn hash(password: &[u8]) -> Hash {
-    Sha256::digest(password).into()
+fn hash(password: &[u8], work: &Work) -> Hash {
+    let mut hash = Sha256::new();
+    for part in password.chunks(BYTES_PER_STEP) {
+        work.step();
+        hash.update(part);
+    }
+    hash.finalize().into()
 }
 
 /// Reads 64 lower-case hexadecimal digits.

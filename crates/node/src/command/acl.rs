@@ -115,8 +115,10 @@ fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         return Err(NAME_WITH_BLANKS);
     }
     let rules: Vec<&[u8]> = args.from(3).collect();
-    let user =
-        server.acl.changed(name, &rules).map_err(|error| Refusal::new(format!("ERR {error}")))?;
+    let user = server
+        .acl
+        .changed(name, &rules, &server.work())
+        .map_err(|error| Refusal::new(format!("ERR {error}")))?;
     server.set_user(session, user);
     session.reply().ok();
     Ok(())
@@ -126,7 +128,9 @@ fn delete(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
     if args.from(2).any(|name| name == b"default") {
         return Err(Refusal::of("ERR The 'default' user cannot be removed"));
     }
-    let deleted = args.from(2).filter(|name| server.delete_user(session, name)).count();
+    let work = server.work();
+    let names = args.from(2).inspect(|_| work.step());
+    let deleted = names.filter(|name| server.delete_user(session, name)).count();
     session.reply().integer(deleted as i64);
     Ok(())
 }
@@ -257,7 +261,7 @@ fn dry_run(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
         return Err(Refusal::arity(command.name()));
     }
     let named = |at: usize| shown(request.at(at));
-    match server.acl.user(id).check(command, request) {
+    match server.acl.user(id).check(command, request, &server.work()) {
         Ok(()) => session.reply().ok(),
         Err(denied) => session.reply().bulk(match denied {
             Denied::Command => {

@@ -181,7 +181,9 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
                 let wanted = Categories::named(word).unwrap_or_default();
                 every().filter(|c| c.categories.intersects(wanted)).collect()
             } else if args.is(3, "PATTERN") {
-                let fits = |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes());
+                let work = server.work();
+                let fits =
+                    |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes(), &work);
                 every().filter(fits).collect()
             } else {
                 return Err(Refusal::SYNTAX);

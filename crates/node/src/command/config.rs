@@ -32,9 +32,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     server.tell_configuration();
     let work = server.work();
-    // Each is held against every name.
-    let patterns = args.from(2).inspect(|_| work.steps(DIRECTIVES.len()));
-    let found = server.config.get(patterns);
+    let found = server.config.get(args.from(2), &work);
     let reply = session.reply();
     reply.map(found.len());
     work.reply_each(found, reply, |(name, value), reply| {

@@ -129,8 +129,9 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
             }
         };
     }
-    let mut at = 2;
+    let (work, mut at) = (server.work(), 2);
     while at < args.len() {
+        work.step();
         if args.is(at, "AUTH") && at + 2 < args.len() {
             server.authenticate(session, args.at(0), args.at(at + 1), args.at(at + 2))?;
             at += 3;

@@ -108,10 +108,10 @@ fn change_replication_id(server: &mut Server, session: &mut Session, _: Args<'_>
 }
 
 /// Matches a pattern against a text of `a`s of this length.
-fn match_long_text(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn match_long_text(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let length = canonical_integer(args.at(2)).and_then(|length| usize::try_from(length).ok());
     let length = length.filter(|length| *length <= 1 << 30).ok_or(Refusal::NOT_AN_INTEGER)?;
-    let is_match = glob::matches(args.at(3), &vec![b'a'; length]);
+    let is_match = glob::matches(args.at(3), &vec![b'a'; length], &server.work());
     session.reply().integer(i64::from(is_match));
     Ok(())
 }

@@ -176,7 +176,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
     let header = reply.begin_array();
     let mut count = 0;
     work.reply_each(names, reply, |name, reply| {
-        if pattern.is_none_or(|pattern| glob::matches_counted(pattern, name, work)) {
+        if pattern.is_none_or(|pattern| glob::matches(pattern, name, work)) {
             reply.bulk(name);
             count += 1;
         }

@@ -9,6 +9,7 @@ use super::table::{DIRECTIVES, find, row};
 use super::value::Refusal;
 use base::Disk;
 use engine::glob;
+use engine::work::Work;
 use std::collections::BTreeSet;
 
 /// Who asks for a change.
@@ -69,13 +70,18 @@ impl SetError {
 }
 
 impl Config {
-    /// Names and values of the directives that the patterns name, each once.
-    pub fn get<'p>(&self, patterns: impl IntoIterator<Item = &'p [u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// Names and values of the directives that the patterns name, each once. Counts its steps.
+    pub fn get<'p>(
+        &self,
+        patterns: impl IntoIterator<Item = &'p [u8]>,
+        work: &Work,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
         for pattern in patterns {
             if !pattern.iter().any(|byte| matches!(byte, b'*' | b'[' | b'?')) {
-                // A plain name is shown as it was written.
+                // A plain name is held against every one, and shown as it was written.
+                work.steps(DIRECTIVES.len());
                 if let Some((row, name)) = find(pattern)
                     && seen.insert(name)
                 {
@@ -86,7 +92,7 @@ impl Config {
             for (row, directive) in DIRECTIVES.iter().enumerate().filter(|(_, d)| !d.hidden) {
                 for name in [directive.name, directive.alias] {
                     if !name.is_empty()
-                        && glob::matches_ignoring_case(pattern, name.as_bytes())
+                        && glob::matches_ignoring_case(pattern, name.as_bytes(), work)
                         && seen.insert(name)
                     {
                         found.push((name.as_bytes().to_vec(), self.show(row)));

@@ -15,6 +15,7 @@ use crate::registry::Registry;
 use crate::secrets::hide_directive;
 use base::Disk;
 use engine::glob;
+use engine::work::Work;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -217,11 +218,13 @@ impl Loader<'_> {
         };
         let Ok(entries) = self.disk.list(folder) else { return Ok(()) };
         let pattern = pattern.as_encoded_bytes();
+        // Nobody is served yet, so nobody counts.
+        let work = Work::default();
         let mut text = Vec::new();
         for entry in entries {
             // As in a shell, a wildcard does not match a leading dot.
             let is_hidden = entry.name.starts_with('.') && !pattern.starts_with(b".");
-            let is_match = glob::matches(pattern, entry.name.as_bytes());
+            let is_match = glob::matches(pattern, entry.name.as_bytes(), &work);
             if is_match && !is_hidden && !entry.is_directory {
                 text.extend(read(self.disk, &folder.join(path_of(entry.name.as_bytes())))?);
                 text.push(b'\n');

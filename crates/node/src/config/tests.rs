@@ -8,6 +8,7 @@ use super::settings::{LogPlace, engine_settings, node_settings};
 use super::table::DIRECTIVES;
 use super::*;
 use base::{Disk, DiskFile};
+use engine::work::Work;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -134,7 +135,7 @@ fn defaults() -> Config {
 }
 
 fn shown(config: &Config, name: &str) -> String {
-    let found = config.get([name.as_bytes()]);
+    let found = config.get([name.as_bytes()], &Work::default());
     String::from_utf8(found.first().expect("a known directive").1.clone()).unwrap()
 }
 
@@ -323,7 +324,7 @@ fn get_takes_several_patterns_and_shows_each_name_once() {
     let config = defaults();
     let names = |patterns: &[&str]| {
         let patterns: Vec<&[u8]> = patterns.iter().map(|p| p.as_bytes()).collect();
-        let found = config.get(patterns);
+        let found = config.get(patterns, &Work::default());
         found.into_iter().map(|(n, _)| String::from_utf8(n).unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(names(&["maxmemory-s*", "MAXMEMORY", "nosuch"]), ["maxmemory-samples", "MAXMEMORY"]);
@@ -509,8 +510,11 @@ fn a_rewritten_file_says_what_the_server_does() {
     let disk = MemoryDisk::with(&[("/etc/kiln.conf.rewrite", "left behind")]);
     rewrite_file(&disk, Path::new("/etc/kiln.conf"), &config, &[]).unwrap();
     let again = start(&disk.text("/etc/kiln.conf")).unwrap();
-    assert_eq!(config.get([&b"*"[..]]).len(), again.get([&b"*"[..]]).len());
-    for (before, after) in config.get([&b"*"[..]]).into_iter().zip(again.get([&b"*"[..]])) {
+    let work = Work::default();
+    assert_eq!(config.get([&b"*"[..]], &work).len(), again.get([&b"*"[..]], &work).len());
+    for (before, after) in
+        config.get([&b"*"[..]], &work).into_iter().zip(again.get([&b"*"[..]], &work))
+    {
         let is_place = before.0 == b"transaction-log" || before.0 == b"snapshot-store";
         assert!(is_place || before == after, "{:?}", String::from_utf8_lossy(&before.0));
     }

@@ -87,7 +87,7 @@ impl<'a> ScanOptions<'a> {
 
     /// Whether a name is wanted.
     pub fn matches(&self, name: &[u8], work: &Work) -> bool {
-        self.pattern.is_none_or(|pattern| glob::matches_counted(pattern, name, work))
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, name, work))
     }
 }
 
@@ -154,7 +154,7 @@ fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let count = reply.begin_array();
     let mut found = 0;
     work.reply_each(database.table().iter(), reply, |entry, reply| {
-        if glob::matches_counted(pattern, entry.key(), work) && is_alive(view, entry) {
+        if glob::matches(pattern, entry.key(), work) && is_alive(view, entry) {
             reply.bulk(entry.key());
             found += 1;
         }

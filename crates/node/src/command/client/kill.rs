@@ -8,6 +8,7 @@ use base::ConnectionId;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
+use engine::work::Work;
 
 /// Which clients to kill: those that fit every filter given.
 #[derive(Default)]
@@ -21,10 +22,11 @@ struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    fn parse(args: Args<'a>, acl: &Acl) -> Result<Self, Refusal> {
+    fn parse(args: Args<'a>, acl: &Acl, work: &Work) -> Result<Self, Refusal> {
         let mut filter = Self { spares_caller: true, ..Self::default() };
         let mut at = 2;
         while at < args.len() {
+            work.step();
             let value = args.get(at + 1).ok_or(Refusal::SYNTAX)?;
             if args.is(at, "ID") {
                 let id = canonical_integer(value).and_then(|id| u64::try_from(id).ok());
@@ -70,7 +72,7 @@ pub(super) fn kill(server: &mut Server, session: &mut Session, args: Args<'_>) -
     let filter = if is_old_form {
         Filter { peer: Some(args.at(2)), ..Filter::default() }
     } else {
-        Filter::parse(args, &server.acl)?
+        Filter::parse(args, &server.acl, &server.work())?
     };
     let others: Vec<ConnectionId> = server
         .sessions()
