@@ -53,8 +53,8 @@ pub struct Interest {
     owed: BTreeMap<SubscriberId, usize>,
     /// Bytes of `messages` beyond which a subscriber gets no more of them; `None`: never.
     pub owed_bytes_max: Option<usize>,
-    /// Who got no more of them, and must be disconnected for that: nobody misses a message in
-    /// silence.
+    /// Subscribers that got no more of them. The node disconnects them, so that nobody misses a
+    /// message in silence.
     pub overdrawn: BTreeSet<SubscriberId>,
     /// See [`Self::ignore_applied`].
     ignores_applied: bool,

@@ -96,11 +96,20 @@ impl Server {
         self.block(session, Blocked::Pause { request });
     }
 
+    /// Whether clients that waited for the end of the pause go on in the next turn.
+    pub(crate) fn resumes_after_pause(&self) -> bool {
+        self.pause.is_just_over() && self.may_execute()
+    }
+
+    /// Nothing is executed behind the last record of a holder that hands over.
+    fn may_execute(&self) -> bool {
+        self.stopping.is_none() && !self.roles.has_yielded()
+    }
+
     /// Lets the clients go on if the pause is over, in the order in which they came.
     pub(crate) fn resume_after_pause(&mut self) {
         self.pause.expire(self.monotonic);
-        // Nothing is executed behind the last record of a holder that hands over.
-        if self.pause.paused().is_some() || self.stopping.is_some() || self.roles.has_yielded() {
+        if self.pause.paused().is_some() || !self.may_execute() {
             return;
         }
         for connection in std::mem::take(&mut self.pause.waiting) {

@@ -158,7 +158,7 @@ impl Server {
             return Some(0);
         }
         let has_more = self.has_more_to_evict || !self.ready.is_empty() && !self.is_stalled();
-        if self.pause.is_just_over() && self.stopping.is_none() || has_more {
+        if self.resumes_after_pause() || has_more {
             return Some(0);
         }
         let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);

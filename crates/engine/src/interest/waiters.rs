@@ -14,7 +14,7 @@ pub struct Waiters {
     list: u64,
 }
 
-/// Who waits for one key.
+/// The clients that wait for one key.
 #[derive(Default)]
 struct Queue {
     waiters: VecDeque<WaiterId>,

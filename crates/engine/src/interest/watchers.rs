@@ -14,7 +14,7 @@ pub struct Watchers {
     list: u64,
 }
 
-/// Who watches one key.
+/// The clients that watch one key.
 #[derive(Default)]
 struct Watched {
     watches: Vec<Watch>,

@@ -81,9 +81,9 @@ struct Departed {
     snapshot: Option<Sighting>,
 }
 
-/// What has changed for a member.
+/// A member whose store turned out to be another one, or to be the same again.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Turn {
+enum Change {
     Apart(String),
     Together(String),
 }
@@ -120,25 +120,25 @@ impl Stores {
     }
 
     /// Takes who sees the snapshots and who does not; what is new of it.
-    fn judge(&mut self, members: BTreeMap<String, bool>, now: MonotonicNanos) -> Vec<Turn> {
+    fn judge(&mut self, members: BTreeMap<String, bool>, now: MonotonicNanos) -> Vec<Change> {
         let before = std::mem::take(&mut self.unseen);
-        let mut turns = Vec::new();
+        let mut changes = Vec::new();
         for (name, sees) in members {
             let known = before.get(&name).copied();
             if sees {
                 if known.is_some_and(|it| it.is_apart) {
-                    turns.push(Turn::Together(name));
+                    changes.push(Change::Together(name));
                 }
                 continue;
             }
             let mut unseen = known.unwrap_or(Unseen { since: now, is_apart: false });
             if !unseen.is_apart && now.since(unseen.since) >= UNSEEN_NANOS_MAX {
                 unseen.is_apart = true;
-                turns.push(Turn::Apart(name.clone()));
+                changes.push(Change::Apart(name.clone()));
             }
             self.unseen.insert(name, unseen);
         }
-        turns
+        changes
     }
 
     /// Notes whether a trim waits for somebody, whoever it is at the moment; whether that is to be
@@ -284,8 +284,8 @@ impl Server {
         snapshots.stores.judged_at = Some(now);
         let members = if leads { self.who_sees_snapshots() } else { self.sees_those_of_primary() };
         let Some(snapshots) = &mut self.snapshots else { return };
-        for turn in snapshots.stores.judge(members, now) {
-            tell(&turn, leads, &self.settings.snapshot_store.display());
+        for change in snapshots.stores.judge(members, now) {
+            tell(&change, leads, &self.settings.snapshot_store.display());
         }
         if leads && snapshots.stores.note_wait(now) {
             self.tell_of_wait();
@@ -387,22 +387,22 @@ impl Server {
 }
 
 /// Says by name whose store is another one.
-fn tell(turn: &Turn, leads: bool, store: &impl fmt::Display) {
-    match (turn, leads) {
-        (Turn::Apart(name), true) => tracing::warn!(
+fn tell(change: &Change, leads: bool, store: &impl fmt::Display) {
+    match (change, leads) {
+        (Change::Apart(name), true) => tracing::warn!(
             "the replica {name} does not see the snapshots in {store}: its snapshot-store is \
              another directory, perhaps of the same name; the log is not trimmed, because what is \
              trimmed is in the snapshots and nowhere else"
         ),
-        (Turn::Apart(_), false) => tracing::warn!(
+        (Change::Apart(_), false) => tracing::warn!(
             "the primary's newest snapshot is not in this server's snapshot-store {store}: that is \
              another directory than the primary's, perhaps of the same name; once the log is \
              trimmed, this server cannot start"
         ),
-        (Turn::Together(name), true) => {
+        (Change::Together(name), true) => {
             tracing::info!("the replica {name} sees the snapshots in {store} again");
         }
-        (Turn::Together(_), false) => {
+        (Change::Together(_), false) => {
             tracing::info!("the primary's newest snapshot is in the snapshot-store {store} again");
         }
     }
@@ -449,7 +449,7 @@ mod tests {
             let is_apart = (130..150).contains(&second);
             assert_eq!(stores.apart().collect::<Vec<_>>(), ["b:2"][..usize::from(is_apart)]);
         }
-        assert_eq!(told, [Turn::Apart("b:2".to_owned()), Turn::Together("b:2".to_owned())]);
+        assert_eq!(told, [Change::Apart("b:2".to_owned()), Change::Together("b:2".to_owned())]);
     }
 
     #[test]
