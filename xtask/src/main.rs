@@ -1,7 +1,9 @@
-//! Chores of the repository: `cargo xtask tidy`.
+//! Chores of the repository: `cargo xtask tidy`, `cargo xtask rooms`.
 #![forbid(unsafe_code)]
 
+mod rooms;
 mod tidy;
+mod tokens;
 mod tree;
 
 use std::path::Path;
@@ -9,7 +11,8 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tidy            check what the house style asks of every file
-       cargo xtask tidy --shrink   and lower the ratchet to the sizes reached";
+       cargo xtask tidy --shrink   and lower the ratchet to the sizes reached
+       cargo xtask rooms CRATE     which rooms of a crate stand in circles, and what ties them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +21,7 @@ fn main() -> ExitCode {
     match arguments[..] {
         ["tidy"] => tidy::run(root, false),
         ["tidy", "--shrink"] => tidy::run(root, true),
+        ["rooms", name] => tidy::print_rooms(root, name),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -3,9 +3,13 @@
 //! Each rule is a function from the tree to complaints, in a file named after what it watches. A
 //! complaint says where, what, and what to do about it.
 
+mod circles;
 mod documents;
+mod fields;
 mod floors;
 mod names;
+mod ratchet;
+mod rooms;
 mod sizes;
 mod text;
 
@@ -48,8 +52,8 @@ pub fn run(root: &Path, shrink: bool) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if shrink && let Err(error) = sizes::shrink(&mut tree, root) {
-        eprintln!("tidy cannot write {}: {error}", sizes::RATCHET);
+    if shrink && let Err(error) = ratchet::shrink(&mut tree, root) {
+        eprintln!("tidy cannot write {}: {error}", ratchet::RATCHET);
         return ExitCode::FAILURE;
     }
     for note in sizes::notes(&tree) {
@@ -67,7 +71,22 @@ pub fn run(root: &Path, shrink: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Prints which rooms of the crate `name` stand in circles.
+pub fn print_rooms(root: &Path, name: &str) -> ExitCode {
+    let printed = Tree::read(root)
+        .map_err(|error| error.to_string())
+        .and_then(|tree| circles::print(&tree, name).map_err(|complaint| complaint.to_string()));
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn check(tree: &Tree) -> Vec<Complaint> {
-    let rules = [floors::check, names::check, sizes::check, text::check, documents::check];
+    let rules =
+        [floors::check, rooms::check, names::check, ratchet::check, text::check, documents::check];
     rules.iter().flat_map(|rule| rule(tree)).collect()
 }

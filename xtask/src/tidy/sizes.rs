@@ -1,21 +1,10 @@
-//! Sizes of files and functions, and the ratchet that lets what is too big only shrink.
-//!
-//! Every large database grew a file of ten thousand lines at its heart, one harmless addition after
-//! another. Here the addition fails. What is over a limit for a good reason is listed in
-//! `xtask/ratchet.txt` with its present size, one per line:
-//!
-//! ```text
-//! file crates/txlog/src/file.rs 640
-//! function crates/node/src/reactor.rs turn 85
-//! ```
+//! Files and functions stay small enough to read. [`super::ratchet`] lists what is over a limit.
 //!
 //! Tests do not count: not files of tests, nor the module of tests at a file's end.
 
 use super::Complaint;
+use super::ratchet::Measure;
 use crate::tree::{TextFile, Tree};
-use std::path::Path;
-
-pub const RATCHET: &str = "xtask/ratchet.txt";
 
 /// From here on a file is worth a look.
 const FILE_LINES_WARN: usize = 400;
@@ -26,97 +15,34 @@ const FILE_LINES_MAX: usize = 600;
 /// A function fits a screen; from its first line to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// A file or a function, and its lines of code.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Size {
-    /// `file PATH` or `function PATH NAME`, as the ratchet writes it.
-    subject: String,
-    path: String,
-    line: usize,
-    lines: usize,
-    lines_max: usize,
-}
-
-pub fn check(tree: &Tree) -> Vec<Complaint> {
-    let sizes = measure(tree);
-    let mut complaints = Vec::new();
-    let ratchet = ratchet(tree, &mut complaints);
-    let listed = |subject: &str| ratchet.iter().find(|entry| entry.subject == subject);
-    for size in sizes.iter().filter(|size| size.lines > size.lines_max) {
-        let Size { path, line, lines, lines_max, subject } = size;
-        let text = match listed(subject) {
-            Some(entry) if *lines > entry.lines => format!(
-                "{lines} lines, but {RATCHET} allows {}: split it by owner of state",
-                entry.lines
-            ),
-            Some(_) => continue,
-            None => format!(
-                "{lines} lines, the limit is {lines_max}: split it by owner of state, or argue in \
-                 review for a line `{subject} {lines}` in {RATCHET}"
-            ),
-        };
-        complaints.push(Complaint::new(path, *line, text));
-    }
-    for entry in &ratchet {
-        let now =
-            sizes.iter().find(|size| size.subject == entry.subject).map_or(0, |size| size.lines);
-        if now < entry.lines {
-            let text = format!(
-                "`{}` is down to {now} lines: run `cargo xtask tidy --shrink` to keep it so",
-                entry.subject
-            );
-            complaints.push(Complaint::new(RATCHET, entry.line, text));
-        }
-    }
-    complaints
-}
+/// What to do about either.
+const ADVICE: &str = "split it by owner of state";
 
 /// Files that are growing towards the limit.
 pub fn notes(tree: &Tree) -> Vec<Complaint> {
-    let near = |size: &Size| {
+    let near = |size: &Measure| {
         size.subject.starts_with("file ")
-            && (FILE_LINES_WARN + 1..=FILE_LINES_MAX).contains(&size.lines)
+            && (FILE_LINES_WARN + 1..=FILE_LINES_MAX).contains(&size.size)
     };
-    let note = |size: Size| {
-        let text =
-            format!("{} lines of {FILE_LINES_MAX}: does it still hold one idea?", size.lines);
+    let note = |size: Measure| {
+        let text = format!("{} lines of {FILE_LINES_MAX}: does it still hold one idea?", size.size);
         Complaint::new(&size.path, 0, text)
     };
     measure(tree).into_iter().filter(near).map(note).collect()
 }
 
-/// Lowers every entry of the ratchet to the size reached, and drops those within the limits.
-///
-/// # Errors
-/// The ratchet cannot be written.
-#[expect(clippy::disallowed_methods, reason = "a tool of the repository writes its own list")]
-pub fn shrink(tree: &mut Tree, root: &Path) -> std::io::Result<()> {
-    let sizes = measure(tree);
-    let Some(file) = tree.files.iter_mut().find(|file| file.path == RATCHET) else {
-        return Ok(());
-    };
-    let shrunk = |line: &str| {
-        let Some((subject, allowed)) = line.rsplit_once(' ').filter(|_| !line.starts_with('#'))
-        else {
-            return Some(format!("{line}\n"));
-        };
-        let size = sizes.iter().find(|size| size.subject == subject)?;
-        let allowed: usize = allowed.parse().unwrap_or(size.lines);
-        (size.lines > size.lines_max).then(|| format!("{subject} {}\n", size.lines.min(allowed)))
-    };
-    file.text = file.text.lines().filter_map(shrunk).collect();
-    std::fs::write(root.join(RATCHET), &file.text)
-}
-
-fn measure(tree: &Tree) -> Vec<Size> {
+/// The lines of every file and function.
+pub fn measure(tree: &Tree) -> Vec<Measure> {
     let mut sizes = Vec::new();
     for file in tree.sources() {
-        sizes.push(Size {
+        sizes.push(Measure {
             subject: format!("file {}", file.path),
             path: file.path.clone(),
             line: 0,
-            lines: file.code_lines().count(),
-            lines_max: FILE_LINES_MAX,
+            size: file.code_lines().count(),
+            size_max: FILE_LINES_MAX,
+            unit: "lines",
+            advice: ADVICE.to_owned(),
         });
         measure_functions(file, &mut sizes);
     }
@@ -124,7 +50,7 @@ fn measure(tree: &Tree) -> Vec<Size> {
 }
 
 /// Finds each function's end by its indentation, which rustfmt guarantees.
-fn measure_functions(file: &TextFile, sizes: &mut Vec<Size>) {
+fn measure_functions(file: &TextFile, sizes: &mut Vec<Measure>) {
     let lines: Vec<(usize, &str)> = file.code_lines().collect();
     for (index, &(number, line)) in lines.iter().enumerate() {
         let Some(name) = function_name(line) else { continue };
@@ -139,12 +65,14 @@ fn measure_functions(file: &TextFile, sizes: &mut Vec<Size>) {
         if line.ends_with('}') || declared < signature {
             continue;
         }
-        sizes.push(Size {
+        sizes.push(Measure {
             subject: format!("function {} {name}", file.path),
             path: file.path.clone(),
             line: number,
-            lines: end.map_or(1, |end| end + 1),
-            lines_max: FUNCTION_LINES_MAX,
+            size: end.map_or(1, |end| end + 1),
+            size_max: FUNCTION_LINES_MAX,
+            unit: "lines",
+            advice: ADVICE.to_owned(),
         });
     }
 }
@@ -165,31 +93,6 @@ fn function_name(line: &str) -> Option<&str> {
     }
 }
 
-/// The entries of the ratchet, `lines` being what it allows; complains of lines it cannot read.
-fn ratchet(tree: &Tree, complaints: &mut Vec<Complaint>) -> Vec<Size> {
-    let mut entries = Vec::new();
-    let Some(file) = tree.get(RATCHET) else { return entries };
-    for (number, line) in
-        file.lines().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-    {
-        match line.rsplit_once(' ').map(|(subject, lines)| (subject, lines.parse())) {
-            Some((subject, Ok(lines))) => entries.push(Size {
-                subject: subject.to_owned(),
-                path: RATCHET.to_owned(),
-                line: number,
-                lines,
-                lines_max: 0,
-            }),
-            _ => complaints.push(Complaint::new(
-                RATCHET,
-                number,
-                "write `file PATH LINES` or `function PATH NAME LINES`",
-            )),
-        }
-    }
-    entries
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,43 +104,29 @@ mod tests {
         format!("{indentation}pub(crate) fn {name}(&self) {{\n{body}{indentation}}}\n")
     }
 
-    fn complaints(text: &str, ratchet: &str) -> Vec<String> {
-        let tree = Tree::of(&[(PATH, text), (RATCHET, ratchet)]);
-        check(&tree).iter().map(Complaint::to_string).collect()
+    fn complaints(text: &str) -> Vec<String> {
+        let tree = Tree::of(&[(PATH, text)]);
+        let over = |measure: &Measure| measure.size > measure.size_max;
+        let shown = |found: Measure| format!("{}:{} {}", found.subject, found.line, found.size);
+        measure(&tree).into_iter().filter(over).map(shown).collect()
     }
 
     #[test]
-    fn a_long_function_is_refused_unless_the_ratchet_knows_it() {
+    fn a_long_function_is_found_at_its_first_line() {
         let text = format!("impl Reactor {{\n{}}}\n", function("    ", "turn", 71));
-        let found = complaints(&text, "");
-        assert!(
-            found.len() == 1 && found[0].starts_with(&format!("{PATH}:2: 71 lines")),
-            "{found:?}"
-        );
-        assert_eq!(complaints(&text, &format!("# why\nfunction {PATH} turn 71\n")), [""; 0]);
-        let found = complaints(&text, &format!("function {PATH} turn 70\n"));
-        assert!(found[0].contains("allows 70"), "{found:?}");
-        assert_eq!(complaints(&function("", "turn", 70), ""), [""; 0]);
-    }
-
-    #[test]
-    fn what_has_shrunk_must_not_grow_again() {
-        let text = function("", "turn", 75);
-        let found = complaints(&text, &format!("function {PATH} turn 80\n"));
-        assert!(found.len() == 1 && found[0].contains("down to 75 lines"), "{found:?}");
-        let found = complaints(&text, &format!("function {PATH} turn 75\nfile gone.rs 900\n"));
-        assert!(found.len() == 1 && found[0].contains("down to 0 lines"), "{found:?}");
+        assert_eq!(complaints(&text), [format!("function {PATH} turn:2 71")]);
+        assert_eq!(complaints(&function("", "turn", 70)), [""; 0]);
     }
 
     #[test]
     fn a_long_file_is_refused_but_its_tests_do_not_count() {
         let code = "const A: u8 = 1;\n".repeat(600);
-        assert_eq!(complaints(&code, ""), [""; 0]);
-        let found = complaints(&format!("{code}const B: u8 = 1;\n"), "");
-        assert!(found[0].contains("601 lines, the limit is 600"), "{found:?}");
+        assert_eq!(complaints(&code), [""; 0]);
+        let found = complaints(&format!("{code}const B: u8 = 1;\n"));
+        assert!(found == [format!("file {PATH}:0 601")], "{found:?}");
         let tests =
             "\n#[cfg(test)]\nmod tests {\n".to_owned() + &"    // a test\n".repeat(50) + "}\n";
-        assert_eq!(complaints(&(code[..code.len() - 17].to_owned() + &tests), ""), [""; 0]);
+        assert_eq!(complaints(&(code[..code.len() - 17].to_owned() + &tests)), [""; 0]);
     }
 
     #[test]
@@ -248,7 +137,7 @@ mod tests {
                 + "fn short() {}\n"
                 + &"const A: u8 = 1;\n".repeat(80)
                 + "fn last() {\n}\n";
-        assert_eq!(complaints(&text, ""), [""; 0]);
+        assert_eq!(complaints(&text), [""; 0]);
     }
 
     #[test]

@@ -12,10 +12,20 @@ const LEFTOVERS: &[(&str, &str)] = &[
     (concat!("todo", "!("), "finish it: no stubs"),
     (concat!("unimplemented", "!("), "finish it: no stubs"),
     (concat!("dbg", "!("), "remove it before it lands"),
+    OUTSIDE,
 ];
+
+/// A document that is not in the repository.
+const OUTSIDE: (&str, &str) =
+    (concat!("DESI", "GN"), "give the reason in words: who reads this has no such document");
 
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
+    for page in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
+        let named = page.lines().filter(|(_, line)| line.contains(OUTSIDE.0));
+        let complain = |(number, _)| Complaint::new(&page.path, number, OUTSIDE.1);
+        complaints.extend(named.map(complain));
+    }
     for file in tree.sources() {
         check_head(file, &mut complaints);
         let mut by_hand = false;
@@ -91,6 +101,13 @@ mod tests {
         assert_eq!(lines(concat!("// (#", "12)\n")), [2]);
         assert_eq!(lines("// #1 and `#t`\nlet anchor = 1; // fine\n"), [0; 0]);
         assert_eq!(lines("let anchor = \"#12\"; // fine\n"), [0; 0]);
+    }
+
+    #[test]
+    fn documents_that_nobody_has_are_not_cited() {
+        assert_eq!(lines(concat!("// (DESI", "GN section 7)\n")), [2]);
+        let page = concat!("See DESI", "GN.\nThe design is simple.\n");
+        assert_eq!(check(&Tree::of(&[("docs/protocol.md", page)])).len(), 1);
     }
 
     #[test]
