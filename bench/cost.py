@@ -1,7 +1,7 @@
 """What a SET costs over what its log costs: Kiln and a bare client of the same log, in turn.
 Redis without a log takes Kiln's place for a third turn: what the load and a server reach there at all.
 
-The bare client (`crates/world/examples/bare.rs`) appends records as large as Kiln's were, of such keys
+The bare client (`crates/services/examples/bare.rs`) appends records as large as Kiln's were, of such keys
 and values, as many at a time, through the same client library. Both sit on the server's core. Servers
 that keep the log have the load's core for themselves, whoever appends, as they have machines of their
 own elsewhere: redis-benchmark then sits beside Kiln.

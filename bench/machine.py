@@ -10,10 +10,14 @@ import time
 from harness import paths
 
 
-def build(*examples, features=()):
-    """The server, and examples of the world as peers; `features` of both."""
+# Peers of the server, and the crate whose examples they are.
+PEERS = {"floor": "world", "bare": "services"}
+
+
+def build(*peers, features=()):
+    """The server and what it is measured beside; `features` of the server and of its services' clients."""
     more = [word for feature in features for word in ("--features", feature)]
-    for what in (["-p", "kiln"], *(["-p", "world", "--example", name] for name in examples)):
+    for what in (["-p", "kiln"], *(["-p", PEERS[name], "--example", name] for name in peers)):
         subprocess.run(["cargo", "build", "-q", "--release", *what, *more], cwd=paths.ROOT, check=True)
 
 

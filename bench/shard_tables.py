@@ -120,7 +120,7 @@ a ratio is what can be carried over.
 COST = """## What a SET costs over its log
 
 The bare client appends records as large as Kiln's were in the same turn, with as many under way, through
-the same client library, from the same core (`crates/world/examples/bare.rs`). *serial*: 1 connection.
+the same client library, from the same core (`crates/services/examples/bare.rs`). *serial*: 1 connection.
 *× 16*: 100 connections with 16 requests ahead, values of 100 bytes unless the name says otherwise.
 *512 KiB*: values of that size from 16 connections.
 A SET's time is redis-benchmark's, so it includes the way over loopback.

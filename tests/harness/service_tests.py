@@ -18,7 +18,7 @@ def options(description):
 
 
 def run(service, environment, chosen, obey):
-    """Exit status of the tests in the module `service` of crates/world/tests/logs."""
+    """Exit status of the tests in the module `service` of crates/services/tests/logs."""
     control = Control()
     environment = {**os.environ, **environment, "KILN_TEST_CONTROL": control.address}
     if chosen.faults:

@@ -1,44 +1,56 @@
-//! What the allocator tells about itself, for INFO and MEMORY.
+//! The program's allocator, and what it tells for INFO and MEMORY: jemalloc (feature `jemalloc`),
+//! or the system's, which tells nothing.
 
-use base::machine::AllocatorUsage;
-use tikv_jemalloc_ctl::{epoch, stats};
 use world::machine::RealMachine;
 
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: allocator::Jemalloc = allocator::Jemalloc;
+
 /// Has freed pages given back while the server does something else, or nothing.
+#[cfg(feature = "jemalloc")]
 pub fn start() {
-    if let Err(error) = world::allocator::give_back_in_background() {
+    if let Err(error) = allocator::give_back_in_background() {
         tracing::warn!("freed memory goes back to the system only while commands run: {error}");
     }
 }
 
 /// The machine as this binary knows it.
+#[cfg(feature = "jemalloc")]
 pub fn machine() -> RealMachine {
-    RealMachine { allocator_usage: usage, allocator_purge: purge, allocator_report: report }
-}
-
-fn usage() -> AllocatorUsage {
-    // The figures are cached until the epoch is advanced.
-    if epoch::advance().is_err() {
-        return AllocatorUsage::default();
-    }
-    let bytes = |result: Result<usize, _>| result.map_or(0, |bytes| bytes as u64);
-    AllocatorUsage {
-        allocated: bytes(stats::allocated::read()),
-        active: bytes(stats::active::read()),
-        resident: bytes(stats::resident::read()),
+    RealMachine {
+        allocator_usage: allocator::usage,
+        allocator_purge: purge,
+        allocator_report: report,
     }
 }
 
+#[cfg(feature = "jemalloc")]
 fn purge() {
-    if let Err(error) = world::allocator::give_back_now() {
+    if let Err(error) = allocator::give_back_now() {
         tracing::warn!("MEMORY PURGE: {error}");
     }
 }
 
+#[cfg(feature = "jemalloc")]
 fn report() -> String {
-    let usage = usage();
+    let usage = allocator::usage();
     format!(
         "jemalloc: allocated {} active {} resident {}\n",
         usage.allocated, usage.active, usage.resident
     )
+}
+
+#[cfg(not(feature = "jemalloc"))]
+pub fn start() {}
+
+#[cfg(not(feature = "jemalloc"))]
+pub fn machine() -> RealMachine {
+    RealMachine {
+        allocator_usage: base::machine::AllocatorUsage::default,
+        allocator_purge: || {},
+        allocator_report: || {
+            "this build uses the system's allocator, which tells nothing\n".to_owned()
+        },
+    }
 }

@@ -15,11 +15,6 @@ pub use broken::Broken;
 use std::panic;
 use std::process::{self, ExitCode};
 
-/// Small values by the million are what the server holds: size classes with little waste, and
-/// pages given back in the background.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 const USAGE: &str = "\
 usage: kiln server [path/to/redis.conf] [--directive value …]
        kiln log inspect path/to/transaction-log

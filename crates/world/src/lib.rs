@@ -2,13 +2,11 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`allocator`] | pages that go back to the system |
 //! | [`clock`] | the machine's clocks |
 //! | `direct` | long files past the page cache |
 //! | [`disk`] | the machine's file system |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
-//! | [`log`] | logs that other machines keep, each through its own client |
 //! | [`machine`] | the process as the kernel describes it |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
@@ -17,13 +15,11 @@
 //! | [`systemd`] | readiness, told to the service manager |
 //! | `vmclock` | the hypervisor's word that the clocks were disrupted |
 
-pub mod allocator;
 pub mod clock;
 mod direct;
 pub mod disk;
 pub mod disk_queue;
 pub mod garbage;
-pub mod log;
 pub mod machine;
 pub mod metrics_http;
 pub mod net;

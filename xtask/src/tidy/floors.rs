@@ -13,12 +13,24 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("txlog", &["base"]),
     ("archive", &["base"]),
     ("node", &["base", "resp", "engine", "txlog", "archive"]),
-    ("control", &["base"]),
-    ("world", &["base", "txlog", "archive"]),
-    ("sim", &["base", "resp", "structures", "engine", "txlog", "archive", "node", "control"]),
+    ("world", &["base"]),
+    ("services", &["base", "txlog"]),
+    ("allocator", &["base"]),
+    ("sim", &["base", "resp", "structures", "engine", "txlog", "archive", "node"]),
     (
         "kiln",
-        &["base", "resp", "structures", "engine", "txlog", "archive", "node", "control", "world"],
+        &[
+            "base",
+            "resp",
+            "structures",
+            "engine",
+            "txlog",
+            "archive",
+            "node",
+            "world",
+            "services",
+            "allocator",
+        ],
     ),
 ];
 
@@ -53,10 +65,10 @@ const WORLDLY_PATHS: &[(&str, &str)] = &[
 ];
 
 /// May touch the world: it is what they are for.
-const WORLDLY_CRATES: &[&str] = &["world", "kiln"];
+const WORLDLY_CRATES: &[&str] = &["world", "services", "kiln"];
 
 /// May contain `unsafe`, each block argued.
-const UNSAFE_CRATES: &[&str] = &["structures", "world"];
+const UNSAFE_CRATES: &[&str] = &["structures", "world", "allocator"];
 
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -137,8 +149,8 @@ fn check_unsafe(tree: &Tree, name: &str, out: &mut Vec<Complaint>) {
     let roots = ["lib.rs", "main.rs"].map(|root| format!("crates/{name}/src/{root}"));
     for file in roots.iter().filter_map(|root| tree.get(root)) {
         if !file.text.lines().any(|line| line == "#![forbid(unsafe_code)]") {
-            let text =
-                "add `#![forbid(unsafe_code)]`: unsafe lives in `structures` and `world` only";
+            let text = "add `#![forbid(unsafe_code)]`: unsafe lives in `structures`, `world` and \
+                        `allocator` only";
             out.push(Complaint::new(&file.path, 1, text));
         }
     }

@@ -1,0 +1,98 @@
+//! jemalloc: the allocator itself, what it tells about its memory, and when it gives memory back.
+//!
+//! Small values by the million are what a server holds: jemalloc has size classes with little
+//! waste. It is a crate of its own because its C takes minutes to build, which nothing but the
+//! program should wait for, and because its purging needs `unsafe`: the safe interface leaves it
+//! out. Absent on purpose: any use of it by name. What allocates asks Rust's global allocator.
+//!
+//! Pages that were freed stay with the allocator for a while, because taking them back from the
+//! system costs a fault each. That while ends by itself only where allocations go on; a server
+//! that has just loaded and then idles would keep what loading freed.
+
+use base::machine::AllocatorUsage;
+use std::ffi::CStr;
+use std::ptr;
+use tikv_jemalloc_ctl::{epoch, stats};
+
+pub use tikv_jemallocator::Jemalloc;
+
+/// How long freed pages are kept, in milliseconds. A table that grows frees and takes segments all
+/// the time: those of the last second are worth keeping, those of the last ten (jemalloc's own
+/// choice) were a fifth of what a set of integers occupied after loading.
+const KEPT_MILLIS: isize = 1000;
+
+/// What the allocator holds now. All 0 where it does not tell.
+pub fn usage() -> AllocatorUsage {
+    // The figures are cached until the epoch is advanced.
+    if epoch::advance().is_err() {
+        return AllocatorUsage::default();
+    }
+    let bytes = |result: Result<usize, _>| result.map_or(0, |bytes| bytes as u64);
+    AllocatorUsage {
+        allocated: bytes(stats::allocated::read()),
+        active: bytes(stats::active::read()),
+        resident: bytes(stats::resident::read()),
+    }
+}
+
+/// Lets a thread of the allocator's own give freed pages back.
+///
+/// # Errors
+/// jemalloc's error number, and what was asked of it.
+pub fn give_back_in_background() -> Result<(), String> {
+    for name in [c"arenas.dirty_decay_ms", c"arena.0.dirty_decay_ms"] {
+        write(name, KEPT_MILLIS)?;
+    }
+    write(c"background_thread", true)
+}
+
+/// Gives all freed pages back now (MEMORY PURGE).
+///
+/// # Errors
+/// jemalloc's error number, and what was asked of it.
+pub fn give_back_now() -> Result<(), String> {
+    // 4096 stands for all arenas (MALLCTL_ARENAS_ALL).
+    let name = c"arena.4096.purge";
+    // SAFETY: the name is a C string, and null pointers are what a command without values takes.
+    let outcome = unsafe {
+        let (none, no_length) = (ptr::null_mut(), ptr::null_mut());
+        tikv_jemalloc_sys::mallctl(name.as_ptr(), none, no_length, ptr::null_mut(), 0)
+    };
+    check(outcome, name)
+}
+
+/// Sets one of jemalloc's options. `T` must be the option's C type: `isize` for times, `bool`.
+fn write<T: Copy>(name: &CStr, mut value: T) -> Result<(), String> {
+    // SAFETY: the name is a C string; the value is read through a pointer to its full length, which
+    // lives until the call returns, and jemalloc compares the length with its option's.
+    let outcome = unsafe {
+        let new = ptr::from_mut(&mut value).cast();
+        let (none, no_length) = (ptr::null_mut(), ptr::null_mut());
+        tikv_jemalloc_sys::mallctl(name.as_ptr(), none, no_length, new, size_of::<T>())
+    };
+    check(outcome, name)
+}
+
+fn check(outcome: i32, name: &CStr) -> Result<(), String> {
+    match outcome {
+        0 => Ok(()),
+        error => Err(format!("jemalloc refuses {}: error {error}", name.to_string_lossy())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_allocator_takes_what_it_is_asked() {
+        give_back_in_background().unwrap();
+        give_back_now().unwrap();
+    }
+
+    #[test]
+    fn an_option_that_does_not_exist_is_an_error() {
+        let refused = write(c"no.such.option", 1_isize).unwrap_err();
+        assert!(refused.contains("no.such.option"), "{refused}");
+    }
+}

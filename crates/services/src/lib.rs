@@ -1,0 +1,39 @@
+//! The clients of services that keep a log: NATS JetStream, object stores, etcd.
+//!
+//! ```text
+//! txlog::remote::RemoteLog ─▶ ServiceStore ═ bounded queue ═▶ thread: tokio + client ─▶ service
+//!    order, doubt, reading        ▲ outcomes, waker ◀═══════════╝
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | `open` | the client that a log's URL asks for, if this build has it |
+//! | `service` | the thread on which a client works, and the way there and back |
+//! | `address` | what the URLs of logs have in common |
+//! | [`jetstream`] | the log in a NATS JetStream cluster |
+//! | [`objects`] | the log in an object store: S3, what speaks like it, a directory |
+//! | `etcd` | the log in etcd |
+//!
+//! Each service is a feature, because its client is larger than all of Kiln, and etcd's needs
+//! `protoc` to be built.
+//!
+//! Absent on purpose: what makes a log of numbered records. Order, doubts, fencing and reading are
+//! the same for every service and lie in `txlog::remote`, which the simulator runs. A client here
+//! says how a put ended and draws no conclusion. Nothing above this crate knows `async`.
+#![forbid(unsafe_code)]
+
+#[cfg(any(feature = "etcd", feature = "jetstream"))]
+mod address;
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(feature = "jetstream")]
+pub mod jetstream;
+#[cfg(feature = "objects")]
+pub mod objects;
+mod open;
+#[cfg(feature = "client")]
+mod service;
+
+pub use open::{Broken, open, open_broken};
+#[cfg(feature = "client")]
+pub use service::ServiceStore;

@@ -1,0 +1,160 @@
+//! A store that keeps its word, and a log in it: found, or begun.
+
+use super::directory::Directory;
+use super::known::Known;
+use super::location::{Location, Store};
+use super::look::Failure;
+use super::names::{Life, Names};
+use super::{Objects, Trouble, found};
+use base::{Clock, Incarnation, Sequence};
+use futures_util::{StreamExt, TryStreamExt, future};
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, PutResult};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// Objects below the prefix that are looked at for records of a log whose identity is gone.
+const LEFTOVERS_MAX: usize = 1000;
+
+/// Times that other processes may begin the log, and somebody delete it, at the same moment.
+const BEGINNINGS_MAX: usize = 3;
+
+impl Objects {
+    pub(super) async fn connect(
+        location: &Location,
+        clock: Arc<dyn Clock>,
+        entropy: u64,
+        trouble: Trouble,
+    ) -> io::Result<Self> {
+        let store = location.store()?;
+        let wanted = Life { incarnation: Incarnation(entropy), trim_age_ms: location.trim_age_ms };
+        Self::over(store, wanted, clock, trouble).await
+    }
+
+    pub(super) async fn over(
+        store: Store,
+        wanted: Life,
+        clock: Arc<dyn Clock>,
+        trouble: Trouble,
+    ) -> io::Result<Self> {
+        let Store { objects: store, prefix, directory } = store;
+        let names = Names::new(prefix);
+        probe(&*store, &names, wanted.incarnation.0).await?;
+        let life = find_or_begin(&*store, &names, wanted).await?;
+        let known = Known::new(life.trim_age_ms, clock.monotonic());
+        let known = Mutex::new(known);
+        let directory = directory.map(|root| Directory::new(&root, &names, life));
+        let objects = Self { clock, store, names, life, directory, known, trouble };
+        match objects.look().await {
+            Ok(_) => Ok(objects),
+            Err(Failure::Lost(why)) => {
+                Err(io::Error::other(format!("the transaction log is lost: {why}")))
+            }
+            Err(Failure::Unanswered(error)) => Err(explained(error)),
+        }
+    }
+}
+
+/// Proves that the store keeps create-only puts apart. One that ignores the condition would let two
+/// writers overwrite each other's records, and say yes to both.
+async fn probe(store: &dyn ObjectStore, names: &Names, entropy: u64) -> io::Result<()> {
+    let path = names.probe(entropy);
+    create(store, &path, b"first".to_vec()).await.map_err(explained)?;
+    let second = create(store, &path, b"second".to_vec()).await;
+    let kept = async { store.get(&path).await?.bytes().await }.await;
+    if let Err(error) = store.delete(&path).await {
+        tracing::warn!(%error, "the object that a put was tried with could not be deleted");
+    }
+    match second {
+        Err(Error::AlreadyExists { .. }) => {}
+        Ok(_) => {
+            let what = format!(
+                "the object store ignores If-None-Match, so it cannot hold a transaction log: it \
+                 replaced the object {path}"
+            );
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
+        Err(error) => return Err(explained(error)),
+    }
+    if kept.map_err(explained)? != b"first"[..] {
+        let what = format!("the object store did not keep the object {path} as it was written");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    Ok(())
+}
+
+async fn create(store: &dyn ObjectStore, path: &Path, bytes: Vec<u8>) -> Result<PutResult, Error> {
+    store.put_opts(path, PutPayload::from(bytes), PutMode::Create.into()).await
+}
+
+async fn find_or_begin(store: &dyn ObjectStore, names: &Names, wanted: Life) -> io::Result<Life> {
+    for _ in 0..BEGINNINGS_MAX {
+        if let Some(object) = found(store.get(&names.incarnation()).await).map_err(explained)? {
+            let bytes = object.bytes().await.map_err(explained)?;
+            return Life::decode(&bytes).map_err(|what| {
+                let what = format!("the object {}: {what}", names.incarnation());
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            });
+        }
+        refuse_leftovers(store, names).await?;
+        // The floor comes first: a log never is without one.
+        let floor = names.floor(wanted, Sequence::ZERO);
+        match create(store, &floor, Vec::new()).await {
+            Ok(_) | Err(Error::AlreadyExists { .. }) => {}
+            Err(error) => return Err(explained(error)),
+        }
+        match create(store, &names.incarnation(), wanted.encode()).await {
+            Ok(_) => return Ok(wanted),
+            // Somebody else was faster, or this was, and the answer was lost.
+            Err(Error::AlreadyExists { .. }) => {}
+            Err(error) => return Err(explained(error)),
+        }
+    }
+    Err(io::Error::other(format!("the object {} comes and goes", names.incarnation())))
+}
+
+/// Records without an identity are what remains of a log that somebody is deleting, or has deleted
+/// in part: a new one must not begin beside them unnoticed.
+async fn refuse_leftovers(store: &dyn ObjectStore, names: &Names) -> io::Result<()> {
+    let listed = store.list(Some(names.prefix())).take(LEFTOVERS_MAX);
+    let mut records = listed.try_filter(|meta| future::ready(Names::is_record(&meta.location)));
+    match records.next().await {
+        None => Ok(()),
+        Some(Ok(record)) => {
+            let what = format!(
+                "the object {} is gone, but records are there, such as {}: delete all of them to \
+                 begin a new log",
+                names.incarnation(),
+                record.location
+            );
+            Err(io::Error::new(io::ErrorKind::InvalidData, what))
+        }
+        Some(Err(error)) => Err(explained(error)),
+    }
+}
+
+/// Says to an operator what to look at.
+fn explained(error: Error) -> io::Error {
+    let (kind, hint) = match &error {
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            let hint = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy";
+            (io::ErrorKind::PermissionDenied, hint)
+        }
+        Error::NotFound { .. } => (io::ErrorKind::NotFound, "is there such a bucket?"),
+        Error::NotImplemented { .. } | Error::NotSupported { .. } => {
+            (io::ErrorKind::Unsupported, "create-only puts are needed")
+        }
+        _ => return io::Error::other(format!("the object store: {error}")),
+    };
+    io::Error::new(kind, format!("the object store: {error} ({hint})"))
+}
+
+/// So that tests can begin a log as another process does.
+#[cfg(test)]
+pub(super) fn in_memory(memory: &std::sync::Arc<dyn ObjectStore>) -> Store {
+    Store {
+        objects: std::sync::Arc::clone(memory),
+        prefix: Path::from("some/shard"),
+        directory: None,
+    }
+}
