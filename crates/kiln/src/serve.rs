@@ -63,7 +63,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     let garbage = GarbageCollector::start()?;
     let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
     server.start_with_acl_file()?;
-    let _metrics = serve_metrics(&settings, Arc::clone(&server.metrics))?;
+    let _metrics = serve_metrics(&settings, Arc::clone(&server.core.process.metrics))?;
     let mut life = Life::First;
     let mut failures = 0;
     let stop = loop {
@@ -141,8 +141,8 @@ fn live(
         return Ok(stop);
     }
     match broken {
-        Some(Broken::Lease) => server.roles.break_rule(Rule::ServesWithoutLease),
-        Some(Broken::Replies) => server.shard.break_tracker(),
+        Some(Broken::Lease) => server.core.roles.break_rule(Rule::ServesWithoutLease),
+        Some(Broken::Replies) => server.core.shard.break_tracker(),
         Some(Broken::Master) => server.break_master(),
         Some(Broken::Floor | Broken::Tail | Broken::Unseen) | None => {}
     }
@@ -160,7 +160,7 @@ fn live(
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed_replicas(Box::new(queue));
     let part = if server.is_following() { "replica" } else { "primary" };
-    tracing::info!(port = server.options.port, part, "Ready to accept connections");
+    tracing::info!(port = server.core.process.options.port, part, "Ready to accept connections");
     tell_manager(systemd::notify_ready());
     Ok(server.run(driver))
 }
@@ -175,10 +175,10 @@ fn loading(
     let sources = Sources {
         clock: Arc::new(RealClock),
         store,
-        settings: engine_settings(&server.config),
-        seeds: server.options.seeds,
+        settings: engine_settings(&server.core.process.config),
+        seeds: server.core.process.options.seeds,
     };
-    let settings = &server.settings;
+    let settings = &server.core.process.settings;
     // Who was deposed lets others lead, and asks first.
     let takes_free_log = life == Life::First && settings.replica_priority > 0;
     // Of its own: a log makes its salts of it, and shows its identity to clients.

@@ -5,7 +5,8 @@
 //! the unit that woke it and the next request of that unit's own client, as in Redis: nobody ever
 //! sees an element that somebody waits for.
 
-use crate::server::{Broken, Server};
+use crate::core::Broken;
+use crate::server::Server;
 use crate::session::{Blocked, Session};
 use base::{ConnectionId, DatabaseId, Sequence};
 use engine::unit::{Awaited, TimeoutReply, WaiterId};
@@ -21,12 +22,12 @@ impl Server {
             }
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
-                self.shard.engine.keyspace.work.step();
-                self.interest.waiters.add(waiter, wait.database, key);
+                self.core.shard.engine.keyspace.work.step();
+                self.core.interest.waiters.add(waiter, wait.database, key);
             }
         }
         if let Some(deadline) = blocked.deadline() {
-            self.deadlines.insert((deadline, session.connection));
+            self.core.clients.deadlines.insert((deadline, session.connection));
         }
         session.blocked = Some(blocked);
     }
@@ -37,8 +38,8 @@ impl Server {
         if let Blocked::Keys { wait, .. } = &blocked {
             let waiter = WaiterId(session.connection.0);
             for key in &wait.keys {
-                self.shard.engine.keyspace.work.step();
-                self.interest.waiters.remove(waiter, wait.database, key);
+                self.core.shard.engine.keyspace.work.step();
+                self.core.interest.waiters.remove(waiter, wait.database, key);
             }
         }
         if matches!(blocked, Blocked::Replicas { .. }) {
@@ -48,7 +49,7 @@ impl Server {
             self.migrations.leave(session.connection);
         }
         if let Some(deadline) = blocked.deadline() {
-            self.deadlines.remove(&(deadline, session.connection));
+            self.core.clients.deadlines.remove(&(deadline, session.connection));
         }
         Some(blocked)
     }
@@ -57,8 +58,8 @@ impl Server {
     /// further keys ready. `current` is the session whose command was the unit, which the map does
     /// not hold.
     pub(crate) fn wake_ready(&mut self, mut current: Option<&mut Session>) {
-        while !self.interest.ready.is_empty() {
-            for (database, key) in std::mem::take(&mut self.interest.ready) {
+        while !self.core.interest.ready.is_empty() {
+            for (database, key) in std::mem::take(&mut self.core.interest.ready) {
                 self.wake(database, &key, current.as_deref_mut());
             }
         }
@@ -68,13 +69,17 @@ impl Server {
     fn wake(&mut self, database: DatabaseId, key: &[u8], mut current: Option<&mut Session>) {
         let mut passed = 0;
         loop {
-            let Some(serves) = self.shard.engine.keyspace.serves(database, key) else { return };
-            let Some(waiter) = self.interest.waiters.nth(database, key, passed) else { return };
+            let Some(serves) = self.core.shard.engine.keyspace.serves(database, key) else {
+                return;
+            };
+            let Some(waiter) = self.core.interest.waiters.nth(database, key, passed) else {
+                return;
+            };
             let connection = ConnectionId(waiter.0);
             // A request of many keys is not run again for each of them that it has no use for.
             let is_awaited = self.awaits(connection) == Some(serves);
             if !is_awaited || !self.serve(connection, key, current.as_deref_mut()) {
-                self.shard.engine.keyspace.work.step();
+                self.core.shard.engine.keyspace.work.step();
                 passed += 1;
             }
         }
@@ -82,7 +87,7 @@ impl Server {
 
     /// The type of key that a session waits for, if it waits for keys.
     fn awaits(&self, connection: ConnectionId) -> Option<Awaited> {
-        match &self.sessions.get(&connection)?.blocked {
+        match &self.core.clients.sessions.get(&connection)?.blocked {
             Some(Blocked::Keys { wait, .. }) => Some(wait.awaited),
             _ => None,
         }
@@ -95,30 +100,32 @@ impl Server {
         key: &[u8],
         current: Option<&mut Session>,
     ) -> bool {
-        let Some(mut session) = self.sessions.remove(&connection) else { return false };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            return false;
+        };
         let Some(Blocked::Keys { request, wait, deadline }) =
             session.blocked.take_if(|blocked| matches!(blocked, Blocked::Keys { .. }))
         else {
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
             return false;
         };
-        self.shard.unit.clear();
-        self.shard.unit.woken_by = Some(key.to_vec());
+        self.core.shard.unit.clear();
+        self.core.shard.unit.woken_by = Some(key.to_vec());
         let mut context = self.context(&session);
         context.database = wait.database;
         context.retry = true;
         let written = session.output.end();
-        self.lap = self.options.clock.monotonic();
-        let command = self.registry.command(request.command);
+        self.core.turn.lap = self.core.process.options.clock.monotonic();
+        let command = self.core.process.registry.command(request.command);
         match self.denied(&session, command, request.args()) {
             // The right was taken from the user while the client waited.
             Some(denied) => self.refuse(&mut session, written, &denied.refusal(command)),
             None => self.call(&mut session, request.command, request.args(), context),
         }
-        let is_served = self.shard.unit.wait.take().is_none();
+        let is_served = self.core.shard.unit.wait.take().is_none();
         session.blocked = Some(Blocked::Keys { request, wait, deadline });
         let observed = self.settle_unit();
-        if self.shard.unit.changes > 0 {
+        if self.core.shard.unit.changes > 0 {
             session.fed_offset = self.feed.offset();
             session.wrote = observed;
         }
@@ -127,21 +134,21 @@ impl Server {
             self.finish_reply(&mut session, written, observed);
             self.enqueue(&mut session);
         }
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
         self.spread(observed, current);
         is_served
     }
 
     /// Answers the sessions whose time is up.
     pub(crate) fn time_out(&mut self) {
-        while let Some(&(deadline, connection)) = self.deadlines.first() {
-            if deadline > self.monotonic {
+        while let Some(&(deadline, connection)) = self.core.clients.deadlines.first() {
+            if deadline > self.core.turn.monotonic {
                 break;
             }
-            self.deadlines.pop_first();
+            self.core.clients.deadlines.pop_first();
             self.end_wait(connection, None);
         }
-        self.hold_ended(self.shard.newest_executed());
+        self.hold_ended(self.core.shard.newest_executed());
     }
 
     /// Holds the replies of those whose wait was ended since the last call, and goes on with them.
@@ -149,18 +156,22 @@ impl Server {
     /// the unit, so this is called when the record that holds it is known: a unit that takes long
     /// or has many effects comes to stand behind others.
     pub(crate) fn hold_ended(&mut self, observed: Sequence) {
-        for (connection, written) in std::mem::take(&mut self.ended) {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+        for (connection, written) in std::mem::take(&mut self.core.clients.ended) {
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             self.finish_reply(&mut session, written, observed);
             self.enqueue(&mut session);
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 
     /// Ends a session's wait for keys or replicas, as if its time were up or with this error;
     /// whether it waited. Its reply is held by [`Self::hold_ended`].
     pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
-        let Some(mut session) = self.sessions.remove(&connection) else { return false };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            return false;
+        };
         let have = match session.blocked {
             Some(Blocked::Replicas { offset, wrote, .. }) => self.copies(offset, wrote),
             _ => 0,
@@ -182,11 +193,11 @@ impl Server {
                 (None, Blocked::Newest { .. }) => reply.error(crate::members::UNKNOWN),
                 (None, _) => reply.integer(have as i64),
             }
-            self.ended.push((connection, written));
+            self.core.clients.ended.push((connection, written));
         }
-        self.sessions.insert(connection, session);
-        if self.broken == Some(Broken::TellsEndOfWaitAtOnce) {
-            self.hold_ended(self.shard.newest_executed());
+        self.core.clients.sessions.insert(connection, session);
+        if self.core.broken == Some(Broken::TellsEndOfWaitAtOnce) {
+            self.hold_ended(self.core.shard.newest_executed());
         }
         ended.is_some()
     }

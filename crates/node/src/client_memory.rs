@@ -33,27 +33,29 @@ fn is_client(session: &Session) -> bool {
 impl Server {
     /// Counts anew what a session occupies.
     pub(crate) fn count_memory(&mut self, session: &mut Session) {
-        if self.settings.maxmemory_clients > 0 {
+        if self.core.process.settings.maxmemory_clients > 0 {
             let bytes = if is_client(session) { session.memory_bytes() } else { 0 };
-            self.sessions.memory.bytes += bytes;
-            self.sessions.memory.bytes -= session.counted_bytes;
+            self.core.clients.sessions.memory.bytes += bytes;
+            self.core.clients.sessions.memory.bytes -= session.counted_bytes;
             session.counted_bytes = bytes;
         }
     }
 
     /// A session goes.
     pub(crate) fn forget_memory(&mut self, session: &Session) {
-        self.sessions.memory.bytes -= session.counted_bytes;
+        self.core.clients.sessions.memory.bytes -= session.counted_bytes;
     }
 
     /// Disconnects the largest clients while all together occupy as much as `maxmemory-clients`.
     pub(crate) fn evict_clients(&mut self) {
-        let limit = self.settings.maxmemory_clients;
-        if limit == 0 || (self.sessions.memory.bytes as u64) < limit.max(LIMIT_BYTES_MIN) {
+        let limit = self.core.process.settings.maxmemory_clients;
+        if limit == 0
+            || (self.core.clients.sessions.memory.bytes as u64) < limit.max(LIMIT_BYTES_MIN)
+        {
             return;
         }
-        let futile = self.sessions.memory.futile_since;
-        if futile.is_some_and(|then| self.monotonic.since(then) < FUTILE_NANOS) {
+        let futile = self.core.clients.sessions.memory.futile_since;
+        if futile.is_some_and(|then| self.core.turn.monotonic.since(then) < FUTILE_NANOS) {
             return;
         }
         self.evict_largest(limit.max(LIMIT_BYTES_MIN));
@@ -62,25 +64,27 @@ impl Server {
     #[cold]
     fn evict_largest(&mut self, limit: u64) {
         let mut candidates: Vec<(usize, ConnectionId)> = Vec::new();
-        for connection in self.by_id.values().copied().collect::<Vec<_>>() {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+        for connection in self.core.clients.by_id.values().copied().collect::<Vec<_>>() {
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             // What was sent since it was counted is gone.
             self.count_memory(&mut session);
             if is_client(&session) && !session.no_evict && !session.is_cut {
                 candidates.push((session.counted_bytes, connection));
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
         candidates.sort_unstable();
-        let mut left = self.sessions.memory.bytes as u64;
+        let mut left = self.core.clients.sessions.memory.bytes as u64;
         while left >= limit {
             let Some((bytes, connection)) = candidates.pop() else { break };
             left -= bytes as u64;
             self.evict_client(connection, bytes);
         }
-        let was_futile = self.sessions.memory.futile_since.take().is_some();
+        let was_futile = self.core.clients.sessions.memory.futile_since.take().is_some();
         if left >= limit {
-            self.sessions.memory.futile_since = Some(self.monotonic);
+            self.core.clients.sessions.memory.futile_since = Some(self.core.turn.monotonic);
             if !was_futile {
                 tracing::warn!(
                     bytes = left,
@@ -91,11 +95,11 @@ impl Server {
     }
 
     fn evict_client(&mut self, connection: ConnectionId, bytes: usize) {
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
         tracing::info!(client = session.id, peer = session.peer, bytes, "evicts a client");
-        self.statistics.evicted_clients += 1;
+        self.core.process.statistics.evicted_clients += 1;
         session.is_cut = true;
         self.close_session(&mut session);
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
     }
 }

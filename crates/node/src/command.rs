@@ -59,7 +59,7 @@ pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionF
 fn timeout_millis(server: &Server, text: &[u8]) -> Result<u64, Refusal> {
     const NO_TIMEOUT: Refusal = Refusal::of("ERR timeout is not an integer or out of range");
     let millis = canonical_integer(text).ok_or(NO_TIMEOUT)?;
-    server.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
+    server.core.turn.now.0.checked_add(millis).ok_or(NO_TIMEOUT)?;
     u64::try_from(millis).map_err(|_| Refusal::of("ERR timeout is negative"))
 }
 

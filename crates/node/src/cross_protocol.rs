@@ -41,7 +41,7 @@ impl Server {
     /// Ends the connection of a client that speaks HTTP. It is not answered.
     #[cold]
     pub(crate) fn end_cross_protocol(&mut self, session: &mut Session) {
-        if self.cross_protocol.is_warning_due(self.monotonic) {
+        if self.core.process.cross_protocol.is_warning_due(self.core.turn.monotonic) {
             tracing::warn!(
                 peer = session.peer,
                 "Possible SECURITY ATTACK detected: a client speaks HTTP (POST or Host:), as a web \

@@ -32,9 +32,9 @@ impl Server {
         args: Args<'_>,
     ) -> Dispatched {
         let written = session.output.end();
-        let registry = self.registry;
+        let registry = self.core.process.registry;
         let known = command.map(|id| registry.command(id));
-        if self.asleep_until > self.monotonic {
+        if self.core.turn.asleep_until > self.core.turn.monotonic {
             return Dispatched::Later;
         }
         if known.is_none() && !session.is_link && is_http(args.at(0)) {
@@ -53,7 +53,7 @@ impl Server {
                     transaction.is_broken = true;
                 }
                 if let Some(id) = command {
-                    self.statistics.command(id).rejected += 1;
+                    self.core.process.statistics.command(id).rejected += 1;
                 }
                 let refusal = match known {
                     Some(command) if command.name() == "exec" => {
@@ -86,7 +86,7 @@ impl Server {
         if queues {
             return self.queue(session, written, OwnedRequest::new(id, args));
         }
-        self.shard.unit.clear();
+        self.core.shard.unit.clear();
         let context = self.context(session);
         self.call(session, id, args, context);
         self.finish_unit(session, written, || OwnedRequest::new(id, args))
@@ -115,12 +115,12 @@ impl Server {
         mut context: Context,
     ) {
         let written = session.output.end();
-        let command = self.registry.command(id);
+        let command = self.core.process.registry.command(id);
         context.reads_every_key = self.reads_every_key(session, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
-            self.shard.unit.whole = true;
+            self.core.shard.unit.whole = true;
         }
-        let began = self.lap;
+        let began = self.core.turn.lap;
         self.bound_reply(session);
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
@@ -143,7 +143,7 @@ impl Server {
             self.tell_monitors(session, args);
         }
         // A call that waits is counted when it ends.
-        if self.shard.unit.wait.is_none() {
+        if self.core.shard.unit.wait.is_none() {
             self.count_call(session, command, args, began, is_failed);
         }
     }
@@ -155,14 +155,14 @@ impl Server {
         args: Args<'_>,
         context: Context,
     ) -> Result<(), Refusal> {
-        let Shard { engine, unit, .. } = &mut self.shard;
+        let Shard { engine, unit, .. } = &mut self.core.shard;
         let reply = &mut session.output.reply;
-        engine.run(function, context, args, reply, unit, &mut self.interest)
+        engine.run(function, context, args, reply, unit, &mut self.core.interest)
     }
 
     /// Replaces whatever the command wrote by its refusal.
     pub(crate) fn refuse(&mut self, session: &mut Session, written: u64, refusal: &Refusal) {
-        self.statistics.error(refusal.code());
+        self.core.process.statistics.error(refusal.code());
         if session.is_link {
             self.link_refused(&refusal.0);
         }
@@ -179,12 +179,13 @@ impl Server {
         request: impl FnOnce() -> OwnedRequest,
     ) -> Dispatched {
         let observed = self.settle_unit();
-        if self.shard.unit.changes > 0 {
+        if self.core.shard.unit.changes > 0 {
             session.fed_offset = self.feed.offset();
             session.wrote = observed;
         }
-        if let Some(wait) = self.shard.unit.wait.take() {
-            let deadline = wait.wait_millis.map(|millis| self.monotonic.after_millis(millis));
+        if let Some(wait) = self.core.shard.unit.wait.take() {
+            let deadline =
+                wait.wait_millis.map(|millis| self.core.turn.monotonic.after_millis(millis));
             self.block(session, Blocked::Keys { request: request(), wait, deadline });
         } else if session.blocked.is_none() {
             // Else its reply is still to come.
@@ -200,15 +201,15 @@ impl Server {
 
     /// The record that the unit's reply waits for; dirties the watchers of what it changed.
     pub(crate) fn settle_unit(&mut self) -> Sequence {
-        let observed = self.shard.settle_unit(self.now);
+        let observed = self.core.shard.settle_unit(self.core.turn.now);
         self.gather_feed();
         if !self.monitors.is_empty() {
             self.hold_monitors();
         }
-        let garbage = std::mem::take(&mut self.shard.unit.garbage);
+        let garbage = std::mem::take(&mut self.core.shard.unit.garbage);
         self.discard(garbage);
-        if !self.ended.is_empty() {
-            self.hold_ended(observed.max(self.shard.newest_executed()));
+        if !self.core.clients.ended.is_empty() {
+            self.hold_ended(observed.max(self.core.shard.newest_executed()));
         }
         observed
     }
@@ -216,7 +217,7 @@ impl Server {
     /// Tells those who listen of what this process applied as a replica: it is durable. Only
     /// requests that read can wait for a key here.
     pub(crate) fn spread_applied(&mut self) {
-        if self.interest.has_notices() {
+        if self.core.interest.has_notices() {
             self.spread(Sequence::ZERO, None);
             self.wake_ready(None);
         }
@@ -224,10 +225,10 @@ impl Server {
 
     /// Delivers a unit's messages and dirties the sessions that watch what it changed.
     pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
-        if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {
+        if self.core.interest.dirtied.is_empty() && self.core.interest.messages.is_empty() {
             return;
         }
-        for watcher in std::mem::take(&mut self.interest.dirtied) {
+        for watcher in std::mem::take(&mut self.core.interest.dirtied) {
             if is_guard(watcher) {
                 self.migrations.note_changed(watcher);
                 continue;
@@ -236,13 +237,13 @@ impl Server {
             match current.as_deref_mut() {
                 Some(session) if session.connection == connection => session.is_dirty = true,
                 _ => {
-                    if let Some(session) = self.sessions.get_mut(&connection) {
+                    if let Some(session) = self.core.clients.sessions.get_mut(&connection) {
                         session.is_dirty = true;
                     }
                 }
             }
         }
-        let messages = std::mem::take(&mut self.interest.messages);
+        let messages = std::mem::take(&mut self.core.interest.messages);
         if !messages.is_empty() {
             self.cut_overdrawn(current.as_deref_mut());
             self.publish(&messages, observed, current);

@@ -24,7 +24,7 @@ impl Server {
     /// The time in which commands execute: the shard's. A replica of the log lives in the time of
     /// the records that it has applied.
     pub(crate) fn shard_time(&self) -> UnixMillis {
-        self.shard.applied_clock().unwrap_or(self.now)
+        self.core.shard.applied_clock().unwrap_or(self.core.turn.now)
     }
 
     /// How a command treats keys past their time, and at which instant expiry stands still, if it
@@ -36,17 +36,17 @@ impl Server {
         let has_master = self.master().is_some();
         let is_paused = self.pause.paused().is_some();
         let overdue = match has_master {
-            true if self.settings.replica_read_only => Overdue::Hidden,
-            _ if has_master || is_paused || !self.shard.is_open() => Overdue::Left,
+            true if self.core.process.settings.replica_read_only => Overdue::Hidden,
+            _ if has_master || is_paused || !self.core.shard.is_open() => Overdue::Left,
             _ => return (Overdue::Deleted, None),
         };
-        (overdue, self.shard.recorded_clock())
+        (overdue, self.core.shard.recorded_clock())
     }
 
     /// The context of work that no client asked for.
     pub(crate) fn background(&self, database: DatabaseId) -> Context {
         let (overdue, stands_at) = self.expiry();
-        Context { overdue, stands_at, ..Context::background(self.now, database) }
+        Context { overdue, stands_at, ..Context::background(self.core.turn.now, database) }
     }
 
     /// Appends a record for the clock in it, if the time of a key has come since the newest one and
@@ -54,12 +54,14 @@ impl Server {
     /// might wait for ever; and not to a log that is short of room.
     pub(crate) fn tell_time(&mut self) {
         let (_, Some(recorded)) = self.expiry() else { return };
-        let is_wanted = self.has_served && self.roles.leads() && !self.pause.is_failing_over;
+        let is_wanted =
+            self.core.has_served && self.core.roles.leads() && !self.pause.is_failing_over;
         // Who is told LOADING is shown nothing.
-        let is_wanted = is_wanted && !self.persistence.is_loading && !self.shard.has_gathered();
+        let is_wanted =
+            is_wanted && !self.core.persistence.is_loading && !self.core.shard.has_gathered();
         if is_wanted
             && self.may_renew(Purpose::Clock)
-            && self.shard.engine.has_due_since(recorded, self.now)
+            && self.core.shard.engine.has_due_since(recorded, self.core.turn.now)
         {
             self.renew();
         }
@@ -67,28 +69,37 @@ impl Server {
 
     /// Deletes keys whose time has come.
     pub(crate) fn expire(&mut self) {
-        let is_open = self.shard.gate() == Gate::Open;
+        let is_open = self.core.shard.gate() == Gate::Open;
         // An end that waits for what is under way must come.
-        let is_ending = self.stopping.is_some();
+        let is_ending = self.core.stopping.is_some();
         let is_paused = self.pause.paused().is_some();
         let stands_still = is_paused || self.is_replica() || is_ending;
-        if !self.is_active_expiry_on || stands_still || self.persistence.is_loading || !is_open {
+        if !self.core.process.is_active_expiry_on
+            || stands_still
+            || self.core.persistence.is_loading
+            || !is_open
+        {
             return;
         }
-        if !self.shard.engine.has_due(self.now) {
+        if !self.core.shard.engine.has_due(self.core.turn.now) {
             return;
         }
-        let began = self.options.clock.monotonic();
-        self.shard.unit.clear();
-        let unit = &mut self.shard.unit;
-        self.shard.engine.expire_due(self.now, EXPIRED_KEYS_MAX, unit, &mut self.interest);
-        if self.shard.unit.changes > 0 {
+        let began = self.core.process.options.clock.monotonic();
+        self.core.shard.unit.clear();
+        let unit = &mut self.core.shard.unit;
+        self.core.shard.engine.expire_due(
+            self.core.turn.now,
+            EXPIRED_KEYS_MAX,
+            unit,
+            &mut self.core.interest,
+        );
+        if self.core.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, None);
             self.wake_ready(None);
         }
-        let nanos = self.options.clock.monotonic().since(began);
-        self.statistics.expire_nanos += nanos;
+        let nanos = self.core.process.options.clock.monotonic().since(began);
+        self.core.process.statistics.expire_nanos += nanos;
         self.note_latency("expire-cycle", nanos / 1_000_000);
     }
 }

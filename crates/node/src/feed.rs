@@ -98,7 +98,7 @@ impl Server {
 
     /// Takes over what the unit that just ended told.
     pub(crate) fn gather_feed(&mut self) {
-        let told = &self.shard.unit.feed;
+        let told = &self.core.shard.unit.feed;
         if !told.is_on() || told.is_empty() {
             return;
         }
@@ -133,11 +133,13 @@ impl Server {
         }
         let bytes = self.feed.turn.take();
         if let Some(backlog) = &mut self.feed.backlog {
-            backlog.push(&bytes, self.settings.repl_backlog_size);
+            backlog.push(&bytes, self.core.process.settings.repl_backlog_size);
         }
-        let newest = self.shard.newest();
+        let newest = self.core.shard.newest();
         for connection in self.replicas() {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             match session.replica.as_mut().map(|replica| &replica.stage) {
                 Some(Stage::Online) if !session.is_cut => {
                     session.reply().raw(&bytes);
@@ -151,7 +153,7 @@ impl Server {
                 }
                 _ => {}
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 
@@ -165,43 +167,45 @@ impl Server {
     pub(crate) fn advance_feed(&mut self) {
         self.collect_file_chunks();
         self.read_file_chunks();
-        if self.monotonic.since(self.feed.ticked_at) >= SECOND {
-            self.feed.ticked_at = self.monotonic;
+        if self.core.turn.monotonic.since(self.feed.ticked_at) >= SECOND {
+            self.feed.ticked_at = self.core.turn.monotonic;
             self.tick_feed();
         }
     }
 
     fn tick_feed(&mut self) {
-        let ping_nanos = u64::from(self.settings.repl_ping_replica_period) * SECOND;
+        let ping_nanos = u64::from(self.core.process.settings.repl_ping_replica_period) * SECOND;
         let is_followed = !self.feed.replicas.is_empty();
-        if is_followed && self.monotonic.since(self.feed.pinged_at) >= ping_nanos {
-            self.feed.pinged_at = self.monotonic;
-            if self.shard.unit.feed.is_on() {
+        if is_followed && self.core.turn.monotonic.since(self.feed.pinged_at) >= ping_nanos {
+            self.feed.pinged_at = self.core.turn.monotonic;
+            if self.core.shard.unit.feed.is_on() {
                 self.tell_replicas(&["PING"]);
             }
         }
         for connection in self.replicas() {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             if session.is_waiting_for_file() {
                 // Redis's sign of life while there is nothing to send.
                 session.reply().raw(b"\n");
                 self.hold(&mut session, base::Sequence::ZERO);
             }
-            let lag_max = u64::from(self.settings.repl_timeout);
+            let lag_max = u64::from(self.core.process.settings.repl_timeout);
             let waiting = session.output.pending_bytes();
             let taken = session.output.end() - waiting as u64;
             let lag = session.replica.as_mut().and_then(|replica| {
-                let stuck = replica.stuck_seconds(taken, waiting, self.monotonic);
-                stuck.or(replica.lag_seconds(self.monotonic))
+                let stuck = replica.stuck_seconds(taken, waiting, self.core.turn.monotonic);
+                stuck.or(replica.lag_seconds(self.core.turn.monotonic))
             });
             if lag.is_some_and(|lag| lag > lag_max) {
                 tracing::warn!(client = session.id, "a replica does not answer: disconnected");
                 self.close_session(&mut session);
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
-        let kept_nanos = self.settings.repl_backlog_ttl.saturating_mul(SECOND);
-        let is_deserted = self.monotonic.since(self.feed.deserted_at) > kept_nanos;
+        let kept_nanos = self.core.process.settings.repl_backlog_ttl.saturating_mul(SECOND);
+        let is_deserted = self.core.turn.monotonic.since(self.feed.deserted_at) > kept_nanos;
         if !is_followed && is_deserted && kept_nanos > 0 && self.feed.backlog.is_some() {
             self.stop_telling();
         }
@@ -211,7 +215,7 @@ impl Server {
     fn start_telling(&mut self) {
         if self.feed.backlog.is_none() {
             self.feed.backlog = Some(Backlog::new(self.feed.offset));
-            self.shard.unit.feed.switch(true);
+            self.core.shard.unit.feed.switch(true);
         }
     }
 
@@ -219,7 +223,7 @@ impl Server {
     /// when it goes on.
     fn stop_telling(&mut self) {
         self.feed.backlog = None;
-        self.shard.unit.feed.switch(false);
+        self.core.shard.unit.feed.switch(false);
         self.change_replication_id();
     }
 
@@ -242,7 +246,7 @@ impl Server {
     /// A session that follows is gone.
     pub(crate) fn forget_replica(&mut self, connection: ConnectionId) {
         if self.feed.replicas.remove(&connection) && self.feed.replicas.is_empty() {
-            self.feed.deserted_at = self.monotonic;
+            self.feed.deserted_at = self.core.turn.monotonic;
         }
         self.feed.waiters.retain(|waiter| *waiter != connection);
     }

@@ -21,13 +21,15 @@ const TURN_SENT_BYTES_MAX: usize = 4 << 20;
 impl Server {
     /// Sends what may leave.
     pub(crate) fn flush(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.flushing) {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+        for connection in std::mem::take(&mut self.core.clients.flushing) {
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             session.is_flushing = false;
             if !session.is_cut {
                 self.flush_session(driver, &mut session);
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 
@@ -45,12 +47,12 @@ impl Server {
             // One long value is one piece; a client that reads meanwhile could have it all sent in
             // one call.
             let offered = sendable.len().min(left);
-            self.statistics.writes += 1;
+            self.core.process.statistics.writes += 1;
             match driver.send(session.connection, &sendable[..offered]) {
                 Sent::Bytes(count) => {
-                    self.statistics.output_bytes += count as u64;
+                    self.core.process.statistics.output_bytes += count as u64;
                     session.output.sent(count);
-                    session.last_interaction = self.monotonic;
+                    session.last_interaction = self.core.turn.monotonic;
                     session.is_clogged = count < offered;
                     left = left.saturating_sub(count);
                 }

@@ -46,12 +46,11 @@ impl Server {
             return self.judge_log(command.may_write() || command.name() == "exec");
         }
         if command.flags.contains(Flags::PROTECTED)
-            && !self.settings.enable_debug_command.permits(session.is_local)
+            && !self.core.process.settings.enable_debug_command.permits(session.is_local)
         {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }
-        let is_stranger = !session.is_authenticated && self.acl.requires_authentication();
-        if is_stranger && !command.flags.contains(Flags::NO_AUTH) {
+        if self.is_stranger(session) && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
         if session.transaction.is_some() && is_never_queued(command) {
@@ -82,7 +81,7 @@ impl Server {
             return refused;
         }
         let waits = |command: &Registered| !command.flags.contains(Flags::LOADING);
-        if (self.persistence.is_loading || self.link.is_loading())
+        if (self.core.persistence.is_loading || self.link.is_loading())
             && (waits(command) || self.is_any_queued(session, command, waits))
         {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
@@ -92,6 +91,11 @@ impl Server {
         }
         let writes = |command: &Registered| self.needs_log(command);
         self.judge_log(writes(command) || self.is_any_queued(session, command, writes))
+    }
+
+    /// Whether a client has yet to say who it is.
+    fn is_stranger(&self, session: &Session) -> bool {
+        !session.is_authenticated && self.core.process.acl.requires_authentication()
     }
 
     /// Whether the log must take what a command does. It also says whom the shard follows.
@@ -123,7 +127,7 @@ impl Server {
         if self.is_snapshot_behind() {
             return Verdict::Later;
         }
-        match self.shard.gate() {
+        match self.core.shard.gate() {
             Gate::Open => Verdict::Run,
             Gate::Wait => Verdict::Later,
             Gate::Refuse(why) => Verdict::Refuse(Refusal::new(format!(

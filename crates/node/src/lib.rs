@@ -38,6 +38,7 @@ mod client_memory;
 pub mod clock;
 pub mod command;
 pub mod config;
+pub mod core;
 mod cross_protocol;
 mod dispatch;
 mod expiry;
@@ -70,9 +71,10 @@ pub mod snapshot;
 pub mod statistics;
 pub mod tracker;
 
+pub use core::{Options, Stop};
 pub use registry::Registry;
 pub use role::renewal::Renewal;
-pub use server::{Options, Server, Stop};
+pub use server::Server;
 pub use shard::Shard;
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,

@@ -79,13 +79,14 @@ impl Server {
         let bytes = session.output.pending_bytes();
         let (client, peer) = (session.id, &session.peer);
         tracing::warn!(client, peer, bytes, "disconnected: its output reached its limit");
-        self.statistics.output_limit_disconnections += 1;
+        self.core.process.statistics.output_limit_disconnections += 1;
         session.is_cut = true;
         self.close_session(session);
     }
 
     fn exceeds_output_limit(&self, session: &mut Session) -> bool {
-        let is_stranger = !session.is_authenticated && self.acl.requires_authentication();
+        let is_stranger =
+            !session.is_authenticated && self.core.process.acl.requires_authentication();
         if is_stranger && session.output.pending_bytes() > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
@@ -99,8 +100,8 @@ impl Server {
             session.soft_limit_since = None;
             return false;
         }
-        let since = *session.soft_limit_since.get_or_insert(self.monotonic);
-        self.monotonic.since(since) > limit.soft_seconds * SECOND
+        let since = *session.soft_limit_since.get_or_insert(self.core.turn.monotonic);
+        self.core.turn.monotonic.since(since) > limit.soft_seconds * SECOND
     }
 
     fn output_limit(&self, session: &Session) -> BufferLimit {
@@ -109,7 +110,7 @@ impl Server {
             () if session.is_subscriber() => SUBSCRIBER,
             () => NORMAL,
         };
-        self.settings.client_output_buffer_limits[class]
+        self.core.process.settings.client_output_buffer_limits[class]
     }
 
     /// Bounds the reply of the command that begins: what would bring the session's output to its
@@ -124,7 +125,7 @@ impl Server {
         if !session.is_choked {
             return UNEXECUTED_BYTES_MAX;
         }
-        let half_limit = (self.settings.client_query_buffer_limit / 2) as usize;
+        let half_limit = (self.core.process.settings.client_query_buffer_limit / 2) as usize;
         CHOKED_INPUT_BYTES_MAX.min(half_limit).max(UNEXECUTED_BYTES_MAX)
     }
 
@@ -135,7 +136,7 @@ impl Server {
     /// gave, which Redis keeps without limit.
     pub(crate) fn check_input(&mut self, session: &mut Session) -> bool {
         let bytes = session.input.waiting_bytes() + session.kept_bytes();
-        if session.is_link || bytes as u64 <= self.settings.client_query_buffer_limit {
+        if session.is_link || bytes as u64 <= self.core.process.settings.client_query_buffer_limit {
             return false;
         }
         // Its first bytes are not told, other than by Redis: they may be a password.
@@ -145,31 +146,33 @@ impl Server {
             bytes,
             "disconnected: it reached the client-query-buffer-limit"
         );
-        self.statistics.input_limit_disconnections += 1;
+        self.core.process.statistics.input_limit_disconnections += 1;
         self.close_session(session);
         true
     }
 
     /// The periodic look at every session: soft limits without traffic, and idle clients.
     pub(crate) fn check_sessions(&mut self) {
-        let ids: Vec<ConnectionId> = self.by_id.values().copied().collect();
+        let ids: Vec<ConnectionId> = self.core.clients.by_id.values().copied().collect();
         for connection in ids {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             self.check_output(&mut session);
             self.count_memory(&mut session);
             if self.is_idle_for_too_long(&session) {
                 self.close_session(&mut session);
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 
     /// Subscribers, monitors, replicas and blocked clients are silent by nature.
     fn is_idle_for_too_long(&self, session: &Session) -> bool {
-        let seconds_max = u64::from(self.settings.timeout);
+        let seconds_max = u64::from(self.core.process.settings.timeout);
         let listens = session.is_subscriber() || session.is_monitor || session.is_replica();
         let is_exempt = session.is_link || listens || session.blocked.is_some();
-        let idle_seconds = self.monotonic.seconds_since(session.last_interaction);
+        let idle_seconds = self.core.turn.monotonic.seconds_since(session.last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
 }

@@ -243,7 +243,7 @@ impl Server {
         }
         let (handshake, first) = Handshake::begin();
         self.link.phase = Phase::Handshake(handshake);
-        self.link.heard = self.monotonic;
+        self.link.heard = self.core.turn.monotonic;
         self.link.output.extend_from_slice(&first);
         self.flush_link(driver);
     }
@@ -269,8 +269,8 @@ impl Server {
         }
         let received = driver.receive(connection, &mut self.link.input, RECEIVE_BYTES);
         if let Received::Bytes(count) = received {
-            self.link.heard = self.monotonic;
-            self.statistics.link_input_bytes += count as u64;
+            self.link.heard = self.core.turn.monotonic;
+            self.core.process.statistics.link_input_bytes += count as u64;
         }
         self.take_link_input(driver);
         if received == Received::Closed && self.link.is_own(connection) {
@@ -306,18 +306,21 @@ impl Server {
         for connection in std::mem::take(&mut self.link.dropped) {
             driver.close(connection);
         }
-        if self.persistence.is_loading || !self.roles.leads() || self.stopping.is_some() {
+        if self.core.persistence.is_loading
+            || !self.core.roles.leads()
+            || self.core.stopping.is_some()
+        {
             return;
         }
         self.turn_to_master();
         let Some(master) = self.master() else { return };
         if let Phase::Waiting = self.link.phase {
-            if self.link.retry_at <= self.monotonic {
+            if self.link.retry_at <= self.core.turn.monotonic {
                 let (host, port) = (master.host(), master.port());
                 tracing::info!(host, port, "connecting to the master");
                 self.link.connection = Some(driver.connect(host, port));
                 self.link.phase = Phase::Dialing;
-                self.link.heard = self.monotonic;
+                self.link.heard = self.core.turn.monotonic;
             }
             return;
         }
@@ -325,21 +328,21 @@ impl Server {
             self.import(driver);
         }
         self.say_alive(driver);
-        let silence = self.monotonic.since(self.link.heard);
-        if silence > u64::from(self.settings.repl_timeout) * 1_000_000_000 {
+        let silence = self.core.turn.monotonic.since(self.link.heard);
+        if silence > u64::from(self.core.process.settings.repl_timeout) * 1_000_000_000 {
             self.lose_link("the master is silent for longer than repl-timeout");
         }
     }
 
     /// Tells the master, once a second, that this replica lives, and how far it is.
     fn say_alive(&mut self, driver: &mut dyn Driver) {
-        if self.monotonic.since(self.link.said) < ACKNOWLEDGE_NANOS {
+        if self.core.turn.monotonic.since(self.link.said) < ACKNOWLEDGE_NANOS {
             return;
         }
         match self.link.phase {
             Phase::Streaming => self.acknowledge(),
             Phase::Transfer(_) => {
-                self.link.said = self.monotonic;
+                self.link.said = self.core.turn.monotonic;
                 self.link.output.push(b'\n');
                 self.flush_link(driver);
             }
@@ -359,13 +362,13 @@ impl Server {
                 }
             };
             let asks = Asks {
-                user: &self.settings.masteruser,
-                password: &self.settings.masterauth,
-                port: match self.settings.replica_announce_port {
-                    0 => self.options.port,
+                user: &self.core.process.settings.masteruser,
+                password: &self.core.process.settings.masterauth,
+                port: match self.core.process.settings.replica_announce_port {
+                    0 => self.core.process.options.port,
                     port => port,
                 },
-                address: &self.settings.replica_announce_ip,
+                address: &self.core.process.settings.replica_announce_ip,
                 place: self.link.place.as_ref(),
             };
             match handshake.hear(&line, &asks) {
@@ -415,19 +418,19 @@ impl Server {
         tracing::warn!("the link to the master is down: {why}");
         self.abandon_transfer();
         self.link.error = Some(why.to_owned());
-        self.link.down_since.get_or_insert(self.monotonic);
+        self.link.down_since.get_or_insert(self.core.turn.monotonic);
         if fault == Fault::Data {
             self.link.place = None;
         }
         self.link.hang_up();
-        self.link.schedule_retry(fault, self.monotonic);
+        self.link.schedule_retry(fault, self.core.turn.monotonic);
     }
 
     /// What a transfer brought before it failed is no data set, and goes. Nobody reads it even if
     /// the log takes no writes now: it is known to be a part.
     fn abandon_transfer(&mut self) {
         if self.must_make_way() {
-            self.shard.unit.clear();
+            self.core.shard.unit.clear();
             self.make_way();
             self.end_own_unit();
         }

@@ -15,10 +15,11 @@ mod history;
 mod open;
 
 use crate::config::settings::engine_settings;
+use crate::core::Stop;
 use crate::reactor::Scratch;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeats;
-use crate::server::{Server, Stop};
+use crate::server::Server;
 use crate::shard::{Growth, Shard};
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
 use base::{Clock, Driver, Incarnation, MonotonicNanos, Position, Seeds, Sequence, UnixMillis};
@@ -491,21 +492,21 @@ impl Server {
     /// The data cannot be had back.
     pub fn advance_start(&mut self, start: &mut Start) -> Result<bool, Failure> {
         if let Some(mut loading) = start.loading.take() {
-            self.persistence.is_loading = true;
+            self.core.persistence.is_loading = true;
             let step = loading.step()?;
-            self.persistence.bytes_loaded = loading.used_bytes;
-            self.persistence.bytes_to_load = loading.total_bytes;
+            self.core.persistence.bytes_loaded = loading.used_bytes;
+            self.core.persistence.bytes_to_load = loading.total_bytes;
             self.has_more_to_load = step == Step::More;
             if step != Step::Done {
                 start.loading = Some(loading);
                 return Ok(false);
             }
-            self.persistence.keys_loaded = loading.keys_loaded;
+            self.core.persistence.keys_loaded = loading.keys_loaded;
             let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
             self.take_up(loaded);
         }
-        self.persistence.is_loading = !self.roles.is_role_known();
-        Ok(!self.persistence.is_loading)
+        self.core.persistence.is_loading = !self.core.roles.is_role_known();
+        Ok(!self.core.persistence.is_loading)
     }
 
     /// Why a start ends before it is over, if it does.
@@ -513,7 +514,7 @@ impl Server {
     /// # Errors
     /// The log failed.
     pub fn stopped_while_loading(&self) -> Result<Option<Stop>, Failure> {
-        match self.stopping.clone() {
+        match self.core.stopping.clone() {
             Some(Stop::LogFailed(why)) => Err(why.into()),
             other => Ok(other),
         }
@@ -522,7 +523,7 @@ impl Server {
     fn take_up(&mut self, loaded: Loaded) {
         let Loaded { mut shard, heartbeats, is_free, through } = loaded;
         let keyspace = &mut shard.engine.keyspace;
-        keyspace.settings = engine_settings(&self.config);
+        keyspace.settings = engine_settings(&self.core.process.config);
         if keyspace.is_partial() {
             tracing::error!(
                 keys = keyspace.len(),
@@ -530,16 +531,16 @@ impl Server {
                  and requests about it are refused until all is taken anew, or REPLICAOF NO ONE"
             );
         }
-        self.shard = shard;
+        self.core.shard = shard;
         self.compare_configured_master();
-        let now = self.options.clock.monotonic();
-        self.roles = self.new_roles();
+        let now = self.core.process.options.clock.monotonic();
+        self.core.roles = self.new_roles();
         for heartbeat in heartbeats.into_order() {
-            self.roles.saw(heartbeat, now);
+            self.core.roles.saw(heartbeat, now);
         }
         if is_free {
-            self.roles.is_free(now);
+            self.core.roles.is_free(now);
         }
-        self.roles.caught_up(through, now);
+        self.core.roles.caught_up(through, now);
     }
 }

@@ -174,14 +174,14 @@ impl Server {
             driver.close(connection);
         }
         self.resume_reads();
-        let primary = self.roles.leader().map(|leader| &leader.member);
-        let primary = primary.filter(|it| it.port > 0 && it.id != self.roles.id());
-        let primary = primary.filter(|_| self.is_following() && self.stopping.is_none());
+        let primary = self.core.roles.leader().map(|leader| &leader.member);
+        let primary = primary.filter(|it| it.port > 0 && it.id != self.core.roles.id());
+        let primary = primary.filter(|_| self.is_following() && self.core.stopping.is_none());
         if primary != self.members.primary.as_ref() {
             let primary = primary.cloned();
             self.members.hang_up();
             self.members.primary = primary;
-            self.members.retry_at = self.monotonic;
+            self.members.retry_at = self.core.turn.monotonic;
         }
         self.dial_primary(driver);
         self.report(driver);
@@ -189,40 +189,42 @@ impl Server {
 
     fn dial_primary(&mut self, driver: &mut dyn Driver) {
         let Some(primary) = &self.members.primary else { return };
-        if !matches!(self.members.phase, Phase::Apart) || self.members.retry_at > self.monotonic {
+        if !matches!(self.members.phase, Phase::Apart)
+            || self.members.retry_at > self.core.turn.monotonic
+        {
             return;
         }
         self.members.connection = Some(driver.connect(&primary.host, primary.port));
         self.members.phase = Phase::Dialing;
-        self.members.said = self.monotonic;
+        self.members.said = self.core.turn.monotonic;
     }
 
     /// Only once everything that the turn brings was received: a read that is received later may
     /// have arrived later than the primary answers.
     fn report(&mut self, driver: &mut dyn Driver) {
-        let applied = self.shard.appended().sequence;
+        let applied = self.core.shard.appended().sequence;
         let awaits = match &self.members.phase {
             Phase::Apart => return,
             Phase::Dialing => true,
             Phase::Open(exchange) => exchange.awaits(),
         };
         if awaits {
-            if self.monotonic.since(self.members.said) > ANSWER_NANOS_MAX {
+            if self.core.turn.monotonic.since(self.members.said) > ANSWER_NANOS_MAX {
                 self.lose_primary("it does not answer");
             }
             return;
         }
         let priority = self.priority();
-        if !self.members.is_report_due(applied, priority, self.monotonic) {
+        if !self.members.is_report_due(applied, priority, self.core.turn.monotonic) {
             return;
         }
-        let (member, newest) = (self.member(), self.shard.newest_id());
+        let (member, newest) = (self.member(), self.core.shard.newest_id());
         let snapshot = self.newest_snapshot();
         let report = Report { member, newest, applied, priority, snapshot };
         let members = &mut self.members;
         if let Phase::Open(exchange) = &mut members.phase {
-            exchange.report(&report, self.turns);
-            members.said = self.monotonic;
+            exchange.report(&report, self.core.turn.number);
+            members.said = self.core.turn.monotonic;
             members.said_of = applied;
             members.said_priority = priority;
             members.reads.asked();
@@ -233,7 +235,7 @@ impl Server {
     /// How little this replica should lead: Redis's replica-priority, and the last one to be chosen
     /// while it leaves leadership to others.
     fn priority(&self) -> u32 {
-        let priority = self.settings.replica_priority;
+        let priority = self.core.process.settings.replica_priority;
         if self.leaves_it_to_others() && priority > 0 { PRIORITY_LAST } else { priority }
     }
 
@@ -241,11 +243,11 @@ impl Server {
     pub(crate) fn members_wait_nanos(&self) -> Option<u64> {
         let members = &self.members;
         members.primary.as_ref()?;
-        let now = self.monotonic;
+        let now = self.core.turn.monotonic;
         let (since, period) = match &members.phase {
             Phase::Apart => return Some(members.retry_at.since(now)),
             Phase::Open(exchange) if !exchange.awaits() => {
-                let has_news = self.shard.appended().sequence > members.said_of;
+                let has_news = self.core.shard.appended().sequence > members.said_of;
                 (members.said, if has_news { NEWS_NANOS } else { ALIVE_NANOS })
             }
             _ => (members.said, ANSWER_NANOS_MAX),
@@ -259,7 +261,7 @@ impl Server {
             self.members.told = Some(why.to_owned());
         }
         self.members.hang_up();
-        self.members.retry_at = MonotonicNanos(self.monotonic.0 + RETRY_NANOS);
+        self.members.retry_at = MonotonicNanos(self.core.turn.monotonic.0 + RETRY_NANOS);
     }
 
     /// Whether a connection that stands is one to the primary; then it is taken.
@@ -271,7 +273,10 @@ impl Server {
         if !self.members.is_own(connection) {
             return false;
         }
-        let exchange = Exchange::new(&self.settings.masteruser, &self.settings.masterauth);
+        let exchange = Exchange::new(
+            &self.core.process.settings.masteruser,
+            &self.core.process.settings.masterauth,
+        );
         self.members.phase = Phase::Open(Box::new(exchange));
         self.flush_members(driver);
         true

@@ -28,52 +28,60 @@ const fn gauge(name: &'static str, help: &'static str, read: fn(&Server) -> u64)
 const FIGURES: [Figure; 21] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.clients() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
-        s.statistics.connections_received
+        s.core.process.statistics.connections_received
     }),
     counter("kiln_connections_rejected_total", "Connections turned away.", |s| {
-        s.statistics.connections_rejected
+        s.core.process.statistics.connections_rejected
     }),
     counter("kiln_commands_processed_total", "Commands executed.", |s| {
-        s.statistics.commands_processed
+        s.core.process.statistics.commands_processed
     }),
-    counter("kiln_error_replies_total", "Error replies.", |s| s.statistics.error_replies),
-    counter("kiln_input_bytes_total", "Bytes received from clients.", |s| s.statistics.input_bytes),
-    counter("kiln_output_bytes_total", "Bytes sent to clients.", |s| s.statistics.output_bytes),
-    gauge("kiln_replies_held_bytes", "Reply bytes that wait for the log.", |s| s.held_bytes as u64),
-    gauge("kiln_keys", "Keys in all databases.", |s| s.shard.engine.keyspace.len() as u64),
+    counter("kiln_error_replies_total", "Error replies.", |s| {
+        s.core.process.statistics.error_replies
+    }),
+    counter("kiln_input_bytes_total", "Bytes received from clients.", |s| {
+        s.core.process.statistics.input_bytes
+    }),
+    counter("kiln_output_bytes_total", "Bytes sent to clients.", |s| {
+        s.core.process.statistics.output_bytes
+    }),
+    gauge("kiln_replies_held_bytes", "Reply bytes that wait for the log.", |s| {
+        s.core.clients.held_bytes as u64
+    }),
+    gauge("kiln_keys", "Keys in all databases.", |s| s.core.shard.engine.keyspace.len() as u64),
     gauge("kiln_memory_used_bytes", "Memory in use, as INFO's used_memory.", |s| {
-        s.shard.engine.keyspace.used_bytes() as u64
+        s.core.shard.engine.keyspace.used_bytes() as u64
     }),
     gauge("kiln_memory_limit_bytes", "maxmemory; 0 is no limit.", |s| {
-        s.shard.engine.keyspace.settings.maxmemory
+        s.core.shard.engine.keyspace.settings.maxmemory
     }),
     counter("kiln_log_records_appended_total", "Records handed to the log.", |s| {
-        s.shard.records_appended
+        s.core.shard.records_appended
     }),
     counter("kiln_log_bytes_appended_total", "Bytes handed to the log.", |s| {
-        s.shard.bytes_appended
+        s.core.shard.bytes_appended
     }),
     gauge("kiln_log_sequence_appended", "The last record handed to the log.", |s| {
-        s.shard.appended().sequence.0
+        s.core.shard.appended().sequence.0
     }),
     gauge("kiln_log_sequence_durable", "The last record on stable storage.", |s| {
-        s.shard.durable().sequence.0
+        s.core.shard.durable().sequence.0
     }),
     gauge("kiln_log_records_since_snapshot", "Records that a restart would replay.", |s| {
-        s.shard.grown.records
+        s.core.shard.grown.records
     }),
     gauge("kiln_log_bytes_since_snapshot", "Log that a restart would replay.", |s| {
-        s.shard.grown.bytes
+        s.core.shard.grown.bytes
     }),
-    counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.persistence.saves),
+    counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.core.persistence.saves),
     gauge("kiln_snapshot_running", "1 while a snapshot is written.", |s| {
-        u64::from(s.persistence.is_saving)
+        u64::from(s.core.persistence.is_saving)
     }),
     gauge("kiln_snapshot_last_ok", "0 if the last snapshot failed.", |s| {
-        u64::from(s.persistence.is_last_save_ok)
+        u64::from(s.core.persistence.is_last_save_ok)
     }),
     gauge("kiln_loading", "1 while data is loaded at the start.", |s| {
-        u64::from(s.persistence.is_loading)
+        u64::from(s.core.persistence.is_loading)
     }),
 ];
 
@@ -99,7 +107,7 @@ impl Metrics {
 impl Server {
     /// Lets the metrics show what is so now.
     pub(crate) fn publish_metrics(&self) {
-        for (figure, value) in FIGURES.iter().zip(&self.metrics.values) {
+        for (figure, value) in FIGURES.iter().zip(&self.core.process.metrics.values) {
             value.store((figure.read)(self), Relaxed);
         }
     }

@@ -26,8 +26,9 @@ mod exchange;
 mod idle;
 mod moving;
 
+use crate::core::Broken;
 use crate::gate::Verdict;
-use crate::server::{Broken, Server};
+use crate::server::Server;
 use crate::session::{Blocked, Session};
 use base::driver::Sent;
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
@@ -238,7 +239,7 @@ impl Server {
             exchange: Exchange::new(),
             keys: keys.collect(),
             sent: 0,
-            moved: self.monotonic,
+            moved: self.core.turn.monotonic,
         };
         self.migrations.begun += 1;
         self.migrations.running.insert(self.migrations.begun, migration);
@@ -249,7 +250,7 @@ impl Server {
     /// Brings all migrations further, each by a bounded piece.
     pub(crate) fn advance_migrations(&mut self, driver: &mut dyn Driver) {
         let migrations = &mut self.migrations;
-        migrations.dropped.extend(migrations.idle.take_old(self.monotonic));
+        migrations.dropped.extend(migrations.idle.take_old(self.core.turn.monotonic));
         migrations.is_due = false;
         let mut bytes_left = TURN_BYTES_MAX;
         let mut has_ended = false;
@@ -283,8 +284,8 @@ impl Server {
             migration.end(Some(refusal));
             return;
         }
-        match migration.nanos_left(self.monotonic) {
-            None => migration.moved = self.monotonic,
+        match migration.nanos_left(self.core.turn.monotonic) {
+            None => migration.moved = self.core.turn.monotonic,
             Some(0) => {
                 let failure = migration.failure();
                 migration.end(Some(failure));
@@ -308,7 +309,7 @@ impl Server {
 
     /// Why no key of this server is its own to move, if none is any more.
     fn refuses_to_move(&self) -> Option<Refusal> {
-        let follows = self.is_replica() && self.settings.replica_read_only;
+        let follows = self.is_replica() && self.core.process.settings.replica_read_only;
         follows.then_some(crate::link::READ_ONLY)
     }
 
@@ -327,7 +328,7 @@ impl Server {
         } else {
             migration.end(Some(CONNECTING));
         }
-        migration.moved = self.monotonic;
+        migration.moved = self.core.turn.monotonic;
     }
 
     /// Sends the next keys, as far as there is room.
@@ -345,23 +346,27 @@ impl Server {
             let index = migration.sent;
             migration.sent += 1;
             let name = &migration.keys[index].name;
-            self.shard.unit.clear();
-            let found =
-                self.shard.engine.look(context, &mut self.shard.unit, &mut self.interest, |view| {
+            self.core.shard.unit.clear();
+            let found = self.core.shard.engine.look(
+                context,
+                &mut self.core.shard.unit,
+                &mut self.core.interest,
+                |view| {
                     let entry = view.peek(name)?;
                     Some((dump(entry.value(), view.work()), entry.expire_at()))
-                });
+                },
+            );
             let observed = self.settle_unit();
             self.spread(observed, None);
             let Some((payload, expire_at)) = found else { continue };
             let dumped = Dumped {
                 index,
                 key: name,
-                ttl_millis: expire_at.map_or(0, |at| (at - self.now.0).max(1)),
+                ttl_millis: expire_at.map_or(0, |at| (at - self.core.turn.now.0).max(1)),
                 payload: &payload,
                 replaces: migration.order.replaces,
             };
-            let durable = self.shard.tracker.durable();
+            let durable = self.core.shard.tracker.durable();
             migration.exchange.restore(&dumped, observed, durable);
             if !migration.order.copies {
                 let guard = self.guard(migration.database, name, expire_at);
@@ -376,9 +381,9 @@ impl Server {
     fn flush_migration(&mut self, driver: &mut dyn Driver, migration: &mut Migration) {
         let Some(connection) = migration.connection else { return };
         let output = &mut migration.exchange.output;
-        output.release(self.shard.tracker.durable());
+        output.release(self.core.shard.tracker.durable());
         while !migration.is_clogged && !output.sendable().is_empty() {
-            if self.has_lapsed() && self.broken != Some(Broken::MigratesWithoutLease) {
+            if self.has_lapsed() && self.core.broken != Some(Broken::MigratesWithoutLease) {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
                 self.migrations.is_due = true;
@@ -389,7 +394,7 @@ impl Server {
                 Sent::Bytes(count) => {
                     output.sent(count);
                     migration.is_clogged = count < offered;
-                    migration.moved = self.monotonic;
+                    migration.moved = self.core.turn.monotonic;
                 }
                 Sent::Closed => {
                     self.lose_target(migration);
@@ -469,7 +474,7 @@ impl Server {
         }
         self.delete_moved(migration.database, &leaving);
         self.answer_migration(migration, refusal);
-        self.spread(self.shard.newest_executed(), None);
+        self.spread(self.core.shard.newest_executed(), None);
         self.wake_ready(None);
         self.part_from_target(migration);
         true
@@ -477,36 +482,41 @@ impl Server {
 
     /// Deletes keys that are elsewhere now, as one unit.
     fn delete_moved(&mut self, database: DatabaseId, keys: &[Vec<u8>]) {
-        self.shard.unit.clear();
-        let context = Context::background(self.now, database);
-        self.shard.engine.act(context, &mut self.shard.unit, &mut self.interest, |tx| {
-            for key in keys {
-                // A key may be named twice.
-                if tx.delete(key) {
-                    tx.notify(Class::Generic, "del", key);
+        self.core.shard.unit.clear();
+        let context = Context::background(self.core.turn.now, database);
+        self.core.shard.engine.act(
+            context,
+            &mut self.core.shard.unit,
+            &mut self.core.interest,
+            |tx| {
+                for key in keys {
+                    // A key may be named twice.
+                    if tx.delete(key) {
+                        tx.notify(Class::Generic, "del", key);
+                    }
                 }
-            }
-        });
+            },
+        );
         self.settle_unit();
     }
 
     /// Tells the client how it ended, once everything that reveals is durable.
     fn answer_migration(&mut self, migration: &Migration, refusal: Option<Refusal>) {
         let Some(connection) = migration.client else { return };
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
         self.unblock(&mut session);
         let written = session.output.end();
         match refusal {
             Some(refusal) => self.refuse(&mut session, written, &refusal),
             None => session.reply().ok(),
         }
-        if self.shard.unit.changes > 0 {
+        if self.core.shard.unit.changes > 0 {
             session.fed_offset = self.feed.offset();
         }
-        let observed = self.shard.newest_executed();
+        let observed = self.core.shard.newest_executed();
         self.finish_reply(&mut session, written, observed);
         self.enqueue(&mut session);
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
     }
 
     /// Keeps the connection if another migration could use it.
@@ -518,7 +528,7 @@ impl Server {
         }
         let target = migration.order.target.clone();
         let selected = migration.exchange.selected;
-        let idle = Idle { connection, target, selected, since: self.monotonic };
+        let idle = Idle { connection, target, selected, since: self.core.turn.monotonic };
         let gone = self.migrations.idle.keep(idle);
         self.migrations.dropped.extend(gone);
     }

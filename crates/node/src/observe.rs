@@ -25,12 +25,12 @@ impl Server {
         began: MonotonicNanos,
         is_failed: bool,
     ) {
-        let now = self.options.clock.monotonic();
-        let nanos = now.since(began) + std::mem::take(&mut self.slept_nanos);
-        self.lap = now;
-        self.statistics.commands_processed += 1;
-        let tracks = self.settings.latency_tracking;
-        let counted = self.statistics.command(command.id);
+        let now = self.core.process.options.clock.monotonic();
+        let nanos = now.since(began) + std::mem::take(&mut self.core.turn.slept_nanos);
+        self.core.turn.lap = now;
+        self.core.process.statistics.commands_processed += 1;
+        let tracks = self.core.process.settings.latency_tracking;
+        let counted = self.core.process.statistics.command(command.id);
         counted.calls += 1;
         counted.nanos += nanos;
         counted.failed += u64::from(is_failed);
@@ -38,7 +38,7 @@ impl Server {
             counted.durations.get_or_insert_default().record(nanos);
         }
         let micros = nanos / 1000;
-        let threshold = self.settings.slowlog_log_slower_than;
+        let threshold = self.core.process.settings.slowlog_log_slower_than;
         if threshold >= 0 && micros >= threshold as u64 {
             self.note_slow(session, command, args, micros);
         }
@@ -48,9 +48,14 @@ impl Server {
 
     /// Notes an event in the latency monitor if it took long enough.
     pub(crate) fn note_latency(&mut self, event: &'static str, millis: u64) {
-        let threshold = self.settings.latency_monitor_threshold;
+        let threshold = self.core.process.settings.latency_monitor_threshold;
         if threshold > 0 && millis >= threshold {
-            self.latency.add(event, millis, self.now.0.div_euclid(1000), self.monotonic);
+            self.core.process.latency.add(
+                event,
+                millis,
+                self.core.turn.now.0.div_euclid(1000),
+                self.core.turn.monotonic,
+            );
         }
     }
 
@@ -58,24 +63,25 @@ impl Server {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
-        let secrets = secret_arguments(self.registry, args);
+        let secrets = secret_arguments(self.core.process.registry, args);
         let entry = Entry {
             id: 0,
-            at_seconds: self.now.0.div_euclid(1000),
+            at_seconds: self.core.turn.now.0.div_euclid(1000),
             micros,
             arguments: abridge(args, |index| secrets.binary_search(&index).is_ok()),
             peer: session.peer.clone(),
             name: session.name.clone(),
         };
-        let entries_max = usize::try_from(self.settings.slowlog_max_len).unwrap_or(usize::MAX);
-        self.slowlog.push(entry, entries_max);
+        let entries_max =
+            usize::try_from(self.core.process.settings.slowlog_max_len).unwrap_or(usize::MAX);
+        self.core.process.slowlog.push(entry, entries_max);
     }
 
     /// Shows a command to the sessions that run MONITOR. The line stays unsent until
     /// [`Self::hold_monitors`].
     pub(crate) fn tell_monitors(&mut self, session: &mut Session, args: Args<'_>) {
-        let secrets = secret_arguments(self.registry, args);
-        let micros = self.options.clock.unix_micros();
+        let secrets = secret_arguments(self.core.process.registry, args);
+        let micros = self.core.process.options.clock.unix_micros();
         let mut line = format!(
             "{}.{:06} [{} {}]",
             micros / 1_000_000,
@@ -89,7 +95,7 @@ impl Server {
             quote(if is_secret { REDACTED.as_bytes() } else { argument }, &mut line);
         }
         for connection in &self.monitors {
-            if let Some(monitor) = self.sessions.get_mut(connection) {
+            if let Some(monitor) = self.core.clients.sessions.get_mut(connection) {
                 monitor.reply().simple(&line);
             }
         }
@@ -98,18 +104,20 @@ impl Server {
     /// Lets the monitors' lines go when everything that happened until now is durable: a line
     /// reveals what its command may have written.
     pub(crate) fn hold_monitors(&mut self) {
-        let newest = self.shard.tracker.newest();
+        let newest = self.core.shard.tracker.newest();
         let monitors: Vec<ConnectionId> = self.monitors.iter().copied().collect();
         for connection in monitors {
-            let Some(mut monitor) = self.sessions.remove(&connection) else { continue };
+            let Some(mut monitor) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             self.hold(&mut monitor, newest);
-            self.sessions.insert(connection, monitor);
+            self.core.clients.sessions.insert(connection, monitor);
         }
     }
 
     /// The periodic work, when it is due.
     pub(crate) fn tick(&mut self) {
-        if self.statistics.is_sample_due(self.monotonic) {
+        if self.core.process.statistics.is_sample_due(self.core.turn.monotonic) {
             self.sample();
         }
     }
@@ -117,22 +125,23 @@ impl Server {
     /// Samples what INFO shows as rates and peaks, and looks at every session.
     #[cold]
     fn sample(&mut self) {
-        self.statistics.sample(self.monotonic);
+        self.core.process.statistics.sample(self.core.turn.monotonic);
         self.check_sessions();
-        let used = self.shard.engine.keyspace.used_bytes() as u64;
-        self.statistics.memory_peak_bytes = self.statistics.memory_peak_bytes.max(used);
-        let is_trim_due = self.statistics.is_trim_due();
+        let used = self.core.shard.engine.keyspace.used_bytes() as u64;
+        self.core.process.statistics.memory_peak_bytes =
+            self.core.process.statistics.memory_peak_bytes.max(used);
+        let is_trim_due = self.core.process.statistics.is_trim_due();
         let (mut input_max, mut output_max) = (0, 0);
-        for session in self.sessions.values_mut() {
+        for session in self.core.clients.sessions.values_mut() {
             if is_trim_due {
-                let idle = self.monotonic.since(session.last_interaction);
+                let idle = self.core.turn.monotonic.since(session.last_interaction);
                 session.input.trim(idle > IDLE_NANOS);
             }
             input_max = input_max.max(session.input.bytes.capacity());
             output_max = output_max.max(session.output.allocated_bytes());
         }
-        self.statistics.input_bytes_max = input_max;
-        self.statistics.output_bytes_max = output_max;
+        self.core.process.statistics.input_bytes_max = input_max;
+        self.core.process.statistics.output_bytes_max = output_max;
         self.publish_metrics();
     }
 }

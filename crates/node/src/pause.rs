@@ -84,7 +84,7 @@ impl Server {
                 replicates(command)
                     || command.name() == "exec"
                         && queued
-                            .map(|request| self.registry.command(request.command))
+                            .map(|request| self.core.process.registry.command(request.command))
                             .any(replicates)
             }
         }
@@ -103,12 +103,12 @@ impl Server {
 
     /// Nothing is executed behind the last record of a holder that hands over.
     fn may_execute(&self) -> bool {
-        self.stopping.is_none() && !self.roles.has_yielded()
+        self.core.stopping.is_none() && !self.core.roles.has_yielded()
     }
 
     /// Lets the clients go on if the pause is over, in the order in which they came.
     pub(crate) fn resume_after_pause(&mut self) {
-        self.pause.expire(self.monotonic);
+        self.pause.expire(self.core.turn.monotonic);
         if self.pause.paused().is_some() || !self.may_execute() {
             return;
         }
@@ -125,7 +125,7 @@ impl Server {
     /// Executes a request that has waited; what became of it, if it still waited. If that is for
     /// later, it goes on waiting.
     pub(crate) fn resume(&mut self, connection: ConnectionId) -> Option<Dispatched> {
-        let mut session = self.sessions.remove(&connection)?;
+        let mut session = self.core.clients.sessions.remove(&connection)?;
         let request = match session.blocked {
             Some(Blocked::Pause { .. }) => self.unblock(&mut session),
             _ => None,
@@ -140,7 +140,7 @@ impl Server {
                 self.enqueue(&mut session);
             }
         }
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
         dispatched
     }
 }

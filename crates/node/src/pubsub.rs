@@ -46,16 +46,16 @@ impl Server {
         if session.subscribed(sort).insert(name.to_vec()) {
             session.subscribed_bytes += name.len() + NAME_BYTES;
             let subscriber = SubscriberId(session.connection.0);
-            self.interest.subscribers.subscribe(subscriber, sort, name);
+            self.core.interest.subscribers.subscribe(subscriber, sort, name);
         }
     }
 
     pub fn unsubscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
-        self.shard.engine.keyspace.work.step();
+        self.core.shard.engine.keyspace.work.step();
         if session.subscribed(sort).remove(name) {
             session.subscribed_bytes -= name.len() + NAME_BYTES;
             let subscriber = SubscriberId(session.connection.0);
-            self.interest.subscribers.unsubscribe(subscriber, sort, name);
+            self.core.interest.subscribers.unsubscribe(subscriber, sort, name);
         }
     }
 
@@ -71,14 +71,16 @@ impl Server {
     /// Disconnects those for whom more was published in one unit than they may be owed. They need
     /// not be subscribers any more: the unit may have ended that.
     pub(crate) fn cut_overdrawn(&mut self, mut current: Option<&mut Session>) {
-        for subscriber in std::mem::take(&mut self.interest.overdrawn) {
+        for subscriber in std::mem::take(&mut self.core.interest.overdrawn) {
             let overdrawn = ConnectionId(subscriber.0);
             match current.as_deref_mut() {
                 Some(session) if session.connection == overdrawn => self.cut_off(session),
                 _ => {
-                    let Some(mut session) = self.sessions.remove(&overdrawn) else { continue };
+                    let Some(mut session) = self.core.clients.sessions.remove(&overdrawn) else {
+                        continue;
+                    };
                     self.cut_off(&mut session);
-                    self.sessions.insert(overdrawn, session);
+                    self.core.clients.sessions.insert(overdrawn, session);
                 }
             }
         }
@@ -96,7 +98,7 @@ impl Server {
         let observed = observed.max(pending);
         for message in messages {
             for receiver in &message.receivers {
-                self.shard.engine.keyspace.work.step();
+                self.core.shard.engine.keyspace.work.step();
                 let to = ConnectionId(receiver.subscriber.0);
                 let pattern = receiver.pattern.as_deref();
                 match current.as_deref_mut() {
@@ -104,9 +106,11 @@ impl Server {
                         self.deliver(session, message, pattern, observed);
                     }
                     _ => {
-                        let Some(mut session) = self.sessions.remove(&to) else { continue };
+                        let Some(mut session) = self.core.clients.sessions.remove(&to) else {
+                            continue;
+                        };
                         self.deliver(&mut session, message, pattern, observed);
-                        self.sessions.insert(to, session);
+                        self.core.clients.sessions.insert(to, session);
                     }
                 }
             }

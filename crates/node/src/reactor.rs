@@ -9,7 +9,8 @@
 
 mod batch;
 
-use crate::server::{Server, Stop};
+use crate::core::Stop;
+use crate::server::Server;
 use crate::session::{Blocked, Session};
 use base::driver::Received;
 use base::{ConnectionId, Driver, Event};
@@ -70,7 +71,7 @@ impl Server {
 
     /// Why the loop is over, if it is: asked after each turn.
     pub fn ended(&mut self) -> Option<Stop> {
-        let stop = self.stopping.clone()?;
+        let stop = self.core.stopping.clone()?;
         let is_over = stop != Stop::Clean
             || self.is_drained() && self.has_handed_over()
             || self.has_waited_enough();
@@ -79,16 +80,16 @@ impl Server {
 
     /// Whether everything executed is durable and sent as far as clients take it.
     fn is_drained(&self) -> bool {
-        let is_written = !self.shard.has_gathered() && !self.shard.is_in_flight();
-        is_written && (self.flushing.is_empty() || self.is_lapsed)
+        let is_written = !self.core.shard.has_gathered() && !self.core.shard.is_in_flight();
+        is_written && (self.core.clients.flushing.is_empty() || self.core.is_lapsed)
     }
 
     /// Whether a log that does not answer has kept a clean stop waiting for too long. What is
     /// under way then was acknowledged to nobody.
     fn has_waited_enough(&mut self) -> bool {
-        let since = *self.stopping_since.get_or_insert(self.monotonic);
-        let has_passed = self.monotonic.since(since) > STOP_NANOS_MAX;
-        if has_passed && self.shard.is_in_flight() {
+        let since = *self.core.stopping_since.get_or_insert(self.core.turn.monotonic);
+        let has_passed = self.core.turn.monotonic.since(since) > STOP_NANOS_MAX;
+        if has_passed && self.core.shard.is_in_flight() {
             tracing::warn!("the transaction log does not answer: ends without it");
             return true;
         }
@@ -100,17 +101,22 @@ impl Server {
         let timeout = self.wait_nanos();
         scratch.events.clear();
         driver.wait(timeout, &mut scratch.events);
-        self.moment = driver.clock().moment();
-        self.monotonic = self.moment.monotonic;
-        self.roles.watch_clocks(self.moment);
-        self.now = self.clock.read(self.moment.wall_micros, self.monotonic);
-        self.turns += 1;
-        self.shard.begin_turn(&self.options.clock, self.moment, self.now);
+        self.core.turn.moment = driver.clock().moment();
+        self.core.turn.monotonic = self.core.turn.moment.monotonic;
+        self.core.roles.watch_clocks(self.core.turn.moment);
+        self.core.turn.now =
+            self.clock.read(self.core.turn.moment.wall_micros, self.core.turn.monotonic);
+        self.core.turn.number += 1;
+        self.core.shard.begin_turn(
+            &self.core.process.options.clock,
+            self.core.turn.moment,
+            self.core.turn.now,
+        );
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
         }
         self.poll_log();
-        if self.asleep_until > self.monotonic {
+        if self.core.turn.asleep_until > self.core.turn.monotonic {
             return;
         }
         self.advance_role();
@@ -119,7 +125,7 @@ impl Server {
         self.execute_ready(scratch);
         // Before anything lets this turn end early.
         self.note_appended();
-        if self.asleep_until > self.monotonic {
+        if self.core.turn.asleep_until > self.core.turn.monotonic {
             return;
         }
         self.time_out();
@@ -128,7 +134,7 @@ impl Server {
         self.tick();
         self.advance_link(driver);
         self.advance_members(driver);
-        if !self.is_lapsed {
+        if !self.core.is_lapsed {
             self.advance_migrations(driver);
         }
         self.advance_snapshot();
@@ -139,8 +145,8 @@ impl Server {
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
         self.advance_failover();
-        self.is_lapsed = self.has_lapsed();
-        if !self.is_lapsed {
+        self.core.is_lapsed = self.has_lapsed();
+        if !self.core.is_lapsed {
             self.flush(driver);
         }
         self.shed_unserved();
@@ -149,24 +155,30 @@ impl Server {
 
     /// In how many nanoseconds there is a turn to take, whatever comes.
     pub fn wait_nanos(&mut self) -> Option<u64> {
-        let asleep = self.asleep_until.since(self.monotonic);
+        let asleep = self.core.turn.asleep_until.since(self.core.turn.monotonic);
         if asleep > 0 {
             return Some(asleep);
         }
         let has_work = self.is_snapshot_ready() || self.is_feed_ready();
-        if has_work || self.has_more_to_load || !self.flushing.is_empty() && !self.is_lapsed {
+        if has_work
+            || self.has_more_to_load
+            || !self.core.clients.flushing.is_empty() && !self.core.is_lapsed
+        {
             return Some(0);
         }
-        let has_more = self.has_more_to_evict || !self.ready.is_empty() && !self.is_stalled();
+        let has_more =
+            self.has_more_to_evict || !self.core.clients.ready.is_empty() && !self.is_stalled();
         if self.resumes_after_pause() || has_more {
             return Some(0);
         }
-        let blocked = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let blocked = self.core.clients.deadlines.first().map(|(deadline, _)| *deadline);
         let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
-        let until = deadline.map(|at| at.since(self.monotonic));
-        let is_linked = self.master().is_some() && self.stopping.is_none() && !self.is_stalled();
-        let link = self.link.wait_nanos(self.monotonic).filter(|_| is_linked);
-        let migrations = self.migrations.wait_nanos(self.monotonic).filter(|_| !self.is_lapsed);
+        let until = deadline.map(|at| at.since(self.core.turn.monotonic));
+        let is_linked =
+            self.master().is_some() && self.core.stopping.is_none() && !self.is_stalled();
+        let link = self.link.wait_nanos(self.core.turn.monotonic).filter(|_| is_linked);
+        let migrations =
+            self.migrations.wait_nanos(self.core.turn.monotonic).filter(|_| !self.core.is_lapsed);
         let members = self.members_wait_nanos();
         let role = self.role_wait_nanos();
         let waits = until.into_iter().chain(link).chain(migrations).chain(members).chain(role);
@@ -175,10 +187,10 @@ impl Server {
 
     /// Whether too much is withheld to execute more.
     fn is_stalled(&self) -> bool {
-        self.is_lapsed
-            || self.roles.has_just_bid(self.monotonic)
-            || self.shard.is_in_flight() && self.held_bytes > HELD_BYTES_MAX
-            || matches!(self.shard.gate(), txlog::Gate::Wait)
+        self.core.is_lapsed
+            || self.core.roles.has_just_bid(self.core.turn.monotonic)
+            || self.core.shard.is_in_flight() && self.core.clients.held_bytes > HELD_BYTES_MAX
+            || matches!(self.core.shard.gate(), txlog::Gate::Wait)
             || self.is_snapshot_behind()
     }
 
@@ -207,10 +219,10 @@ impl Server {
                 {
                     return;
                 }
-                if let Some(mut session) = self.sessions.remove(&connection) {
+                if let Some(mut session) = self.core.clients.sessions.remove(&connection) {
                     session.is_clogged = false;
                     self.flush_later(&mut session);
-                    self.sessions.insert(connection, session);
+                    self.core.clients.sessions.insert(connection, session);
                 }
             }
             Event::Broken(connection) => {
@@ -230,16 +242,18 @@ impl Server {
                 }
             }
             Event::Shutdown => {
-                self.stopping.get_or_insert(Stop::Clean);
+                self.core.stopping.get_or_insert(Stop::Clean);
             }
         }
     }
 
     /// Receives for a session; whether the connection is one's.
     fn receive(&mut self, driver: &mut dyn Driver, connection: ConnectionId) -> bool {
-        let Some(mut session) = self.sessions.remove(&connection) else { return false };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            return false;
+        };
         self.receive_into(driver, &mut session);
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
         true
     }
 
@@ -253,10 +267,10 @@ impl Server {
                 driver.set_reading(session.connection, false);
                 break;
             }
-            self.statistics.reads += 1;
+            self.core.process.statistics.reads += 1;
             match driver.receive(session.connection, &mut session.input.bytes, room) {
                 Received::Bytes(count) => {
-                    self.statistics.input_bytes += count as u64;
+                    self.core.process.statistics.input_bytes += count as u64;
                     received += count;
                     if count < room {
                         break;
@@ -269,8 +283,8 @@ impl Server {
                 }
             }
         }
-        session.last_interaction = self.monotonic;
-        session.newest.received_turn = self.turns;
+        session.last_interaction = self.core.turn.monotonic;
+        session.newest.received_turn = self.core.turn.number;
         if session.is_link {
             self.link_received(received);
         }
@@ -299,7 +313,7 @@ impl Server {
 
     /// Evicts what exceeds `maxmemory` although no command asks: CONFIG SET may have lowered it.
     fn evict(&mut self) {
-        if self.stopping.is_some() {
+        if self.core.stopping.is_some() {
             return;
         }
         self.has_more_to_evict = self.make_room(None) == Room::More;
@@ -308,12 +322,12 @@ impl Server {
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else
     /// wants the processor meanwhile, and the client is spared two thread switches.
     fn commit(&mut self, driver: &dyn Driver) {
-        let has_gathered = self.shard.has_gathered();
-        self.shard.commit(self.now);
+        let has_gathered = self.core.shard.has_gathered();
+        self.core.shard.commit(self.core.turn.now);
         self.tell_time();
         self.note_appended();
-        if has_gathered && self.lone.is_alone() && self.shard.commit_inline() {
-            let took = driver.clock().monotonic().since(self.monotonic);
+        if has_gathered && self.lone.is_alone() && self.core.shard.commit_inline() {
+            let took = driver.clock().monotonic().since(self.core.turn.monotonic);
             if took > INLINE_SYNC_NANOS_MAX {
                 self.lone = LoneClient::default();
             }
@@ -321,7 +335,7 @@ impl Server {
     }
 
     fn close_sessions(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.closing) {
+        for connection in std::mem::take(&mut self.core.clients.closing) {
             self.forget(connection);
             driver.close(connection);
         }

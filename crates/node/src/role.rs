@@ -26,7 +26,8 @@ mod tests;
 pub mod wall;
 
 use crate::command::info::process::hex_id;
-use crate::server::{Server, Stop};
+use crate::core::{Core, Stop};
+use crate::server::Server;
 use crate::shard::{Progress, Told};
 use base::machine::Identity;
 use base::{ConnectionId, MonotonicNanos};
@@ -66,8 +67,9 @@ impl Server {
         if self.turns_strangers_away() {
             return None;
         }
-        let Identity { address_v4, address_v6, .. } = &self.identity;
-        let mut bound = self.settings.bind.iter().map(|host| host.trim_start_matches('-'));
+        let Identity { address_v4, address_v6, .. } = &self.core.process.identity;
+        let mut bound =
+            self.core.process.settings.bind.iter().map(|host| host.trim_start_matches('-'));
         bound.find_map(|host| match host {
             "*" | "0.0.0.0" => address_v4.clone(),
             "::*" | "::" => address_v6.clone(),
@@ -77,17 +79,17 @@ impl Server {
 
     /// Whether `replica-priority`, which may change while the process lives, lets it lead.
     fn may_lead(&self) -> bool {
-        self.settings.replica_priority > 0
+        self.core.process.settings.replica_priority > 0
     }
 
     fn member_id(&self) -> MemberId {
-        MemberId::parse(&hex_id(self.options.entropy)).unwrap_or_default()
+        MemberId::parse(&hex_id(self.core.process.options.entropy)).unwrap_or_default()
     }
 
     /// The state machine of a process that has just loaded.
     pub(crate) fn new_roles(&self) -> Roles {
-        let lease_nanos = self.settings.transaction_log_lease * MILLI;
-        let jitter_nanos = self.options.entropy % (lease_nanos / JITTER_PART).max(1);
+        let lease_nanos = self.core.process.settings.transaction_log_lease * MILLI;
+        let jitter_nanos = self.core.process.options.entropy % (lease_nanos / JITTER_PART).max(1);
         let Member { host, port, .. } = self.member();
         tracing::info!(host, port, "other members are told that this server is here");
         let terms = Terms { lease_nanos, jitter_nanos, may_lead: self.may_lead() };
@@ -99,7 +101,7 @@ impl Server {
         // What counts now may have been appended since the lease was last looked at.
         self.note_appended();
         let mut told = std::mem::take(&mut self.told);
-        let progress = self.shard.poll(&mut told, &mut self.interest);
+        let progress = self.core.shard.poll(&mut told, &mut self.core.interest);
         for told in told.drain(..) {
             self.hear(told);
         }
@@ -107,38 +109,38 @@ impl Server {
         self.spread_applied();
         match progress {
             Progress::Durable => {
-                let now = self.options.clock.moment();
-                self.roles.durable(self.shard.tracker.durable(), now);
+                let now = self.core.process.options.clock.moment();
+                self.core.roles.durable(self.core.shard.tracker.durable(), now);
                 self.release();
             }
             Progress::Nothing => {}
             Progress::Deposed(why) => self.demote(format!("another process may lead: {why}")),
             Progress::Trimmed => self.demote("what it would read next was trimmed".to_owned()),
-            Progress::Fatal(why) => self.stopping = Some(Stop::LogFailed(why)),
+            Progress::Fatal(why) => self.core.stopping = Some(Stop::LogFailed(why)),
         }
     }
 
     /// Ends this life: whatever it holds may not be what the log says.
     fn demote(&mut self, why: String) {
-        let is_leaving = matches!(self.stopping, Some(Stop::Clean | Stop::Now));
-        self.stopping = Some(if is_leaving { Stop::Now } else { Stop::Demoted(why) });
+        let is_leaving = matches!(self.core.stopping, Some(Stop::Clean | Stop::Now));
+        self.core.stopping = Some(if is_leaving { Stop::Now } else { Stop::Demoted(why) });
     }
 
     fn hear(&mut self, told: Told) {
         // Not the turn's instant: what was read may have been written since.
-        let now = self.options.clock.monotonic();
+        let now = self.core.process.options.clock.monotonic();
         self.tell_of_switch();
         match told {
             Told::Heartbeat(heartbeat) => {
                 // While it still catches up, what it reads may be old.
-                if self.roles.is_current() {
+                if self.core.roles.is_current() {
                     self.hear_clock(now);
                 }
-                self.roles.saw(heartbeat, now);
+                self.core.roles.saw(heartbeat, now);
             }
-            Told::CaughtUp(through) => self.roles.caught_up(through, now),
-            Told::HolderDead => self.roles.is_free(now),
-            Told::Lost { tail } => self.roles.lost_bid(tail, now),
+            Told::CaughtUp(through) => self.core.roles.caught_up(through, now),
+            Told::HolderDead => self.core.roles.is_free(now),
+            Told::Lost { tail } => self.core.roles.lost_bid(tail, now),
             Told::Led => self.begin_to_lead(),
         }
         self.tell_of_switch();
@@ -147,7 +149,7 @@ impl Server {
     /// Notes what the shard's clock showed. While the primary is amid a command that takes long,
     /// its records show the same instant again and again, and it runs on from the first of them.
     fn hear_clock(&mut self, now: MonotonicNanos) {
-        let shown = self.shard.applied_clock();
+        let shown = self.core.shard.applied_clock();
         if let Some(clock) = shown.filter(|new| self.heard_clock.is_none_or(|it| it.0 != *new)) {
             self.heard_clock = Some((clock, now));
         }
@@ -159,9 +161,11 @@ impl Server {
             return doubt.ahead_millis();
         }
         match self.heard_clock {
-            Some(heard) if self.roles.follows() => {
-                crate::clock::wall_ahead_of(heard, self.options.clock.unix_micros(), self.monotonic)
-            }
+            Some(heard) if self.core.roles.follows() => crate::clock::wall_ahead_of(
+                heard,
+                self.core.process.options.clock.unix_micros(),
+                self.core.turn.monotonic,
+            ),
             _ => self.clock.wall_ahead_millis(),
         }
     }
@@ -169,7 +173,7 @@ impl Server {
     /// Leaves leadership to others, if there are any, while the log would take nothing from here. A
     /// log that is full takes nothing from anybody.
     fn judge_reach(&mut self) {
-        let trouble = if self.roles.follows() { self.shard.trouble() } else { None };
+        let trouble = if self.core.roles.follows() { self.core.shard.trouble() } else { None };
         let trouble = trouble.filter(|why| *why != Refusal::DiskFull);
         if let Some(why) = &trouble
             && !self.is_in_trouble
@@ -189,7 +193,7 @@ impl Server {
     fn judge_clock(&mut self) {
         let ahead_ms = self.wall_ahead_millis();
         let bound = if self.wall.is_off { CLOCK_RIGHT_MILLIS_MAX } else { CLOCK_OFFSET_MILLIS_MAX };
-        let is_off = self.roles.follows() && ahead_ms.unsigned_abs() > bound;
+        let is_off = self.core.roles.follows() && ahead_ms.unsigned_abs() > bound;
         if is_off && !self.wall.is_off {
             tracing::warn!(
                 ahead_ms,
@@ -200,21 +204,21 @@ impl Server {
     }
 
     fn begin_to_lead(&mut self) {
-        let place = self.shard.newest_appended();
-        self.roles.led();
+        let place = self.core.shard.newest_appended();
+        self.core.roles.led();
         self.note_clock();
-        let leader = Leader { epoch: self.shard.chain().epoch, member: self.member() };
+        let leader = Leader { epoch: self.core.shard.chain().epoch, member: self.member() };
         tracing::info!(epoch = leader.epoch.0, sequence = place.0, "leads the shard");
-        self.roles.note_leader(leader);
-        self.shard.renew_amid(self.renewal());
-        let at = self.shard.appended().sequence;
-        self.progress.begin(at, self.shard.bytes_appended, self.monotonic);
+        self.core.roles.note_leader(leader);
+        self.core.shard.renew_amid(self.renewal());
+        let at = self.core.shard.appended().sequence;
+        self.progress.begin(at, self.core.shard.bytes_appended, self.core.turn.monotonic);
     }
 
     /// Says that the clocks of a primary disagree. What follows from it is the state machine's.
     fn judge_gap(&mut self) {
-        let Some(nanos) = self.roles.new_gap(self.moment) else { return };
-        self.statistics.clock_gaps += 1;
+        let Some(nanos) = self.core.roles.new_gap(self.core.turn.moment) else { return };
+        self.core.process.statistics.clock_gaps += 1;
         let ms = nanos / MILLI;
         if nanos == u64::MAX {
             tracing::warn!(
@@ -234,72 +238,78 @@ impl Server {
         self.judge_clock();
         self.judge_gap();
         self.judge_reach();
-        self.roles.hold_back(self.leaves_it_to_others());
+        self.core.roles.hold_back(self.leaves_it_to_others());
         self.judge_wall();
-        self.roles.set_may_lead(self.may_lead() && self.wall.doubt.is_none());
+        self.core.roles.set_may_lead(self.may_lead() && self.wall.doubt.is_none());
         let present = self.present();
-        match self.roles.wish(present) {
+        match self.core.roles.wish(present) {
             None => {}
-            Some(Wish::Probe) => self.shard.probe_holder(),
+            Some(Wish::Probe) => self.core.shard.probe_holder(),
             Some(Wish::Lead) => {
                 // A writer's records are counted from 1, so each attempt is another writer.
                 self.stands += 1;
-                let writer = WriterId(self.options.entropy.wrapping_add(self.stands));
-                let (lease, member) = (self.roles.lease_millis(), self.member());
-                tracing::info!(behind = self.shard.appended().sequence.0, "stands for leadership");
+                let writer = WriterId(self.core.process.options.entropy.wrapping_add(self.stands));
+                let (lease, member) = (self.core.roles.lease_millis(), self.member());
+                tracing::info!(
+                    behind = self.core.shard.appended().sequence.0,
+                    "stands for leadership"
+                );
                 let is_set_back = self.take_over_clock();
-                self.shard.stand(writer, lease, &member, self.now, is_set_back);
-                self.roles.bid(self.moment);
+                self.core.shard.stand(writer, lease, &member, self.core.turn.now, is_set_back);
+                self.core.roles.bid(self.core.turn.moment);
             }
             Some(Wish::Renew) => {
-                self.shard.commit(self.now);
-                if !self.shard.has_gathered() && self.may_renew(Purpose::Lease) {
+                self.core.shard.commit(self.core.turn.now);
+                if !self.core.shard.has_gathered() && self.may_renew(Purpose::Lease) {
                     self.renew();
                 }
                 self.note_appended();
             }
         }
-        self.is_lapsed = self.has_lapsed();
+        self.core.is_lapsed = self.has_lapsed();
     }
 
     /// Appends a record that only says who leads, and when.
     pub(crate) fn renew(&mut self) {
         // Where this server is reached may have changed.
         let renewal = self.renewal();
-        self.shard.renew(&renewal, self.now);
-        self.shard.renew_amid(renewal);
-        self.roles.said(self.monotonic);
+        self.core.shard.renew(&renewal, self.core.turn.now);
+        self.core.shard.renew_amid(renewal);
+        self.core.roles.said(self.core.turn.monotonic);
     }
 
     /// Whether the log is to be given a record that only renews.
     pub(crate) fn may_renew(&self, purpose: Purpose) -> bool {
-        renewal::may_append(purpose, &self.shard.gate(), self.shard.is_in_flight())
+        renewal::may_append(purpose, &self.core.shard.gate(), self.core.shard.is_in_flight())
     }
 
     fn renewal(&self) -> Renewal {
-        Renewal::new(self.roles.lease_millis(), &self.member())
+        Renewal::new(self.core.roles.lease_millis(), &self.member())
     }
 
     fn present(&mut self) -> Present {
-        let is_busy = self.has_served || !self.ready.is_empty() || !self.flushing.is_empty();
-        Present { now: self.moment, is_watched: self.shard.is_watched(), is_busy }
+        let is_busy = self.core.has_served
+            || !self.core.clients.ready.is_empty()
+            || !self.core.clients.flushing.is_empty();
+        Present { now: self.core.turn.moment, is_watched: self.core.shard.is_watched(), is_busy }
     }
 
     /// The records appended since the last call renew the lease, each from the instant before it
     /// was handed to the log.
     pub(crate) fn note_appended(&mut self) {
-        let Self { shard, roles, .. } = self;
-        if shard.drain_sent(|place, at| roles.appended(place, at)) && self.roles.leads() {
-            self.has_served = false;
-            let place = self.shard.appended().sequence;
-            self.progress.note(place, self.shard.bytes_appended, self.monotonic);
+        let Core { shard, roles, .. } = &mut self.core;
+        if shard.drain_sent(|place, at| roles.appended(place, at)) && self.core.roles.leads() {
+            self.core.has_served = false;
+            let place = self.core.shard.appended().sequence;
+            self.progress.note(place, self.core.shard.bytes_appended, self.core.turn.monotonic);
         }
     }
 
     /// Whether this process leads, and its lease is over now, or it has handed over.
     pub(crate) fn has_lapsed(&self) -> bool {
-        self.roles.has_yielded()
-            || self.roles.leads() && !self.roles.holds_lease(self.options.clock.moment())
+        self.core.roles.has_yielded()
+            || self.core.roles.leads()
+                && !self.core.roles.holds_lease(self.core.process.options.clock.moment())
     }
 
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does
@@ -307,22 +317,29 @@ impl Server {
     /// is what the end of a connection says, and a client may try elsewhere. Where nobody else
     /// could lead there is no elsewhere: a client of a lone server waits for its slow disk.
     pub(crate) fn shed_unserved(&mut self) {
-        let waits = !self.ready.is_empty() || !self.flushing.is_empty() || !self.held.is_empty();
-        if !waits || !self.is_lapsed || !self.roles.leads() || !self.shard.is_watched() {
+        let waits = !self.core.clients.ready.is_empty()
+            || !self.core.clients.flushing.is_empty()
+            || !self.core.clients.held.is_empty();
+        if !waits
+            || !self.core.is_lapsed
+            || !self.core.roles.leads()
+            || !self.core.shard.is_watched()
+        {
             self.unserved_since = None;
             return;
         }
         // Not the turn's instant, which may lie a long command back: nobody has waited so long.
-        let now = self.options.clock.monotonic();
+        let now = self.core.process.options.clock.monotonic();
         let since = *self.unserved_since.get_or_insert(now);
-        if now.since(since) < self.settings.transaction_log_lease * MILLI {
+        if now.since(since) < self.core.process.settings.transaction_log_lease * MILLI {
             return;
         }
         self.unserved_since = None;
-        let held = self.held.iter().map(|(_, connection)| connection);
-        let waiting = self.ready.iter().chain(&self.flushing).chain(held);
+        let held = self.core.clients.held.iter().map(|(_, connection)| connection);
+        let waiting = self.core.clients.ready.iter().chain(&self.core.clients.flushing).chain(held);
         // Some have gone already: what they wait for is forgotten when it is durable.
-        let is_here = |connection: &&ConnectionId| self.sessions.get(connection).is_some();
+        let is_here =
+            |connection: &&ConnectionId| self.core.clients.sessions.get(connection).is_some();
         let waiting: BTreeSet<ConnectionId> = waiting.filter(is_here).copied().collect();
         if waiting.is_empty() {
             return;
@@ -335,33 +352,33 @@ impl Server {
 
     /// Whether this process is a replica of whoever writes the transaction log.
     pub fn is_following(&self) -> bool {
-        self.roles.follows()
+        self.core.roles.follows()
     }
 
     /// Whether the primary was heard of within its lease.
     pub(crate) fn hears_primary(&self) -> bool {
-        self.roles.hears_holder(self.monotonic)
+        self.core.roles.hears_holder(self.core.turn.monotonic)
     }
 
     /// In how many nanoseconds leadership or log want a turn; `None`: not by time.
     pub(crate) fn role_wait_nanos(&mut self) -> Option<u64> {
         let present = self.present();
         // A log that makes room first says itself when it has.
-        let waits_for_log = self.roles.leads() && !self.may_renew(Purpose::Lease);
-        let role = self.roles.wait_nanos(present).filter(|_| !waits_for_log);
-        role.into_iter().chain(self.shard.log_wait_nanos()).min()
+        let waits_for_log = self.core.roles.leads() && !self.may_renew(Purpose::Lease);
+        let role = self.core.roles.wait_nanos(present).filter(|_| !waits_for_log);
+        role.into_iter().chain(self.core.shard.log_wait_nanos()).min()
     }
 
     /// Hands leadership over before the process ends, if somebody is there to take it. Whether
     /// that is done.
     pub(crate) fn has_handed_over(&mut self) -> bool {
-        let is_alone = self.roles.is_alone() || !self.shard.is_watched();
-        if self.roles.leads() && !is_alone && self.shard.gate() == Gate::Open {
+        let is_alone = self.core.roles.is_alone() || !self.core.shard.is_watched();
+        if self.core.roles.leads() && !is_alone && self.core.shard.gate() == Gate::Open {
             let successor = self.best_successor();
             tracing::info!(?successor, "hands leadership over");
             self.yield_to(successor);
             return false;
         }
-        !self.shard.is_in_flight()
+        !self.core.shard.is_in_flight()
     }
 }

@@ -266,8 +266,8 @@ impl Server {
             return Ok(());
         }
         snapshots.is_wanted = true;
-        self.persistence.is_saving = true;
-        self.persistence.save_began = self.monotonic;
+        self.core.persistence.is_saving = true;
+        self.core.persistence.save_began = self.core.turn.monotonic;
         Ok(())
     }
 
@@ -300,9 +300,10 @@ impl Server {
     /// Whether the next turn should not wait, because a snapshot can go on.
     pub(crate) fn is_snapshot_ready(&self) -> bool {
         // One that is wanted begins behind what has gathered, once the log takes that.
-        let is_kept_waiting = self.shard.has_gathered() && self.shard.gate() == Gate::Wait;
+        let is_kept_waiting =
+            self.core.shard.has_gathered() && self.core.shard.gate() == Gate::Wait;
         let wants_turn = |it: &Snapshots| it.wants_turn(is_kept_waiting);
-        self.roles.leads() && self.snapshots.as_ref().is_some_and(wants_turn)
+        self.core.roles.leads() && self.snapshots.as_ref().is_some_and(wants_turn)
     }
 
     /// One turn's share of the snapshot.
@@ -312,7 +313,7 @@ impl Server {
         }
         self.collect_snapshot_outcomes();
         self.advance_stores();
-        if !self.roles.leads() {
+        if !self.core.roles.leads() {
             return;
         }
         self.schedule_snapshot();
@@ -323,16 +324,16 @@ impl Server {
 
     /// Asks for a snapshot when the log has grown enough.
     fn schedule_snapshot(&mut self) {
-        let grown = self.shard.replay_cost_bytes();
+        let grown = self.core.shard.replay_cost_bytes();
         let Some(snapshots) = &self.snapshots else { return };
         if grown < snapshots.pace.log_growth_bytes_min || snapshots.is_busy() {
             return;
         }
-        let is_hasty = self.shard.grown.bytes >= snapshots.pace.log_growth_bytes_hasty;
-        let rests = snapshots.rests_until > self.monotonic && !is_hasty;
-        let is_early = snapshots.not_before > self.monotonic;
-        if !rests && !is_early && grown >= self.shard.engine.keyspace.used_bytes() as u64 {
-            let Growth { records, bytes } = self.shard.grown;
+        let is_hasty = self.core.shard.grown.bytes >= snapshots.pace.log_growth_bytes_hasty;
+        let rests = snapshots.rests_until > self.core.turn.monotonic && !is_hasty;
+        let is_early = snapshots.not_before > self.core.turn.monotonic;
+        if !rests && !is_early && grown >= self.core.shard.engine.keyspace.used_bytes() as u64 {
+            let Growth { records, bytes } = self.core.shard.grown;
             tracing::info!(records, log_bytes = bytes, "the log has grown, a snapshot is due");
             // It cannot be refused: none is under way.
             let _ = self.request_snapshot(false);
@@ -345,35 +346,36 @@ impl Server {
         if !self.snapshots.as_ref().is_some_and(wants) {
             return;
         }
-        self.shard.commit(self.now);
-        if self.shard.has_gathered() {
+        self.core.shard.commit(self.core.turn.now);
+        if self.core.shard.has_gathered() {
             return;
         }
         self.start_gathering();
-        let waits_for = self.shard.newest_appended();
-        let shard = &mut self.shard;
+        let waits_for = self.core.shard.newest_appended();
+        let shard = &mut self.core.shard;
         let (position, chain) = (shard.appended(), shard.chain());
         let shifted = shard.shifted();
         let Some(snapshots) = &mut self.snapshots else { return };
         snapshots.is_wanted = false;
-        snapshots.rests_until = MonotonicNanos(self.monotonic.0 + snapshots.pace.rest_nanos);
+        snapshots.rests_until =
+            MonotonicNanos(self.core.turn.monotonic.0 + snapshots.pace.rest_nanos);
         let place = Place {
             position,
             chain: chain.value.0,
             epoch: chain.epoch,
             // That of the record: nothing shows a later one.
             clock: shard.newest_clock(),
-            began: self.now,
+            began: self.core.turn.now,
         };
         let keyspace = &mut shard.engine.keyspace;
-        self.persistence.keys_to_save = keyspace.len() as u64;
-        keyspace.begin_snapshot(self.now);
+        self.core.persistence.keys_to_save = keyspace.len() as u64;
+        keyspace.begin_snapshot(self.core.turn.now);
         snapshots.running = Some(Running {
             place,
             waits_for,
             shifted,
             is_durable: false,
-            began: self.monotonic,
+            began: self.core.turn.monotonic,
             keys: 0,
             is_walked: false,
             chunks: Vec::new(),
@@ -399,18 +401,18 @@ impl Server {
         let Some(Snapshots { running: Some(running), pace, .. }) = &mut self.snapshots else {
             return;
         };
-        let keyspace = &mut self.shard.engine.keyspace;
+        let keyspace = &mut self.core.shard.engine.keyspace;
         if !running.is_walked && running.backlog_bytes < pace.backlog_bytes_max {
-            let began = self.options.clock.monotonic();
+            let began = self.core.process.options.clock.monotonic();
             for _ in 0..pace.steps_max {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
-                let spent = self.options.clock.monotonic().since(began);
+                let spent = self.core.process.options.clock.monotonic().since(began);
                 if running.is_walked || spent >= SLICE_NANOS {
                     break;
                 }
             }
             running.keys = keyspace.snapshot_keys();
-            self.persistence.keys_saved = running.keys;
+            self.core.persistence.keys_saved = running.keys;
         }
         if keyspace.snapshot_bytes() >= pace.chunk_bytes || running.is_walked {
             let next = running.emptied.pop();
@@ -430,7 +432,7 @@ impl Server {
 
     /// Hands chunks to the disk, and in the end the whole for publication.
     fn write_snapshot(&mut self) {
-        let (durable, shifted) = (self.shard.tracker.durable(), self.shard.shifted());
+        let (durable, shifted) = (self.core.shard.tracker.durable(), self.core.shard.shifted());
         let Some(snapshots) = &mut self.snapshots else { return };
         let Some(running) = &mut snapshots.running else { return };
         let has_moved = !running.is_durable && shifted != running.shifted;
@@ -512,16 +514,16 @@ impl Server {
     fn finish_snapshot(&mut self, published: &Published) {
         let Some(snapshots) = &mut self.snapshots else { return };
         let Some(running) = snapshots.running.take() else { return };
-        let seconds = self.monotonic.seconds_since(running.began);
+        let seconds = self.core.turn.monotonic.seconds_since(running.began);
         let sequence = running.place.position.sequence.0;
         let Published { name, bytes, .. } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
-        let state = &mut self.persistence;
+        let state = &mut self.core.persistence;
         state.saves += 1;
-        state.last_save = self.now;
+        state.last_save = self.core.turn.now;
         state.last_save_seconds = Some(seconds);
-        self.shard.grown -= running.log;
-        let dirty = &self.shard.engine.keyspace.statistics.dirty;
+        self.core.shard.grown -= running.log;
+        let dirty = &self.core.shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
         self.trim_when_seen(published.sighting, published.trim);
         self.send_file(&published.file, published.bytes);
@@ -532,23 +534,25 @@ impl Server {
         tracing::error!("the snapshot failed and was given up: {why}");
         if let Some(snapshots) = &mut self.snapshots {
             snapshots.running = None;
-            snapshots.not_before = MonotonicNanos(self.monotonic.0 + RETRY_NANOS);
+            snapshots.not_before = MonotonicNanos(self.core.turn.monotonic.0 + RETRY_NANOS);
         }
-        self.shard.engine.keyspace.end_snapshot();
+        self.core.shard.engine.keyspace.end_snapshot();
         self.give_up_gathering();
-        let state = &mut self.persistence;
-        state.last_save_seconds = Some(self.monotonic.seconds_since(state.save_began));
+        let state = &mut self.core.persistence;
+        state.last_save_seconds = Some(self.core.turn.monotonic.seconds_since(state.save_began));
         self.end_snapshot(false);
     }
 
     /// Answers the clients that wait for the snapshot, and begins the next one if it was asked for.
     fn end_snapshot(&mut self, is_ok: bool) {
-        self.persistence.is_saving = false;
-        self.persistence.is_last_save_ok = is_ok;
+        self.core.persistence.is_saving = false;
+        self.core.persistence.is_last_save_ok = is_ok;
         let Some(snapshots) = &mut self.snapshots else { return };
         let again = std::mem::take(&mut snapshots.is_wanted_again);
         for connection in std::mem::take(&mut snapshots.waiting) {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             if matches!(session.blocked, Some(Blocked::Snapshot)) {
                 self.unblock(&mut session);
                 let written = session.output.end();
@@ -560,7 +564,7 @@ impl Server {
                 self.finish_reply(&mut session, written, Sequence::ZERO);
                 self.enqueue(&mut session);
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
         if again {
             // It cannot be refused: none is under way.

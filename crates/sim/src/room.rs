@@ -217,14 +217,14 @@ impl Room {
         let (mut server, mut driver) = self.start()?;
         let mut scratch = Scratch::default();
         let mut is_ending = false;
-        let mut settled = server.shard.appended().sequence;
+        let mut settled = server.core.shard.appended().sequence;
         let disk = self.machine.disk.clone();
         for turn in 0..=TURNS_MAX {
             if turn == TURNS_MAX {
                 return Err(format!("a life does not end by {ending:?}"));
             }
             self.let_something_happen(is_ending);
-            self.crowd.borrow_mut().used_bytes = server.shard.engine.keyspace.used_bytes();
+            self.crowd.borrow_mut().used_bytes = server.core.shard.engine.keyspace.used_bytes();
             server.turn(&mut driver, &mut scratch);
             settled = self.take_digest(&server, settled);
             self.check()?;
@@ -281,7 +281,7 @@ impl Room {
             match loaded {
                 Ok(store) if !disk.is_off() => {
                     let tap = self.witness.borrow_mut().note_recovery(&server)?;
-                    server.shard.wrap_log(|log| Box::new(TappedLog { log, listener: tap }));
+                    server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener: tap }));
                     machine.complete(&mut server, store, entropy, &waker);
                     driver.turn_nanos = 0;
                     self.set_usual_faults();
@@ -345,14 +345,14 @@ impl Room {
     fn end(&mut self, server: Server, driver: WatchedDriver, ending: Ending) -> Result<(), String> {
         self.witness.borrow_mut().note_death();
         let disk = &self.machine.disk;
-        let fits = match (&server.stopping, ending) {
+        let fits = match (&server.core.stopping, ending) {
             (Some(Stop::Clean), Ending::Stop) => true,
             (Some(Stop::LogFailed(_)), Ending::FailedSync) => true,
             (None, Ending::Kill) => true,
             _ => disk.is_off() && ending == Ending::PowerCut,
         };
         if !fits {
-            return Err(format!("a life that ends by {ending:?}: {:?}", server.stopping));
+            return Err(format!("a life that ends by {ending:?}: {:?}", server.core.stopping));
         }
         if !disk.is_off() {
             disk.kill_process();
@@ -367,8 +367,8 @@ impl Room {
 
     /// Notes what the server holds whenever it has appended all it executed.
     fn take_digest(&self, server: &Server, settled: base::Sequence) -> base::Sequence {
-        let appended = server.shard.appended().sequence;
-        if appended > settled && !server.shard.has_gathered() {
+        let appended = server.core.shard.appended().sequence;
+        if appended > settled && !server.core.shard.has_gathered() {
             self.witness.borrow_mut().note_digest(appended.0, machine::digest(server));
             return appended;
         }
@@ -382,8 +382,8 @@ impl Room {
 
 /// Whether the server's loop would end.
 fn has_stopped(server: &Server) -> bool {
-    let is_drained = !server.shard.has_gathered() && !server.shard.is_in_flight();
-    match server.stopping {
+    let is_drained = !server.core.shard.has_gathered() && !server.core.shard.is_in_flight();
+    match server.core.stopping {
         None => false,
         Some(Stop::Clean) => is_drained,
         Some(_) => true,

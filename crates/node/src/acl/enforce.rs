@@ -58,7 +58,7 @@ impl Server {
         args: Args<'_>,
     ) -> Option<Denied> {
         // What a master sends was checked there.
-        if self.acl.is_open() || session.is_link {
+        if self.core.process.acl.is_open() || session.is_link {
             return None;
         }
         self.denied_by_rules(session, command, args)
@@ -70,7 +70,7 @@ impl Server {
         command: &Registered,
         args: Args<'_>,
     ) -> Option<Denied> {
-        let user = self.acl.user(session.user);
+        let user = self.core.process.acl.user(session.user);
         if user.is_unrestricted() {
             return None;
         }
@@ -93,10 +93,10 @@ impl Server {
             place: if is_in_transaction { Place::Multi } else { Place::Toplevel },
             object: object.to_vec(),
             user,
-            at: self.monotonic,
+            at: self.core.turn.monotonic,
             client: describe(self, session).trim_end().to_owned(),
         };
-        self.acl.log.add(entry, self.settings.acllog_max_len);
+        self.core.process.acl.log.add(entry, self.core.process.settings.acllog_max_len);
     }
 
     /// Whether a session's request may read keys that it does not name.
@@ -107,10 +107,10 @@ impl Server {
         args: Args<'_>,
     ) -> bool {
         // Only these two do.
-        self.acl.is_open()
+        self.core.process.acl.is_open()
             || session.is_link
             || !matches!(command.name(), "sort" | "sort_ro")
-            || self.acl.user(session.user).reads_every_key(command, args, &self.work())
+            || self.core.process.acl.user(session.user).reads_every_key(command, args, &self.work())
     }
 
     /// Makes a session another user. `word` is the command that asked, as the client wrote it.
@@ -124,8 +124,8 @@ impl Server {
         name: &[u8],
         password: &[u8],
     ) -> Outcome {
-        match self.acl.find(name) {
-            Some(id) if self.acl.user(id).admits(password, &self.work()) => {
+        match self.core.process.acl.find(name) {
+            Some(id) if self.core.process.acl.user(id).admits(password, &self.work()) => {
                 session.user = id;
                 session.is_authenticated = true;
                 Ok(())
@@ -140,15 +140,15 @@ impl Server {
     /// What a session is before it says who it is.
     pub(crate) fn make_default_user(&self, session: &mut Session) {
         session.user = UserId::DEFAULT;
-        session.is_authenticated = !self.acl.requires_authentication();
+        session.is_authenticated = !self.core.process.acl.requires_authentication();
     }
 
     /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
     pub(crate) fn set_user(&mut self, session: &mut Session, user: User) {
         let work = self.work();
-        let known = self.acl.find(&user.name);
+        let known = self.core.process.acl.find(&user.name);
         if let Some(id) = known
-            && let Some(channels) = channels_left(&user, self.acl.user(id), &work)
+            && let Some(channels) = channels_left(&user, self.core.process.acl.user(id), &work)
         {
             let is_lost =
                 |session: &Session| session.user == id && listens_beyond(session, &channels, &work);
@@ -160,13 +160,13 @@ impl Server {
             lost.into_iter().for_each(|connection| self.close(connection));
             session.is_closing |= is_lost(session);
         }
-        self.acl.put(user);
+        self.core.process.acl.put(user);
     }
 
     /// Deletes a user and disconnects its clients; whether there was one.
     pub(crate) fn delete_user(&mut self, session: &mut Session, name: &[u8]) -> bool {
-        let Some(id) = self.acl.remove(name) else { return false };
-        let of_user = self.sessions.values_mut().filter(|other| other.user == id);
+        let Some(id) = self.core.process.acl.remove(name) else { return false };
+        let of_user = self.core.clients.sessions.values_mut().filter(|other| other.user == id);
         let mut connections: Vec<ConnectionId> = of_user
             .map(|other| {
                 (other.user, other.is_authenticated) = (UserId::DEFAULT, false);
@@ -191,11 +191,12 @@ impl Server {
     /// Why the users stay as they were.
     pub(crate) fn load_users(&mut self, session: &mut Session) -> Result<(), String> {
         let users = self.read_acl_file()?;
-        let others: Vec<Vec<u8>> = self.acl.others().map(|user| user.name.clone()).collect();
+        let others: Vec<Vec<u8>> =
+            self.core.process.acl.others().map(|user| user.name.clone()).collect();
         for name in others {
             self.delete_user(session, &name);
         }
-        self.acl.replace(users);
+        self.core.process.acl.replace(users);
         Ok(())
     }
 
@@ -204,30 +205,30 @@ impl Server {
     /// # Errors
     /// What the operator must correct.
     pub fn start_with_acl_file(&mut self) -> Result<(), String> {
-        if self.settings.aclfile.is_none() {
+        if self.core.process.settings.aclfile.is_none() {
             return Ok(());
         }
         let users = self
             .read_acl_file()
             .map_err(|errors| format!("Aborting the start because of ACL errors: {errors}"))?;
-        self.acl.replace(users);
+        self.core.process.acl.replace(users);
         Ok(())
     }
 
     fn read_acl_file(&self) -> Result<Vec<User>, String> {
-        let path = self.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        let path = self.core.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
         let failed =
             |why: &str| format!("Error loading ACLs, opening file '{}': {why}", path.display());
-        let text = read_file(&*self.options.disk, path)
+        let text = read_file(&*self.core.process.options.disk, path)
             .map_err(|error| failed(&crate::config::describe(&error)))?
             .ok_or_else(|| failed("it is too long"))?;
-        file::parse(&text, path, self.acl.all_channels)
+        file::parse(&text, path, self.core.process.acl.all_channels)
     }
 
     /// Writes the users into the ACL file, on stable storage.
     pub(crate) fn save_users(&self) -> io::Result<()> {
-        let path = self.settings.aclfile.as_deref().unwrap_or(Path::new(""));
-        replace_file(&*self.options.disk, path, &file::write(&self.acl))
+        let path = self.core.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        replace_file(&*self.core.process.options.disk, path, &file::write(&self.core.process.acl))
     }
 }
 

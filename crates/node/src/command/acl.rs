@@ -102,8 +102,8 @@ fn categories(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
         Refusal::new(format!("ERR Unknown category '{}'", shown(name)))
     })?;
     let is_in = |command: &&Registered| command.categories.intersects(category);
-    session.reply().array(server.registry.iter().filter(is_in).count());
-    for command in server.registry.iter().filter(is_in) {
+    session.reply().array(server.core.process.registry.iter().filter(is_in).count());
+    for command in server.core.process.registry.iter().filter(is_in) {
         session.reply().bulk(command.name());
     }
     Ok(())
@@ -116,6 +116,8 @@ fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     }
     let rules: Vec<&[u8]> = args.from(3).collect();
     let user = server
+        .core
+        .process
         .acl
         .changed(name, &rules, &server.work())
         .map_err(|error| Refusal::new(format!("ERR {error}")))?;
@@ -136,15 +138,15 @@ fn delete(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
 }
 
 fn show(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    match server.acl.find(args.at(2)) {
-        Some(id) => server.acl.user(id).show(session.reply()),
+    match server.core.process.acl.find(args.at(2)) {
+        Some(id) => server.core.process.acl.user(id).show(session.reply()),
         None => session.reply().null(),
     }
     Ok(())
 }
 
 fn list(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let lines = server.acl.lines();
+    let lines = server.core.process.acl.lines();
     session.reply().array(lines.len());
     for line in lines {
         session.reply().bulk(line);
@@ -153,21 +155,21 @@ fn list(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 fn users(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().array(server.acl.users().len());
-    for user in server.acl.users() {
+    session.reply().array(server.core.process.acl.users().len());
+    for user in server.core.process.acl.users() {
         session.reply().bulk(&user.name);
     }
     Ok(())
 }
 
 fn who_am_i(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let user = server.acl.user(session.user);
+    let user = server.core.process.acl.user(session.user);
     session.reply().bulk(&user.name);
     Ok(())
 }
 
 fn load(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    if server.settings.aclfile.is_none() {
+    if server.core.process.settings.aclfile.is_none() {
         return Err(NO_FILE);
     }
     server.load_users(session).map_err(|errors| Refusal::new(format!("ERR {errors}")))?;
@@ -176,7 +178,7 @@ fn load(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 fn save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    if server.settings.aclfile.is_none() {
+    if server.core.process.settings.aclfile.is_none() {
         return Err(NO_FILE);
     }
     server.save_users().map_err(|error| {
@@ -204,7 +206,7 @@ fn generate_password(server: &mut Server, session: &mut Session, args: Args<'_>)
     }
     let digits = (bits as usize).div_ceil(4);
     let mut bytes = vec![0; digits.div_ceil(2)];
-    server.options.machine.fill_random(&mut bytes);
+    server.core.process.options.machine.fill_random(&mut bytes);
     let mut password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     password.truncate(digits);
     session.reply().bulk(password);
@@ -214,7 +216,7 @@ fn generate_password(server: &mut Server, session: &mut Session, args: Args<'_>)
 fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     takes_at_most(3, args)?;
     if args.is(2, "RESET") {
-        server.acl.log.reset();
+        server.core.process.acl.log.reset();
         session.reply().ok();
         return Ok(());
     }
@@ -222,7 +224,7 @@ fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         Some(count) => canonical_integer(count).ok_or(Refusal::NOT_AN_INTEGER)?,
         None => LOG_COUNT,
     };
-    let entries = server.acl.log.entries();
+    let entries = server.core.process.acl.log.entries();
     let count = usize::try_from(count).unwrap_or(0).min(entries.len());
     let reply = session.reply();
     reply.array(count);
@@ -239,7 +241,7 @@ fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         reply.bulk("username");
         reply.bulk(&entry.user);
         reply.bulk("age-seconds");
-        reply.double((server.monotonic.since(entry.at) / 1_000_000) as f64 / 1000.0);
+        reply.double((server.core.turn.monotonic.since(entry.at) / 1_000_000) as f64 / 1000.0);
         reply.bulk("client-info");
         reply.bulk(&entry.client);
     }
@@ -249,9 +251,12 @@ fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 fn dry_run(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let not_found =
         |what: &str, name: &[u8]| Refusal::new(format!("ERR {what} '{}' not found", shown(name)));
-    let id = server.acl.find(args.at(2)).ok_or_else(|| not_found("User", args.at(2)))?;
+    let id =
+        server.core.process.acl.find(args.at(2)).ok_or_else(|| not_found("User", args.at(2)))?;
     let request = args.tail(3);
     let command = server
+        .core
+        .process
         .registry
         .find(request.at(0), request.get(1))
         // A container is found instead of a subcommand that it does not have.
@@ -261,7 +266,7 @@ fn dry_run(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
         return Err(Refusal::arity(command.name()));
     }
     let named = |at: usize| shown(request.at(at));
-    match server.acl.user(id).check(command, request, &server.work()) {
+    match server.core.process.acl.user(id).check(command, request, &server.work()) {
         Ok(()) => session.reply().ok(),
         Err(denied) => session.reply().bulk(match denied {
             Denied::Command => {

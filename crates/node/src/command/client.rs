@@ -240,7 +240,7 @@ fn pause(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         _ => return Err(Refusal::SYNTAX),
     };
     let millis = timeout_millis(server, args.at(2))?;
-    server.pause.begin(paused, server.monotonic.after_millis(millis));
+    server.pause.begin(paused, server.core.turn.monotonic.after_millis(millis));
     session.reply().ok();
     Ok(())
 }
@@ -261,12 +261,12 @@ fn unblock(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
         }
     };
     let id = canonical_integer(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
-    let target = u64::try_from(id).ok().and_then(|id| server.by_id.get(&id)).copied();
+    let target = u64::try_from(id).ok().and_then(|id| server.core.clients.by_id.get(&id)).copied();
     const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
     let error = is_error.then_some(UNBLOCKED);
     let was_blocked = target.is_some_and(|connection| server.end_wait(connection, error));
     if was_blocked && is_error {
-        server.statistics.error("UNBLOCKED");
+        server.core.process.statistics.error("UNBLOCKED");
     }
     session.reply().integer(i64::from(was_blocked));
     Ok(())
@@ -275,18 +275,18 @@ fn unblock(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
 impl Server {
     /// All sessions by CLIENT ID, the one whose command is running included.
     fn everyone<'a>(&'a self, current: &'a Session) -> impl Iterator<Item = &'a Session> {
-        self.by_id.iter().filter_map(move |(id, connection)| {
+        self.core.clients.by_id.iter().filter_map(move |(id, connection)| {
             if *id == current.id {
                 return Some(current);
             }
-            self.sessions.get(connection)
+            self.core.clients.sessions.get(connection)
         })
     }
 
     /// The session of a CLIENT ID, also if it is the one whose command is running.
     fn by_client_id<'a>(&'a self, id: i64, current: &'a Session) -> Option<&'a Session> {
         let id = u64::try_from(id).ok()?;
-        let connection = self.by_id.get(&id)?;
-        if id == current.id { Some(current) } else { self.sessions.get(connection) }
+        let connection = self.core.clients.by_id.get(&id)?;
+        if id == current.id { Some(current) } else { self.core.clients.sessions.get(connection) }
     }
 }

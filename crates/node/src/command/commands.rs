@@ -39,12 +39,12 @@ const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
 /// The commands that are no subcommands, and that clients can call.
 fn top_level(server: &Server) -> Vec<&'static Registered> {
     let is_callable = |command: &&Registered| !command.called.is_empty();
-    server.registry.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
+    server.core.process.registry.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
 }
 
 /// A command by `name` or `container|subcommand`.
 fn lookup(server: &Server, name: &[u8]) -> Option<&'static Registered> {
-    let registry = server.registry;
+    let registry = server.core.process.registry;
     match name.iter().position(|byte| *byte == b'|') {
         Some(at) => {
             let found = registry.find(&name[..at], Some(&name[at + 1..]))?;
@@ -117,7 +117,7 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
     }
     reply.array(command.subcommands.len());
     for id in &command.subcommands {
-        write_info(server, server.registry.command(*id), reply);
+        write_info(server, server.core.process.registry.command(*id), reply);
     }
 }
 
@@ -162,7 +162,7 @@ fn write_docs(server: &Server, command: &Registered, reply: &mut Reply) {
         reply.bulk("subcommands");
         reply.map(command.subcommands.len());
         for id in &command.subcommands {
-            let subcommand = server.registry.command(*id);
+            let subcommand = server.core.process.registry.command(*id);
             reply.bulk(subcommand.name());
             write_docs(server, subcommand, reply);
         }
@@ -170,7 +170,7 @@ fn write_docs(server: &Server, command: &Registered, reply: &mut Reply) {
 }
 
 fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let every = || server.registry.iter();
+    let every = || server.core.process.registry.iter();
     let found: Vec<&Registered> = match args.len() {
         2 => top_level(server),
         5 if args.is(2, "FILTERBY") => {
@@ -198,7 +198,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 
 /// The keys of the request that begins with argument 2; their indexes count from there.
 fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<RequestKey>, Refusal> {
-    let found = server.registry.find(args.at(2), args.get(3));
+    let found = server.core.process.registry.find(args.at(2), args.get(3));
     let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
     if !may_have_keys(command) {
         return Err(Refusal::of("ERR The command has no key arguments"));

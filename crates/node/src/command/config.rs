@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     server.tell_configuration();
     let work = server.work();
-    let found = server.config.get(args.from(2), &work);
+    let found = server.core.process.config.get(args.from(2), &work);
     let reply = session.reply();
     reply.map(found.len());
     work.reply_each(found, reply, |(name, value), reply| {
@@ -43,11 +43,14 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 }
 
 fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let caller = Caller { is_local: session.is_local, is_loading: server.persistence.is_loading };
+    let caller =
+        Caller { is_local: session.is_local, is_loading: server.core.persistence.is_loading };
     let arguments: Vec<&[u8]> = args.from(2).collect();
     let proposal = server
+        .core
+        .process
         .config
-        .propose(&arguments, caller, &*server.options.disk)
+        .propose(&arguments, caller, &*server.core.process.options.disk)
         .map_err(|error| Refusal::new(String::from_utf8_lossy(&error.reply()).into_owned()))?;
     check_world(&proposal)?;
     server.adopt(proposal.config);
@@ -69,23 +72,28 @@ fn check_world(proposal: &Proposal) -> Outcome {
 }
 
 fn reset_statistics(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.statistics.reset();
-    server.shard.engine.keyspace.statistics.reset();
+    server.core.process.statistics.reset();
+    server.core.shard.engine.keyspace.statistics.reset();
     session.reply().ok();
     Ok(())
 }
 
 fn rewrite(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     server.tell_configuration();
-    let Some(path) = &server.config.file else {
+    let Some(path) = &server.core.process.config.file else {
         return Err(Refusal::of("ERR The server is running without a config file"));
     };
     // With an ACL file, the configuration file declares no users.
-    let users = if server.settings.aclfile.is_none() { server.acl.lines() } else { Vec::new() };
-    rewrite_file(&*server.options.disk, path, &server.config, &users).map_err(|error| {
-        tracing::warn!(%error, "CONFIG REWRITE failed");
-        Refusal::new(format!("ERR Rewriting config file: {error}"))
-    })?;
+    let users = if server.core.process.settings.aclfile.is_none() {
+        server.core.process.acl.lines()
+    } else {
+        Vec::new()
+    };
+    rewrite_file(&*server.core.process.options.disk, path, &server.core.process.config, &users)
+        .map_err(|error| {
+            tracing::warn!(%error, "CONFIG REWRITE failed");
+            Refusal::new(format!("ERR Rewriting config file: {error}"))
+        })?;
     session.reply().ok();
     Ok(())
 }

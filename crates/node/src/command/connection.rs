@@ -82,7 +82,7 @@ fn echo(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 fn select(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let index = engine::value::text::canonical_integer(args.at(1))
         .ok_or(Refusal::of("ERR value is not an integer or out of range"))?;
-    let databases = server.shard.engine.keyspace.settings.databases;
+    let databases = server.core.shard.engine.keyspace.settings.databases;
     let index = u32::try_from(index).ok().filter(|index| *index < databases);
     session.database = DatabaseId(index.ok_or(Refusal::of("ERR DB index is out of range"))?);
     session.reply().ok();
@@ -102,7 +102,7 @@ fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let (user, password) = match args.get(2) {
         Some(password) => (args.at(1), password),
         None => {
-            if server.acl.default_user().has_no_password() {
+            if server.core.process.acl.default_user().has_no_password() {
                 return Err(Refusal::of(
                     "ERR AUTH <password> called without any password configured for the default \
                      user. Are you sure your configuration is correct?",

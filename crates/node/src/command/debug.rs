@@ -78,15 +78,16 @@ fn sleep(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     let text = std::str::from_utf8(args.at(2)).unwrap_or_default();
     let seconds = text.parse::<f64>().unwrap_or(0.0).clamp(0.0, SLEEP_SECONDS_MAX);
     let nanos = (seconds * 1e9) as u64;
-    let from = server.options.clock.monotonic().max(server.asleep_until);
-    server.asleep_until = MonotonicNanos(from.0 + nanos);
-    server.slept_nanos += nanos;
+    let from = server.core.process.options.clock.monotonic().max(server.core.turn.asleep_until);
+    server.core.turn.asleep_until = MonotonicNanos(from.0 + nanos);
+    server.core.turn.slept_nanos += nanos;
     session.reply().ok();
     Ok(())
 }
 
 fn set_active_expire(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    server.is_active_expiry_on = canonical_integer(args.at(2)).is_some_and(|on| on != 0);
+    server.core.process.is_active_expiry_on =
+        canonical_integer(args.at(2)).is_some_and(|on| on != 0);
     session.reply().ok();
     Ok(())
 }
@@ -137,9 +138,9 @@ fn with_entry<T>(
     args: Args<'_>,
     look: impl FnOnce(&Server, EntryRef<'_>) -> T,
 ) -> Result<T, Refusal> {
-    let hash = server.shard.engine.keyspace.hash(args.at(2));
-    server.shard.unit.observed.push(hash);
-    let database = server.shard.engine.keyspace.database(session.database);
+    let hash = server.core.shard.engine.keyspace.hash(args.at(2));
+    server.core.shard.unit.observed.push(hash);
+    let database = server.core.shard.engine.keyspace.database(session.database);
     let entry = database.find(hash, args.at(2)).ok_or(Refusal::NO_SUCH_KEY)?;
     Ok(look(server, entry))
 }
@@ -160,15 +161,15 @@ fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
 }
 
 fn digest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.shard.unit.whole = true;
-    let digest = debug_digest::of_keyspace(&server.shard.engine.keyspace);
+    server.core.shard.unit.whole = true;
+    let digest = debug_digest::of_keyspace(&server.core.shard.engine.keyspace);
     session.reply().simple(digest.hex());
     Ok(())
 }
 
 fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
     let (id, work) = (session.database, server.work());
-    let Shard { engine, unit, .. } = &mut server.shard;
+    let Shard { engine, unit, .. } = &mut server.core.shard;
     let reply = session.reply();
     reply.array(args.len() - 2);
     work.reply_each(args.from(2), reply, |key, reply| {
@@ -183,13 +184,13 @@ fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
 
 /// Every value goes through its bytes and back. Nothing is lost that the log does not hold too.
 fn reload(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    if server.persistence.is_saving {
+    if server.core.persistence.is_saving {
         // The walk of a snapshot stands in the tables that would go.
         return Err(Refusal::of("ERR Background save already in progress"));
     }
-    server.shard.unit.whole = true;
+    server.core.shard.unit.whole = true;
     let now = server.shard_time();
-    server.shard.engine.keyspace.reload(now).map_err(|error| {
+    server.core.shard.engine.keyspace.reload(now).map_err(|error| {
         tracing::error!("DEBUG RELOAD: {error:?}");
         Refusal::of("ERR Error trying to load the RDB dump")
     })?;

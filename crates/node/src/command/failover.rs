@@ -47,7 +47,7 @@ fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
     {
         return Err(Refusal::of("ERR FAILOVER target HOST and PORT is not a replica."));
     }
-    let until = asked.timeout_millis.map(|millis| server.monotonic.after_millis(millis));
+    let until = asked.timeout_millis.map(|millis| server.core.turn.monotonic.after_millis(millis));
     server.begin_failover(Failover::new(asked.target, until, asked.forces));
     session.reply().ok();
     Ok(())

@@ -31,7 +31,7 @@ pub fn help(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
     let container = String::from_utf8_lossy(args.at(0)).to_ascii_uppercase();
     let mut lines =
         vec![format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
-    let registry = server.registry;
+    let registry = server.core.process.registry;
     let subcommands = registry.find(args.at(0), None).into_iter().flat_map(|c| &c.subcommands);
     for row in subcommands.map(|id| &registry.command(*id).row) {
         // The usage line begins with the container's name and a space.

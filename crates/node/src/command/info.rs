@@ -52,7 +52,10 @@ const SECTIONS: [Section; 13] = [
     section("errorstats", "Errorstats", commands::errors),
     on_request("latencystats", "Latencystats", commands::latencies),
     section("cluster", "Cluster", |server, _, text| {
-        text.line("cluster_enabled", u8::from(server.settings.discovery.cluster_enabled));
+        text.line(
+            "cluster_enabled",
+            u8::from(server.core.process.settings.discovery.cluster_enabled),
+        );
     }),
     section("keyspace", "Keyspace", traffic::keyspace),
 ];

@@ -38,24 +38,26 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let threshold = server.settings.latency_monitor_threshold;
-    let report = server.latency.report(threshold, server.monotonic);
+    let threshold = server.core.process.settings.latency_monitor_threshold;
+    let report = server.core.process.latency.report(threshold, server.core.turn.monotonic);
     session.reply().verbatim(b"txt", report);
     Ok(())
 }
 
 fn draw(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let found = server.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
+    let found =
+        server.core.process.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
     let Some((name, series)) = found else {
         let event = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
         return Err(Refusal::new(format!("ERR No samples available for event '{event}'")));
     };
-    session.reply().verbatim(b"txt", graph(name, series, server.monotonic));
+    session.reply().verbatim(b"txt", graph(name, series, server.core.turn.monotonic));
     Ok(())
 }
 
 fn history(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let found = server.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
+    let found =
+        server.core.process.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
     let reply = session.reply();
     let Some((_, series)) = found else {
         reply.array(0);
@@ -72,8 +74,8 @@ fn history(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
 
 fn latest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let reply = session.reply();
-    reply.array(server.latency.events().len());
-    for (name, series) in server.latency.events() {
+    reply.array(server.core.process.latency.events().len());
+    for (name, series) in server.core.process.latency.events() {
         let last = series.samples.back();
         reply.array(4);
         reply.bulk(name);
@@ -86,15 +88,15 @@ fn latest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 
 fn reset(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     let forgotten = match args.len() {
-        2 => server.latency.reset(None),
-        _ => args.from(2).map(|event| server.latency.reset(Some(event))).sum(),
+        2 => server.core.process.latency.reset(None),
+        _ => args.from(2).map(|event| server.core.process.latency.reset(Some(event))).sum(),
     };
     session.reply().integer(forgotten as i64);
     Ok(())
 }
 
 fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let registry = server.registry;
+    let registry = server.core.process.registry;
     let mut wanted: Vec<&Registered> = Vec::new();
     if args.len() == 2 {
         wanted.extend(registry.iter());
@@ -111,7 +113,7 @@ fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outc
         wanted.extend(command.subcommands.iter().map(|id| registry.command(*id)));
     }
     let durations = wanted.into_iter().filter_map(|command| {
-        let counted = &server.statistics.commands[command.id.0 as usize];
+        let counted = &server.core.process.statistics.commands[command.id.0 as usize];
         counted.durations.as_ref().map(|durations| (command, durations))
     });
     let reply = session.reply();

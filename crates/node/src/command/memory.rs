@@ -42,8 +42,8 @@ fn usage(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     }
     let key = args.at(2);
     let context = server.context(session);
-    let shard = &mut server.shard;
-    let bytes = shard.engine.look(context, &mut shard.unit, &mut server.interest, |view| {
+    let shard = &mut server.core.shard;
+    let bytes = shard.engine.look(context, &mut shard.unit, &mut server.core.interest, |view| {
         let entry = view.peek(key)?;
         Some(entry.allocated_bytes() + Value::of(entry).map_or(0, Value::allocated_bytes))
     });
@@ -56,9 +56,10 @@ fn usage(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
 
 fn stats(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let memory = Memory::of(server, session);
-    let machine = server.options.machine.usage();
-    let keys = server.shard.engine.keyspace.len() as u64;
+    let machine = server.core.process.options.machine.usage();
+    let keys = server.core.shard.engine.keyspace.len() as u64;
     let databases: Vec<(u32, u64, u64)> = server
+        .core
         .shard
         .engine
         .keyspace
@@ -127,7 +128,7 @@ const SMALL_BYTES: u64 = 5 << 20;
 
 fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     let memory = Memory::of(server, session);
-    let usage = server.options.machine.usage();
+    let usage = server.core.process.options.machine.usage();
     let mut report = String::new();
     if memory.used < SMALL_BYTES {
         report.push_str(
@@ -158,13 +159,13 @@ fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 fn purge(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.options.machine.purge();
+    server.core.process.options.machine.purge();
     session.reply().ok();
     Ok(())
 }
 
 fn allocator(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let report = server.options.machine.allocator_report();
+    let report = server.core.process.options.machine.allocator_report();
     session.reply().verbatim(b"txt", report);
     Ok(())
 }

@@ -158,9 +158,9 @@ fn migrate(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     }
     let context = server.context(session);
     let named = key_arguments(args.len(), |at| args.at(at));
-    let shard = &mut server.shard;
+    let shard = &mut server.core.shard;
     let keys: Vec<Vec<u8>> =
-        shard.engine.look(context, &mut shard.unit, &mut server.interest, |view| {
+        shard.engine.look(context, &mut shard.unit, &mut server.core.interest, |view| {
             let there = args.range(named).filter(|key| view.find(key).is_some());
             there.map(<[u8]>::to_vec).collect()
         });

@@ -170,8 +170,8 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
         )));
     }
     let pattern = args.get(2);
-    let work = &server.shard.engine.keyspace.work;
-    let names = server.interest.subscribers.names(sort);
+    let work = &server.core.shard.engine.keyspace.work;
+    let names = server.core.interest.subscribers.names(sort);
     let reply = session.reply();
     let header = reply.begin_array();
     let mut count = 0;
@@ -186,7 +186,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
 }
 
 fn numpat(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let patterns = server.interest.subscribers.names_len(Sort::Pattern);
+    let patterns = server.core.interest.subscribers.names_len(Sort::Pattern);
     session.reply().integer(patterns as i64);
     Ok(())
 }
@@ -200,7 +200,7 @@ fn shardnumsub(server: &mut Server, session: &mut Session, args: Args<'_>) -> Ou
 }
 
 fn tally(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
-    let subscribers = &server.interest.subscribers;
+    let subscribers = &server.core.interest.subscribers;
     let reply = session.reply();
     reply.array((args.len() - 2) * 2);
     server.work().reply_each(args.from(2), reply, |name, reply| {

@@ -38,11 +38,11 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
     if server.failover.is_some() {
         return Err(Refusal::of("ERR REPLICAOF not allowed while failing over."));
     }
-    if !server.roles.leads() {
+    if !server.core.roles.leads() {
         return Err(crate::link::READ_ONLY);
     }
     if args.is(1, "NO") && args.is(2, "ONE") {
-        if *server.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
+        if *server.core.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
             server.follow_no_one();
             tracing::info!(client = session.id, "follows no master any more");
         }
@@ -85,14 +85,14 @@ fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 
 /// ROLE of a replica of the transaction log. Its offset is the last record that it has applied.
 fn describe_following(server: &Server, session: &mut Session) {
-    let leader = server.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
+    let leader = server.core.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
     let reply = session.reply();
     reply.array(5);
     reply.bulk("slave");
     reply.bulk(&leader.host);
     reply.integer(i64::from(leader.port));
     reply.bulk(if server.hears_primary() { "connected" } else { "connect" });
-    reply.integer(server.shard.appended().sequence.0 as i64);
+    reply.integer(server.core.shard.appended().sequence.0 as i64);
 }
 
 /// ROLE of a server that others may follow.
@@ -129,7 +129,7 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
     let link = &server.link;
     let Some(master) = server.master() else { return };
     let seconds = |nanos: u64| nanos / 1_000_000_000;
-    let silence = seconds(link.silence_nanos(server.monotonic));
+    let silence = seconds(link.silence_nanos(server.core.turn.monotonic));
     text.line("master_host", master.host());
     text.line("master_port", master.port());
     text.line("master_link_status", if link.is_up() { "up" } else { "down" });
@@ -148,12 +148,12 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
         text.line("master_sync_last_io_seconds_ago", silence);
     }
     if !link.is_up() {
-        let since = link.down_since().map(|at| server.monotonic.seconds_since(at) as i64);
+        let since = link.down_since().map(|at| server.core.turn.monotonic.seconds_since(at) as i64);
         text.line("master_link_down_since_seconds", since.unwrap_or(-1));
     }
-    text.line("slave_priority", server.settings.replica_priority);
-    text.line("slave_read_only", u8::from(server.settings.replica_read_only));
-    text.line("replica_announced", u8::from(server.settings.replica_announced));
+    text.line("slave_priority", server.core.process.settings.replica_priority);
+    text.line("slave_read_only", u8::from(server.core.process.settings.replica_read_only));
+    text.line("replica_announced", u8::from(server.core.process.settings.replica_announced));
     if let Some(error) = link.error() {
         text.line("kiln_link_error", error.replace(['\r', '\n'], " "));
     }
@@ -161,14 +161,14 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
 
 /// The same for a replica of the transaction log. Offsets are records.
 fn describe_log(server: &Server, text: &mut Text) {
-    let leader = server.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
-    let silence = server.monotonic.since(server.roles.heard()) / 1_000_000_000;
-    let applied = server.shard.appended().sequence;
+    let leader = server.core.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
+    let silence = server.core.turn.monotonic.since(server.core.roles.heard()) / 1_000_000_000;
+    let applied = server.core.shard.appended().sequence;
     text.line("master_host", &leader.host);
     text.line("master_port", leader.port);
     text.line("master_link_status", if server.hears_primary() { "up" } else { "down" });
     text.line("master_last_io_seconds_ago", silence);
-    text.line("master_sync_in_progress", u8::from(!server.roles.is_current()));
+    text.line("master_sync_in_progress", u8::from(!server.core.roles.is_current()));
     text.line("slave_read_repl_offset", applied);
     text.line("slave_repl_offset", applied);
     if let Some(lag) = server.members.lag() {
@@ -176,7 +176,7 @@ fn describe_log(server: &Server, text: &mut Text) {
         text.line("kiln_lag_bytes", lag.bytes);
         text.line("kiln_lag_ms", lag.millis);
     }
-    text.line("slave_priority", server.settings.replica_priority);
+    text.line("slave_priority", server.core.process.settings.replica_priority);
     text.line("slave_read_only", 1);
-    text.line("replica_announced", u8::from(server.settings.replica_announced));
+    text.line("replica_announced", u8::from(server.core.process.settings.replica_announced));
 }

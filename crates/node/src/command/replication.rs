@@ -145,7 +145,7 @@ fn wait(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         session.reply().integer(have as i64);
         return Ok(());
     }
-    let deadline = (millis > 0).then_some(server.monotonic.after_millis(millis));
+    let deadline = (millis > 0).then_some(server.core.turn.monotonic.after_millis(millis));
     server.wait_for_replicas(session, wanted, deadline);
     Ok(())
 }

@@ -69,18 +69,19 @@ impl Switches {
 impl Server {
     /// Tells subscribers that another process leads, if so: the log has said it.
     pub(crate) fn tell_of_switch(&mut self) {
-        let Some(leader) = self.roles.leader() else { return };
+        let Some(leader) = self.core.roles.leader() else { return };
         let Some((before, now)) = self.switches.learn(leader) else { return };
-        let name = String::from_utf8_lossy(&self.settings.discovery.sentinel_master_name);
+        let name =
+            String::from_utf8_lossy(&self.core.process.settings.discovery.sentinel_master_name);
         let text = format!("{name} {} {} {} {}", before.0, before.1, now.0, now.1);
-        let work = &self.shard.engine.keyspace.work;
-        self.interest.publish(SWITCH, text.as_bytes(), false, work);
+        let work = &self.core.shard.engine.keyspace.work;
+        self.core.interest.publish(SWITCH, text.as_bytes(), false, work);
         // What the log was read to say is durable.
         self.spread(Sequence::ZERO, None);
     }
 
     fn is_shard(&self, name: &[u8]) -> bool {
-        name == self.settings.discovery.sentinel_master_name
+        name == self.core.process.settings.discovery.sentinel_master_name
     }
 
     /// The shard, if it has this name.
@@ -186,25 +187,29 @@ fn describe(
     if node.has_failed {
         fields.extend([("s-down-time", silence.clone()), ("o-down-time", silence)]);
     }
-    fields.push(("down-after-milliseconds", server.settings.transaction_log_lease.to_string()));
+    fields.push((
+        "down-after-milliseconds",
+        server.core.process.settings.transaction_log_lease.to_string(),
+    ));
     fields
 }
 
 fn describe_master(server: &Server, nodes: &Nodes, primary: &Node, reply: &mut Reply) {
     let name =
-        String::from_utf8_lossy(&server.settings.discovery.sentinel_master_name).into_owned();
+        String::from_utf8_lossy(&server.core.process.settings.discovery.sentinel_master_name)
+            .into_owned();
     let silence = primary.silence_millis.to_string();
     let mut fields = describe(server, primary, name, "master");
     fields.extend([
         ("info-refresh", silence.clone()),
         ("role-reported", "master".to_owned()),
         ("role-reported-time", silence),
-        ("config-epoch", server.shard.chain().epoch.0.to_string()),
+        ("config-epoch", server.core.shard.chain().epoch.0.to_string()),
         ("num-slaves", "0".to_owned()),
         ("num-other-sentinels", nodes.0.iter().filter(|it| !it.is_self).count().to_string()),
         // One server that sees the log is enough.
         ("quorum", "1".to_owned()),
-        ("failover-timeout", server.settings.transaction_log_lease.to_string()),
+        ("failover-timeout", server.core.process.settings.transaction_log_lease.to_string()),
         ("parallel-syncs", "1".to_owned()),
     ]);
     write(&fields, reply);

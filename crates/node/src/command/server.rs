@@ -1,7 +1,8 @@
 //! Commands about the server as a whole: TIME, LASTSAVE, SHUTDOWN, MONITOR and their kin.
 
 use super::{SessionFn, admin, open, plain};
-use crate::server::{Server, Stop};
+use crate::core::Stop;
+use crate::server::Server;
 use crate::session::Session;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
@@ -52,7 +53,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 fn time(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let micros = server.options.clock.unix_micros();
+    let micros = server.core.process.options.clock.unix_micros();
     let reply = session.reply();
     reply.array(2);
     reply.bulk((micros / 1_000_000).to_string());
@@ -61,7 +62,7 @@ fn time(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 fn last_save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().integer(server.persistence.last_save.0.div_euclid(1000));
+    session.reply().integer(server.core.persistence.last_save.0.div_euclid(1000));
     Ok(())
 }
 
@@ -78,7 +79,7 @@ fn save_in_background(server: &mut Server, session: &mut Session, args: Args<'_>
         2 if args.is(1, "SCHEDULE") => true,
         _ => return Err(Refusal::SYNTAX),
     };
-    let was_saving = server.persistence.is_saving;
+    let was_saving = server.core.persistence.is_saving;
     server.request_snapshot(schedule)?;
     session.reply().simple(if was_saving {
         "Background saving scheduled"
@@ -90,7 +91,7 @@ fn save_in_background(server: &mut Server, session: &mut Session, args: Args<'_>
 
 /// A snapshot is what makes the log short.
 fn rewrite_log(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let was_saving = server.persistence.is_saving;
+    let was_saving = server.core.persistence.is_saving;
     server.request_snapshot(true)?;
     session.reply().simple(if was_saving {
         "Background append only file rewriting scheduled"
@@ -119,7 +120,7 @@ fn shutdown(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
     if aborts {
         return Err(Refusal::of("ERR No shutdown in progress."));
     }
-    server.stopping.get_or_insert(Stop::Clean);
+    server.core.stopping.get_or_insert(Stop::Clean);
     session.is_closing = true;
     Ok(())
 }

@@ -43,8 +43,8 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         }
     };
     let reply = session.reply();
-    reply.array(server.slowlog.entries().len().min(count));
-    let entries = server.slowlog.entries().take(count);
+    reply.array(server.core.process.slowlog.entries().len().min(count));
+    let entries = server.core.process.slowlog.entries().take(count);
     server.work().reply_each(entries, reply, |entry, reply| {
         reply.array(6);
         reply.integer(entry.id as i64);
@@ -61,12 +61,12 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 }
 
 fn len(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().integer(server.slowlog.entries().len() as i64);
+    session.reply().integer(server.core.process.slowlog.entries().len() as i64);
     Ok(())
 }
 
 fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.slowlog.reset();
+    server.core.process.slowlog.reset();
     session.reply().ok();
     Ok(())
 }

@@ -66,7 +66,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     }
     if is_dirty {
         // The abort reveals that somebody changed a watched key, or that its time has come.
-        server.shard.unit.whole = true;
+        server.core.shard.unit.whole = true;
         server.note_expired(session, &expired);
         session.reply().null_array();
         return Ok(());
@@ -82,7 +82,7 @@ fn exec(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         // A record that renews the lease meanwhile moves no key past its time.
         (context.overdue, context.stands_at) = (begun.overdue, begun.stands_at);
         let written = session.output.end();
-        let command = server.registry.command(request.command);
+        let command = server.core.process.registry.command(request.command);
         // A right that was taken away since is missed by its command alone, as in Redis.
         if let Some(denied) = server.denied(session, command, request.args()) {
             server.refuse(session, written, &denied.refusal_in_exec());
@@ -115,9 +115,9 @@ fn watch(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     for key in args.from(1) {
         work.step();
         let watcher = WatcherId(session.connection.0);
-        let is_expired = server.shard.engine.keyspace.is_expired(database, key, due_by);
+        let is_expired = server.core.shard.engine.keyspace.is_expired(database, key, due_by);
         // Asked of the key's watchers, which are few, rather than of the client's keys.
-        if server.interest.watchers.watch(watcher, database, key, is_expired) {
+        if server.core.interest.watchers.watch(watcher, database, key, is_expired) {
             session.watched.add(database, key);
         }
     }
@@ -142,20 +142,20 @@ impl Server {
         let (work, watcher) = (self.work(), WatcherId(session.connection.0));
         for (database, key) in std::mem::take(&mut session.watched).iter() {
             work.step();
-            self.interest.watchers.unwatch(watcher, *database, key);
+            self.core.interest.watchers.unwatch(watcher, *database, key);
         }
         session.is_dirty = false;
     }
 
     /// The watched keys whose time has come although nobody deleted them yet.
     fn expired_watched_keys(&self, session: &Session) -> Vec<(DatabaseId, Vec<u8>)> {
-        let keyspace = &self.shard.engine.keyspace;
+        let keyspace = &self.core.shard.engine.keyspace;
         let watcher = WatcherId(session.connection.0);
         let due_by = self.context(session).due_by();
         let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
             keyspace.work.step();
             keyspace.is_expired(*database, key, due_by)
-                && !self.interest.watchers.was_expired(watcher, *database, key)
+                && !self.core.interest.watchers.was_expired(watcher, *database, key)
         };
         session.watched.iter().filter(is_expired).cloned().collect()
     }
@@ -163,8 +163,8 @@ impl Server {
     /// Keys are shown to be past their time, as by a read.
     fn note_expired(&mut self, session: &Session, keys: &[(DatabaseId, Vec<u8>)]) {
         let context = self.context(session);
-        let shard = &mut self.shard;
-        shard.engine.look(context, &mut shard.unit, &mut self.interest, |view| {
+        let shard = &mut self.core.shard;
+        shard.engine.look(context, &mut shard.unit, &mut self.core.interest, |view| {
             for (database, key) in keys {
                 view.peek_in(*database, key);
             }

@@ -46,11 +46,11 @@ impl Server {
         // What it was subscribed to would come between the commands.
         self.forget_subscriptions(session);
         replica.stage = if missed.is_some() { Stage::Online } else { Stage::Waiting };
-        replica.acknowledged_at = self.monotonic;
+        replica.acknowledged_at = self.core.turn.monotonic;
         session.replica = Some(replica);
         if self.feed.replicas.is_empty() {
             // The period begins with the first of them, not with the machine's clock.
-            self.feed.pinged_at = self.monotonic;
+            self.feed.pinged_at = self.core.turn.monotonic;
         }
         self.feed.replicas.insert(session.connection);
         let is_partial = missed.is_some();
@@ -61,7 +61,7 @@ impl Server {
             session.pushes.extend_from_slice(line.as_bytes());
             session.pushes.extend_from_slice(&missed);
             // It may not be durable yet.
-            self.shard.unit.whole = true;
+            self.core.shard.unit.whole = true;
         }
         Ok(())
     }
@@ -79,7 +79,9 @@ impl Server {
     pub(crate) fn start_gathering(&mut self) {
         self.deliver_feed();
         for connection in self.replicas() {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             if let Some(replica) = session.replica.as_mut()
                 && matches!(replica.stage, Stage::Waiting)
             {
@@ -94,20 +96,22 @@ impl Server {
                     self.hold(&mut session, Sequence::ZERO);
                 }
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 
     /// The snapshot that replicas waited for is published, and this is its file.
     pub(crate) fn send_file(&mut self, file: &Arc<dyn base::DiskFile>, bytes: u64) {
         for connection in self.gathering() {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             if let Some(replica) = &mut session.replica {
                 replica.stage = Stage::Sending(super::transfer::Transfer::new(file, bytes));
                 session.reply().raw(format!("${bytes}\r\n").as_bytes());
                 self.hold(&mut session, Sequence::ZERO);
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 
@@ -120,7 +124,7 @@ impl Server {
 
     fn gathering(&self) -> Vec<ConnectionId> {
         let is_gathering = |connection: &ConnectionId| {
-            let session = self.sessions.get(connection);
+            let session = self.core.clients.sessions.get(connection);
             let replica = session.and_then(|session| session.replica.as_ref());
             replica.is_some_and(|replica| matches!(replica.stage, Stage::Gathering))
         };

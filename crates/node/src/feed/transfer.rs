@@ -43,7 +43,7 @@ impl Server {
     /// Whether the next turn has something to read.
     pub(crate) fn is_feed_ready(&self) -> bool {
         let wants_more = |connection| {
-            let session = self.sessions.get(connection);
+            let session = self.core.clients.sessions.get(connection);
             session.is_some_and(Session::wants_chunk)
         };
         self.feed.replicas.iter().any(wants_more)
@@ -51,10 +51,10 @@ impl Server {
 
     /// Asks the disk for what fits.
     pub(crate) fn read_file_chunks(&mut self) {
-        let Self { feed, sessions, .. } = self;
+        let Self { feed, core, .. } = self;
         let Some(queue) = &mut feed.queue else { return };
         for connection in &feed.replicas {
-            let Some(session) = sessions.get_mut(connection) else { continue };
+            let Some(session) = core.clients.sessions.get_mut(connection) else { continue };
             if !session.wants_chunk() {
                 continue;
             }
@@ -73,9 +73,11 @@ impl Server {
         for (_, outcome) in done.drain(..) {
             let Ok(chunk) = outcome.downcast::<Chunk>() else { continue };
             let connection = chunk.connection;
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             self.take_chunk(&mut session, chunk.bytes);
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
         self.feed.done = done;
     }
@@ -111,11 +113,11 @@ impl Server {
             return;
         }
         replica.stage = Stage::Online;
-        replica.acknowledged_at = self.monotonic;
+        replica.acknowledged_at = self.core.turn.monotonic;
         let kept = replica.take_kept();
         tracing::info!(client = session.id, kept_bytes = kept.len(), "a replica is online");
         session.reply().raw(&kept);
-        let newest = self.shard.newest();
+        let newest = self.core.shard.newest();
         self.hold(session, newest);
     }
 }

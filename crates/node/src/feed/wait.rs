@@ -11,7 +11,7 @@ impl Server {
     /// How many replicas have executed the stream through `offset`.
     fn replicas_through(&self, offset: u64) -> usize {
         let replicas = self.feed.replicas.iter().filter_map(|connection| {
-            let session = self.sessions.get(connection)?;
+            let session = self.core.clients.sessions.get(connection)?;
             session.replica.as_ref()
         });
         replicas.filter(|it| it.is_online() && it.acknowledged >= offset).count()
@@ -24,12 +24,13 @@ impl Server {
 
     /// How many replicas were heard of within `min-replicas-max-lag`.
     pub(crate) fn near_replicas(&self) -> usize {
-        let lag_max = u64::from(self.settings.min_replicas_max_lag);
+        let lag_max = u64::from(self.core.process.settings.min_replicas_max_lag);
         let is_near = |connection: &&ConnectionId| {
-            let session = self.sessions.get(connection);
+            let session = self.core.clients.sessions.get(connection);
             let replica = session.and_then(|session| session.replica.as_ref());
             replica.is_some_and(|it| {
-                it.is_online() && self.monotonic.seconds_since(it.acknowledged_at) <= lag_max
+                it.is_online()
+                    && self.core.turn.monotonic.seconds_since(it.acknowledged_at) <= lag_max
             })
         };
         let members = self.near_members(lag_max);
@@ -41,8 +42,10 @@ impl Server {
         if self.is_replica() {
             return false;
         }
-        let wanted = self.settings.min_replicas_to_write as usize;
-        wanted > 0 && self.settings.min_replicas_max_lag > 0 && self.near_replicas() < wanted
+        let wanted = self.core.process.settings.min_replicas_to_write as usize;
+        wanted > 0
+            && self.core.process.settings.min_replicas_max_lag > 0
+            && self.near_replicas() < wanted
     }
 
     /// Leaves a session waiting until `wanted` replicas have what it wrote, and asks them.
@@ -55,7 +58,7 @@ impl Server {
         let (offset, wrote) = (session.fed_offset, session.wrote);
         self.feed.waiters.push(session.connection);
         self.block(session, Blocked::Replicas { offset, wrote, wanted, deadline });
-        if self.shard.unit.feed.is_on() {
+        if self.core.shard.unit.feed.is_on() {
             self.tell_replicas(&["REPLCONF", "GETACK", "*"]);
         }
     }
@@ -70,7 +73,7 @@ impl Server {
     pub(crate) fn note_acknowledged(&mut self, current: &mut Session, offset: u64) {
         let Some(replica) = &mut current.replica else { return };
         replica.acknowledged = replica.acknowledged.max(offset);
-        replica.acknowledged_at = self.monotonic;
+        replica.acknowledged_at = self.core.turn.monotonic;
         self.answer_waiters(current);
     }
 
@@ -78,9 +81,11 @@ impl Server {
     /// which the map does not hold.
     pub(crate) fn answer_waiters(&mut self, current: &Session) {
         for connection in self.feed.waiters.clone() {
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             if let Some(Blocked::Replicas { offset, wrote, wanted, .. }) = session.blocked {
-                let place = self.shard.in_log(wrote).sequence;
+                let place = self.core.shard.in_log(wrote).sequence;
                 let executed = |it: &Replica| it.is_online() && it.acknowledged >= offset;
                 let is_copy = current.replica.as_deref().is_some_and(executed)
                     || current.member.as_deref().is_some_and(|it| it.report.applied >= place);
@@ -89,7 +94,7 @@ impl Server {
                     self.answer_wait(&mut session, have);
                 }
             }
-            self.sessions.insert(connection, session);
+            self.core.clients.sessions.insert(connection, session);
         }
     }
 

@@ -23,7 +23,7 @@ impl Server {
         if let Some(broken) = &self.link.forced_master {
             return broken.as_ref();
         }
-        self.shard.engine.keyspace.master()
+        self.core.shard.engine.keyspace.master()
     }
 
     /// Follows what the configuration of this process says whenever it leads, so that a test can
@@ -34,7 +34,7 @@ impl Server {
     }
 
     fn configured_master(&self) -> Option<Master> {
-        let (host, port) = self.config.master()?;
+        let (host, port) = self.core.process.config.master()?;
         Master::new(&host, port)
     }
 
@@ -50,7 +50,7 @@ impl Server {
         self.link = Link {
             place,
             database: self.link.database,
-            down_since: Some(self.monotonic),
+            down_since: Some(self.core.turn.monotonic),
             ..self.link.anew(Some(master))
         };
     }
@@ -59,7 +59,7 @@ impl Server {
     /// counts from now on, even if it is a part of what the master had.
     pub(crate) fn follow_no_one(&mut self) {
         self.drop_link();
-        if self.shard.engine.keyspace.is_partial() {
+        if self.core.shard.engine.keyspace.is_partial() {
             tracing::warn!("what is here of a master's data set is kept as if it were whole");
         }
         self.change_all(Effect::ReplicaOfNoOne);
@@ -91,18 +91,19 @@ impl Server {
         }
         self.leave_master();
         self.link = self.link.anew(self.master().cloned());
-        self.link.down_since = Some(self.monotonic);
+        self.link.down_since = Some(self.core.turn.monotonic);
     }
 
     /// Takes what the configuration says of a master for the shard's word, once this process leads,
     /// if nothing was ever said of one and there is nothing to lose.
     pub(crate) fn adopt_configured_master(&mut self) {
-        let may_decide = self.roles.leads() && !self.persistence.is_loading;
-        if self.link.has_judged_configuration || !may_decide || self.shard.gate() != Gate::Open {
+        let may_decide = self.core.roles.leads() && !self.core.persistence.is_loading;
+        if self.link.has_judged_configuration || !may_decide || self.core.shard.gate() != Gate::Open
+        {
             return;
         }
         self.link.has_judged_configuration = true;
-        let keyspace = &self.shard.engine.keyspace;
+        let keyspace = &self.core.shard.engine.keyspace;
         if *keyspace.replica_of() != ReplicaOf::Unset {
             return;
         }
@@ -120,14 +121,14 @@ impl Server {
             // Decided once: a later start may find the shard empty because its keys were deleted.
             Effect::ReplicaOfNoOne
         };
-        self.shard.unit.clear();
+        self.core.shard.unit.clear();
         self.change_all(effect);
         self.end_own_unit();
     }
 
     /// Says whom a shard follows that was just loaded, and that the configuration says otherwise.
     pub(crate) fn compare_configured_master(&self) {
-        let replica_of = self.shard.engine.keyspace.replica_of();
+        let replica_of = self.core.shard.engine.keyspace.replica_of();
         let configured = self.configured_master();
         let differs = match (replica_of, &configured) {
             (ReplicaOf::Master(master), Some(configured)) => !master.is_same(configured),
@@ -149,9 +150,12 @@ impl Server {
     /// Makes the configuration say whom the shard follows, for CONFIG GET and CONFIG REWRITE to
     /// show. Until something is said, it is what was configured.
     pub(crate) fn tell_configuration(&mut self) {
-        let master = self.shard.engine.keyspace.master();
-        if *self.shard.engine.keyspace.replica_of() != ReplicaOf::Unset {
-            self.config.set_master(master.map(|master| (master.host(), master.port())));
+        let master = self.core.shard.engine.keyspace.master();
+        if *self.core.shard.engine.keyspace.replica_of() != ReplicaOf::Unset {
+            self.core
+                .process
+                .config
+                .set_master(master.map(|master| (master.host(), master.port())));
         }
         if self.link.forced_master.is_some() {
             self.break_master();
@@ -162,7 +166,8 @@ impl Server {
     /// known to be a part in any case.
     pub(super) fn must_make_way(&self) -> bool {
         let is_ours = self.link.peer.is_some() && self.link.peer.as_ref() == self.master();
-        let takes_it = self.roles.leads() && !matches!(self.shard.gate(), Gate::Refuse(_));
+        let takes_it =
+            self.core.roles.leads() && !matches!(self.core.shard.gate(), Gate::Refuse(_));
         self.link.is_loading() && is_ours && takes_it
     }
 
@@ -182,11 +187,11 @@ impl Server {
     }
 
     fn change_all(&mut self, effect: Effect<'_>) {
-        let shard = &mut self.shard;
-        let context = engine::unit::Context::background(self.now, DatabaseId(0));
+        let shard = &mut self.core.shard;
+        let context = engine::unit::Context::background(self.core.turn.now, DatabaseId(0));
         shard
             .engine
-            .tx(context, &mut shard.unit, &mut self.interest)
+            .tx(context, &mut shard.unit, &mut self.core.interest)
             .change_all(DatabaseId(0), effect);
     }
 }

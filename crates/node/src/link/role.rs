@@ -36,7 +36,8 @@ impl Server {
 
     /// Whether memory is the master's business.
     pub(crate) fn ignores_memory_limit(&self) -> bool {
-        self.is_following() || self.is_replica() && self.settings.replica_ignore_maxmemory
+        self.is_following()
+            || self.is_replica() && self.core.process.settings.replica_ignore_maxmemory
     }
 
     /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
@@ -46,7 +47,7 @@ impl Server {
         command: &Registered,
     ) -> Verdict {
         let follows = self.master().is_some();
-        let refuses = follows && self.settings.replica_read_only && !session.is_link;
+        let refuses = follows && self.core.process.settings.replica_read_only && !session.is_link;
         let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
         if refuses && (writes(command) || self.is_any_queued(session, command, writes)) {
             return Verdict::Refuse(READ_ONLY);
@@ -58,7 +59,7 @@ impl Server {
     pub(crate) fn judge_staleness(&self, session: &Session, command: &Registered) -> Verdict {
         let is_stale = self.master().is_some()
             && !self.link.is_up()
-            && !self.settings.replica_serve_stale_data
+            && !self.core.process.settings.replica_serve_stale_data
             && !session.is_link;
         let tells = |command: &Registered| !command.flags.contains(Flags::STALE);
         if is_stale && (tells(command) || self.is_any_queued(session, command, tells)) {
@@ -74,7 +75,7 @@ impl Server {
         let tells = |command: &Registered| {
             !command.flags.contains(Flags::STALE) && !matches!(command.name(), "flushall" | "ping")
         };
-        let is_partial = self.shard.engine.keyspace.is_partial();
+        let is_partial = self.core.shard.engine.keyspace.is_partial();
         if is_partial && (tells(command) || self.is_any_queued(session, command, tells)) {
             return Verdict::Refuse(PARTIAL);
         }
@@ -90,7 +91,7 @@ impl Server {
     ) -> bool {
         let mut queued = session.transaction.iter().flat_map(|transaction| transaction.queued());
         command.name() == "exec"
-            && queued.any(|request| is_so(self.registry.command(request.command)))
+            && queued.any(|request| is_so(self.core.process.registry.command(request.command)))
     }
 
     /// Clients that wait for keys would wait for what they may no longer take, and those that wait
@@ -105,9 +106,9 @@ impl Server {
             })
             .map(|session| session.connection);
         for connection in waiting.collect::<Vec<ConnectionId>>() {
-            self.statistics.error("UNBLOCKED");
+            self.core.process.statistics.error("UNBLOCKED");
             self.end_wait(connection, Some(UNBLOCKED));
-            if let Some(session) = self.sessions.get_mut(&connection) {
+            if let Some(session) = self.core.clients.sessions.get_mut(&connection) {
                 session.is_closing = true;
             }
         }

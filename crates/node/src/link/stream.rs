@@ -18,9 +18,10 @@ impl Server {
     /// The data set is here: what follows it is executed.
     pub(super) fn begin_stream(&mut self, place: Place, database: DatabaseId, rest: Vec<u8>) {
         let Some(connection) = self.link.connection else { return };
-        let count = self.shard.engine.keyspace.settings.databases;
-        self.sessions_created += 1;
-        let mut session = Session::new(connection, self.sessions_created, self.monotonic);
+        let count = self.core.shard.engine.keyspace.settings.databases;
+        self.core.clients.created += 1;
+        let mut session =
+            Session::new(connection, self.core.clients.created, self.core.turn.monotonic);
         let master = self.link.peer.as_ref();
         session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host(), m.port()));
         session.is_authenticated = true;
@@ -34,13 +35,13 @@ impl Server {
         self.link.failures = 0;
         self.link.down_since = None;
         self.link.error = None;
-        self.link.heard = self.monotonic;
-        self.by_id.insert(session.id, connection);
+        self.link.heard = self.core.turn.monotonic;
+        self.core.clients.by_id.insert(session.id, connection);
         self.enqueue(&mut session);
         // A slice may have ended with reading switched off.
         session.is_paused = true;
         self.flush_later(&mut session);
-        self.sessions.insert(connection, Box::new(session));
+        self.core.clients.sessions.insert(connection, Box::new(session));
         tracing::info!("the link to the master is up");
         self.acknowledge();
     }
@@ -60,8 +61,8 @@ impl Server {
     /// Bytes of the stream arrived.
     pub(crate) fn link_received(&mut self, count: usize) {
         self.link.received += count as u64;
-        self.link.heard = self.monotonic;
-        self.statistics.link_input_bytes += count as u64;
+        self.link.heard = self.core.turn.monotonic;
+        self.core.process.statistics.link_input_bytes += count as u64;
     }
 
     /// Executes one request of the stream.
@@ -81,7 +82,7 @@ impl Server {
             }
             return Dispatched::Done;
         }
-        if let Gate::Refuse(why) = self.shard.gate() {
+        if let Gate::Refuse(why) = self.core.shard.gate() {
             // Nothing is applied, so that the next connection can go on from here.
             self.link.error = Some(format!("the transaction log takes no writes: {why}"));
             self.close_session(session);
@@ -121,33 +122,33 @@ impl Server {
     /// Tells the master how far this replica is.
     pub(super) fn acknowledge(&mut self) {
         let Some(connection) = self.link.connection else { return };
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
         self.acknowledge_from(&mut session);
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
     }
 
     /// The line leaves when everything executed until now is durable.
     fn acknowledge_from(&mut self, session: &mut Session) {
-        self.link.said = self.monotonic;
+        self.link.said = self.core.turn.monotonic;
         if session.is_paused || self.pause.paused().is_some() {
             // Nothing is heard because nothing is read.
-            self.link.heard = self.monotonic;
+            self.link.heard = self.core.turn.monotonic;
         }
         let Some(place) = &self.link.place else { return };
         let line = acknowledgement(place.offset);
         session.reply().raw(&line);
-        let newest = self.shard.tracker.newest();
+        let newest = self.core.shard.tracker.newest();
         self.hold(session, newest);
     }
 
     /// Executes what waits, after a pause.
     pub(crate) fn resume_link(&mut self) {
         let Some(connection) = self.link.connection else { return };
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
         if session.is_link && !session.input.is_empty() {
             self.enqueue(&mut session);
         }
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
     }
 
     /// The session of the link is gone, and its connection is being closed.

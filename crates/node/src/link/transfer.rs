@@ -184,7 +184,7 @@ impl Server {
 
     /// Imports one slice, if the log takes it now.
     pub(super) fn import(&mut self, driver: &mut dyn Driver) {
-        match self.shard.gate() {
+        match self.core.shard.gate() {
             Gate::Open if !self.is_snapshot_behind() => {}
             Gate::Refuse(why) => {
                 self.fail_link(
@@ -195,7 +195,7 @@ impl Server {
             }
             _ => {
                 // The silence is ours.
-                self.link.heard = self.monotonic;
+                self.link.heard = self.core.turn.monotonic;
                 return;
             }
         }
@@ -203,7 +203,7 @@ impl Server {
         if transfer.frame != Frame::Unknown && !transfer.is_flushed {
             tracing::info!(bytes = transfer.total_bytes, "loading the master's data set");
             transfer.is_flushed = true;
-            self.shard.unit.clear();
+            self.core.shard.unit.clear();
             self.make_way();
             self.end_own_unit();
         }
@@ -222,13 +222,13 @@ impl Server {
             && let Some(connection) = self.link.connection
         {
             transfer.is_reading = true;
-            self.link.heard = self.monotonic;
+            self.link.heard = self.core.turn.monotonic;
             driver.set_reading(connection, true);
         }
         match ended {
             Ok(Some(rest)) => {
                 tracing::info!(keys = transfer.keys, "the master's data set is loaded");
-                self.shard.unit.clear();
+                self.core.shard.unit.clear();
                 self.call_whole();
                 self.end_own_unit();
                 let (place, database) = (transfer.place.clone(), transfer.stream_database);
@@ -244,16 +244,18 @@ impl Server {
     }
 
     fn import_slice(&mut self, transfer: &mut Transfer) -> Result<Step, String> {
-        self.shard.unit.clear();
-        let before = self.shard.unit.effects.len();
-        let context =
-            Context { overdue: Overdue::Kept, ..Context::background(self.now, DatabaseId(0)) };
+        self.core.shard.unit.clear();
+        let before = self.core.shard.unit.effects.len();
+        let context = Context {
+            overdue: Overdue::Kept,
+            ..Context::background(self.core.turn.now, DatabaseId(0))
+        };
         let mut outcome = Ok(Step::Done);
         for _ in 0..STEPS_MAX {
-            let shard = &mut self.shard;
-            let mut tx = shard.engine.tx(context, &mut shard.unit, &mut self.interest);
+            let shard = &mut self.core.shard;
+            let mut tx = shard.engine.tx(context, &mut shard.unit, &mut self.core.interest);
             outcome = transfer.importer.step(&mut tx);
-            let is_enough = self.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
+            let is_enough = self.core.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
             if !matches!(outcome, Ok(Step::Done)) || is_enough {
                 break;
             }
@@ -266,12 +268,12 @@ impl Server {
 
     /// Ends a unit that no client asked for.
     pub(super) fn end_own_unit(&mut self) {
-        if self.shard.unit.changes > 0 {
+        if self.core.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, None);
         }
-        if self.shard.is_record_full() {
-            self.shard.commit(self.now);
+        if self.core.shard.is_record_full() {
+            self.core.shard.commit(self.core.turn.now);
         }
     }
 }

@@ -9,8 +9,9 @@
 //! and the log lets nobody lead who has not read everything.
 
 use super::{PRIORITY_LAST, Reported};
+use crate::core::Stop;
 use crate::role::member::MemberId;
-use crate::server::{Server, Stop};
+use crate::server::Server;
 use base::{MonotonicNanos, Sequence};
 use std::cmp::Reverse;
 use txlog::Gate;
@@ -64,8 +65,9 @@ impl Server {
     /// Replicas that may take over, with how far they are.
     fn successors(&self) -> impl Iterator<Item = &Reported> {
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
-        reports
-            .filter(|it| it.report.priority > 0 && self.monotonic.since(it.at) < SILENCE_NANOS_MAX)
+        reports.filter(|it| {
+            it.report.priority > 0 && self.core.turn.monotonic.since(it.at) < SILENCE_NANOS_MAX
+        })
     }
 
     /// Whether a replica is reached at this address, and may take over.
@@ -107,19 +109,19 @@ impl Server {
     pub(crate) fn advance_failover(&mut self) {
         let Some(failover) = &self.failover else { return };
         if let Some(since) = failover.yielding_since {
-            let is_late = self.monotonic.since(since) > YIELD_NANOS_MAX;
-            if is_late || !self.shard.is_in_flight() {
+            let is_late = self.core.turn.monotonic.since(since) > YIELD_NANOS_MAX;
+            if is_late || !self.core.shard.is_in_flight() {
                 let why = "leadership was handed over".to_owned();
-                self.stopping.get_or_insert(Stop::Demoted(why));
+                self.core.stopping.get_or_insert(Stop::Demoted(why));
             }
             return;
         }
-        let is_late = failover.until.is_some_and(|until| self.monotonic >= until);
+        let is_late = failover.until.is_some_and(|until| self.core.turn.monotonic >= until);
         if is_late && !failover.forces {
             self.abort_failover("no replica was ready in time");
             return;
         }
-        let newest = self.shard.newest_id();
+        let newest = self.core.shard.newest_id();
         let concerned = || self.successors().filter(|it| failover.concerns(it));
         let is_last = |it: &Reported| it.report.priority == PRIORITY_LAST;
         let has_better = concerned().any(|it| !is_last(it));
@@ -133,7 +135,7 @@ impl Server {
             tracing::info!(%successor, "hands leadership over");
             self.yield_to(Some(successor));
             if let Some(failover) = &mut self.failover {
-                failover.yielding_since = Some(self.monotonic);
+                failover.yielding_since = Some(self.core.turn.monotonic);
             }
         } else if is_late && successor.is_none() {
             self.abort_failover("the replica is gone");
@@ -142,17 +144,17 @@ impl Server {
 
     /// Whether everything executed is durable and sent, and the log takes a record.
     fn is_quiet(&self) -> bool {
-        let is_written = !self.shard.has_gathered() && !self.shard.is_in_flight();
-        let is_sent = self.flushing.is_empty() && self.held.is_empty();
-        is_written && is_sent && self.roles.leads() && self.shard.gate() == Gate::Open
+        let is_written = !self.core.shard.has_gathered() && !self.core.shard.is_in_flight();
+        let is_sent = self.core.clients.flushing.is_empty() && self.core.clients.held.is_empty();
+        is_written && is_sent && self.core.roles.leads() && self.core.shard.gate() == Gate::Open
     }
 
     /// Serves no more, then says so in the log.
     pub(crate) fn yield_to(&mut self, successor: Option<MemberId>) {
-        self.roles.yields();
-        self.is_lapsed = true;
+        self.core.roles.yields();
+        self.core.is_lapsed = true;
         let id = successor.map(|id| id.0);
-        self.shard.append_yield(id.as_ref().map_or(&[], |id| id), self.now);
+        self.core.shard.append_yield(id.as_ref().map_or(&[], |id| id), self.core.turn.now);
     }
 }
 

@@ -91,7 +91,7 @@ impl Server {
 
     pub(crate) fn wait_for_newest(&mut self, session: &mut Session, request: OwnedRequest) {
         self.members.reads.waiting.push(session.connection);
-        let deadline = self.monotonic.after_millis(WAIT_MILLIS_MAX);
+        let deadline = self.core.turn.monotonic.after_millis(WAIT_MILLIS_MAX);
         self.block(session, Blocked::Newest { request, deadline });
     }
 
@@ -100,11 +100,11 @@ impl Server {
         if !self.is_following() {
             // What a primary has is the newest.
             for connection in self.members.reads.take_all() {
-                self.resume_read(connection, self.turns);
+                self.resume_read(connection, self.core.turn.number);
             }
             return;
         }
-        let applied = self.shard.newest_id();
+        let applied = self.core.shard.newest_id();
         while let Some((turn, readers)) = self.members.reads.take_ready(&applied) {
             for connection in readers {
                 self.resume_read(connection, turn);
@@ -113,7 +113,7 @@ impl Server {
     }
 
     fn resume_read(&mut self, connection: ConnectionId, turn: u64) {
-        let Some(mut session) = self.sessions.remove(&connection) else { return };
+        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
         if matches!(session.blocked, Some(Blocked::Newest { .. }))
             && let Some(Blocked::Newest { request, .. }) = self.unblock(&mut session)
         {
@@ -128,6 +128,6 @@ impl Server {
                 self.enqueue(&mut session);
             }
         }
-        self.sessions.insert(connection, session);
+        self.core.clients.sessions.insert(connection, session);
     }
 }

@@ -85,7 +85,7 @@ impl Progress {
 impl Server {
     /// REPLCONF MEMBER: takes a report, and answers.
     pub(crate) fn take_report(&mut self, session: &mut Session, args: Args<'_>) -> Outcome {
-        if !self.roles.leads() || self.roles.is_alone() {
+        if !self.core.roles.leads() || self.core.roles.is_alone() {
             return Err(crate::link::READ_ONLY);
         }
         const FOREIGN: Refusal = Refusal::of("ERR REPLCONF MEMBER of another release");
@@ -99,11 +99,11 @@ impl Server {
             let (host, port) = (&member.host, member.port);
             tracing::info!(host, port, client, peer, "a replica of the log is here");
         }
-        session.member = Some(Box::new(Reported { report, at: self.monotonic }));
+        session.member = Some(Box::new(Reported { report, at: self.core.turn.monotonic }));
         let mut members = self.reporting_members();
-        members.extend(session.member.as_deref().map(|it| it.known(self.monotonic)));
+        members.extend(session.member.as_deref().map(|it| it.known(self.core.turn.monotonic)));
         members.sort_by_key(|known| known.member.id);
-        let (newest, snapshot) = (self.shard.newest_id(), self.newest_snapshot());
+        let (newest, snapshot) = (self.core.shard.newest_id(), self.newest_snapshot());
         Answer { newest, lag, snapshot, members }.encode(session.reply());
         self.answer_waiters(session);
         Ok(())
@@ -111,7 +111,7 @@ impl Server {
 
     /// How far behind this primary a replica is that has applied the log through here.
     pub(crate) fn lag_of(&self, applied: Sequence) -> Lag {
-        self.progress.lag(applied, self.monotonic)
+        self.progress.lag(applied, self.core.turn.monotonic)
     }
 
     /// How far this server is, in what its replicas count: records if they are replicas of the log,
@@ -119,18 +119,18 @@ impl Server {
     pub(crate) fn offset_shown(&self) -> u64 {
         let is_log = self.sessions().any(|session| session.member.is_some());
         let is_fed = self.feed.backlog().is_some();
-        if is_log && !is_fed { self.shard.appended().sequence.0 } else { self.feed.offset() }
+        if is_log && !is_fed { self.core.shard.appended().sequence.0 } else { self.feed.offset() }
     }
 
     /// The replicas that report, but for the one whose report is being taken.
     pub(super) fn reporting_members(&self) -> Vec<Known> {
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
-        reports.map(|it| it.known(self.monotonic)).collect()
+        reports.map(|it| it.known(self.core.turn.monotonic)).collect()
     }
 
     /// How many of them have applied a record that a session wrote.
     pub(crate) fn members_through(&self, wrote: Sequence) -> usize {
-        let place = self.shard.in_log(wrote).sequence;
+        let place = self.core.shard.in_log(wrote).sequence;
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
         reports.filter(|it| it.report.applied >= place).count()
     }
@@ -138,7 +138,9 @@ impl Server {
     /// How many of them reported within so many seconds.
     pub(crate) fn near_members(&self, seconds: u64) -> usize {
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
-        reports.filter(|it| self.monotonic.since(it.at) / 1_000_000_000 <= seconds).count()
+        reports
+            .filter(|it| self.core.turn.monotonic.since(it.at) / 1_000_000_000 <= seconds)
+            .count()
     }
 }
 

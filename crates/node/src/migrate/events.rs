@@ -15,7 +15,7 @@ impl Server {
         self.with_migration(connection, |server, migration| {
             migration.stage = Stage::Talking;
             migration.exchange.open(&migration.order);
-            migration.moved = server.monotonic;
+            migration.moved = server.core.turn.monotonic;
         })
     }
 
@@ -51,7 +51,7 @@ impl Server {
             let input = &mut migration.exchange.input;
             let received = driver.receive(connection, input, RECEIVE_BYTES);
             if let Received::Bytes(_) = received {
-                migration.moved = server.monotonic;
+                migration.moved = server.core.turn.monotonic;
             }
             match migration.exchange.hear() {
                 Ok(taken) => {

@@ -87,17 +87,17 @@ impl Server {
         moving.guards_made += 1;
         let watcher = WatcherId(GUARD | moving.guards_made);
         moving.guards.insert(watcher, false);
-        self.interest.watchers.watch(watcher, database, key, false);
+        self.core.interest.watchers.watch(watcher, database, key, false);
         Guard { watcher, expire_at }
     }
 
     /// Watches a key no longer; whether it is what it was.
     pub(super) fn unguard(&mut self, database: DatabaseId, key: &[u8], guard: &Guard) -> bool {
-        self.interest.watchers.unwatch(guard.watcher, database, key);
+        self.core.interest.watchers.unwatch(guard.watcher, database, key);
         let is_changed = self.migrations.moving.guards.remove(&guard.watcher);
-        let has_expired = guard.expire_at.is_some_and(|at| at <= self.now.0);
+        let has_expired = guard.expire_at.is_some_and(|at| at <= self.core.turn.now.0);
         is_changed == Some(false)
-            || has_expired && !self.shard.engine.keyspace.exists(database, key)
+            || has_expired && !self.core.shard.engine.keyspace.exists(database, key)
     }
 
     /// Whether a request must wait until a migration has ended.
@@ -115,7 +115,10 @@ impl Server {
         self.changes_moving(command, args)
             || command.name() == "exec"
                 && queued.into_iter().any(|request| {
-                    self.changes_moving(self.registry.command(request.command), request.args())
+                    self.changes_moving(
+                        self.core.process.registry.command(request.command),
+                        request.args(),
+                    )
                 })
             || command.name() == "migrate" && self.migrations.is_full()
     }

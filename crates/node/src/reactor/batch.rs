@@ -92,32 +92,34 @@ impl Server {
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
         let mut share = Share { requests: TURN_REQUESTS_MAX, reply_bytes: TURN_REPLY_BYTES_MAX };
         let mut bytes_left = TURN_BYTES_MAX;
-        if !self.ready.is_empty() {
-            self.lap = self.options.clock.monotonic();
+        if !self.core.clients.ready.is_empty() {
+            self.core.turn.lap = self.core.process.options.clock.monotonic();
         }
-        for turn in 0..self.ready.len() {
+        for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
                 self.look_ahead();
             }
             let is_over = share.is_used_up() || bytes_left == 0;
-            if is_over || self.is_stalled() || self.stopping.is_some() {
+            if is_over || self.is_stalled() || self.core.stopping.is_some() {
                 break;
             }
-            let Some(connection) = self.ready.pop_front() else { break };
-            let Some(mut session) = self.sessions.remove(&connection) else { continue };
+            let Some(connection) = self.core.clients.ready.pop_front() else { break };
+            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+                continue;
+            };
             session.is_queued = false;
             if session.is_link && self.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
                 self.pause.is_link_waiting = true;
-                self.sessions.insert(connection, session);
+                self.core.clients.sessions.insert(connection, session);
                 continue;
             }
             let received = session.input.waiting_bytes();
             self.execute_session(&mut session, &mut share, scratch);
             self.count_memory(&mut session);
             bytes_left = bytes_left.saturating_sub(received - session.input.waiting_bytes());
-            self.sessions.insert(connection, session);
-            self.has_served = true;
+            self.core.clients.sessions.insert(connection, session);
+            self.core.has_served = true;
             self.lone.saw(connection);
         }
     }
@@ -125,14 +127,14 @@ impl Server {
     /// Asks the processor for what the next sessions' first requests will touch, so that the misses
     /// of many clients without a pipeline overlap as those of one pipeline do.
     fn look_ahead(&self) {
-        if self.ready.len() < 2 {
+        if self.core.clients.ready.len() < 2 {
             return;
         }
-        let keyspace = &self.shard.engine.keyspace;
+        let keyspace = &self.core.shard.engine.keyspace;
         let mut hints = [(DatabaseId(0), 0); BATCH_REQUESTS_MAX];
         let mut found = 0;
-        for connection in self.ready.iter().take(BATCH_REQUESTS_MAX) {
-            let Some(session) = self.sessions.get(connection) else { continue };
+        for connection in self.core.clients.ready.iter().take(BATCH_REQUESTS_MAX) {
+            let Some(session) = self.core.clients.sessions.get(connection) else { continue };
             let waiting = session.input.bytes.get(session.input.consumed..).unwrap_or_default();
             let Some(key) = hint::second_argument(waiting) else { continue };
             let hash = keyspace.hash(key);
@@ -163,7 +165,7 @@ impl Server {
             if scratch.parsed.len() > 1 {
                 // Parsing and prefetching a batch is not the time of its first command. Of a lone
                 // one it is little, and asking for the time would be more.
-                self.lap = self.options.clock.monotonic();
+                self.core.turn.lap = self.core.process.options.clock.monotonic();
             }
             let dispatched = self.execute_batch(session, &bytes, share, scratch);
             if dispatched != Dispatched::Done {
@@ -206,8 +208,10 @@ impl Server {
         scratch.ranges.clear();
         scratch.words.clear();
         let limits = &mut session.input.decoder.limits;
-        limits.authenticated = session.is_authenticated || !self.acl.requires_authentication();
-        limits.bulk_bytes_max = self.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
+        limits.authenticated =
+            session.is_authenticated || !self.core.process.acl.requires_authentication();
+        limits.bulk_bytes_max =
+            self.core.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
         while scratch.parsed.len() < limit {
             let input = &mut session.input;
             let rest = &bytes[input.parsed..];
@@ -258,17 +262,17 @@ impl Server {
         let mut parsed = Parsed { command: None, ranges, input, words };
         let args = scratch.args(&parsed, bytes);
         let last = scratch.parsed.last().map_or(last, |parsed| parsed.command);
-        let command = self.registry.find_again(last, args.at(0), args.get(1));
+        let command = self.core.process.registry.find_again(last, args.at(0), args.get(1));
         parsed.command = command.map(|command| command.id);
         scratch.parsed.push(parsed);
     }
 
     /// Hashes of a request's first key, and of the first field or member it names there; 0: none.
     fn hashes(&self, parsed: &Parsed, args: Args<'_>) -> (u64, u64) {
-        let Some(command) = parsed.command.map(|id| self.registry.command(id)) else {
+        let Some(command) = parsed.command.map(|id| self.core.process.registry.command(id)) else {
             return (0, 0);
         };
-        let hash = |argument| self.shard.engine.keyspace.hash(argument);
+        let hash = |argument| self.core.shard.engine.keyspace.hash(argument);
         let key = args.get(command.first_key).filter(|_| command.first_key > 0);
         let member = command.declared.member.and_then(|at| args.get(at));
         (key.map_or(0, hash), member.map_or(0, hash))
@@ -279,7 +283,7 @@ impl Server {
         if scratch.parsed.len() < 2 {
             return;
         }
-        let keyspace = &self.shard.engine.keyspace;
+        let keyspace = &self.core.shard.engine.keyspace;
         let mut requests = [(0, 0); BATCH_REQUESTS_MAX];
         let requests = &mut requests[..scratch.parsed.len()];
         for (hashes, parsed) in requests.iter_mut().zip(&scratch.parsed) {
@@ -332,7 +336,7 @@ impl Server {
                 return dispatched;
             }
             share.take(session.output.pending_bytes().saturating_sub(pending));
-            if self.lap.since(self.monotonic) > TURN_NANOS_MAX {
+            if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
                 share.end();
             }
             session.input.consumed = parsed.input.end;
@@ -342,14 +346,14 @@ impl Server {
             if dispatched == Dispatched::Stop {
                 return dispatched;
             }
-            if self.shard.is_record_full() {
-                self.shard.commit(self.now);
+            if self.core.shard.is_record_full() {
+                self.core.shard.commit(self.core.turn.now);
             }
         }
         if let Some(error) = session.protocol_error.take() {
             let written = session.output.end();
             session.reply().error(error.line());
-            self.statistics.error("ERR");
+            self.core.process.statistics.error("ERR");
             self.finish_reply(session, written, base::Sequence::ZERO);
             session.is_closing = true;
             return Dispatched::Stop;

@@ -22,7 +22,7 @@ impl Server {
         command: &Registered,
         args: Args<'_>,
     ) -> Verdict {
-        if self.persistence.is_loading {
+        if self.core.persistence.is_loading {
             return Verdict::Run;
         }
         if !self.is_following() {

@@ -29,7 +29,7 @@ impl Wall {
 impl Server {
     /// Looks whether the wall clock may become the shard's, while it would.
     pub(super) fn judge_wall(&mut self) {
-        if !self.settings.shard_clock_is_wall {
+        if !self.core.process.settings.shard_clock_is_wall {
             self.wall.is_set = false;
         }
         let doubt = self.doubt();
@@ -43,36 +43,40 @@ impl Server {
 
     fn doubt(&self) -> Option<Doubt> {
         let takes_wall = self.heard_clock.is_none() || self.takes_wall();
-        if !takes_wall || !self.roles.follows() || !self.roles.is_current() {
+        if !takes_wall || !self.core.roles.follows() || !self.core.roles.is_current() {
             return None;
         }
-        let (recorded, wall) = (self.shard.applied_clock()?, self.options.clock.unix_millis());
-        wall::doubt(recorded, wall, self.settings.clock_ahead_max, self.takes_wall())
+        let (recorded, wall) =
+            (self.core.shard.applied_clock()?, self.core.process.options.clock.unix_millis());
+        wall::doubt(recorded, wall, self.core.process.settings.clock_ahead_max, self.takes_wall())
     }
 
     /// Whether the operator says that the wall clock is right, whatever the log says.
     fn takes_wall(&self) -> bool {
-        self.settings.shard_clock_is_wall && !self.wall.is_set && self.is_shards_clock_wrong()
+        self.core.process.settings.shard_clock_is_wall
+            && !self.wall.is_set
+            && self.is_shards_clock_wrong()
     }
 
     /// Whether there is anything to set: the directive may stay in the file of every member, and a
     /// shard's clock must not go back at each failover by what two machines differ.
     fn is_shards_clock_wrong(&self) -> bool {
-        let Some(recorded) = self.shard.applied_clock() else { return false };
-        let wall = self.options.clock.unix_millis();
+        let Some(recorded) = self.core.shard.applied_clock() else { return false };
+        let wall = self.core.process.options.clock.unix_millis();
         recorded.0.abs_diff(wall.0) > CLOCK_OFFSET_MILLIS_MAX
     }
 
     /// Sets the clock as it will be if this process leads now; whether that takes it back to before
     /// the newest record.
     pub(super) fn take_over_clock(&mut self) -> bool {
-        let floor = self.shard.applied_clock().unwrap_or(self.now);
-        let wall = self.options.clock.unix_micros();
+        let floor = self.core.shard.applied_clock().unwrap_or(self.core.turn.now);
+        let wall = self.core.process.options.clock.unix_micros();
         if self.takes_wall() {
-            self.now = self.clock.set_to_wall(wall, self.monotonic);
-            return self.now < floor;
+            self.core.turn.now = self.clock.set_to_wall(wall, self.core.turn.monotonic);
+            return self.core.turn.now < floor;
         }
-        self.now = self.clock.take_over(self.heard_clock, floor, wall, self.monotonic);
+        self.core.turn.now =
+            self.clock.take_over(self.heard_clock, floor, wall, self.core.turn.monotonic);
         false
     }
 
@@ -81,12 +85,12 @@ impl Server {
         let ahead_ms = self.clock.wall_ahead_millis();
         if self.takes_wall() {
             self.wall.is_set = true;
-            let now = wall::utc(self.now);
+            let now = wall::utc(self.core.turn.now);
             tracing::warn!(now, "the shard's clock was set to this machine's, once: 'shard-clock'");
         } else if ahead_ms < 0 && ahead_ms.unsigned_abs() > CLOCK_OFFSET_MILLIS_MAX {
             tracing::warn!(
                 ahead_ms,
-                shards = wall::utc(self.now),
+                shards = wall::utc(self.core.turn.now),
                 "the shard's clock is ahead of this machine's, and runs a quarter slower until \
                  both are the same. If this machine's is right, 'shard-clock wall' sets it back \
                  when a server next leads"

@@ -232,7 +232,8 @@ impl Snapshots {
 impl Server {
     /// The newest snapshot in the own store, as far as others should be able to see it.
     pub(crate) fn newest_snapshot(&self) -> Option<Sighting> {
-        let snapshots = self.snapshots.as_ref().filter(|_| !self.settings.snapshots_are_private);
+        let snapshots =
+            self.snapshots.as_ref().filter(|_| !self.core.process.settings.snapshots_are_private);
         snapshots.and_then(|it| it.stores.own.first().copied())
     }
 
@@ -253,7 +254,7 @@ impl Server {
         let Some(snapshots) = &mut self.snapshots else { return };
         snapshots.stores.published(sighting);
         // Whoever cannot read the snapshots needs the whole log.
-        if !self.settings.snapshots_are_private {
+        if !self.core.process.settings.snapshots_are_private {
             snapshots.stores.waiting = through.or(snapshots.stores.waiting);
         }
         snapshots.stores.judged_at = None;
@@ -262,14 +263,14 @@ impl Server {
 
     /// Looks, judges, and trims what everybody sees.
     pub(super) fn advance_stores(&mut self) {
-        let (now, leads) = (self.monotonic, self.roles.leads());
+        let (now, leads) = (self.core.turn.monotonic, self.core.roles.leads());
         let is_heard = self.members.lag().is_some();
         let Some(snapshots) = &mut self.snapshots else { return };
         let stores = &mut snapshots.stores;
         stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
         let looks = if leads {
             // What it publishes itself, it knows; but not what the primary before did last.
-            !self.roles.is_alone() && (stores.looked_at.is_none() || !stores.unseen.is_empty())
+            !self.core.roles.is_alone() && (stores.looked_at.is_none() || !stores.unseen.is_empty())
         } else {
             is_heard
         };
@@ -285,7 +286,7 @@ impl Server {
         let members = if leads { self.who_sees_snapshots() } else { self.sees_those_of_primary() };
         let Some(snapshots) = &mut self.snapshots else { return };
         for change in snapshots.stores.judge(members, now) {
-            tell(&change, leads, &self.settings.snapshot_store.display());
+            tell(&change, leads, &self.core.process.settings.snapshot_store.display());
         }
         if leads && snapshots.stores.note_wait(now) {
             self.tell_of_wait();
@@ -295,7 +296,7 @@ impl Server {
         }
         let Some(Snapshots { stores, pace, .. }) = &mut self.snapshots else { return };
         if let Some(through) = stores.take_trim(pace.trims_unconfirmed) {
-            self.shard.trim(through);
+            self.core.shard.trim(through);
         }
     }
 
@@ -303,8 +304,8 @@ impl Server {
     /// over a moment ago with a snapshot that is due.
     fn has_heard_replicas(&mut self) -> bool {
         let Some(Snapshots { stores, pace, .. }) = &self.snapshots else { return false };
-        let since = stores.leads_since.map_or(0, |since| self.monotonic.since(since));
-        since >= pace.report_nanos || pace.trims_unconfirmed || !self.shard.is_watched()
+        let since = stores.leads_since.map_or(0, |since| self.core.turn.monotonic.since(since));
+        since >= pace.report_nanos || pace.trims_unconfirmed || !self.core.shard.is_watched()
     }
 
     /// Of a primary: the replicas that report, and whether each sees a snapshot that stays.
@@ -313,7 +314,7 @@ impl Server {
         if self.newest_snapshot().is_none() {
             return sees;
         }
-        let now = self.monotonic;
+        let now = self.core.turn.monotonic;
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
         let reports = reports.filter(|it| now.since(it.at) <= REPORTING_NANOS);
         let mut reports: Vec<(String, Option<Sighting>)> =
@@ -330,7 +331,7 @@ impl Server {
 
     /// The connection of a replica is gone. That one may be starting again, and need the log.
     pub(crate) fn note_departed(&mut self, session: &Session) {
-        let (Some(reported), true) = (session.member.as_deref(), self.roles.leads()) else {
+        let (Some(reported), true) = (session.member.as_deref(), self.core.roles.leads()) else {
             return;
         };
         let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return };
@@ -357,14 +358,15 @@ impl Server {
         };
         let replicas: Vec<String> = stores.unseen.keys().take(NAMED_MAX).map(names).collect();
         let (replicas, unseen) = (replicas.join(", "), stores.unseen.len());
-        let seconds = stores.waits_since.map_or(0, |since| self.monotonic.seconds_since(since));
+        let seconds =
+            stores.waits_since.map_or(0, |since| self.core.turn.monotonic.seconds_since(since));
         tracing::warn!(
             seconds,
             unseen,
             replicas,
             "the log is not trimmed and grows: these say that they are replicas, and do not see \
              the snapshots in {}",
-            self.settings.snapshot_store.display()
+            self.core.process.settings.snapshot_store.display()
         );
     }
 
@@ -381,7 +383,8 @@ impl Server {
     /// has waited for somebody.
     pub(crate) fn snapshots_unseen(&self) -> (String, bool, u64) {
         let Some(Snapshots { stores, .. }) = &self.snapshots else { return Default::default() };
-        let seconds = stores.waits_since.map_or(0, |since| self.monotonic.seconds_since(since));
+        let seconds =
+            stores.waits_since.map_or(0, |since| self.core.turn.monotonic.seconds_since(since));
         (stores.apart().collect::<Vec<_>>().join(","), stores.waiting.is_some(), seconds)
     }
 }

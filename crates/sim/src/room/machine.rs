@@ -193,9 +193,9 @@ impl Machine {
         });
         server.keep_snapshots(snapshots);
         match self.broken {
-            Broken::HoldsNothing => server.shard.break_tracker(),
-            Broken::ReusesCounters => server.shard.break_counters(),
-            Broken::ForgetsSubscribers => server.interest = Interest::default(),
+            Broken::HoldsNothing => server.core.shard.break_tracker(),
+            Broken::ReusesCounters => server.core.shard.break_counters(),
+            Broken::ForgetsSubscribers => server.core.interest = Interest::default(),
             _ => {}
         }
     }
@@ -277,5 +277,5 @@ fn text(error: impl std::fmt::Display) -> String {
 
 /// The digest of what a server holds.
 pub fn digest(server: &Server) -> Digest {
-    Digest::of_keyspace(&server.shard.engine.keyspace)
+    Digest::of_keyspace(&server.core.shard.engine.keyspace)
 }

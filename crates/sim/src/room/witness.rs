@@ -158,7 +158,7 @@ impl Witness {
     /// # Errors
     /// The machine's disk cannot be read by another one.
     pub fn note_recovery(&mut self, server: &Server) -> Result<SharedTap, String> {
-        let led = server.shard.appended().sequence.0;
+        let led = server.core.shard.appended().sequence.0;
         let beside = self.machine.beside(&self.machine.disk.copy());
         let leads = beside.survey()?;
         let (mut engine, replayer) = beside.recover(self.random.draw())?;

@@ -288,7 +288,7 @@ impl Process {
         {
             self.start = None;
             self.complete(world, machine);
-            let is_behind_snapshot = self.server.persistence.keys_loaded > 0;
+            let is_behind_snapshot = self.server.core.persistence.keys_loaded > 0;
             world.seen.borrow_mut().snapshots_loaded += u64::from(is_behind_snapshot);
         }
         self.server.turn(&mut self.driver, &mut self.scratch);
@@ -321,7 +321,7 @@ impl Process {
     /// Lets it take snapshots, in slices so small that commands come between them, and lets its
     /// commands take long.
     fn complete(&mut self, world: &Rc<World>, machine: &Machine) {
-        let work = &self.server.shard.engine.keyspace.work;
+        let work = &self.server.core.shard.engine.keyspace.work;
         work.set_steps_per_pulse(1);
         let tether = Rc::clone(&self.tether);
         work.wrap_pulse(|pulse| Rc::new(RefCell::new(SlowPulse { pulse, tether })));
@@ -351,20 +351,20 @@ impl Process {
     /// What is broken on purpose is broken again in each life.
     fn break_rules(&mut self) {
         match self.broken {
-            Broken::HoldsNothing if self.start.is_none() => self.server.shard.break_tracker(),
-            Broken::ReusesCounters if self.server.roles.leads() => {
-                self.server.shard.break_counters();
+            Broken::HoldsNothing if self.start.is_none() => self.server.core.shard.break_tracker(),
+            Broken::ReusesCounters if self.server.core.roles.leads() => {
+                self.server.core.shard.break_counters();
             }
-            Broken::HidesByItsOwnClock => self.server.shard.break_clock(),
-            Broken::RenewsNothingAmid => self.server.shard.break_renewal(),
-            Broken::Role(rule) => self.server.roles.break_rule(rule),
+            Broken::HidesByItsOwnClock => self.server.core.shard.break_clock(),
+            Broken::RenewsNothingAmid => self.server.core.shard.break_renewal(),
+            Broken::Role(rule) => self.server.core.roles.break_rule(rule),
             _ => {}
         }
     }
 
     /// Holds what this process holds against the log, where both say that they are at one place.
     fn compare(&mut self, world: &Rc<World>) {
-        let shard = &self.server.shard;
+        let shard = &self.server.core.shard;
         let chain = shard.chain().value;
         if self.start.is_some() || shard.has_gathered() || chain == self.compared {
             return;
@@ -382,25 +382,29 @@ impl Process {
 
     /// Whether it is the primary, as far as it knows.
     pub fn leads(&self) -> bool {
-        self.serves() && self.server.roles.leads()
+        self.serves() && self.server.core.roles.leads()
     }
 
     /// Whether its lease is over, and was not when this was last asked.
     pub fn is_newly_lapsed(&mut self) -> bool {
-        let now = self.server.options.clock.moment();
-        let is_lapsed = self.leads() && !self.server.roles.holds_lease(now);
+        let now = self.server.core.process.options.clock.moment();
+        let is_lapsed = self.leads() && !self.server.core.roles.holds_lease(now);
         let was_lapsed = std::mem::replace(&mut self.was_lapsed, is_lapsed);
         is_lapsed && !was_lapsed
     }
 
     /// What it does, for a message.
     pub fn describe(&self) -> String {
-        let part = match (self.serves(), self.server.roles.leads()) {
+        let part = match (self.serves(), self.server.core.roles.leads()) {
             (false, _) => "starts",
             (true, true) => "leads",
             (true, false) => "follows",
         };
-        format!("node {} {part} at {}", self.tether.index, self.server.shard.appended().sequence)
+        format!(
+            "node {} {part} at {}",
+            self.tether.index,
+            self.server.core.shard.appended().sequence
+        )
     }
 
     /// Whether it serves, as a primary or as a replica.
@@ -426,8 +430,8 @@ fn begin_loading(
     let sources = Sources {
         clock: Arc::clone(&clock),
         store: store.clone(),
-        settings: engine_settings(&server.config),
-        seeds: server.options.seeds,
+        settings: engine_settings(&server.core.process.config),
+        seeds: server.core.process.options.seeds,
     };
     let log = world.connect(machine.index, clock, driver.waker());
     let incarnation = log.incarnation();

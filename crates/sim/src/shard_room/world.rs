@@ -307,7 +307,7 @@ impl World {
             let process = slot.process.borrow();
             let Some(process) = process.as_ref() else { return false };
             primaries += usize::from(process.leads());
-            are_all &= process.serves() && process.server.shard.chain().value == chain;
+            are_all &= process.serves() && process.server.core.shard.chain().value == chain;
         }
         are_all && primaries == 1
     }

@@ -48,7 +48,7 @@ impl Node {
                 node::role::heartbeat::Heartbeat::Lease { leader, lease_nanos: 1 << 40 };
             roles.saw(heartbeat, now);
         }
-        node.server.roles = roles;
+        node.server.core.roles = roles;
         node
     }
 

@@ -38,7 +38,7 @@ impl Node {
     }
 
     fn has(&self, key: &str) -> bool {
-        self.server.shard.engine.keyspace.exists(DatabaseId(0), key.as_bytes())
+        self.server.core.shard.engine.keyspace.exists(DatabaseId(0), key.as_bytes())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::primary::{Appended, LEASE_MILLIS, MILLISECOND, Primary, Tells};
 use node::Stop;
-use node::server::Broken;
+use node::core::Broken;
 use txlog::Kind;
 
 #[test]
@@ -59,7 +59,7 @@ fn a_command_without_end_renews_nothing_in_the_long_run() {
 /// durable: of what is appended amid it, everything is but the record with the transaction.
 fn hears_early(broken: Option<Broken>) -> bool {
     let mut primary = Primary::new();
-    primary.server.broken = broken;
+    primary.server.core.broken = broken;
     let waiter = primary.network.connect("here");
     waiter.send(b"CLIENT ID\r\nBLPOP queue 0\r\n");
     assert_eq!(primary.pass(), "");
@@ -121,7 +121,7 @@ fn who_waited_for_the_end_of_a_pause_is_not_served_by_a_server_that_ends() {
     primary.client.send(b"CLIENT PAUSE 50 WRITE\r\nSET k v\r\n");
     primary.timeline.pass(MILLISECOND);
     primary.turn();
-    primary.server.stopping = Some(Stop::Clean);
+    primary.server.core.stopping = Some(Stop::Clean);
     primary.appended.borrow_mut().clear();
     let received = primary.pass();
     assert_eq!(received, "+OK\r\n", "the reply to the first alone");

@@ -36,14 +36,14 @@ fn with_wrong_clock(wrong_micros: i64, line: &[&str]) -> Three {
 
 /// Member 1 takes over: its time jumps by what it was wrong.
 fn promote(three: &mut Three) {
-    let (began, before) = (three.millis(), three.member(1).now.0);
+    let (began, before) = (three.millis(), three.member(1).core.turn.now.0);
     three.end(0);
     three.end(2);
-    while !three.member(1).roles.leads() {
+    while !three.member(1).core.roles.leads() {
         three.pass(1);
         assert!(three.millis() - began < 5000, "nobody leads");
     }
-    let jumped = three.member(1).now.0.abs_diff(before);
+    let jumped = three.member(1).core.turn.now.0.abs_diff(before);
     assert!(jumped > 3_500_000, "its time jumped by {jumped} ms only");
 }
 

@@ -41,7 +41,7 @@ fn a_transaction_on_a_replica_is_aborted_by_what_the_primary_wrote() {
 fn a_replica_that_tells_nobody_what_it_applies_is_noticed() {
     let mut three = Three::new(&[]);
     let (primary, replica) = watching(&mut three);
-    three.member(1).interest.ignore_applied();
+    three.member(1).core.interest.ignore_applied();
     ask(&mut three, &primary, "DECRBY stock 10\r\n");
     let told = ask(&mut three, &replica, "MULTI\r\nGET stock\r\nEXEC\r\n");
     assert!(!told.ends_with(ABORTED), "{told}");

@@ -53,7 +53,7 @@ impl Tried {
         let clock = SimClock::new(&timeline);
         let server = lone::server(&clock);
         let steps = Rc::new(Cell::new(0));
-        let work = &server.shard.engine.keyspace.work;
+        let work = &server.core.shard.engine.keyspace.work;
         work.set_steps_per_pulse(1);
         work.wrap_pulse(|_| Rc::new(RefCell::new(Counter(Rc::clone(&steps)))));
         let driver = SimDriver::listen(&network, "here", clock, 1);

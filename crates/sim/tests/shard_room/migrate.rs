@@ -4,8 +4,8 @@
 use crate::primary::{LEASE_MILLIS, Primary, Tells};
 use base::{Clock, DatabaseId};
 use node::Server;
+use node::core::Broken;
 use node::reactor::Scratch;
-use node::server::Broken;
 use sim::driver::SimDriver;
 use sim::lone;
 
@@ -28,7 +28,7 @@ impl Target {
         for _ in 0..5 {
             self.server.turn(&mut self.driver, &mut self.scratch);
         }
-        self.server.shard.engine.keyspace.exists(DatabaseId(0), key.as_bytes())
+        self.server.core.shard.engine.keyspace.exists(DatabaseId(0), key.as_bytes())
     }
 }
 
@@ -47,7 +47,7 @@ fn pass(primary: &mut Primary, target: &mut Target) -> String {
 /// meanwhile, so that nothing has renewed the lease.
 fn leaves_without_lease(broken: Option<Broken>) -> bool {
     let mut primary = Primary::new();
-    primary.server.broken = broken;
+    primary.server.core.broken = broken;
     let mut target = Target::new(&primary);
     let value = "v".repeat(8 << 10);
     let sets = format!("SET warm 1\r\nSET k {value}\r\nMIGRATE there 6379 warm 0 60000\r\n");
@@ -56,7 +56,7 @@ fn leaves_without_lease(broken: Option<Broken>) -> bool {
     assert_eq!(pass(&mut primary, &mut target), "+OK\r\n".repeat(3));
     primary.tells.set(Tells::Nothing);
     primary.turn_slowly("MIGRATE there 6379 k 0 60000\r\n", 0, LEASE_MILLIS);
-    assert!(!primary.server.roles.holds_lease(primary.clock.moment()), "the lease runs on");
+    assert!(!primary.server.core.roles.holds_lease(primary.clock.moment()), "the lease runs on");
     let has_left = target.has("k");
     primary.tells.set(Tells::All);
     assert_eq!(pass(&mut primary, &mut target), "+OK\r\n");

@@ -135,17 +135,17 @@ impl Primary {
             appended: Rc::clone(&appended),
             tells: Rc::clone(&tells),
             before_data: Sequence(u64::MAX),
-            durable: server.shard.durable(),
-            told: server.shard.durable().sequence,
+            durable: server.core.shard.durable(),
+            told: server.core.shard.durable().sequence,
         };
-        server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
+        server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let lease_nanos = LEASE_MILLIS * MILLISECOND;
         let terms = Terms { lease_nanos, jitter_nanos: 0, may_lead: true };
-        server.roles = Roles::new(MemberId([1; 20]), terms);
-        server.roles.bid(Moment::default());
-        server.roles.led();
-        server.shard.renew_amid(Renewal::new(LEASE_MILLIS, &Member::default()));
-        let work = &server.shard.engine.keyspace.work;
+        server.core.roles = Roles::new(MemberId([1; 20]), terms);
+        server.core.roles.bid(Moment::default());
+        server.core.roles.led();
+        server.core.shard.renew_amid(Renewal::new(LEASE_MILLIS, &Member::default()));
+        let work = &server.core.shard.engine.keyspace.work;
         work.set_steps_per_pulse(1);
         work.wrap_pulse(|pulse| {
             let timeline = timeline.clone();

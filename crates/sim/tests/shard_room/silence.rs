@@ -69,11 +69,11 @@ impl Primary {
             unsaid: Vec::new(),
         };
         let mut server = lone::server(&clock);
-        server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
+        server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let terms = Terms { lease_nanos: LEASE_NANOS, jitter_nanos: 0, may_lead: true };
-        server.roles = Roles::new(MemberId([1; 20]), terms);
-        server.roles.bid(clock.moment());
-        server.roles.led();
+        server.core.roles = Roles::new(MemberId([1; 20]), terms);
+        server.core.roles.bid(clock.moment());
+        server.core.roles.led();
         let driver = SimDriver::listen(&network, "here", clock, 1);
         let client = network.connect("here");
         let scratch = Scratch::default();
@@ -130,8 +130,8 @@ fn an_end_does_not_wait_for_keys_that_fall_due_meanwhile() {
     assert_eq!(primary.pass(5 * STEP_NANOS), "+OK\r\n".repeat(100));
     primary.is_late.set(true);
     primary.pass(20 * STEP_NANOS);
-    assert!(primary.server.shard.is_in_flight());
-    primary.server.stopping = Some(Stop::Clean);
+    assert!(primary.server.core.shard.is_in_flight());
+    primary.server.core.stopping = Some(Stop::Clean);
     primary.pass(5 * STEP_NANOS);
     assert_eq!(primary.server.ended(), Some(Stop::Clean));
 }

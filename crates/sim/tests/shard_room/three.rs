@@ -108,7 +108,7 @@ impl Three {
     /// What a member takes the time to be, in milliseconds ahead of true time.
     pub fn clock_of(&self, number: usize) -> i64 {
         let server = &self.members[number].as_ref().expect("it lives").server;
-        let clock = server.shard.applied_clock().unwrap_or(server.now);
+        let clock = server.core.shard.applied_clock().unwrap_or(server.core.turn.now);
         clock.0 - SimClock::new(&self.timeline).unix_millis().0
     }
 
@@ -135,7 +135,7 @@ impl Three {
 
     /// Records of a member that are not durable.
     pub fn under_way(&self, number: usize) -> u64 {
-        let shard = &self.members[number].as_ref().expect("it lives").server.shard;
+        let shard = &self.members[number].as_ref().expect("it lives").server.core.shard;
         shard.appended().sequence.0 - shard.durable().sequence.0
     }
 
@@ -146,7 +146,7 @@ impl Three {
     /// Where a member has read that its primary is.
     pub fn primary_of(&self, number: usize) -> Option<String> {
         let member = self.members[number].as_ref()?;
-        member.server.roles.leader().map(|leader| leader.member.host.clone())
+        member.server.core.roles.leader().map(|leader| leader.member.host.clone())
     }
 
     /// The server of a member.
@@ -163,7 +163,7 @@ impl Three {
         for _ in 0..millis {
             self.timeline.pass(MILLISECOND);
             let alive = self.members.iter_mut().flatten();
-            for member in alive.filter(|member| member.server.stopping.is_none()) {
+            for member in alive.filter(|member| member.server.core.stopping.is_none()) {
                 member.server.turn(&mut member.driver, &mut member.scratch);
             }
         }
@@ -185,7 +185,7 @@ impl Three {
 
     /// Why a member stopped.
     pub fn end_of(&self, number: usize) -> Option<Stop> {
-        self.members[number].as_ref().expect("it lives").server.stopping.clone()
+        self.members[number].as_ref().expect("it lives").server.core.stopping.clone()
     }
 
     /// Puts the next record that counts, as the primary would that ended, for readers of at least
@@ -194,8 +194,8 @@ impl Three {
         let tail = self.service.tail();
         let chain = loop {
             let reader = self.members.iter().flatten().next().expect("one lives");
-            if reader.server.shard.appended() == tail {
-                break reader.server.shard.chain();
+            if reader.server.core.shard.appended() == tail {
+                break reader.server.core.shard.chain();
             }
             self.pass(1);
         };
@@ -225,8 +225,9 @@ impl Three {
     /// Who leads after so many leases.
     pub fn leader_after(&mut self, leases: u64) -> Option<usize> {
         self.pass(leases * LEASE_MILLIS);
-        let leads =
-            |member: &Option<Member>| member.as_ref().is_some_and(|it| it.server.roles.leads());
+        let leads = |member: &Option<Member>| {
+            member.as_ref().is_some_and(|it| it.server.core.roles.leads())
+        };
         self.members.iter().position(leads)
     }
 }
@@ -267,13 +268,13 @@ fn member(
     let mut server = Server::new(shard, options, Box::new(drop));
     let trouble = Trouble::default();
     let listener = trouble.clone();
-    server.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
+    server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
     let terms = Terms {
         lease_nanos: LEASE_MILLIS * MILLISECOND,
         jitter_nanos: u64::from(number) * 20 * MILLISECOND,
         may_lead: true,
     };
-    server.roles = Roles::new(MemberId([number + 1; 20]), terms);
+    server.core.roles = Roles::new(MemberId([number + 1; 20]), terms);
     let driver = SimDriver::listen(network, &format!("member {number}"), clock.clone(), 1);
     Member { trouble, server, driver, scratch: Scratch::default(), clock }
 }

@@ -64,7 +64,7 @@ fn campaign(seed: u64) -> Ledger {
         match Life::start(&disk, seed, &mut ledger) {
             Ok(mut life) => {
                 let lived = live(&mut life, &mut random, &mut ledger);
-                assert!(lived || disk.is_off(), "{:?}", life.server.stopping);
+                assert!(lived || disk.is_off(), "{:?}", life.server.core.stopping);
             }
             Err(why) => assert!(disk.is_off(), "seed {seed}: it does not start: {why}"),
         }
@@ -121,13 +121,13 @@ fn settle(life: &mut Life, ledger: &mut Ledger, requests: &str, until: impl Fn(&
         if until(life) {
             return;
         }
-        assert!(life.turn(ledger), "{:?}", life.server.stopping);
+        assert!(life.turn(ledger), "{:?}", life.server.core.stopping);
     }
     panic!("it does not settle: {}", String::from_utf8_lossy(&life.replies));
 }
 
 fn saves(life: &Life) -> u64 {
-    life.server.persistence.saves
+    life.server.core.persistence.saves
 }
 
 #[test]
@@ -141,7 +141,9 @@ fn a_snapshot_that_failed_gives_its_space_back() {
     // The log has space prepared; the snapshot does not.
     let capacity_bytes = Some(disk.used_bytes() + 2_000);
     disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
-    settle(&mut life, &mut ledger, "BGSAVE\r\n", |life| !life.server.persistence.is_last_save_ok);
+    settle(&mut life, &mut ledger, "BGSAVE\r\n", |life| {
+        !life.server.core.persistence.is_last_save_ok
+    });
     let left = base::Disk::list(&disk, Path::new(STORE)).expect("it can be listed");
     assert!(left.is_empty(), "{left:?}");
 }
@@ -208,19 +210,19 @@ fn a_wait_that_a_transaction_ends_is_answered_once_that_is_durable() {
     waiter.send(b"CLIENT ID\r\nBLPOP key 0\r\n");
     let mut heard = Vec::new();
     while heard.is_empty() {
-        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
         heard = waiter.received();
     }
     let id = String::from_utf8_lossy(&heard[1..]).trim().to_owned();
-    let before = life.server.shard.appended().sequence;
+    let before = life.server.core.shard.appended().sequence;
     let requests = format!("MULTI\r\nSET x 1\r\nCLIENT UNBLOCK {id}\r\nEXEC\r\n");
     life.client.send(requests.as_bytes());
     let mut heard = Vec::new();
     while heard.is_empty() {
-        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
         heard = waiter.received();
     }
     assert_eq!(heard, b"*-1\r\n");
-    let durable = life.server.shard.tracker.durable();
+    let durable = life.server.core.shard.tracker.durable();
     assert!(durable > before, "the answer came at record {durable}, behind {before}");
 }

@@ -23,14 +23,14 @@ fn newest(disk: &SimDisk) -> Option<Sequence> {
 fn grow(life: &mut Life, disk: &SimDisk, bytes: u64) -> Option<Sequence> {
     life.client.send(b"INCR n\r\n");
     turn(life, TURNS / 2);
-    life.server.shard.grown.bytes += bytes;
+    life.server.core.shard.grown.bytes += bytes;
     turn(life, TURNS / 2);
     newest(disk)
 }
 
 fn turn(life: &mut Life, turns: u32) {
     for _ in 0..turns {
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
     }
 }
 
@@ -53,7 +53,7 @@ fn small_data_under_many_writes_is_not_written_again_and_again() {
 fn first_left(are_private: bool) -> Sequence {
     let disk = SimDisk::new(1);
     let mut life = Life::start_unchecked(1_000, Default::default(), &disk, 1).expect("it starts");
-    life.server.settings.snapshots_are_private = are_private;
+    life.server.core.process.settings.snapshots_are_private = are_private;
     let value = "v".repeat(3 << 10);
     for _ in 0..3 {
         for _ in 0..20 {

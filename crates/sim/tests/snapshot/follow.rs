@@ -34,7 +34,7 @@ fn live(life: &mut Life, random: &mut Random, ledger: &mut Ledger) -> u64 {
     for _ in 0..TURNS_MAX {
         let follower = life.follower.as_ref();
         let is_behind = follower.is_none_or(|it| it.executed < life.server.feed.offset());
-        let is_quiet = !is_behind && !life.server.shard.is_in_flight();
+        let is_quiet = !is_behind && !life.server.core.shard.is_in_flight();
         if is_quiet && agreements(life) > 0 || !life.turn(ledger) {
             return agreements(life);
         }
@@ -78,7 +78,7 @@ fn a_server_that_tells_too_early_is_noticed() {
     let mut ledger = Ledger::default();
     let life = Life::start_with_commits_of(COMMIT_NANOS, &disk, 1, &mut ledger);
     let mut life = life.expect("the disk is whole");
-    life.server.shard.break_tracker();
+    life.server.core.shard.break_tracker();
     live(&mut life, &mut random, &mut ledger);
 }
 
@@ -92,16 +92,16 @@ fn a_replica_that_takes_nothing_of_its_file_is_let_go() {
     let sets = sets.collect::<String>();
     life.client.send(sets.as_bytes());
     while life.replies.len() < 300 * "+OK\r\n".len() {
-        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
     }
     let deaf = life.connect();
     deaf.send(b"PSYNC ? -1\r\n");
     deaf.set_reading(false);
-    let began = life.server.now;
+    let began = life.server.core.turn.now;
     for _ in 0..TURNS_MAX {
-        assert!(life.turn(&mut ledger), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
         if deaf.state() != ClientState::Open && deaf.state() != ClientState::Connecting {
-            let seconds = (life.server.now.0 - began.0) / 1000;
+            let seconds = (life.server.core.turn.now.0 - began.0) / 1000;
             assert!((60..100).contains(&seconds), "let go after {seconds} s");
             return;
         }

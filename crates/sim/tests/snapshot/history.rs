@@ -67,7 +67,7 @@ fn ask(life: &mut Life, request: &str) -> Vec<u8> {
     life.client.send(request.as_bytes());
     life.client.send(b"\r\n");
     for _ in 0..TURNS_MAX {
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
         if life.replies.ends_with(b"\r\n") {
             return std::mem::take(&mut life.replies);
         }
@@ -84,7 +84,7 @@ fn write(life: &mut Life, name: &str, keys: u32) {
 
 fn save(disk: &SimDisk, life: &mut Life) {
     let has_newest = |life: &Life| {
-        let newest = life.server.shard.durable().sequence;
+        let newest = life.server.core.shard.durable().sequence;
         let listed = store(disk).and_then(|store| store.list().map_err(|error| error.to_string()));
         listed.expect("it lists").iter().any(|candidate| match candidate {
             Candidate::Whole(snapshot) => snapshot.place.position.sequence == newest,

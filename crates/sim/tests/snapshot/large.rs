@@ -48,7 +48,7 @@ fn ask(life: &mut Life, ledger: &mut Ledger, requests: &[u8], last_reply: &[u8])
 
 fn keys(disk: &SimDisk, ledger: &mut Ledger) -> usize {
     let life = Life::start(disk, 2, ledger).expect("what was appended can be read");
-    life.server.shard.engine.keyspace.len()
+    life.server.core.shard.engine.keyspace.len()
 }
 
 #[test]

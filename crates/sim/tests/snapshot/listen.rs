@@ -31,7 +31,7 @@ fn subscriptions_made_while_loading_are_heard_afterwards() {
     let disk = Arc::new(SimDisk::new(1));
     let sources = Sources {
         store: SnapshotStore::open(disk, Path::new("/data")).expect("an empty store"),
-        settings: engine_settings(&server.config),
+        settings: engine_settings(&server.core.process.config),
         clock: Arc::new(clock),
         seeds: Seeds::fixed(1),
     };
@@ -40,7 +40,7 @@ fn subscriptions_made_while_loading_are_heard_afterwards() {
     let loading = Loading::open(sources, |_| Ok(log)).expect("an empty log");
     let mut start = Start::new(loading);
     let mut scratch = Scratch::default();
-    server.persistence.is_loading = true;
+    server.core.persistence.is_loading = true;
 
     let (listener, other) = (network.connect(NODE), network.connect(NODE));
     let mut turn = |server: &mut node::Server| {

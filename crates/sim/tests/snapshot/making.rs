@@ -98,7 +98,7 @@ fn a_snapshot_shows_the_clock_of_its_record() {
         assert_eq!(ask(&mut life, "SET key value"), "+OK\r\n");
         // Time goes on while nothing is appended.
         for _ in 0..50 {
-            assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+            assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
         }
         assert_eq!(ask(&mut life, "SAVE"), "+OK\r\n");
         let candidates = super::world::store(&disk).expect("the disk is whole").list();

@@ -23,7 +23,7 @@ fn start_configured(disk: &SimDisk, seed: u64) -> Life {
 }
 
 fn said(life: &Life) -> String {
-    life.server.shard.engine.keyspace.replica_of().to_string()
+    life.server.core.shard.engine.keyspace.replica_of().to_string()
 }
 
 /// Lets a master be there for long; whether the data is still the shard's own.
@@ -32,7 +32,7 @@ fn keeps_its_data(life: &mut Life, data: &DataSet) -> bool {
     let own = digest(life);
     for _ in 0..TURNS {
         master.turn();
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
     }
     digest(life) == own
 }
@@ -110,7 +110,7 @@ fn whoever_was_told_to_follow_nobody_does_so_without_data_too() {
     let (disk, data) = (SimDisk::new(4), DataSet::new());
     let mut life = start(&disk, 1);
     assert_eq!(ask(&mut life, "REPLICAOF NO ONE"), "+OK\r\n");
-    assert_eq!(life.server.shard.engine.keyspace.replica_of(), &ReplicaOf::NoOne);
+    assert_eq!(life.server.core.shard.engine.keyspace.replica_of(), &ReplicaOf::NoOne);
     crash(life, &disk);
     let mut life = start_configured(&disk, 2);
     assert_eq!(ask(&mut life, "SET a b"), "+OK\r\n");

@@ -41,8 +41,8 @@ impl Shifting {
     fn install(life: &mut Life) -> Rc<RefCell<Orders>> {
         let orders: Rc<RefCell<Orders>> = Rc::default();
         let of_log = Rc::clone(&orders);
-        let at = life.server.shard.appended();
-        life.server.shard.wrap_log(|log| {
+        let at = life.server.core.shard.appended();
+        life.server.core.shard.wrap_log(|log| {
             let held = VecDeque::new();
             Box::new(Self { log, orders: of_log, predicted: at, appended: at, held, shift: 0 })
         });
@@ -131,14 +131,14 @@ fn turn_until(life: &mut Life, what: &str, mut is_so: impl FnMut(&Life) -> bool)
         if is_so(life) {
             return;
         }
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
     }
     panic!("it never came to pass: {what}");
 }
 
 fn turn_some(life: &mut Life) {
     for _ in 0..500 {
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
     }
 }
 
@@ -169,7 +169,7 @@ fn a_reply_waits_for_its_record_wherever_that_comes_to_stand() {
     orders.borrow_mut().is_held = false;
     life.client.send(b"INCR count\r\n");
     turn_until(&mut life, "a reply", |life| life.replies.ends_with(b":4\r\n"));
-    assert!(!life.server.shard.is_in_flight());
+    assert!(!life.server.core.shard.is_in_flight());
 }
 
 /// The places of all published snapshots.
@@ -205,7 +205,7 @@ fn a_snapshot_whose_record_moves_is_given_up() {
     saver.send(b"SAVE\r\n");
     turn_some(&mut life);
     assert_eq!(saver.received(), b"+OK\r\n");
-    assert_eq!(places(&disk), [life.server.shard.appended().sequence]);
+    assert_eq!(places(&disk), [life.server.core.shard.appended().sequence]);
 }
 
 #[test]
@@ -213,16 +213,16 @@ fn a_snapshot_whose_record_was_durable_before_stays() {
     let (disk, mut life, orders) = start(3);
     life.client.send(b"SET key value\r\n");
     turn_until(&mut life, "a reply", |life| life.replies == b"+OK\r\n");
-    let place = life.server.shard.appended().sequence;
+    let place = life.server.core.shard.appended().sequence;
     orders.borrow_mut().is_held = true;
     let saver = life.connect();
     saver.send(b"SAVE\r\n");
-    turn_until(&mut life, "it has begun", |life| life.server.persistence.is_saving);
+    turn_until(&mut life, "it has begun", |life| life.server.core.persistence.is_saving);
     life.client.send(b"SET key other\r\n");
     turn_until(&mut life, "a record waits", |_| orders.borrow().held == 1);
     orders.borrow_mut().shift_by = 3;
     turn_some(&mut life);
     assert_eq!(saver.received(), b"+OK\r\n");
     assert_eq!(places(&disk), [place]);
-    assert_eq!(life.server.shard.appended().sequence, Sequence(place.0 + 4));
+    assert_eq!(life.server.core.shard.appended().sequence, Sequence(place.0 + 4));
 }

@@ -55,7 +55,7 @@ pub fn ask(life: &mut Life, request: &str) -> String {
     life.replies.clear();
     life.client.send(format!("{request}\r\n").as_bytes());
     for _ in 0..TURNS_MAX {
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
         if life.replies.ends_with(b"\r\n") {
             return String::from_utf8_lossy(&life.replies).into_owned();
         }
@@ -64,11 +64,11 @@ pub fn ask(life: &mut Life, request: &str) -> String {
 }
 
 pub fn digest(life: &Life) -> Digest {
-    Digest::of_keyspace(&life.server.shard.engine.keyspace)
+    Digest::of_keyspace(&life.server.core.shard.engine.keyspace)
 }
 
 fn is_partial(life: &Life) -> bool {
-    life.server.shard.engine.keyspace.is_partial()
+    life.server.core.shard.engine.keyspace.is_partial()
 }
 
 /// Whether the shard follows the master that hands out the data.
@@ -84,7 +84,7 @@ pub fn take_over(life: &mut Life, master: &mut Master<'_>, disk: &SimDisk) {
         master.turn();
         if life.server.link.is_loading() && !std::mem::replace(&mut is_saved, true) {
             // The log seems to have grown.
-            life.server.shard.grown.bytes += 1 << 30;
+            life.server.core.shard.grown.bytes += 1 << 30;
         }
         if !life.turn(&mut Ledger::default()) || disk.is_off() || master.is_acknowledged {
             return;
@@ -174,7 +174,7 @@ fn cut_at(cut: u64, seed: u64, data: &DataSet, found: &mut Found) -> bool {
     crash(life, &disk);
     found.in_snapshots += u32::from(is_newest_snapshot_partial(&disk));
     let mut life = start(&disk, seed + 50);
-    let is_told = follows(&life.server.shard.engine.keyspace);
+    let is_told = follows(&life.server.core.shard.engine.keyspace);
     let has_begun = is_partial(&life) || digest(&life) != old;
     assert!(is_told || !has_begun, "cut {cut}, seed {seed}: a master's data, and no master");
     let reply = if is_told { READ_ONLY } else { "+OK\r\n" };
@@ -280,16 +280,16 @@ fn a_transfer_that_the_log_refuses_leaves_nothing_to_be_read() {
     let (mut life, _) = begin(&disk, 4);
     let is_shut = Rc::new(Cell::new(false));
     let of_log = Rc::clone(&is_shut);
-    life.server.shard.wrap_log(|log| Box::new(GatedLog { log, is_shut: of_log }));
+    life.server.core.shard.wrap_log(|log| Box::new(GatedLog { log, is_shut: of_log }));
     let mut master = Master::new(life.listen("master"), &data, 500);
     while digest(&life) == Digest::default() || !life.server.link.is_loading() {
         master.turn();
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
     }
     is_shut.set(true);
     while life.server.link.is_loading() {
         master.turn();
-        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.stopping);
+        assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
     }
     let error = life.server.link.error().unwrap_or_default();
     assert!(error.contains("takes no writes"), "{error}");
@@ -313,12 +313,12 @@ fn a_pause_in_the_stream_leaves_the_place_in_it_known() {
     master.stream = b"CLIENT PAUSE 5000 WRITE\r\nINCR count\r\n".to_vec();
     let all = master.stream.len() as u64;
     take_over(&mut life, &mut master, &disk);
-    let before = life.server.now.0;
+    let before = life.server.core.turn.now.0;
     while ask(&mut life, "EXISTS count") == ":0\r\n" {
         master.turn();
     }
     // Some of it is over when the transfer is acknowledged.
-    assert!(life.server.now.0 - before >= 2000, "it waits for the end of the pause");
+    assert!(life.server.core.turn.now.0 - before >= 2000, "it waits for the end of the pause");
     assert_eq!(ask(&mut life, "GET count"), "$1\r\n1\r\n");
     assert_eq!(life.server.link.offset(), Some(all), "what was executed is not asked for again");
 }

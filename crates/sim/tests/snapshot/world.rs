@@ -199,7 +199,7 @@ impl Life {
         let shard = Shard::without_data(settings, options.seeds);
         let mut server = Server::new(shard, options, Box::new(drop));
         // These runs are about records and snapshots: no lease ends in them.
-        server.settings.transaction_log_lease = 3_600_000;
+        server.core.process.settings.transaction_log_lease = 3_600_000;
         server.load(&mut driver, loading).map_err(text)?;
         let mut snapshots = Snapshots::new(store, queue("snapshots", driver.waker()));
         snapshots.set_pace(pace);
@@ -214,9 +214,9 @@ impl Life {
     /// No durable record may be missing, and the state must be the one behind the recovered tail.
     fn check_start(&self, ledger: &mut Ledger) {
         // The last record of all is the new life's own `Lead`.
-        let last = Sequence(self.server.shard.appended().sequence.0 - 1);
+        let last = Sequence(self.server.core.shard.appended().sequence.0 - 1);
         assert!(last >= ledger.durable, "record {} is lost", ledger.durable);
-        let state = Digest::of_keyspace(&self.server.shard.engine.keyspace);
+        let state = Digest::of_keyspace(&self.server.core.shard.engine.keyspace);
         assert_eq!(state, ledger.state_behind(last), "the state behind record {last}");
         ledger.states.split_off(&last.next());
         ledger.states.insert(last, state);
@@ -240,10 +240,10 @@ impl Life {
 
     /// One turn of the loop. False once the node is dead.
     pub fn turn(&mut self, ledger: &mut Ledger) -> bool {
-        let (told, newest) = (self.server.feed.offset(), self.server.shard.tracker.newest());
-        let first = self.server.shard.gathering();
+        let (told, newest) = (self.server.feed.offset(), self.server.core.shard.tracker.newest());
+        let first = self.server.core.shard.gathering();
         self.server.turn(&mut self.driver, &mut self.scratch);
-        let shard = &self.server.shard;
+        let shard = &self.server.core.shard;
         if let Some(follower) = &mut self.follower {
             if shard.tracker.newest() > newest {
                 let is_whole = !shard.has_gathered();
@@ -258,7 +258,7 @@ impl Life {
             ledger.states.insert(shard.appended().sequence, state);
         }
         self.replies.extend(self.client.received());
-        self.server.stopping.is_none()
+        self.server.core.stopping.is_none()
     }
 }
 

@@ -66,12 +66,12 @@ pub(crate) fn describe(server: &Server, session: &Session) -> String {
     let input = &session.input.bytes;
     let (executing, room) = session.input.executing;
     let output = &session.output;
-    let command = session.last_command.map(|id| server.registry.command(id).name());
+    let command = session.last_command.map(|id| server.core.process.registry.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.library;
     let user = match session.is_link {
         true => "(superuser)".into(),
-        false => String::from_utf8_lossy(&server.acl.user(session.user).name),
+        false => String::from_utf8_lossy(&server.core.process.acl.user(session.user).name),
     };
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
@@ -83,8 +83,8 @@ pub(crate) fn describe(server: &Server, session: &Session) -> String {
         session.local,
         session.connection.0 & 0xff_ffff,
         String::from_utf8_lossy(&session.name),
-        server.monotonic.seconds_since(session.created),
-        server.monotonic.seconds_since(session.last_interaction),
+        server.core.turn.monotonic.seconds_since(session.created),
+        server.core.turn.monotonic.seconds_since(session.last_interaction),
         flags(session),
         session.database.0,
         session.channels.len(),

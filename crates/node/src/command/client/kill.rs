@@ -72,7 +72,7 @@ pub(super) fn kill(server: &mut Server, session: &mut Session, args: Args<'_>) -
     let filter = if is_old_form {
         Filter { peer: Some(args.at(2)), ..Filter::default() }
     } else {
-        Filter::parse(args, &server.acl, &server.work())?
+        Filter::parse(args, &server.core.process.acl, &server.work())?
     };
     let others: Vec<ConnectionId> = server
         .sessions()

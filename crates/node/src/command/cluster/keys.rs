@@ -48,7 +48,7 @@ fn keys_of<'a>(
     session: &Session,
     slot: u16,
 ) -> Result<impl Iterator<Item = &'a [u8]>, Refusal> {
-    let keyspace = &server.shard.engine.keyspace;
+    let keyspace = &server.core.shard.engine.keyspace;
     let database = keyspace.database(session.database);
     if database.len() > KEYS_WALKED_MAX {
         return Err(Refusal::new(format!(

@@ -67,7 +67,7 @@ impl Server {
         {
             member.host = address.to_owned();
         }
-        let offset = self.shard.appended().sequence.0;
+        let offset = self.core.shard.appended().sequence.0;
         let is_primary = !self.is_following();
         let mut nodes = Nodes(Vec::new());
         if let Some(leader) = self.primary_elsewhere() {
@@ -77,7 +77,7 @@ impl Server {
                 is_self: false,
                 offset,
                 has_failed: !self.hears_primary(),
-                silence_millis: self.monotonic.since(self.roles.heard()) / 1_000_000,
+                silence_millis: self.core.turn.monotonic.since(self.core.roles.heard()) / 1_000_000,
             });
         }
         nodes.add(Node {
@@ -88,7 +88,8 @@ impl Server {
             has_failed: false,
             silence_millis: 0,
         });
-        let silence_millis_max = self.settings.transaction_log_lease.max(SILENCE_MILLIS);
+        let silence_millis_max =
+            self.core.process.settings.transaction_log_lease.max(SILENCE_MILLIS);
         for known in self.known_members() {
             nodes.add(Node {
                 member: known.member,
@@ -105,7 +106,7 @@ impl Server {
     /// The primary, if it is another process and the log has told where. A former life of this one
     /// that led is nobody to be sent to.
     pub(crate) fn primary_elsewhere(&self) -> Option<&Member> {
-        let leader = &self.roles.leader()?.member;
+        let leader = &self.core.roles.leader()?.member;
         let own = self.member();
         let is_here = leader.id == own.id || (&leader.host, leader.port) == (&own.host, own.port);
         (self.is_following() && !leader.host.is_empty() && !is_here).then_some(leader)
@@ -113,12 +114,12 @@ impl Server {
 
     /// What INFO and HELLO say this is, for clients that choose their protocol by it.
     pub(crate) fn mode(&self) -> &'static str {
-        if self.settings.discovery.cluster_enabled { "cluster" } else { "standalone" }
+        if self.core.process.settings.discovery.cluster_enabled { "cluster" } else { "standalone" }
     }
 
     /// The address or name under which clients find this process, if the operator gave one.
     pub(crate) fn announced_host(&self) -> Option<String> {
-        let settings = &self.settings;
+        let settings = &self.core.process.settings;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let discovery = &settings.discovery;
         let name = Some(&discovery.announce_hostname)
@@ -134,9 +135,9 @@ impl Server {
 
     /// The port under which clients find this process.
     pub(crate) fn announced_port(&self) -> u16 {
-        let settings = &self.settings;
+        let settings = &self.core.process.settings;
         let ports = [settings.discovery.announce_port, settings.replica_announce_port];
-        ports.into_iter().find(|port| *port > 0).unwrap_or(self.options.port)
+        ports.into_iter().find(|port| *port > 0).unwrap_or(self.core.process.options.port)
     }
 }
 

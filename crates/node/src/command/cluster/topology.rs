@@ -97,7 +97,7 @@ fn line(server: &Server, nodes: &Nodes, node: &Node) -> String {
         Some(primary) if !node.is_primary => primary.member.id.to_string(),
         _ => "-".to_owned(),
     };
-    let heard = if node.is_self { 0 } else { server.now.0 - node.silence_millis as i64 };
+    let heard = if node.is_self { 0 } else { server.core.turn.now.0 - node.silence_millis as i64 };
     let link = if node.has_failed { "disconnected" } else { "connected" };
     let slots = if node.is_primary { format!(" 0-{LAST_SLOT}") } else { String::new() };
     format!(
@@ -106,7 +106,7 @@ fn line(server: &Server, nodes: &Nodes, node: &Node) -> String {
         node.member.host,
         node.member.port,
         flags.join(","),
-        server.shard.chain().epoch.0,
+        server.core.shard.chain().epoch.0,
     )
 }
 
@@ -117,7 +117,7 @@ pub fn info(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome 
         Some(primary) if !primary.has_failed => SLOTS,
         _ => 0,
     };
-    let epoch = server.shard.chain().epoch.0;
+    let epoch = server.core.shard.chain().epoch.0;
     let mut text = Text::default();
     text.line("cluster_state", if served > 0 { "ok" } else { "fail" });
     text.line("cluster_slots_assigned", assigned);
@@ -146,7 +146,7 @@ pub fn my_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome
 
 /// The servers on one log are one shard, whoever leads it.
 pub fn my_shard_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().bulk(hex_id(server.shard.appended().incarnation.0));
+    session.reply().bulk(hex_id(server.core.shard.appended().incarnation.0));
     Ok(())
 }
 

@@ -6,7 +6,9 @@ use crate::server::Server;
 use crate::session::Session;
 
 pub(super) fn counts(server: &Server, _: &Session, text: &mut Text) {
-    for (command, counted) in server.registry.iter().zip(&server.statistics.commands) {
+    for (command, counted) in
+        server.core.process.registry.iter().zip(&server.core.process.statistics.commands)
+    {
         if counted.calls == 0 && counted.rejected == 0 {
             continue;
         }
@@ -21,17 +23,19 @@ pub(super) fn counts(server: &Server, _: &Session, text: &mut Text) {
 }
 
 pub(super) fn errors(server: &Server, _: &Session, text: &mut Text) {
-    for (code, count) in &server.statistics.errors {
+    for (code, count) in &server.core.process.statistics.errors {
         text.line(&format!("errorstat_{code}"), format!("count={count}"));
     }
 }
 
 pub(super) fn latencies(server: &Server, _: &Session, text: &mut Text) {
-    if !server.settings.latency_tracking {
+    if !server.core.process.settings.latency_tracking {
         return;
     }
-    let percents = &server.settings.latency_tracking_info_percentiles;
-    for (command, counted) in server.registry.iter().zip(&server.statistics.commands) {
+    let percents = &server.core.process.settings.latency_tracking_info_percentiles;
+    for (command, counted) in
+        server.core.process.registry.iter().zip(&server.core.process.statistics.commands)
+    {
         let Some(durations) = &counted.durations else { continue };
         let percentiles: Vec<String> = percents
             .iter()

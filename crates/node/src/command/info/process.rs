@@ -14,9 +14,9 @@ pub(crate) fn hex_id(bits: u64) -> String {
 }
 
 pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
-    let micros = server.options.clock.unix_micros();
-    let uptime = server.monotonic.seconds_since(server.started);
-    let identity = &server.identity;
+    let micros = server.core.process.options.clock.unix_micros();
+    let uptime = server.core.turn.monotonic.seconds_since(server.core.process.started);
+    let identity = &server.core.process.identity;
     text.line("redis_version", crate::REDIS_VERSION);
     text.line("redis_git_sha1", "00000000");
     text.line("redis_git_dirty", 0);
@@ -30,17 +30,17 @@ pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
     text.line("atomicvar_api", "none");
     text.line("gcc_version", "0.0.0");
     text.line("process_id", identity.process_id);
-    text.line("process_supervised", server.settings.supervised);
-    text.line("run_id", hex_id(server.options.entropy));
-    text.line("tcp_port", server.options.port);
+    text.line("process_supervised", server.core.process.settings.supervised);
+    text.line("run_id", hex_id(server.core.process.options.entropy));
+    text.line("tcp_port", server.core.process.options.port);
     text.line("server_time_usec", micros);
     text.line("uptime_in_seconds", uptime);
     text.line("uptime_in_days", uptime / 86_400);
-    text.line("hz", server.settings.hz);
-    text.line("configured_hz", server.settings.hz);
+    text.line("hz", server.core.process.settings.hz);
+    text.line("configured_hz", server.core.process.settings.hz);
     text.line("lru_clock", (micros / 1_000_000) & 0xff_ffff);
     text.line("executable", &identity.executable);
-    let file = server.config.file.as_ref().map(|path| path.display().to_string());
+    let file = server.core.process.config.file.as_ref().map(|path| path.display().to_string());
     text.line("config_file", file.unwrap_or_default());
     text.line("io_threads_active", 0);
 }
@@ -58,7 +58,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub fn of(server: &Server, current: &Session) -> Self {
-        let keyspace = &server.shard.engine.keyspace;
+        let keyspace = &server.core.shard.engine.keyspace;
         let used = keyspace.used_bytes() as u64;
         let overhead = keyspace.databases().map(|(_, database)| {
             (database.table().allocated_bytes() + database.expiries().len() * 24) as u64
@@ -68,7 +68,7 @@ impl Memory {
             used,
             overhead: overhead.sum(),
             clients: (clients + current.memory_bytes()) as u64,
-            peak: server.statistics.memory_peak_bytes.max(used),
+            peak: server.core.process.statistics.memory_peak_bytes.max(used),
         }
     }
 
@@ -80,7 +80,7 @@ impl Memory {
 
 pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
     let memory = Memory::of(server, session);
-    let usage = server.options.machine.usage();
+    let usage = server.core.process.options.machine.usage();
     let percent = |part, whole| format!("{:.2}%", ratio(part, whole) * 100.0);
     text.line("used_memory", memory.used);
     text.line("used_memory_human", human(memory.used));
@@ -90,7 +90,7 @@ pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
     text.line("used_memory_peak_human", human(memory.peak));
     text.line("used_memory_peak_perc", percent(memory.used, memory.peak));
     text.line("used_memory_overhead", memory.overhead);
-    text.line("used_memory_startup", server.shard.engine.keyspace.base_bytes);
+    text.line("used_memory_startup", server.core.shard.engine.keyspace.base_bytes);
     text.line("used_memory_dataset", memory.dataset());
     text.line("used_memory_dataset_perc", percent(memory.dataset(), memory.used));
     text.line("allocator_allocated", usage.allocator.allocated);
@@ -116,10 +116,10 @@ pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
     text.line("used_memory_functions", 0);
     text.line("used_memory_scripts", server.scripts.bytes());
     text.line("used_memory_scripts_human", human(server.scripts.bytes() as u64));
-    let settings = &server.shard.engine.keyspace.settings;
+    let settings = &server.core.shard.engine.keyspace.settings;
     text.line("maxmemory", settings.maxmemory);
     text.line("maxmemory_human", human(settings.maxmemory));
-    text.line("maxmemory_policy", server.settings.maxmemory_policy);
+    text.line("maxmemory_policy", server.core.process.settings.maxmemory_policy);
     fragmentation(&memory, &usage, text);
     text.line("mem_not_counted_for_evict", 0);
     text.line("mem_replication_backlog", 0);
@@ -149,7 +149,7 @@ fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
 }
 
 pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
-    let state = &server.persistence;
+    let state = &server.core.persistence;
     let status = |is_ok| if is_ok { "ok" } else { "err" };
     text.line("loading", u8::from(state.is_loading || server.link.is_loading()));
     text.line("async_loading", 0);
@@ -159,14 +159,14 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("current_fork_perc", "0.00");
     text.line("current_save_keys_processed", state.keys_saved);
     text.line("current_save_keys_total", state.keys_to_save);
-    let dirty = server.shard.engine.keyspace.statistics.dirty.get();
+    let dirty = server.core.shard.engine.keyspace.statistics.dirty.get();
     text.line("rdb_changes_since_last_save", dirty);
     text.line("rdb_bgsave_in_progress", u8::from(state.is_saving));
     text.line("rdb_last_save_time", state.last_save.0.div_euclid(1000));
     text.line("rdb_last_bgsave_status", status(state.is_last_save_ok));
     let seconds = state.last_save_seconds.map_or(-1, |seconds| seconds as i64);
     text.line("rdb_last_bgsave_time_sec", seconds);
-    let running = server.monotonic.seconds_since(state.save_began);
+    let running = server.core.turn.monotonic.seconds_since(state.save_began);
     text.line("rdb_current_bgsave_time_sec", if state.is_saving { running as i64 } else { -1 });
     text.line("rdb_saves", state.saves);
     text.line("rdb_last_cow_size", 0);
@@ -180,26 +180,26 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("aof_last_bgrewrite_status", "ok");
     text.line("aof_rewrites", 0);
     text.line("aof_rewrites_consecutive_failures", 0);
-    let is_writable = !matches!(server.shard.gate(), txlog::Gate::Refuse(_));
+    let is_writable = !matches!(server.core.shard.gate(), txlog::Gate::Refuse(_));
     text.line("aof_last_write_status", status(is_writable));
     text.line("aof_last_cow_size", 0);
     text.line("module_fork_in_progress", 0);
     text.line("module_fork_last_cow_size", 0);
-    text.line("kiln_log_records_appended", server.shard.records_appended);
-    text.line("kiln_log_bytes_appended", server.shard.bytes_appended);
-    text.line("kiln_log_records_since_snapshot", server.shard.grown.records);
-    text.line("kiln_log_bytes_since_snapshot", server.shard.grown.bytes);
+    text.line("kiln_log_records_appended", server.core.shard.records_appended);
+    text.line("kiln_log_bytes_appended", server.core.shard.bytes_appended);
+    text.line("kiln_log_records_since_snapshot", server.core.shard.grown.records);
+    text.line("kiln_log_bytes_since_snapshot", server.core.shard.grown.bytes);
     let (unseen_by, trim_waits, trim_waits_seconds) = server.snapshots_unseen();
     text.line("kiln_snapshots_unseen_by", unseen_by);
     text.line("kiln_log_trim_waits", u8::from(trim_waits));
     text.line("kiln_log_trim_waits_seconds", trim_waits_seconds);
-    text.line("kiln_log_last_record", server.shard.appended().sequence);
-    text.line("kiln_log_durable_record", server.shard.durable().sequence);
-    text.line("kiln_reply_bytes_held", server.held_bytes);
+    text.line("kiln_log_last_record", server.core.shard.appended().sequence);
+    text.line("kiln_log_durable_record", server.core.shard.durable().sequence);
+    text.line("kiln_reply_bytes_held", server.core.clients.held_bytes);
 }
 
 pub(super) fn cpu(server: &Server, _: &Session, text: &mut Text) {
-    let usage = server.options.machine.usage();
+    let usage = server.core.process.options.machine.usage();
     let seconds = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     text.line("used_cpu_sys", seconds(usage.system_micros));
     text.line("used_cpu_user", seconds(usage.user_micros));

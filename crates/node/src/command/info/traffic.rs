@@ -18,17 +18,17 @@ pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
     let replicas = server.sessions().filter(|session| session.is_replica()).count();
     text.line("connected_clients", server.clients() - replicas);
     text.line("cluster_connections", 0);
-    text.line("maxclients", server.settings.maxclients);
-    text.line("client_recent_max_input_buffer", server.statistics.input_bytes_max);
-    text.line("client_recent_max_output_buffer", server.statistics.output_bytes_max);
+    text.line("maxclients", server.core.process.settings.maxclients);
+    text.line("client_recent_max_input_buffer", server.core.process.statistics.input_bytes_max);
+    text.line("client_recent_max_output_buffer", server.core.process.statistics.output_bytes_max);
     text.line("blocked_clients", blocked);
     text.line("tracking_clients", 0);
-    text.line("clients_in_timeout_table", server.deadlines.len());
+    text.line("clients_in_timeout_table", server.core.clients.deadlines.len());
 }
 
 pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
-    let counts = &server.statistics;
-    let keyspace = &server.shard.engine.keyspace.statistics;
+    let counts = &server.core.process.statistics;
+    let keyspace = &server.core.shard.engine.keyspace.statistics;
     let kilobytes = |rate: f64| format!("{:.2}", rate / 1024.0);
     text.line("total_connections_received", counts.connections_received);
     text.line("total_commands_processed", counts.commands_processed);
@@ -55,7 +55,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("current_eviction_exceeded_time", 0);
     text.line("keyspace_hits", keyspace.keyspace_hits.get());
     text.line("keyspace_misses", keyspace.keyspace_misses.get());
-    let subscribers = &server.interest.subscribers;
+    let subscribers = &server.core.interest.subscribers;
     text.line("pubsub_channels", subscribers.names_len(Sort::Channel));
     text.line("pubsub_patterns", subscribers.names_len(Sort::Pattern));
     text.line("pubsubshard_channels", subscribers.names_len(Sort::Shard));
@@ -96,24 +96,26 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
 pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     text.line("role", if server.is_replica() { "slave" } else { "master" });
     describe_link(server, text);
-    let log = server.shard.appended();
-    text.line("kiln_log_epoch", server.shard.chain().epoch.0);
+    let log = server.core.shard.appended();
+    text.line("kiln_log_epoch", server.core.shard.chain().epoch.0);
     text.line("kiln_log_sequence", log.sequence);
     text.line("kiln_wall_clock_ahead_ms", server.wall_ahead_millis());
-    text.line("kiln_replicaof", server.shard.engine.keyspace.replica_of());
-    text.line("kiln_clock_gaps", server.statistics.clock_gaps);
-    text.line("kiln_data_is_partial", u8::from(server.shard.engine.keyspace.is_partial()));
+    text.line("kiln_replicaof", server.core.shard.engine.keyspace.replica_of());
+    text.line("kiln_clock_gaps", server.core.process.statistics.clock_gaps);
+    text.line("kiln_data_is_partial", u8::from(server.core.shard.engine.keyspace.is_partial()));
     let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
     let members = server.sessions().filter_map(|it| it.member.as_deref()).count();
     text.line("connected_slaves", replicas.len() + members);
-    if server.settings.min_replicas_to_write > 0 && server.settings.min_replicas_max_lag > 0 {
+    if server.core.process.settings.min_replicas_to_write > 0
+        && server.core.process.settings.min_replicas_max_lag > 0
+    {
         text.line("min_slaves_good_slaves", server.near_replicas());
     }
     for (index, session) in replicas.into_iter().enumerate() {
         let Some(replica) = &session.replica else { continue };
         let (address, port) = session.replica_place();
         let (state, offset) = (replica.state(), replica.acknowledged);
-        let lag = replica.lag_seconds(server.monotonic).unwrap_or(0);
+        let lag = replica.lag_seconds(server.core.turn.monotonic).unwrap_or(0);
         let line = format!("ip={address},port={port},state={state},offset={offset},lag={lag}");
         text.line(&format!("slave{index}"), line);
     }
@@ -126,7 +128,7 @@ pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
     let backlog = server.feed.backlog();
     let (first, bytes) = backlog.unwrap_or_default();
     text.line("repl_backlog_active", i32::from(backlog.is_some()));
-    text.line("repl_backlog_size", server.settings.repl_backlog_size);
+    text.line("repl_backlog_size", server.core.process.settings.repl_backlog_size);
     text.line("repl_backlog_first_byte_offset", first);
     text.line("repl_backlog_histlen", bytes);
 }
@@ -138,7 +140,7 @@ fn describe_members(server: &Server, text: &mut Text) {
     for (index, reported) in members.enumerate() {
         let report = &reported.report;
         let lag = server.lag_of(report.applied);
-        let silence = server.monotonic.seconds_since(reported.at);
+        let silence = server.core.turn.monotonic.seconds_since(reported.at);
         let line = format!(
             "ip={},port={},state=online,offset={},lag={silence},lag_records={},lag_bytes={},\
              lag_ms={}",
@@ -155,7 +157,7 @@ fn describe_members(server: &Server, text: &mut Text) {
 
 pub(super) fn keyspace(server: &Server, _: &Session, text: &mut Text) {
     let now = server.shard_time();
-    for (id, database) in server.shard.engine.keyspace.databases() {
+    for (id, database) in server.core.shard.engine.keyspace.databases() {
         if database.is_empty() {
             continue;
         }

@@ -1,0 +1,214 @@
+//! What every feature of a server needs, and none owns: the shard, the clients, the configuration.
+//!
+//! A feature owns its state and is handed the core. The core knows no feature. What it holds has
+//! three lifetimes, and each is a type: [`Process`] outlives demotions, [`Core`] is one life of it,
+//! [`Turn`] is one turn of the loop.
+
+use crate::acl::Acl;
+use crate::config::Config;
+use crate::config::settings::{NodeSettings, node_settings};
+use crate::cross_protocol::CrossProtocol;
+use crate::latency::Latency;
+use crate::limits::owed_bytes_max;
+use crate::metrics::Metrics;
+use crate::registry::Registry;
+use crate::role::state::Roles;
+use crate::sessions::Sessions;
+use crate::shard::Shard;
+use crate::slowlog::Slowlog;
+use crate::statistics::{Persistence, Statistics};
+use base::machine::Identity;
+use base::{
+    Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Seeds, Sequence, UnixMillis,
+};
+use engine::interest::Interest;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What the server was started with.
+#[derive(Clone)]
+pub struct Options {
+    pub config: Config,
+    /// The port on which connections are accepted, shown by INFO.
+    pub port: u16,
+    /// The clock that the driver reads, for the durations of commands.
+    pub clock: Arc<dyn Clock>,
+    /// Where CONFIG REWRITE finds the configuration file.
+    pub disk: Arc<dyn Disk>,
+    pub machine: Arc<dyn Machine>,
+    /// Unpredictable bits, for ids and for nothing that must stay secret.
+    pub entropy: u64,
+    /// What stays secret.
+    pub seeds: Seeds,
+}
+
+/// A rule that a test breaks on purpose, so that it can prove that it would notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// MIGRATE sends keys without a look at the lease.
+    MigratesWithoutLease,
+    /// A client whose wait a unit ends is told of it while the unit still runs.
+    TellsEndOfWaitAtOnce,
+}
+
+/// Frees big values away from the loop; it does not block.
+pub type Garbage = Box<dyn FnMut(Box<dyn Any + Send>)>;
+
+/// Why the loop ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// Asked for, by a signal or SHUTDOWN: everything executed is made durable first.
+    Clean,
+    /// SHUTDOWN NOSAVE, or the log is lost: at once.
+    Now,
+    /// The log failed; nothing more may be acknowledged.
+    LogFailed(String),
+    /// Another process may lead the shard: this one discards what it holds, and begins again as a
+    /// replica.
+    Demoted(String),
+}
+
+/// What a process has in all its lives: its configuration, its users, what it has counted.
+pub struct Process {
+    pub options: Options,
+    /// What the operator asked for, and the same as plain fields.
+    pub config: Config,
+    pub settings: NodeSettings,
+    /// Users and what they may do.
+    pub acl: Acl,
+    pub registry: &'static Registry,
+    pub identity: Identity,
+    pub slowlog: Slowlog,
+    pub latency: Latency,
+    pub statistics: Statistics,
+    /// What another thread may read of all this.
+    pub metrics: Arc<Metrics>,
+    /// When the process started.
+    pub started: MonotonicNanos,
+    /// When a web page's attempt was last told of.
+    pub(crate) cross_protocol: CrossProtocol,
+    /// DEBUG SET-ACTIVE-EXPIRE: whether keys die at their time or when somebody looks.
+    pub is_active_expiry_on: bool,
+    pub garbage: Garbage,
+}
+
+impl Process {
+    pub(crate) fn new(options: Options, garbage: Garbage) -> Self {
+        let registry = Registry::with_names(&options.config.renamed_commands);
+        Self {
+            settings: node_settings(&options.config),
+            config: options.config.clone(),
+            acl: Acl::configured(&options.config).expect("checked when the file was read"),
+            registry,
+            identity: options.machine.identity(),
+            slowlog: Slowlog::default(),
+            latency: Latency::default(),
+            statistics: Statistics::new(registry.len()),
+            metrics: Arc::default(),
+            started: options.clock.monotonic(),
+            cross_protocol: CrossProtocol::default(),
+            is_active_expiry_on: true,
+            garbage,
+            options,
+        }
+    }
+
+    /// For the next life: ids and secrets are drawn anew.
+    pub(crate) fn in_next_life(mut self, driver: &mut dyn Driver) -> Self {
+        self.options.config = self.config.clone();
+        self.options.entropy = driver.entropy();
+        self.options.seeds = Seeds::draw(driver);
+        self
+    }
+}
+
+/// The instants of one turn of the loop.
+#[derive(Default)]
+pub struct Turn {
+    /// Turns of the loop so far.
+    pub number: u64,
+    /// The time of this turn, as Redis shows and stores it: the shard's on a primary, else that of
+    /// this machine's wall clock. It jumps from the one to the other when this process takes over,
+    /// so how long something takes is measured by `monotonic`.
+    pub now: UnixMillis,
+    /// Monotonic time of this turn.
+    pub monotonic: MonotonicNanos,
+    /// Both clocks at the beginning of this turn.
+    pub(crate) moment: Moment,
+    /// When the command that executes now began.
+    pub(crate) lap: MonotonicNanos,
+    /// How long the command that executes now pretended to work (DEBUG SLEEP).
+    pub(crate) slept_nanos: u64,
+    /// Nothing executes before this (DEBUG SLEEP).
+    pub(crate) asleep_until: MonotonicNanos,
+}
+
+/// The clients of a loop, and in which queues of it they stand.
+#[derive(Default)]
+pub struct Clients {
+    /// The sessions, but for the one whose command is running.
+    pub(crate) sessions: Sessions,
+    /// Sessions by CLIENT ID.
+    pub(crate) by_id: BTreeMap<u64, ConnectionId>,
+    /// Sessions so far, in all lives: the newest CLIENT ID.
+    pub(crate) created: u64,
+    /// Sessions with input to execute, in the order in which it came.
+    pub(crate) ready: VecDeque<ConnectionId>,
+    /// Sessions with bytes that may be sent.
+    pub(crate) flushing: Vec<ConnectionId>,
+    /// Sessions that wait for a record, in the order of records.
+    pub(crate) held: VecDeque<(Sequence, ConnectionId)>,
+    /// Blocked sessions by deadline.
+    pub(crate) deadlines: BTreeSet<(MonotonicNanos, ConnectionId)>,
+    /// Sessions to be closed at the end of the turn.
+    pub(crate) closing: Vec<ConnectionId>,
+    /// Sessions whose wait the running unit ended, and where their replies begin.
+    pub(crate) ended: Vec<(ConnectionId, u64)>,
+    /// Reply bytes that wait for the log, over all sessions.
+    pub held_bytes: usize,
+}
+
+/// One life of a process: from a loading to a demotion.
+pub struct Core {
+    pub process: Process,
+    pub shard: Shard,
+    /// Connections that must hear of changes: they outlive the shard that a loading replaces.
+    pub interest: Interest,
+    pub clients: Clients,
+    pub turn: Turn,
+    /// What this process is to the shard: primary or replica.
+    pub roles: Roles,
+    pub persistence: Persistence,
+    /// Clients were served since this holder's last record.
+    pub(crate) has_served: bool,
+    /// The lease was over when it was last looked at: nobody is served.
+    pub(crate) is_lapsed: bool,
+    /// When a clean stop began to wait.
+    pub(crate) stopping_since: Option<MonotonicNanos>,
+    /// Set when the process is to stop: why.
+    pub stopping: Option<Stop>,
+    #[doc(hidden)]
+    pub broken: Option<Broken>,
+}
+
+impl Core {
+    pub(crate) fn new(shard: Shard, process: Process) -> Self {
+        let lap = process.options.clock.monotonic();
+        Self {
+            shard,
+            interest: Interest::bounded(owed_bytes_max(&process.settings)),
+            clients: Clients::default(),
+            turn: Turn { lap, ..Turn::default() },
+            roles: Roles::alone(),
+            persistence: Persistence::new(process.options.clock.unix_millis()),
+            has_served: false,
+            is_lapsed: false,
+            stopping_since: None,
+            stopping: None,
+            broken: None,
+            process,
+        }
+    }
+}
