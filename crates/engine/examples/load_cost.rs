@@ -5,7 +5,8 @@
 use base::{DatabaseId, HashKey, UnixMillis};
 use engine::effect::Effect;
 use engine::keyspace::Keyspace;
-use engine::rdb::{Crc64, Loader, write::checksum};
+use engine::load::Loader;
+use engine::rdb::{Crc64, write::checksum};
 use engine::settings::Settings;
 
 fn main() {

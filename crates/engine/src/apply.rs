@@ -11,21 +11,14 @@ mod set;
 mod sorted;
 mod string;
 
-pub(crate) use string::payload_of;
-
-use crate::effect::{Effect, EffectDecoder, EffectError};
-use crate::interest::{Interest, Telling};
-use crate::keyspace::{Entry, EntryRef, Keyspace};
+use crate::effect::Effect;
+use crate::ids::KeyHash;
+use crate::keyspace::Keyspace;
 use crate::master::{Master, ReplicaOf};
 use crate::refusal::Refusal;
-use crate::unit::KeyHash;
-use crate::value::{Recipe, Value};
-use base::{DatabaseId, UnixMillis};
-use structures::entry::Payload;
-
-/// Effects of a record that are decoded ahead, so that the misses of their keys overlap: as many as
-/// the loop parses of a pipeline at a time.
-const EFFECTS_AHEAD: usize = 16;
+use crate::value::{Entry, EntryRef, Recipe, Value, entry_bytes};
+use base::DatabaseId;
+use structures::entry::{Payload, ValueRef};
 
 /// What an effect did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,96 +31,7 @@ pub enum Applied {
     Added,
 }
 
-/// A record's payload that cannot be applied.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ApplyError {
-    Malformed(EffectError),
-    /// The effect is for another type than the key holds, or names a database that is not there.
-    Impossible {
-        effect_index: u64,
-    },
-}
-
 impl Keyspace {
-    /// Applies all effects of a record's payload and tells those who are interested; how many
-    /// effects there were. `now` is the record's clock.
-    ///
-    /// # Errors
-    /// [`ApplyError`] if the payload is damaged or does not fit this keyspace.
-    pub fn apply_payload(
-        &mut self,
-        payload: &[u8],
-        now: UnixMillis,
-        interest: &mut Interest,
-    ) -> Result<u64, ApplyError> {
-        self.now = now;
-        let mut telling = Telling::of(interest, self);
-        let mut decoder = EffectDecoder::new(payload);
-        let mut count = 0;
-        let mut batch = Vec::with_capacity(EFFECTS_AHEAD);
-        loop {
-            while batch.len() < EFFECTS_AHEAD
-                && let Some(effect) = decoder.next_effect().map_err(ApplyError::Malformed)?
-            {
-                batch.push(effect);
-            }
-            if batch.is_empty() {
-                return Ok(count);
-            }
-            self.prefetch_keys(&batch);
-            for (database, key, effect) in batch.drain(..) {
-                let impossible = || ApplyError::Impossible { effect_index: count };
-                if !self.has_databases_of(database, &effect) {
-                    return Err(impossible());
-                }
-                let applied = match &mut telling {
-                    None => self.apply(database, key, &effect).map(drop),
-                    Some(telling) => telling.apply(self, database, key, &effect),
-                };
-                applied.map_err(|_| impossible())?;
-                self.garbage.clear();
-                count += 1;
-            }
-        }
-    }
-
-    /// Asks the processor for the entries that a batch will change. The databases that it names may
-    /// not exist.
-    fn prefetch_keys(&self, batch: &[(DatabaseId, &[u8], Effect<'_>)]) {
-        if batch.len() < 2 {
-            return;
-        }
-        let mut hashes = [0; EFFECTS_AHEAD];
-        let mut last: &[u8] = &[];
-        for (hash, (database, key, _)) in hashes.iter_mut().zip(batch) {
-            // Further effects on a key repeat where it stands, and need no second look.
-            let is_new = !std::ptr::eq(last, *key) && !key.is_empty();
-            if is_new && self.databases.get(database.0 as usize).is_some() {
-                *hash = self.hash(key);
-            }
-            last = key;
-        }
-        // In loops of their own the processor runs ahead from one address to the next; in the loop
-        // above, reading and hashing the keys fills its window.
-        let wanted = || hashes.iter().zip(batch).filter(|(hash, _)| **hash != 0);
-        for (hash, (database, ..)) in wanted() {
-            self.prefetch_bucket(*database, *hash);
-        }
-        for (hash, (database, ..)) in wanted() {
-            self.prefetch_entry(*database, *hash);
-        }
-    }
-
-    fn has_databases_of(&self, database: DatabaseId, effect: &Effect<'_>) -> bool {
-        let count = self.databases.len() as u32;
-        let other = match *effect {
-            Effect::Rename { to_database, .. } | Effect::Copy { to_database, .. } => to_database,
-            Effect::SwapDatabases { with } => with,
-            _ => database,
-        };
-        database.0 < count && other.0 < count
-    }
-
     /// Applies one effect. The databases it names exist.
     ///
     /// # Errors
@@ -297,7 +201,7 @@ impl Keyspace {
 
     /// Frees an entry: at once if that is quick, else on a background thread.
     pub(crate) fn discard(&mut self, entry: Entry) {
-        if let structures::entry::ValueRef::Boxed(value) = entry.value()
+        if let ValueRef::Boxed(value) = entry.value()
             && value.elements() > ELEMENTS_FREED_INLINE_MAX
         {
             self.garbage.push(Box::new(entry));
@@ -308,12 +212,3 @@ impl Keyspace {
 /// Elements of a collection that are freed on the loop; more go to a background thread. Redis's
 /// lazyfree threshold.
 const ELEMENTS_FREED_INLINE_MAX: usize = 64;
-
-/// Bytes an entry and its boxed value occupy.
-pub(crate) fn entry_bytes(entry: EntryRef<'_>) -> usize {
-    let boxed = match entry.value() {
-        structures::entry::ValueRef::Boxed(value) => value.allocated_bytes(),
-        _ => 0,
-    };
-    entry.allocated_bytes() + boxed
-}

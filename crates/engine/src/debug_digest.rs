@@ -7,9 +7,9 @@
 //! So two servers of either kind can be compared, and a replica or a snapshot with its primary,
 //! whatever their encodings. Not for secrets: SHA-1 is broken against those who aim.
 
-use crate::keyspace::{EntryRef, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::sha1::sha1;
-use crate::value::Value;
+use crate::value::{EntryRef, Value};
 use crate::work::Work;
 use structures::entry::ValueRef;
 use structures::listpack::Item;

@@ -5,8 +5,8 @@
 //! tables, nor the seed of their hash, nor the encoding of a value, nor when a key was last used.
 //! What has no order is summed (not XORed, where two equal elements would cancel out).
 
-use crate::keyspace::{EntryRef, Keyspace};
-use crate::value::{StringValue, Value, type_name};
+use crate::keyspace::Keyspace;
+use crate::value::{EntryRef, StringValue, Value, type_name};
 use base::DatabaseId;
 use std::fmt;
 use structures::KeyHasher;

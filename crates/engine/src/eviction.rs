@@ -6,11 +6,13 @@
 use crate::access;
 use crate::effect::DeleteReason;
 use crate::execute::Engine;
+use crate::ids::KeyHash;
 use crate::interest::Interest;
-use crate::keyspace::{Database, EntryRef, Keyspace};
+use crate::keyspace::{Database, Keyspace};
 use crate::random::Random;
 use crate::settings::EvictionPolicy;
-use crate::unit::{Context, KeyHash, Unit};
+use crate::unit::{Context, Unit};
+use crate::value::EntryRef;
 use base::{DatabaseId, UnixMillis};
 
 /// Random picks per wanted sample when only keys with an expiry may go and few have one.

@@ -4,7 +4,7 @@
 //! wheel would be smaller, but leaves stale tickets behind whenever a time changes. Keys themselves
 //! are not kept: whoever has a time and a hash finds the key, or one of the keys, in the table.
 
-use crate::unit::KeyHash;
+use crate::ids::KeyHash;
 use base::UnixMillis;
 use std::collections::{BTreeMap, BTreeSet};
 

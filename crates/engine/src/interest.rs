@@ -12,17 +12,15 @@
 //! one in each keyspace: clients stay connected when a loading replaces the keyspace. On most
 //! servers nobody is registered most of the time, so that is asked first.
 
-mod applied;
 mod waiters;
 mod watchers;
 
 use crate::effect::Effect;
+use crate::ids::{KeyHash, SubscriberId, WatcherId};
 use crate::keyspace::Keyspace;
 use crate::notify::{KeyEvent, Message};
 use crate::subscribers::{Receiver, Subscribers};
-use crate::unit::{KeyHash, SubscriberId, WatcherId};
 use crate::work::Work;
-pub(crate) use applied::Telling;
 use base::{DatabaseId, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 pub use waiters::Waiters;
@@ -71,6 +69,10 @@ impl Interest {
     #[doc(hidden)]
     pub fn ignore_applied(&mut self) {
         self.ignores_applied = true;
+    }
+
+    pub(crate) fn ignores_applied(&self) -> bool {
+        self.ignores_applied
     }
 
     /// Whether there is something to tell.

@@ -1,24 +1,16 @@
 //! The numbered databases: what every effect changes and every command reads.
 
 use crate::expiries::Expiries;
+use crate::ids::KeyHash;
 use crate::master::{Master, ReplicaOf};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
-use crate::unit::{Awaited, KeyHash};
-use crate::value::Value;
+use crate::value::{Awaited, Entry, EntryRef, Value};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
 use structures::{KeyHasher, Table};
-
-pub use crate::apply::{Applied, ApplyError};
-
-/// One key: its name, its expiry, how recently it was used, its value.
-pub type Entry = structures::Entry<Value>;
-
-/// A key as its table lends it.
-pub type EntryRef<'a> = structures::EntryRef<'a, Value>;
 
 /// All databases of a shard.
 pub struct Keyspace {

@@ -1,30 +1,48 @@
 //! Redis as a value: a request, the time and a seed go in, a reply and effects come out.
 //!
-//! Pure and deterministic: no clock, no I/O, no thread, no randomness that is not passed in.
+//! A request comes in at the top of the table: a command reads and changes keys through [`view`]
+//! and [`tx`], these use the keyspace, and the keyspace is made of values. Each module uses only
+//! its own floor and those below; `cargo xtask tidy` checks it.
 //!
-//! | module | holds |
-//! |---|---|
-//! | [`keyspace`] | the databases: tables of entries, expiry times |
-//! | [`master`] | the server of Redis that the shard follows, as its log says |
-//! | [`value`] | what a key can hold, and in which encoding |
-//! | [`effect`] | changes as outcomes, and their bytes in the log |
-//! | [`apply`] | the one place where keys change, on every role |
-//! | [`tx`], [`view`] | the keyspace as a writing and a reading command sees it |
-//! | [`unit`] | what one unit did, saw and said |
-//! | [`feed`] | effects told as Redis commands, for replicas that know no effects |
-//! | [`execute`] | runs one command, deletes what it found expired |
-//! | [`work`] | counts the steps of long commands, so that the node can act amid one |
-//! | [`eviction`] | which keys go when memory is short |
-//! | [`command`] | the declaration of commands, and one file per family |
-//! | [`digest`] | what keys hold in 128 bits, for comparison |
-//! | [`interest`] | who must hear of changes: watched keys, blocked clients, subscribers |
-//! | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
-//! | [`notify`], [`subscribers`] | keyspace notifications, published messages, who gets them |
-//! | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |
-//! | [`rdb`] | values and files in Redis's snapshot format |
-//! | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
-//! | [`geohash`] | places on Earth as scores |
-//! | [`sha1`] | the hash that names scripts and makes digests |
+//! | floor | module | holds |
+//! |---|---|---|
+//! | run | [`eviction`] | which keys go when memory is short |
+//! | | [`execute`] | runs one command, deletes what it found expired |
+//! | commands | [`command`] | the declaration of commands, and one file per family |
+//! | | [`import`] | a foreign RDB file into effects, as its bytes arrive |
+//! | access | [`tx`], [`view`] | the keyspace as a writing and a reading command sees it |
+//! | | [`replay`] | applies the records of the log, on replicas and in recovery |
+//! | change | [`apply`] | the one place where keys change, on every role |
+//! | | [`interest`] | who must hear of changes: watched keys, blocked clients, subscribers |
+//! | | `translate` | an effect as a command, for replicas that know no effects |
+//! | | [`load`] | an RDB file into an empty keyspace |
+//! | | [`digest`] | what keys hold in 128 bits, for comparison |
+//! | | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
+//! | state | [`keyspace`] | the databases: tables of entries, expiry times |
+//! | | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |
+//! | parts | [`unit`] | what one unit did, saw and said |
+//! | | [`rdb`] | values and files in Redis's snapshot format |
+//! | | [`notify`] | keyspace notifications and published messages |
+//! | | [`feed`] | the commands that a unit amounts to, for replicas that know no effects |
+//! | | [`value`] | what a key can hold, and in which encoding |
+//! | | [`subscribers`] | who is subscribed to what |
+//! | | [`expiries`] | which key expires next |
+//! | | [`effect`] | changes as outcomes, and their bytes in the log |
+//! | nouns | [`settings`], [`statistics`] | what is configured, what is counted |
+//! | | [`master`] | the server of Redis that the shard follows, as its log says |
+//! | | [`access`] | how recently or often a key was used |
+//! | | [`work`] | counts the steps of long commands, so that the node can act amid one |
+//! | | [`ids`], [`slot`] | names of keys and clients, slots of a cluster |
+//! | | [`refusal`], [`random`] | what a client did wrong, chance from a seed |
+//! | | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
+//! | | [`geohash`], [`sha1`] | positions on Earth as scores; the hash that names scripts |
+//!
+//! Deliberately absent:
+//! - A clock, I/O, threads, and randomness that is not passed in: the same calls with the same
+//!   seed give the same bytes, which the simulator and every replica rely on.
+//! - Sessions, users and authorization: whoever calls has decided that the command may run.
+//! - The log: effects are handed out as bytes, and who makes them durable is the caller's
+//!   business.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -41,8 +59,11 @@ pub mod feed;
 mod flood;
 pub mod geohash;
 pub mod glob;
+pub mod ids;
+pub mod import;
 pub mod interest;
 pub mod keyspace;
+pub mod load;
 pub mod master;
 pub mod notify;
 pub mod number;
@@ -50,6 +71,7 @@ mod prefetch;
 pub mod random;
 pub mod rdb;
 pub mod refusal;
+pub mod replay;
 pub mod settings;
 pub mod sha1;
 pub mod slot;
@@ -58,6 +80,7 @@ pub mod statistics;
 pub mod subscribers;
 #[cfg(test)]
 pub mod testing;
+mod translate;
 pub mod tx;
 pub mod unit;
 pub mod value;

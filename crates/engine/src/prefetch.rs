@@ -7,8 +7,8 @@
 //! stage before any goes through the next. Everything here is a hint: a stage that finds another
 //! key of the same hash, or nothing, asks in vain.
 
+use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
-use crate::unit::KeyHash;
 use crate::value::{Sorted, Value};
 use base::DatabaseId;
 use structures::entry::ValueRef;

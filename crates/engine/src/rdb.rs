@@ -18,8 +18,6 @@
 //! | [`value`] | one value of each type |
 //! | `old` | encodings of old releases, read only |
 //! | [`write`](mod@write) | entries and the frame of a file |
-//! | [`load`] | a whole file into a keyspace |
-//! | [`import`] | a foreign file into effects, as its bytes arrive |
 //! | [`dump`] | one value as DUMP hands it out and RESTORE takes it |
 //!
 //! Source: the format as Redis 7.0.15 writes it (rdb.c), and
@@ -27,22 +25,17 @@
 
 pub mod crc64;
 pub mod dump;
-pub mod import;
 pub mod length;
-pub mod load;
 pub mod lzf;
-mod old;
+pub(crate) mod old;
 pub mod piece;
-mod reload;
 pub mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod value;
 pub mod write;
 
 pub use crc64::Crc64;
-pub use import::Importer;
-pub use load::Loader;
 pub use source::Source;
 
 use std::fmt;

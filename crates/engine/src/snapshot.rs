@@ -17,15 +17,14 @@
 mod tests;
 
 use crate::effect::Effect;
-use crate::keyspace::EntryRef;
+use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
 use crate::master::{self, ReplicaOf};
 use crate::rdb::PARTIAL;
 use crate::rdb::piece::{Place, put_count, put_piece, put_pieces};
 use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
 use crate::settings::Settings;
-use crate::unit::KeyHash;
-use crate::value::{Hash, Set, Sorted, Value};
+use crate::value::{EntryRef, Hash, Set, Sorted, Value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};

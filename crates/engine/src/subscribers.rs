@@ -6,7 +6,7 @@
 //! everything its unit wrote or read is durable.
 
 use crate::glob;
-use crate::unit::SubscriberId;
+use crate::ids::SubscriberId;
 use crate::work::Work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -6,13 +6,14 @@
 
 use crate::command::{Args, Command, DataFn, FAMILIES};
 use crate::execute::Engine;
+use crate::ids::SubscriberId;
 use crate::interest::Interest;
-use crate::keyspace::{EntryRef, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::number::format_double;
 use crate::settings::Settings;
 use crate::subscribers::Sort;
-use crate::unit::{Context, SubscriberId, Unit};
-use crate::value::{StringValue, Value, type_name};
+use crate::unit::{Context, Unit};
+use crate::value::{EntryRef, StringValue, Value, type_name};
 use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{Protocol, Reply};
 use std::collections::BTreeMap;

@@ -4,16 +4,18 @@
 //! written for the tracker and tells those who are interested in it. Replicas and recovery call the
 //! same [`Keyspace::apply`] with the recorded effect.
 
+use crate::apply::Applied;
 use crate::effect::{DeleteReason, Effect};
 use crate::feed::Word;
+use crate::ids::KeyHash;
 use crate::interest::Interest;
-use crate::keyspace::{Applied, EntryRef, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Awaited, Context, KeyHash, Overdue, TimeoutReply, Unit, Wait};
-use crate::value::{StringValue, Value};
+use crate::unit::{Context, Overdue, TimeoutReply, Unit, Wait};
+use crate::value::{Awaited, EntryRef, StringValue, Value};
 use crate::view::View;
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};

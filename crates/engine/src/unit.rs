@@ -5,11 +5,10 @@
 
 use crate::effect::EffectEncoder;
 use crate::feed::Feed;
+use crate::ids::KeyHash;
+use crate::value::Awaited;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
-
-/// The hash of a key, as the table and the tracker use it.
-pub type KeyHash = u64;
 
 /// What a unit left behind, for the node to log and to hold. Reused between units. What it has to
 /// tell those who listen is in [`crate::interest::Interest`].
@@ -87,18 +86,6 @@ impl Unit {
     }
 }
 
-/// A client that waits for keys, named by the node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct WaiterId(pub u64);
-
-/// A client that watches keys for its transaction, named by the node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct WatcherId(pub u64);
-
-/// A client that is subscribed to channels, named by the node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct SubscriberId(pub u64);
-
 /// A blocked command: the keys it waits for, and what it answers when its time is up. The node
 /// runs the command again when one of the keys may serve it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,14 +97,6 @@ pub struct Wait {
     /// that commands see is the shard's, and may run slower or jump when a process takes over.
     pub wait_millis: Option<u64>,
     pub on_timeout: TimeoutReply,
-}
-
-/// The type of a key that can serve a blocked command. It goes on waiting while its keys hold
-/// others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Awaited {
-    List,
-    SortedSet,
 }
 
 /// The reply to a blocked command whose time is up.

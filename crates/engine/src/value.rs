@@ -15,11 +15,16 @@ pub use set::Set;
 pub use sorted::Sorted;
 pub use text::StringValue;
 
-use crate::keyspace::EntryRef;
 use crate::settings::Settings;
 use crate::work::Work;
 use structures::entry::ValueRef;
 use structures::{KeyHasher, Quicklist};
+
+/// One key: its name, its expiry, how recently it was used, its value.
+pub type Entry = structures::Entry<Value>;
+
+/// A key as its table lends it.
+pub type EntryRef<'a> = structures::EntryRef<'a, Value>;
 
 /// What new values are made with.
 #[derive(Clone, Copy)]
@@ -127,6 +132,14 @@ impl Value {
     }
 }
 
+/// The type of a key that can serve a blocked command. It goes on waiting while its keys hold
+/// others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    List,
+    SortedSet,
+}
+
 /// The type of an entry's value as TYPE names it.
 pub fn type_name(entry: EntryRef<'_>) -> &'static str {
     match entry.value() {
@@ -143,4 +156,13 @@ pub fn encoding(entry: EntryRef<'_>) -> &'static str {
         ValueRef::Bytes(bytes) if bytes.len() <= text::EMBSTR_BYTES_MAX => "embstr",
         ValueRef::Bytes(_) => "raw",
     }
+}
+
+/// Bytes an entry and its boxed value occupy.
+pub(crate) fn entry_bytes(entry: EntryRef<'_>) -> usize {
+    let boxed = match entry.value() {
+        ValueRef::Boxed(value) => value.allocated_bytes(),
+        _ => 0,
+    };
+    entry.allocated_bytes() + boxed
 }

@@ -8,13 +8,13 @@
 
 use crate::feed::Word;
 use crate::interest::Interest;
-use crate::keyspace::{Database, EntryRef, Keyspace};
+use crate::keyspace::{Database, Keyspace};
 use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::unit::{Context, Overdue, Unit};
-use crate::value::{StringValue, Value};
+use crate::value::{EntryRef, StringValue, Value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 

@@ -9,7 +9,9 @@ use crate::core::Broken;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use base::{ConnectionId, DatabaseId, Sequence};
-use engine::unit::{Awaited, TimeoutReply, WaiterId};
+use engine::ids::WaiterId;
+use engine::unit::TimeoutReply;
+use engine::value::Awaited;
 
 impl Server {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what

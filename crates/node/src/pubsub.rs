@@ -7,9 +7,9 @@
 use crate::server::Server;
 use crate::session::{NAME_BYTES, ReplyMode, Session};
 use base::{ConnectionId, Sequence};
+use engine::ids::SubscriberId;
 use engine::notify::Message;
 use engine::subscribers::Sort;
-use engine::unit::SubscriberId;
 use resp::Reply;
 use std::collections::BTreeSet;
 

@@ -2,9 +2,9 @@
 
 use base::{Sequence, UnixMillis};
 use bytes::Bytes;
-use engine::apply::ApplyError;
 use engine::execute::Engine;
 use engine::interest::Interest;
+use engine::replay::ApplyError;
 use std::fmt;
 use txlog::{Chain, Consumed, FollowError, Follower, Kind};
 

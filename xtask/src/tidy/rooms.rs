@@ -14,7 +14,24 @@ type Floors = &'static [&'static [&'static str]];
 const OTHERS: &str = "*";
 
 /// The crates whose rooms have floors.
-const FLOORS: &[(&str, Floors)] = &[];
+const FLOORS: &[(&str, Floors)] = &[("engine", ENGINE)];
+
+const ENGINE: Floors = &[
+    &[
+        "geohash", "ids", "master", "number", "random", "refusal", "settings", "sha1", "slot",
+        "work",
+    ],
+    &["access", "effect", "expiries", "glob"],
+    &["feed", "statistics", "subscribers", "value"],
+    &["notify", "rdb", "unit"],
+    &["keyspace", "snapshot"],
+    &["apply", "debug_digest", "digest", "interest", "load", "prefetch", "translate"],
+    &["replay", "view"],
+    &["tx"],
+    &["command", "import"],
+    &["execute"],
+    &["eviction"],
+];
 
 pub fn check(tree: &Tree) -> Vec<Complaint> {
     FLOORS.iter().flat_map(|(name, floors)| check_crate(tree, name, floors)).collect()

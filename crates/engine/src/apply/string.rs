@@ -4,23 +4,9 @@ use super::Applied;
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::Value;
-use crate::value::text::{EMBEDDED_BYTES_MAX, STRING_BYTES_MAX, StringValue, canonical_integer};
+use crate::value::text::{STRING_BYTES_MAX, StringValue, payload_of};
 use base::DatabaseId;
 use structures::entry::Payload;
-
-/// How a string is stored: as a number if it is one, in the entry if short, boxed if long.
-pub(crate) fn payload_of(value: &[u8]) -> Payload<'_, Value> {
-    if value.len() <= 20
-        && let Some(integer) = canonical_integer(value)
-    {
-        return Payload::Integer(integer);
-    }
-    if value.len() <= EMBEDDED_BYTES_MAX {
-        Payload::Bytes(value)
-    } else {
-        Payload::Boxed(Box::new(Value::Text(value.to_vec())))
-    }
-}
 
 /// Where bytes end that begin at this offset of a string, if a string can be as long. No command
 /// lets it through, a damaged record might.

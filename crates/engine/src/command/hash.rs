@@ -15,10 +15,9 @@ mod tests;
 
 use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read as reads, write};
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
-use crate::value::Hash;
 use crate::value::hash::{self, Text};
+use crate::value::{EntryRef, Hash};
 use crate::view::View;
 use resp::Reply;
 

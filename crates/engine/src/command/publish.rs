@@ -42,9 +42,9 @@ fn spublish(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use crate::ids::SubscriberId;
     use crate::subscribers::Sort;
     use crate::testing::Bench;
-    use crate::unit::SubscriberId;
 
     #[test]
     fn publish_counts_deliveries_at_the_moment_of_publication() {

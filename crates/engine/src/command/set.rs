@@ -13,8 +13,8 @@ mod tests;
 
 use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read, write};
+use crate::apply::Applied;
 use crate::effect::Effect;
-use crate::keyspace::Applied;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;

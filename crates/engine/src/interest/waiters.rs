@@ -2,7 +2,7 @@
 //! node adds and removes them; [`super::Interest`] asks whether anybody waits for a changed key.
 
 use super::ByKey;
-use crate::unit::WaiterId;
+use crate::ids::WaiterId;
 use base::DatabaseId;
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 //! [`super::Interest`] asks whose transaction a change aborts.
 
 use super::ByKey;
-use crate::unit::WatcherId;
+use crate::ids::WatcherId;
 use base::DatabaseId;
 use std::collections::BTreeMap;
 

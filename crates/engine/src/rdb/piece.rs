@@ -17,7 +17,7 @@ use structures::quicklist::NodeRef;
 const STEP_ELEMENTS: usize = 16;
 
 /// Bytes of a collection that count as a step: about an element.
-pub(super) const ELEMENT_BYTES: usize = 32;
+pub(crate) const ELEMENT_BYTES: usize = 32;
 
 /// Bytes of a value that is written without a pause, from one count of the work to the next.
 const COUNTED_BYTES: usize = 16 << 10;

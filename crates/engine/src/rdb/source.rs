@@ -23,7 +23,7 @@ pub struct Source<R> {
     /// Where in the stream the buffer begins.
     base: u64,
     /// The last compressed string.
-    pub(super) inflated: Vec<u8>,
+    pub(crate) inflated: Vec<u8>,
 }
 
 impl<R: Read> Source<R> {
@@ -99,11 +99,11 @@ impl<R: Read> Source<R> {
         self.is_digesting.then(|| self.crc.value())
     }
 
-    pub(super) fn damaged(&self, what: impl Into<String>) -> RdbError {
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> RdbError {
         RdbError::Damaged { offset: self.offset(), what: what.into() }
     }
 
-    pub(super) fn unsupported(&self, what: impl Into<String>) -> RdbError {
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> RdbError {
         RdbError::Unsupported { offset: self.offset(), what: what.into() }
     }
 

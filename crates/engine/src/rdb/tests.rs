@@ -3,16 +3,17 @@
 mod recorded;
 
 use super::write::{checksum, put_database, put_end, put_entry, put_header, put_sizes};
-use super::{Crc64, Loader, RdbError};
+use super::{Crc64, RdbError};
 use crate::effect::Effect;
 use crate::keyspace::Keyspace;
+use crate::load::Loader;
 use crate::settings::{EvictionPolicy, Settings};
 use crate::testing::{Bench, holdings};
 use base::{DatabaseId, HashKey, UnixMillis};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
-pub(super) fn save(keyspace: &Keyspace) -> Vec<u8> {
+pub(crate) fn save(keyspace: &Keyspace) -> Vec<u8> {
     let mut out = Vec::new();
     put_header(&mut out, &[("redis-ver", "7.0.15"), ("redis-bits", "64")]);
     for (id, database) in keyspace.databases().filter(|(_, database)| !database.is_empty()) {
@@ -37,7 +38,7 @@ fn load(bytes: &[u8]) -> Result<Keyspace, RdbError> {
 }
 
 /// One value of each type and encoding.
-pub(super) fn sample() -> Bench {
+pub(crate) fn sample() -> Bench {
     let mut bench = Bench::new();
     for line in [
         "SET small 7",

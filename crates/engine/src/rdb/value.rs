@@ -3,8 +3,8 @@
 use super::length::{Text, put_integer, put_string};
 use super::piece::{ELEMENT_BYTES, Place, put_count, put_pieces};
 use super::{RdbError, Source, kind};
-use crate::apply::payload_of;
 use crate::number::parse_f64;
+use crate::value::text::payload_of;
 use crate::value::{Hash, Recipe, Set, Sorted, Value, list};
 use crate::work::Work;
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ use structures::listpack::Item;
 use structures::{Intset, Listpack, Scored};
 
 /// Containers of a list's nodes.
-pub(super) const NODE_PLAIN: u64 = 1;
-pub(super) const NODE_PACKED: u64 = 2;
+pub(crate) const NODE_PLAIN: u64 = 1;
+pub(crate) const NODE_PACKED: u64 = 2;
 
 /// The type byte of a value.
 pub fn kind_of(value: ValueRef<'_, Value>) -> u8 {
@@ -47,7 +47,7 @@ pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>, work: &Work) {
     }
 }
 
-pub(super) fn put_item(out: &mut Vec<u8>, item: Item<'_>) {
+pub(crate) fn put_item(out: &mut Vec<u8>, item: Item<'_>) {
     match item {
         Item::Bytes(bytes) => put_string(out, bytes),
         Item::Integer(integer) => put_integer(out, integer),

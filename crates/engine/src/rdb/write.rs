@@ -4,8 +4,8 @@ use super::length::{put_length, put_string};
 use super::value::{kind_of, put_value};
 use super::{Crc64, VERSION, opcode};
 use crate::access;
-use crate::keyspace::EntryRef;
 use crate::settings::{EvictionPolicy, Settings};
+use crate::value::EntryRef;
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 

@@ -4,9 +4,8 @@
 //! ENCODING says `quicklist` whatever the list holds.
 
 use crate::effect::End;
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
-use crate::value::{Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value};
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::quicklist::{self, NodeLimits, Quicklist};

@@ -6,9 +6,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
-use crate::value::{Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value};
 use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;

@@ -7,9 +7,8 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
-use crate::value::{Recipe, Value};
+use crate::value::{EntryRef, Recipe, Value};
 use crate::work::Work;
 use std::ops::Range;
 use structures::entry::ValueRef;

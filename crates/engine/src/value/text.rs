@@ -1,9 +1,8 @@
 //! Strings: bytes inside the entry, an integer inside the entry, or a boxed growing string.
 
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
-use crate::value::Value;
-use structures::entry::ValueRef;
+use crate::value::{EntryRef, Value};
+use structures::entry::{Payload, ValueRef};
 
 /// Longest string, in bytes, whatever `proto-max-bulk-len` says: effects and RDB files give lengths
 /// in 32 bits. What was longer could be made, and then neither logged nor read from a snapshot.
@@ -87,6 +86,20 @@ pub fn canonical_integer(bytes: &[u8]) -> Option<i64> {
         value = if negative { value.checked_sub(digit)? } else { value.checked_add(digit)? };
     }
     Some(value)
+}
+
+/// How a string is stored: as a number if it is one, in the entry if short, boxed if long.
+pub(crate) fn payload_of(value: &[u8]) -> Payload<'_, Value> {
+    if value.len() <= 20
+        && let Some(integer) = canonical_integer(value)
+    {
+        return Payload::Integer(integer);
+    }
+    if value.len() <= EMBEDDED_BYTES_MAX {
+        Payload::Bytes(value)
+    } else {
+        Payload::Boxed(Box::new(Value::Text(value.to_vec())))
+    }
 }
 
 #[cfg(test)]

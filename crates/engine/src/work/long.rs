@@ -240,12 +240,12 @@ fn long_commands_count_their_steps() {
 #[test]
 fn watched_keys_and_patterns_are_counted() {
     let (mut bench, work) = filled();
-    let watcher = crate::unit::WatcherId(7);
+    let watcher = crate::ids::WatcherId(7);
     for number in 0..ELEMENTS {
         let database = base::DatabaseId(0);
         let name = format!("k{number}*");
         bench.interest.watchers.watch(watcher, database, name.as_bytes(), false);
-        let subscriber = crate::unit::SubscriberId(7);
+        let subscriber = crate::ids::SubscriberId(7);
         let sort = crate::subscribers::Sort::Pattern;
         bench.interest.subscribers.subscribe(subscriber, sort, name.as_bytes());
     }

@@ -12,8 +12,8 @@ use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Outcome};
 use engine::debug_digest::{self, Digest};
 use engine::glob;
-use engine::keyspace::EntryRef;
 use engine::refusal::Refusal;
+use engine::value::EntryRef;
 use engine::value::text::canonical_integer;
 use engine::value::{Value, encoding};
 

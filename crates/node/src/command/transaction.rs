@@ -5,8 +5,8 @@ use crate::server::Server;
 use crate::session::{Session, Transaction};
 use base::DatabaseId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::ids::WatcherId;
 use engine::refusal::Refusal;
-use engine::unit::WatcherId;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     session("MULTI", multi)

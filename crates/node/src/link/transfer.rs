@@ -11,7 +11,7 @@ use super::handshake::{request, take_line, text};
 use super::{Fault, Phase, Place};
 use crate::server::Server;
 use base::{DatabaseId, Driver};
-use engine::rdb::import::{Importer, Step};
+use engine::import::{Importer, Step};
 use engine::unit::{Context, Overdue};
 use txlog::Gate;
 

@@ -19,7 +19,7 @@ use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Session};
 use base::{ConnectionId, DatabaseId};
 use engine::command::{Args, Flags};
-use engine::unit::WatcherId;
+use engine::ids::WatcherId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Sets the names of guards apart from those of connections, which are counted from 1.

@@ -4,11 +4,11 @@ use super::{HASH_SEED, NOW, survives_a_snapshot};
 use base::{DatabaseId, HashKey};
 use engine::digest::Digest;
 use engine::effect::{DeleteReason, Effect, EffectDecoder, EffectEncoder, End};
+use engine::ids::{SubscriberId, WaiterId, WatcherId};
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use engine::subscribers::Sort;
-use engine::unit::{SubscriberId, WaiterId, WatcherId};
 
 /// Longest stretch of zeroes that an input may ask for. A valid effect may ask for as much as a
 /// string holds; a fuzzer that does so at every turn finds nothing else.

@@ -9,7 +9,7 @@ use base::{DatabaseId, Epoch, HashKey, Incarnation, Position, Sequence, UnixMill
 use engine::digest::Digest;
 use engine::effect::{Effect, End};
 use engine::keyspace::Keyspace;
-use engine::rdb::Loader;
+use engine::load::Loader;
 use engine::settings::Settings;
 use std::path::Path;
 use std::sync::Arc;

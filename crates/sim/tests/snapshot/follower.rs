@@ -6,7 +6,7 @@ use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
-use engine::rdb::Loader;
+use engine::load::Loader;
 use engine::settings::Settings;
 use engine::unit::{Context, Unit};
 use node::Registry;

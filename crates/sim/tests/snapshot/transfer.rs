@@ -8,7 +8,7 @@ use base::{HashKey, Position, UnixMillis};
 use bytes::Bytes;
 use engine::digest::Digest;
 use engine::keyspace::Keyspace;
-use engine::rdb::Loader;
+use engine::load::Loader;
 use engine::settings::Settings;
 use node::snapshot::Pace;
 use sim::disk::{Faults, SimDisk};

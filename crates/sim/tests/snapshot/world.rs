@@ -8,7 +8,7 @@ use base::machine::UnknownMachine;
 use base::{HashKey, Seeds, Sequence, UnixMillis};
 use engine::digest::Digest;
 use engine::keyspace::Keyspace;
-use engine::rdb::Loader;
+use engine::load::Loader;
 use engine::settings::Settings;
 use node::config::Config;
 use node::config::settings::engine_settings;

@@ -1,9 +1,9 @@
 //! Fields set, counted and deleted.
 
 use super::of;
+use crate::apply::Applied;
 use crate::command::{Args, Outcome};
 use crate::effect::Effect;
-use crate::keyspace::Applied;
 use crate::notify::Class;
 use crate::number::Extended;
 use crate::refusal::Refusal;

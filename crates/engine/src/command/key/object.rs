@@ -2,9 +2,9 @@
 
 use crate::access;
 use crate::command::{Args, Command, DataFn, Flags, Outcome, read};
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value;
+use crate::value::EntryRef;
 use crate::view::View;
 use resp::Reply;
 

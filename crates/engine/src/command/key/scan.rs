@@ -3,9 +3,9 @@
 
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, read};
 use crate::glob;
-use crate::keyspace::EntryRef;
 use crate::refusal::Refusal;
 use crate::value;
+use crate::value::EntryRef;
 use crate::view::View;
 use crate::work::Work;
 use resp::Reply;

@@ -8,7 +8,8 @@ use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::unit::{Awaited, TimeoutReply};
+use crate::unit::TimeoutReply;
+use crate::value::Awaited;
 use resp::Reply;
 
 pub(super) fn lmove(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -1,6 +1,7 @@
+use crate::ids::WatcherId;
 use crate::settings::Settings;
 use crate::testing::Bench;
-use crate::unit::{TimeoutReply, WatcherId};
+use crate::unit::TimeoutReply;
 use base::{DatabaseId, UnixMillis};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";

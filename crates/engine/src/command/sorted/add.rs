@@ -1,9 +1,9 @@
 //! Members that join or take another score: ZADD, ZINCRBY.
 
 use super::find;
+use crate::apply::Applied;
 use crate::command::{Args, Command, DataFn, Group, Outcome, write};
 use crate::effect::Effect;
-use crate::keyspace::Applied;
 use crate::notify::Class;
 use crate::number::parse_f64;
 use crate::refusal::Refusal;

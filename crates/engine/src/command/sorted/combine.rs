@@ -4,12 +4,11 @@
 use super::copied::Copied;
 use super::{reply_header, reply_pair, store};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read, write};
-use crate::keyspace::EntryRef;
 use crate::number::parse_f64;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value::sorted::Text;
-use crate::value::{Set, Sorted, Value};
+use crate::value::{EntryRef, Set, Sorted, Value};
 use crate::view::View;
 use crate::work::Work;
 use resp::Reply;

@@ -2,9 +2,9 @@
 
 use super::copied::Copied;
 use super::{bounds, find, notify_if_gone};
+use crate::apply::Applied;
 use crate::command::{Args, Command, DataFn, Group, Outcome, write};
 use crate::effect::Effect;
-use crate::keyspace::Applied;
 use crate::notify::Class;
 use crate::tx::Tx;
 use crate::value::Sorted;

@@ -2,12 +2,13 @@
 
 use super::load;
 use crate::digest::Digest;
-use crate::keyspace::{EntryRef, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::rdb::Crc64;
 use crate::rdb::dump::dump;
 use crate::sha1::sha1;
 use crate::testing::Bench;
 use crate::value;
+use crate::value::EntryRef;
 use base::DatabaseId;
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@
 //! LINSERT and LREM tell themselves, so this is rare. But an effect must be told whoever it comes
 //! from.
 
-use super::{Feed, Word};
 use crate::effect::{Effect, End};
+use crate::feed::{Feed, Word};
 use crate::keyspace::Keyspace;
 use crate::value::Value;
 use base::DatabaseId;

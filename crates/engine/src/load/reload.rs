@@ -1,8 +1,9 @@
 //! Writes every key as bytes and reads it back, in memory: DEBUG RELOAD.
 
-use super::write::{checksum, put_database, put_end, put_entry, put_header};
-use super::{Crc64, Loader, RdbError};
+use super::Loader;
 use crate::keyspace::{Database, Keyspace};
+use crate::rdb::write::{checksum, put_database, put_end, put_entry, put_header};
+use crate::rdb::{Crc64, RdbError};
 use base::UnixMillis;
 
 /// Keys read at a time.

@@ -1,14 +1,14 @@
 //! A foreign file into effects, as its bytes arrive: what a link to a master loads.
 //!
-//! Unlike [`super::load`], which builds the tables of a server that is starting, this changes a
+//! Unlike [`crate::load`], which builds the tables of a server that is starting, this changes a
 //! keyspace that is in use, through [`Tx`]: what it loads goes to the log like any write. It reads
 //! one string, one element or one pair at a time. So a collection of any size passes in bounded
 //! slices, and where the bytes end in the middle of something, only that is read again.
 
-use super::value::{NODE_PACKED, NODE_PLAIN};
-use super::{RdbError, Source, kind, old, opcode};
 use crate::apply::Applied;
 use crate::effect::{Effect, End};
+use crate::rdb::value::{NODE_PACKED, NODE_PLAIN};
+use crate::rdb::{RdbError, Source, kind, old, opcode};
 use crate::tx::Tx;
 use base::DatabaseId;
 use std::io::{self, Read};

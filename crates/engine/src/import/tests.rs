@@ -1,9 +1,9 @@
 //! However the bytes are cut, what is imported is what the file holds, and effects say all of it.
 
-use super::super::tests::{sample, save};
 use super::*;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
+use crate::rdb::tests::{sample, save};
 use crate::testing::{Bench, holdings};
 use crate::unit::{Context, Overdue};
 use base::{HashKey, UnixMillis};

@@ -4,13 +4,14 @@
 //! tables are laid out for all keys at once, and entries enter them in batches whose buckets were
 //! asked for beforehand.
 
-use super::{OWN_FIELDS, PARTIAL, RdbError, Source, VERSION, opcode};
+mod reload;
+
 use crate::access;
-use crate::apply::entry_bytes;
-use crate::keyspace::{Entry, Keyspace};
+use crate::ids::KeyHash;
+use crate::keyspace::Keyspace;
 use crate::master::{self, ReplicaOf};
-use crate::unit::KeyHash;
-use crate::value::Recipe;
+use crate::rdb::{OWN_FIELDS, PARTIAL, RdbError, Source, VERSION, opcode};
+use crate::value::{Entry, Recipe, entry_bytes};
 use base::{DatabaseId, UnixMillis};
 use std::io::Read;
 

@@ -1,6 +1,6 @@
+use crate::ids::{WaiterId, WatcherId};
 use crate::settings::Settings;
 use crate::testing::Bench;
-use crate::unit::{WaiterId, WatcherId};
 use base::DatabaseId;
 
 fn bench() -> Bench {
@@ -188,8 +188,8 @@ fn a_key_that_changes_often_is_told_once_until_that_is_taken() {
 
 #[test]
 fn who_is_owed_too_much_is_owed_no_more() {
+    use crate::ids::SubscriberId;
     use crate::subscribers::Sort;
-    use crate::unit::SubscriberId;
     let mut bench = bench();
     let interest = &mut bench.interest;
     interest.owed_bytes_max = Some(10_000);

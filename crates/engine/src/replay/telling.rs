@@ -10,11 +10,13 @@
 //! events                lpush k                     · lpop l · del l
 //! ```
 
-use super::Interest;
+use crate::apply::Applied;
 use crate::effect::{DeleteReason, Effect, End};
-use crate::keyspace::{Applied, EntryRef, Keyspace};
+use crate::interest::Interest;
+use crate::keyspace::Keyspace;
 use crate::notify::{Class, KeyEvent};
 use crate::refusal::Refusal;
+use crate::value::EntryRef;
 use crate::work::Work;
 use base::DatabaseId;
 
@@ -35,7 +37,7 @@ impl<'i, 'p> Telling<'i, 'p> {
         let is_heard = !interest.subscribers.is_empty();
         let classes = if is_heard { keyspace.settings.notify_keyspace_events } else { 0 };
         let is_watched = !interest.watchers.is_empty() || !interest.waiters.is_empty();
-        let tells = (is_watched || classes != 0) && !interest.ignores_applied;
+        let tells = (is_watched || classes != 0) && !interest.ignores_applied();
         tells.then_some(Self { interest, classes, work: keyspace.work.clone(), last: None })
     }
 
