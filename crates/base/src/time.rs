@@ -1,5 +1,10 @@
 //! Instants, and the clock that tells them.
 
+/// The longest lease of leadership that a server can be told to take, in nanoseconds: the upper
+/// bound of `transaction-log-lease`. Who loads a snapshot may find no record behind it that says
+/// how long the holder's lease is, and then waits as if it were this long.
+pub const LEASE_NANOS_MAX: u64 = 60_000_000_000;
+
 /// Milliseconds since 1970-01-01 UTC. Expiry times and reply times are measured in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct UnixMillis(pub i64);

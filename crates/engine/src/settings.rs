@@ -1,6 +1,6 @@
 //! The engine's share of the configuration: encodings' thresholds, policies, limits.
 //!
-//! `node/config` owns the text form and sets these fields; the names are Redis's directives with
+//! `config` owns the text form and sets these fields; the names are Redis's directives with
 //! underscores.
 
 /// How keys are chosen when memory is short, as `maxmemory-policy` names them.

@@ -2,10 +2,10 @@
 //! log's level and place.
 
 use crate::log_lines::Lines;
-use node::config::Config;
-use node::config::arguments::{self, CommandLine};
-use node::config::load::{LoadError, load};
-use node::config::settings::NodeSettings;
+use config::Config;
+use config::arguments::{self, CommandLine};
+use config::load::load;
+use config::settings::NodeSettings;
 use std::error::Error;
 use std::io::Read;
 use std::path::Path;
@@ -32,8 +32,9 @@ pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
         stdin = Some(text);
     }
     let directory = std::env::current_dir()?;
-    let config: Result<Config, LoadError> = load(&RealDisk, &directory, &line, stdin.as_deref());
-    Ok(config?)
+    let config = load(&RealDisk, &directory, &line, stdin.as_deref())?;
+    node::configured(&config)?;
+    Ok(config)
 }
 
 /// Sends the log to where the configuration says, and writes the process's id.

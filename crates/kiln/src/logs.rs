@@ -2,7 +2,7 @@
 
 use crate::Broken;
 use base::driver::Waker;
-use node::config::settings::{LogPlace, NodeSettings};
+use config::settings::{LogPlace, NodeSettings};
 use node::loading::{FileLogOpener, Known, OpenLog};
 use std::error::Error;
 use std::path::Path;

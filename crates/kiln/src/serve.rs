@@ -3,7 +3,7 @@
 use crate::{Broken, allocator, configuration, logs};
 use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
-use node::config::settings::{NodeSettings, engine_settings, node_settings};
+use config::settings::{NodeSettings, engine_settings, node_settings};
 use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
 use node::role::state::Broken as Rule;

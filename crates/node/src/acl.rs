@@ -26,7 +26,6 @@ mod selector;
 mod show;
 pub mod user;
 
-use crate::config::Config;
 use crate::secrets::shown_rule;
 use engine::work::Work;
 use rule::{is_one_word, join_selectors};
@@ -73,15 +72,19 @@ impl Acl {
         }
     }
 
-    /// The users that a configuration declares. Its ACL file is read apart.
+    /// The users that a configuration declares, beside the default one with the password of
+    /// `requirepass`, empty for none. An ACL file is read apart.
     ///
     /// # Errors
     /// What the operator must correct.
-    pub fn configured(config: &Config) -> Result<Self, String> {
-        let (requirepass, all_channels) = config.acl_defaults();
+    pub fn declared(
+        users: &[Declared],
+        requirepass: &[u8],
+        all_channels: bool,
+    ) -> Result<Self, String> {
         let mut acl = Self::new(requirepass, all_channels);
         let work = Work::default();
-        for (name, rules) in &config.users {
+        for (name, rules) in users {
             let mut user = User::new(name, all_channels);
             if name == b"default" {
                 user.apply(b"reset", all_channels, &work).expect("it is a rule");

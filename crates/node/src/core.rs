@@ -5,8 +5,7 @@
 //! [`Turn`] is one turn of the loop.
 
 use crate::acl::Acl;
-use crate::config::Config;
-use crate::config::settings::{NodeSettings, node_settings};
+use crate::configured::{Configured, configured};
 use crate::cross_protocol::CrossProtocol;
 use crate::latency::Latency;
 use crate::limits::owed_bytes_max;
@@ -21,6 +20,8 @@ use base::machine::Identity;
 use base::{
     Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Seeds, Sequence, UnixMillis,
 };
+use config::Config;
+use config::settings::{NodeSettings, node_settings};
 use engine::interest::Interest;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -96,11 +97,13 @@ pub struct Process {
 
 impl Process {
     pub(crate) fn new(options: Options, garbage: Garbage) -> Self {
-        let registry = Registry::with_names(&options.config.renamed_commands);
+        let Configured { names, acl } =
+            configured(&options.config).expect("checked as the file was read");
+        let registry = Registry::with_names(&names);
         Self {
             settings: node_settings(&options.config),
             config: options.config.clone(),
-            acl: Acl::configured(&options.config).expect("checked when the file was read"),
+            acl,
             registry,
             identity: options.machine.identity(),
             slowlog: Slowlog::default(),

@@ -29,7 +29,7 @@
 //! | [`link`] | follows a Redis server, to take over its data |
 //! | `migrate` | moves keys to another server |
 //! | [`metrics`] | figures for whoever watches |
-//! | [`config`] | what the operator asked for |
+//! | [`configured`] | checks the names and the users that the configuration declares |
 #![forbid(unsafe_code)]
 
 pub mod acl;
@@ -37,7 +37,7 @@ mod blocked;
 mod client_memory;
 pub mod clock;
 pub mod command;
-pub mod config;
+pub mod configured;
 pub mod core;
 mod cross_protocol;
 mod dispatch;
@@ -71,6 +71,7 @@ pub mod snapshot;
 pub mod statistics;
 pub mod tracker;
 
+pub use configured::configured;
 pub use core::{Options, Stop};
 pub use registry::Registry;
 pub use role::renewal::Renewal;

@@ -4,11 +4,11 @@
 //! The limits are `client-output-buffer-limit`, `client-query-buffer-limit` and `timeout`, as in
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
-use crate::config::settings::NodeSettings;
-use crate::config::value::BufferLimit;
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
+use config::settings::NodeSettings;
+use config::value::BufferLimit;
 
 /// Classes of `client-output-buffer-limit`, by their index in it.
 const NORMAL: usize = 0;

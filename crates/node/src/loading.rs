@@ -14,7 +14,6 @@
 mod history;
 mod open;
 
-use crate::config::settings::engine_settings;
 use crate::core::Stop;
 use crate::reactor::Scratch;
 use crate::recovery::Replayer;
@@ -24,6 +23,7 @@ use crate::shard::{Growth, Shard};
 use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
 use base::{Clock, Driver, Incarnation, MonotonicNanos, Position, Seeds, Sequence, UnixMillis};
 use bytes::Bytes;
+use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;

@@ -3,11 +3,12 @@
 //! One reading of the clock a command: the end of one is the beginning of the next.
 
 use crate::registry::Registered;
-use crate::secrets::{REDACTED, secret_arguments};
+use crate::secrets::secret_arguments;
 use crate::server::Server;
 use crate::session::Session;
 use crate::slowlog::{Entry, abridge};
 use base::{ConnectionId, MonotonicNanos};
+use config::secrets::REDACTED;
 use engine::command::{Args, Flags};
 use std::fmt::Write;
 

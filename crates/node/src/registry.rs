@@ -102,8 +102,8 @@ impl Registry {
         STANDARD.get_or_init(|| Self::new(engine::command::FAMILIES, crate::command::FAMILIES))
     }
 
-    /// The registry of a server whose configuration renames commands. Made at the start, once, and
-    /// kept for as long as the process lives.
+    /// The registry of a server whose configuration renames commands. A process makes one, and
+    /// keeps it in all its lives.
     ///
     /// # Panics
     /// If [`Self::rename`] refuses a name: the configuration was checked by it when it was read.

@@ -1,26 +1,19 @@
-//! Finds passwords and other secrets in requests, in directives of the configuration, in rules of
-//! users and in URLs, so that they are not shown. This file alone decides what a secret is.
+//! Finds passwords and other secrets in requests and in rules of users, so that they are not shown.
+//! This file alone decides what a secret is there; [`config::secrets`] decides it for directives.
 //!
 //! | shown by | what decides |
 //! |---|---|
 //! | MONITOR, SLOWLOG | [`secret_arguments`] of a request |
-//! | errors about a configuration file, `ps` | [`hide_directive`], [`mask_directive`] |
 //! | errors about a user | [`shown_rule`] |
-//! | CONFIG GET, warnings and errors | [`hide_credentials`] of a URL |
 //!
 //! Where a HELLO or a rule of a user makes no sense, what may be a password counts as one. But a
 //! secret is known by the command, the option or the directive before it: behind a mistyped name
 //! of one of those it is shown.
 
 use crate::command::migrate;
-use crate::config::directive::Kind;
-use crate::config::table::{DIRECTIVES, find};
 use crate::registry::Registry;
+use config::secrets::{REDACTED, may_hold_secret};
 use engine::command::Args;
-use std::ops::Range;
-
-/// What stands for a secret. Redis's word.
-pub const REDACTED: &str = "(redacted)";
 
 /// Where the secrets of a command's arguments are.
 enum Secrets {
@@ -66,7 +59,7 @@ pub(crate) fn secret_arguments(registry: &Registry, mut args: Args<'_>) -> Vec<u
 
 /// Whatever stands behind the name of a directive that may hold a secret.
 fn config_set(args: Args<'_>) -> Vec<usize> {
-    let is_secret = |at: &usize| !matches!(Secrecy::of(args.at(at - 1)), Secrecy::None);
+    let is_secret = |at: &usize| may_hold_secret(args.at(at - 1));
     (3..args.len()).filter(is_secret).collect()
 }
 
@@ -88,51 +81,6 @@ fn hello(args: Args<'_>) -> Vec<usize> {
     secrets
 }
 
-/// What is secret in the value of a directive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Secrecy {
-    None,
-    /// The credentials in it: it may be a URL.
-    Credentials,
-    All,
-}
-
-impl Secrecy {
-    /// By the name of a directive, or of `user`, which is none in the table.
-    fn of(directive: &[u8]) -> Self {
-        match find(directive).map(|(row, _)| &DIRECTIVES[row]) {
-            Some(row) if row.sensitive => Self::All,
-            Some(row) if matches!(row.kind, Kind::Location { .. }) => Self::Credentials,
-            None if directive.eq_ignore_ascii_case(b"user") => Self::All,
-            _ => Self::None,
-        }
-    }
-}
-
-/// A line of a configuration file without its secrets: the directive's name, quoted or not, and its
-/// value.
-pub(crate) fn hide_directive(line: &str) -> String {
-    let Some((name, _)) = line.split_once(char::is_whitespace) else { return line.to_owned() };
-    match Secrecy::of(name.trim_matches(['"', '\'']).as_bytes()) {
-        Secrecy::None => line.to_owned(),
-        Secrecy::Credentials => hide_credentials(line),
-        Secrecy::All => format!("{name} {REDACTED}"),
-    }
-}
-
-/// Puts asterisks in the place of what is secret in a directive's value, which keeps its length.
-pub(crate) fn mask_directive(name: &[u8], value: &mut [u8]) {
-    match Secrecy::of(name) {
-        Secrecy::None => {}
-        Secrecy::Credentials => {
-            for place in credentials(value) {
-                value[place].fill(b'*');
-            }
-        }
-        Secrecy::All => value.fill(b'*'),
-    }
-}
-
 /// A rule of a user as an error shows it, a selector being several. What begins like a rule about
 /// keys, channels or commands is none about passwords; each word else may be a password.
 pub(crate) fn shown_rule(rule: &[u8]) -> Vec<u8> {
@@ -142,49 +90,6 @@ pub(crate) fn shown_rule(rule: &[u8]) -> Vec<u8> {
     };
     let words = rule.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
     words.map(shown).collect::<Vec<_>>().join(&b' ')
-}
-
-/// A URL without the credentials in it.
-pub fn hide_credentials(url: &str) -> String {
-    let mut shown = String::new();
-    let mut from = 0;
-    for place in credentials(url.as_bytes()) {
-        shown.push_str(&url[from..place.start]);
-        shown.push_str(REDACTED);
-        from = place.end;
-    }
-    shown.push_str(&url[from..]);
-    shown
-}
-
-/// Where the credentials of a URL are: before the `@` of a host, also in options whose value is a
-/// URL (`endpoint=https://user:password@…`). Of an ill-formed one, all that may be a password.
-fn credentials(url: &[u8]) -> Vec<Range<usize>> {
-    let options = url.iter().position(|byte| *byte == b'?').filter(|&at| {
-        // Else the `?` stands in a password, for all that is known.
-        url[..at].contains(&b'@') || url[at + 1..].split(|byte| *byte == b'&').all(is_option)
-    });
-    let mut found: Vec<Range<usize>> =
-        user(&url[..options.unwrap_or(url.len())]).into_iter().collect();
-    let mut from = options.map_or(url.len(), |at| at + 1);
-    for option in url[from..].split(|byte| *byte == b'&') {
-        found.extend(user(option).map(|place| from + place.start..from + place.end));
-        from += option.len() + 1;
-    }
-    found
-}
-
-/// Whether an `@` in what stands behind a `?` belongs to a URL of its own, or there is none.
-fn is_option(text: &[u8]) -> bool {
-    let at = text.iter().position(|byte| *byte == b'@');
-    at.is_none_or(|at| text[..at].windows(3).any(|bytes| bytes == b"://"))
-}
-
-/// What stands between the first `://` and the last `@`.
-fn user(text: &[u8]) -> Option<Range<usize>> {
-    let begin = text.windows(3).position(|bytes| bytes == b"://")? + 3;
-    let length = text[begin..].iter().rposition(|byte| *byte == b'@')?;
-    Some(begin..begin + length)
 }
 
 #[cfg(test)]
@@ -288,35 +193,6 @@ mod tests {
     }
 
     #[test]
-    fn no_directive_with_a_secret_is_forgotten() {
-        const WITHOUT: [&str; 3] =
-            ["lazyfree-lazy-user-del", "lazyfree-lazy-user-flush", "tls-auth-clients"];
-        let words = ["auth", "pass", "user", "secret", "token"];
-        let names = DIRECTIVES.iter().flat_map(|directive| [directive.name, directive.alias]);
-        let shown = names.filter(|name| {
-            words.iter().any(|word| name.contains(word))
-                && Secrecy::of(name.as_bytes()) == Secrecy::None
-        });
-        assert_eq!(shown.collect::<Vec<_>>(), WITHOUT, "is one of them a secret?");
-        assert_eq!(Secrecy::of(b"User"), Secrecy::All);
-        assert_eq!(Secrecy::of(b"transaction-log"), Secrecy::Credentials);
-    }
-
-    #[test]
-    fn lines_of_a_configuration_are_shown_without_secrets() {
-        for (line, expected) in [
-            ("port x", "port x"),
-            ("requirepass", "requirepass"),
-            ("requirepass a b", "requirepass (redacted)"),
-            ("\"MasterAuth\" p", "\"MasterAuth\" (redacted)"),
-            ("user u >p", "user (redacted)"),
-            ("transaction-log etcd://u:p@a/x y", "transaction-log etcd://(redacted)@a/x y"),
-        ] {
-            assert_eq!(hide_directive(line), expected);
-        }
-    }
-
-    #[test]
     fn rules_of_users_are_shown_without_passwords() {
         for (rule, expected) in [
             ("~a", "~a"),
@@ -332,26 +208,6 @@ mod tests {
             ("+nosuch >p", "+nosuch (redacted)"),
         ] {
             assert_eq!(String::from_utf8_lossy(&shown_rule(rule.as_bytes())), expected);
-        }
-    }
-
-    #[test]
-    fn urls_are_shown_without_credentials() {
-        for (url, expected) in [
-            ("jetstream://a:1,b:2/x?tls=true", "jetstream://a:1,b:2/x?tls=true"),
-            ("jetstream://u:p@a:1/x?tls=true", "jetstream://(redacted)@a:1/x?tls=true"),
-            ("jetstream://token@a/x", "jetstream://(redacted)@a/x"),
-            ("etcd://u:p@ss/w@a/x", "etcd://(redacted)@a/x"),
-            ("etcd://u:p?ss@a/x?ca=/c", "etcd://(redacted)@a/x?ca=/c"),
-            ("etcd://u:p?s=s@a/x", "etcd://(redacted)@a/x"),
-            ("etcd://u:p@a/x?creds=/home/me@here/c", "etcd://(redacted)@a/x?creds=/home/me@here/c"),
-            (
-                "s3://b/p?endpoint=https://u:p@h&region=r",
-                "s3://b/p?endpoint=https://(redacted)@h&region=r",
-            ),
-            ("file-object:/some@where/log", "file-object:/some@where/log"),
-        ] {
-            assert_eq!(hide_credentials(url), expected);
         }
     }
 }

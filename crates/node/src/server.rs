@@ -7,8 +7,6 @@
 use crate::clock::ShardClock;
 use crate::command::scripting::Scripts;
 use crate::command::sentinel::Switches;
-use crate::config::Config;
-use crate::config::settings::{engine_settings, node_settings};
 use crate::core::{Core, Garbage, Options, Process};
 use crate::feed::Feed;
 use crate::limits::owed_bytes_max;
@@ -22,6 +20,8 @@ use crate::session::Session;
 use crate::shard::{Shard, Told};
 use crate::snapshot::Snapshots;
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
+use config::Config;
+use config::settings::{engine_settings, node_settings};
 use engine::eviction::Room;
 use engine::work::Work;
 use std::any::Any;

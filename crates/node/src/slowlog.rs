@@ -1,6 +1,6 @@
 //! The slow log: the latest commands that took long (Redis documentation, SLOWLOG).
 
-use crate::secrets::REDACTED;
+use config::secrets::REDACTED;
 use engine::command::Args;
 use std::collections::VecDeque;
 

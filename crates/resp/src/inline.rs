@@ -4,6 +4,14 @@
 //! other byte; single quotes know only `\'`. A quote may open in the middle of a word, and after it
 //! closes the word ends: a blank or the end of the line must follow.
 
+/// The words of a line, `None` if a quote is left open or followed by something other than a blank.
+pub fn split_line(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
+    split_words(line, &mut bytes, &mut ranges)?;
+    let word = |&(start, length): &(u32, u32)| bytes[start as usize..][..length as usize].to_vec();
+    Some(ranges.iter().map(word).collect())
+}
+
 /// Splits `line` into words, appended to `words` one after another; `ranges` takes the start and
 /// length of each. `None` if a quote is left open or followed by something other than a blank.
 pub(crate) fn split_words(
@@ -37,7 +45,7 @@ fn take_word<'a>(mut rest: &'a [u8], words: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         match rest {
             // Vertical tab and form feed separate words but do not end one: Redis has it so.
-            [] | [b' ' | b'\n' | b'\r' | b'\t' | 0, ..] => return Some(rest),
+            [] | [b' ' | b'\n' | b'\r' | b'\t', ..] => return Some(rest),
             [b'"', tail @ ..] => return closed(take_double_quoted(tail, words)?),
             [b'\'', tail @ ..] => return closed(take_single_quoted(tail, words)?),
             [byte, tail @ ..] => {
@@ -112,17 +120,9 @@ fn hex_value(digit: u8) -> u8 {
 mod tests {
     use super::*;
 
-    fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
-        split_words(line, &mut bytes, &mut ranges)?;
-        let word =
-            |&(start, length): &(u32, u32)| bytes[start as usize..][..length as usize].to_vec();
-        Some(ranges.iter().map(word).collect())
-    }
-
     fn check(line: &[u8], expected: &[&[u8]]) {
         let expected: Vec<Vec<u8>> = expected.iter().map(|word| word.to_vec()).collect();
-        assert_eq!(words(line), Some(expected), "{}", line.escape_ascii());
+        assert_eq!(split_line(line), Some(expected), "{}", line.escape_ascii());
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         for line in
             [&b"a \"b"[..], b"a 'b", b"a \"b\"c", b"a 'b'c", b"\"\\\"", b"\"a\"\"b\"", b"'\\'"]
         {
-            assert_eq!(words(line), None, "{}", line.escape_ascii());
+            assert_eq!(split_line(line), None, "{}", line.escape_ascii());
         }
     }
 }

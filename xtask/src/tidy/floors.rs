@@ -12,11 +12,12 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("engine", &["base", "resp", "structures"]),
     ("txlog", &["base"]),
     ("archive", &["base"]),
-    ("node", &["base", "resp", "engine", "txlog", "archive"]),
+    ("config", &["base", "resp", "engine"]),
+    ("node", &["base", "resp", "engine", "txlog", "archive", "config"]),
     ("world", &["base"]),
     ("services", &["base", "txlog"]),
     ("allocator", &["base"]),
-    ("sim", &["base", "resp", "structures", "engine", "txlog", "archive", "node"]),
+    ("sim", &["base", "resp", "structures", "engine", "txlog", "archive", "config", "node"]),
     (
         "kiln",
         &[
@@ -26,6 +27,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "engine",
             "txlog",
             "archive",
+            "config",
             "node",
             "world",
             "services",

@@ -5,12 +5,12 @@ use super::selector::matches_channel;
 use super::user::{Denied, User};
 use super::{Acl, UserId, file};
 use crate::command::client::describe;
-use crate::config::load::read_file;
-use crate::config::rewrite::replace_file;
 use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
+use config::load::read_file;
+use config::rewrite::replace_file;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::work::Work;
@@ -220,7 +220,7 @@ impl Server {
         let failed =
             |why: &str| format!("Error loading ACLs, opening file '{}': {why}", path.display());
         let text = read_file(&*self.core.process.options.disk, path)
-            .map_err(|error| failed(&crate::config::describe(&error)))?
+            .map_err(|error| failed(&config::describe(&error)))?
             .ok_or_else(|| failed("it is too long"))?;
         file::parse(&text, path, self.core.process.acl.all_channels)
     }

@@ -4,11 +4,11 @@
 use super::category::Categories;
 use super::keys::Access;
 use super::rule::{RuleError, is_one_word};
-use crate::config::text::split_words;
 use crate::registry::{CommandId, Registered, Registry};
 use engine::command::Args;
 use engine::glob;
 use engine::work::Work;
+use resp::inline::split_line;
 use std::collections::BTreeMap;
 
 /// `~pattern`, `%R~pattern`, `%W~pattern`.
@@ -99,7 +99,7 @@ impl Selector {
     /// From `(rules)`. Quotes that do not balance leave it without rules, as in Redis.
     pub fn parse(rules: &[u8], all_channels: bool, work: &Work) -> Result<Self, RuleError> {
         let mut selector = Self::new(all_channels);
-        for rule in split_words(rules).unwrap_or_default() {
+        for rule in split_line(rules).unwrap_or_default() {
             selector.apply(&rule, work)?;
         }
         Ok(selector)

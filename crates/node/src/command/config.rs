@@ -1,12 +1,12 @@
 //! CONFIG (Redis documentation, "Commands", group server). The configuration itself is a value:
-//! see [`crate::config`].
+//! see [`config`].
 
 use super::{SessionFn, admin};
-use crate::config::change::{Caller, Proposal};
-use crate::config::rewrite::rewrite_file;
-use crate::config::table::{DIRECTIVES, row};
 use crate::server::Server;
 use crate::session::Session;
+use config::change::{Caller, Proposal};
+use config::rewrite::rewrite_file;
+use config::table::{DIRECTIVES, row};
 use engine::command::{Args, Command, Outcome};
 use engine::refusal::Refusal;
 

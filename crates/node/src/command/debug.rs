@@ -3,11 +3,11 @@
 mod protocol;
 
 use super::{SessionFn, admin};
-use crate::config::text::parse_size;
 use crate::server::Server;
 use crate::session::Session;
 use crate::shard::Shard;
 use base::MonotonicNanos;
+use config::text::parse_size;
 use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Outcome};
 use engine::debug_digest::{self, Digest};

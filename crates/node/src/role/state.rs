@@ -27,13 +27,9 @@
 use super::heartbeat::Heartbeat;
 use super::member::{Leader, Member, MemberId};
 use super::renewal;
+use base::time::LEASE_NANOS_MAX;
 use base::{Moment, MonotonicNanos, Sequence};
 use std::collections::VecDeque;
-
-/// The longest lease that a server can be told to take: the upper bound of
-/// `transaction-log-lease`. Who loads a snapshot may find no record behind it that says how long
-/// the holder's lease is, and then waits as if it were this long.
-pub const LEASE_NANOS_MAX: u64 = 60_000_000_000;
 
 /// The margin is this part of a lease: how far apart two clocks may run while one lease lasts. The
 /// holder stops so much earlier, and a challenger waits so much longer.

@@ -2,7 +2,8 @@
 
 use super::heartbeat::Heartbeat;
 use super::member::{Leader, Member, MemberId};
-use super::state::{LEASE_NANOS_MAX, Present, Roles, Terms, Wish};
+use super::state::{Present, Roles, Terms, Wish};
+use base::time::LEASE_NANOS_MAX;
 use base::{Epoch, Moment, MonotonicNanos, Sequence};
 
 const SECOND: u64 = 1_000_000_000;

@@ -2,12 +2,13 @@
 
 use crate::disk::SimDisk;
 use base::disk::Disk;
-use node::config::Config;
-use node::config::arguments::CommandLine;
-use node::config::load::{LoadError, load};
-use node::config::rewrite::rewrite;
-use node::config::settings::{engine_settings, node_settings};
-use node::config::table::DIRECTIVES;
+use config::Config;
+use config::arguments::CommandLine;
+use config::declaration::Declared;
+use config::load::{LoadError, load};
+use config::rewrite::rewrite;
+use config::settings::{engine_settings, node_settings};
+use config::table::DIRECTIVES;
 use std::path::Path;
 
 const DIRECTORY: &str = "/data";
@@ -26,6 +27,10 @@ pub fn read_config(input: &[u8]) {
             return;
         }
     };
+    match node::configured(&config) {
+        Ok(configured) => drop(configured),
+        Err(error) => assert!(!error.to_string().is_empty(), "a refusal has a reason"),
+    }
     // What every reader of the configuration takes.
     let (node, engine) = (node_settings(&config), engine_settings(&config));
     drop((node, engine, config.warnings()));
@@ -38,7 +43,11 @@ pub fn read_config(input: &[u8]) {
     for (row, directive) in DIRECTIVES.iter().enumerate() {
         assert_eq!(again.show(row), config.show(row), "{} after a rewrite", directive.name);
     }
-    assert_eq!(again.renamed_commands, config.renamed_commands);
+    let declared = |config: &Config| {
+        let lines = config.declarations.iter().map(|line| line.what.clone());
+        lines.filter(|what| matches!(what, Declared::Name { .. })).collect::<Vec<_>>()
+    };
+    assert_eq!(declared(&again), declared(&config));
 }
 
 fn read(text: &[u8]) -> Result<Config, LoadError> {

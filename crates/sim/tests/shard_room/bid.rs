@@ -2,13 +2,13 @@
 
 use base::{HashKey, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
+use config::Config;
+use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use node::Renewal;
 use node::Shard;
-use node::config::Config;
-use node::config::settings::engine_settings;
 use node::recovery::Replayer;
 use node::role::member::Member;
 use node::shard::{Progress, Told};

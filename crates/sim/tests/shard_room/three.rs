@@ -2,12 +2,12 @@
 
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
 use base::{Clock, HashKey, Incarnation, Position, Seeds, Sequence, UnixMillis};
+use config::Config;
+use config::arguments;
+use config::load::load;
+use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
-use node::config::Config;
-use node::config::arguments;
-use node::config::load::load;
-use node::config::settings::engine_settings;
 use node::reactor::Scratch;
 use node::recovery::Replayer;
 use node::role::member::MemberId;

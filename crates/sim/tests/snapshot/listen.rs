@@ -2,7 +2,7 @@
 
 use archive::SnapshotStore;
 use base::{Incarnation, Seeds};
-use node::config::settings::engine_settings;
+use config::settings::engine_settings;
 use node::loading::{Loading, OpenLog, Sources, Start};
 use node::reactor::Scratch;
 use sim::clock::SimClock;

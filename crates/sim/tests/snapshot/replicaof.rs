@@ -4,9 +4,9 @@
 use super::master::{DataSet, Master};
 use super::transfer::{READ_ONLY, ask, crash, digest, start, take_over};
 use super::world::{Ledger, Life};
+use config::arguments::CommandLine;
+use config::load::load;
 use engine::master::ReplicaOf;
-use node::config::arguments::CommandLine;
-use node::config::load::load;
 use sim::disk::SimDisk;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! INFO commandstats, errorstats, latencystats.
 
 use super::Text;
-use crate::config::value::show_percentile;
 use crate::server::Server;
 use crate::session::Session;
+use config::value::show_percentile;
 
 pub(super) fn counts(server: &Server, _: &Session, text: &mut Text) {
     for (command, counted) in

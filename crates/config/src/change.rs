@@ -4,9 +4,9 @@
 //! at the world (a port that is taken), and only then replaces the old one: there is nothing to
 //! roll back.
 
-use super::Config;
-use super::table::{DIRECTIVES, find, row};
-use super::value::Refusal;
+use crate::Config;
+use crate::table::{DIRECTIVES, find, row};
+use crate::value::Refusal;
 use base::Disk;
 use engine::glob;
 use engine::work::Work;

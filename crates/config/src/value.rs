@@ -2,8 +2,8 @@
 //!
 //! The refusals are Redis's texts, because clients and test suites compare them.
 
-use super::directive::{Directive, Kind, Meaning};
-use super::text::{parse_integer, parse_lenient_integer, parse_size};
+use crate::directive::{Directive, Kind, Meaning};
+use crate::text::{parse_integer, parse_lenient_integer, parse_size};
 use engine::master::Master;
 use engine::notify::{format_classes, parse_classes};
 use std::borrow::Cow;

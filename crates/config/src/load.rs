@@ -3,19 +3,19 @@
 //! The file, the standard input and the options of the command line are one text, read line by
 //! line; the last word about a directive wins, except that lines of `save` add up. `include` reads
 //! another file at its place. A start with a directive that is not understood would be a start
-//! with something else than what was asked for, so every mistake is fatal and names its line.
+//! with something else than what was asked for, so every mistake is fatal and names its line. What
+//! `rename-command` and `user` say is kept as declarations ([`crate::declaration`]).
 
-use super::arguments::CommandLine;
-use super::table::{DIRECTIVES, RETIRED, find, row};
-use super::text::split_words;
-use super::value::{Refusal, Value};
-use super::{Config, describe, path_of, resolve};
-use crate::acl::{self, Acl};
-use crate::registry::Registry;
+use crate::arguments::CommandLine;
+use crate::declaration::{Declaration, Declared};
 use crate::secrets::hide_directive;
+use crate::table::{DIRECTIVES, RETIRED, find, row};
+use crate::value::{Refusal, Value};
+use crate::{Config, describe, path_of, resolve};
 use base::Disk;
 use engine::glob;
 use engine::work::Work;
+use resp::inline::split_line;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,10 +87,10 @@ pub fn load(
     loader.read_text(&text, 0)?;
     let mut config = loader.config;
     config.started_in = config.directory();
-    if !config.users.is_empty() && !config.text(const { row("aclfile") }).is_empty() {
+    let declares_users = config.users().next().is_some();
+    if declares_users && !config.text(const { row("aclfile") }).is_empty() {
         return Err(LoadError::Users(BOTH_SOURCES.to_owned()));
     }
-    Acl::configured(&config).map_err(LoadError::Users)?;
     Ok(config)
 }
 
@@ -101,8 +101,11 @@ fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, LoadError> {
     bytes.ok_or_else(|| unreadable(format!("longer than {FILE_BYTES_MAX} bytes")))
 }
 
-/// The bytes of a file, `None` if it is too long.
-pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
+/// The bytes of a file, `None` if it is longer than a configuration file may be.
+///
+/// # Errors
+/// Whatever opening or reading it failed with.
+pub fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = disk.open_read(path)?;
     let length = file.length()?;
     if length > FILE_BYTES_MAX {
@@ -128,12 +131,13 @@ impl Loader<'_> {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
+            let shown = || hide_directive(&String::from_utf8_lossy(line));
             let failed = |reason: Refusal| LoadError::Line {
                 number: index + 1,
-                text: hide_directive(&String::from_utf8_lossy(line)),
+                text: shown(),
                 reason: reason.into_owned(),
             };
-            let words = split_words(line)
+            let words = split_line(line)
                 .ok_or_else(|| failed("Unbalanced quotes in configuration line".into()))?;
             let Some((name, words)) = words.split_first() else { continue };
             if name.eq_ignore_ascii_case(b"include")
@@ -143,30 +147,26 @@ impl Loader<'_> {
                     return Err(failed("too many files include each other".into()));
                 }
                 self.include(path, depth + 1)?;
-            } else {
-                self.read_line(name, words).map_err(failed)?;
+            } else if let Some((row, _)) = find(name) {
+                self.read_directive(row, words).map_err(failed)?;
+            } else if let Some(what) = self.read_other(name, words).map_err(failed)? {
+                self.config.declarations.push(Declaration::new(what, index + 1, shown()));
             }
         }
         Ok(())
     }
 
-    fn read_line(&mut self, name: &[u8], words: &[Vec<u8>]) -> Result<(), Refusal> {
-        if let Some((row, _)) = find(name) {
-            return self.read_directive(row, words);
-        }
+    /// Reads a line that is no directive of the table: what it declares, if anything.
+    fn read_other(&self, name: &[u8], words: &[Vec<u8>]) -> Result<Option<Declared>, Refusal> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         match words {
-            [_] if RETIRED.iter().any(|retired| is(retired)) => Ok(()),
-            [command, renamed] if is("rename-command") => {
-                let names = &mut self.config.renamed_commands;
-                names.push((command.clone(), renamed.clone()));
-                Registry::renamed(names).map(drop).map_err(Into::into)
+            [_] if RETIRED.iter().any(|retired| is(retired)) => Ok(None),
+            [command, name] if is("rename-command") => {
+                Ok(Some(Declared::Name { command: command.clone(), name: name.clone() }))
             }
-            [user, rules @ ..] if is("user") => {
+            [name, rules @ ..] if is("user") => {
                 let (_, all_channels) = self.config.acl_defaults();
-                let user = acl::declare(&self.config.users, user, rules, all_channels)?;
-                self.config.users.push(user);
-                Ok(())
+                Ok(Some(Declared::User { name: name.clone(), rules: rules.to_vec(), all_channels }))
             }
             [_, ..] if is("loadmodule") => Err("modules are not supported".into()),
             [_, ..] if is("sentinel") => {
@@ -183,7 +183,7 @@ impl Loader<'_> {
         }
         // `--bind "a b"` is one argument that holds several words.
         let split = match words {
-            [word] if takes_words && !word.is_empty() => split_words(word),
+            [word] if takes_words && !word.is_empty() => split_line(word),
             _ => None,
         };
         let words = split.as_deref().unwrap_or(words);

@@ -3,9 +3,9 @@
 //! Derived from [`Config`] after every change. The engine's share has a type of its own, because
 //! the engine does not know that configuration files exist.
 
-use super::Config;
-use super::table::row;
-use super::value::{BUFFER_CLASSES, BufferLimit, Value};
+use crate::Config;
+use crate::table::row;
+use crate::value::{BUFFER_CLASSES, BufferLimit, Value};
 use engine::settings::{EvictionPolicy, Settings};
 use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
@@ -154,7 +154,7 @@ pub struct NodeSettings {
 pub fn node_settings(config: &Config) -> NodeSettings {
     let path = |row: usize| {
         let text = config.text(row);
-        (!text.is_empty()).then(|| super::resolve(&config.directory(), text))
+        (!text.is_empty()).then(|| crate::resolve(&config.directory(), text))
     };
     NodeSettings {
         bind: addresses(config.value(const { row("bind") })),

@@ -4,8 +4,8 @@
 //! server by a test. The file, CONFIG GET, SET and REWRITE, and the page about compatibility are
 //! derived from them. Adding a directive means adding a row, and reading it in `settings`.
 
-use super::check;
-use super::directive::{
+use crate::check;
+use crate::directive::{
     Directive, Kind, choice, flags, integer, location, octal, size, special, text, toggle,
 };
 
@@ -15,7 +15,7 @@ const UINT_MAX: i128 = u32::MAX as i128;
 const LONG_MAX: i128 = i64::MAX as i128;
 const ULONG_MAX: i128 = u64::MAX as i128;
 const MIB: i128 = 1 << 20;
-const LEASE_MILLIS_MAX: i128 = (crate::role::state::LEASE_NANOS_MAX / 1_000_000) as i128;
+const LEASE_MILLIS_MAX: i128 = (base::time::LEASE_NANOS_MAX / 1_000_000) as i128;
 
 const LOGGED: &str = "every acknowledged write is durable in the transaction log";
 const NEVER_FORKS: &str = "snapshots never fork, and the snapshot store names its own files";

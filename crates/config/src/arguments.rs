@@ -6,8 +6,9 @@
 //! the password to `--x`. Two corners are Redis's too: `--save` followed by nothing or by another
 //! directive means `save ""`, and `--port 6380` may come as one argument.
 
-use super::text::{quote, split_words};
 use crate::secrets::mask_directive;
+use crate::text::quote;
+use resp::inline::split_line;
 
 /// What the command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,7 +51,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> CommandLine {
             let end = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
             directive = &name[..end];
             mask_directive(directive, &mut line.shown[at][2 + end..]);
-            let is_alone = split_words(argument).is_some_and(|words| words.len() == 1);
+            let is_alone = split_line(argument).is_some_and(|words| words.len() == 1);
             let next_is_directive = arguments.get(at + 1).is_some_and(|a| a.starts_with(b"--"));
             let is_save = argument.eq_ignore_ascii_case(b"--save");
             if is_save && (is_last || next_is_directive) {

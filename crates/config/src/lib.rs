@@ -2,33 +2,45 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`table`] | every directive, one row each |
-//! | [`directive`] | what a row can say |
-//! | [`value`] | reading and showing one value |
-//! | [`text`] | words, quotes and sizes with units |
 //! | [`arguments`] | the command line, as redis-server takes it |
 //! | [`load`] | the file: lines, includes, what stops the start |
+//! | [`text`] | words, quotes and sizes with units |
+//! | [`table`] | every directive, one row each |
+//! | [`directive`] | what a row can say |
+//! | `check` | rules that single directives add to their kind |
+//! | [`value`] | reading and showing one value |
+//! | [`declaration`] | lines about commands and users, kept for those who know what these are |
+//! | [`secrets`] | which values nobody is shown |
+//! | [`settings`] | plain typed fields for the code that obeys them |
 //! | [`change`] | CONFIG GET and CONFIG SET |
 //! | [`rewrite`] | CONFIG REWRITE |
-//! | [`settings`] | plain typed fields for the code that obeys them |
 //!
 //! The text form lives here and nowhere else: the rest of the server reads [`settings`], which are
 //! derived anew after every change, so no hot path looks a directive up by name.
+//!
+//! Absent, on purpose: the server that obeys (a change is a proposal, which others put in force),
+//! the meaning of users' rules and of commands' names, and the world: files are read and written
+//! through [`base::Disk`], when the caller says so.
+
+#![forbid(unsafe_code)]
 
 pub mod arguments;
 pub mod change;
 mod check;
+pub mod declaration;
 pub mod directive;
 pub mod load;
 pub mod rewrite;
+pub mod secrets;
 pub mod settings;
 pub mod table;
 pub mod text;
 pub mod value;
 
-use crate::acl;
-use crate::secrets::hide_credentials;
+use declaration::{Declaration, Declared};
 use directive::{Kind, Meaning};
+use resp::inline::split_line;
+use secrets::hide_credentials;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -52,10 +64,8 @@ pub struct Config {
     /// Where the log and the snapshots lie unless they are named: `dir` when the file had been
     /// read. A later CONFIG SET of `dir` does not move them.
     started_in: PathBuf,
-    /// `rename-command`: the command and its new name, which is empty to remove it.
-    pub renamed_commands: Vec<(Vec<u8>, Vec<u8>)>,
-    /// `user`: the users that the file declares.
-    pub users: Vec<acl::Declared>,
+    /// Lines about commands and users, in their order.
+    pub declarations: Vec<Declaration>,
     /// Rows that the file or the command line named.
     given: BTreeSet<usize>,
 }
@@ -68,8 +78,7 @@ impl Config {
             values,
             file: None,
             started_in: directory.to_path_buf(),
-            renamed_commands: Vec::new(),
-            users: Vec::new(),
+            declarations: Vec::new(),
             given: BTreeSet::new(),
         };
         config.set_directory(directory.to_path_buf());
@@ -94,13 +103,18 @@ impl Config {
     }
 
     /// What REPLICAOF asked for, for CONFIG GET and CONFIG REWRITE to show.
-    pub(crate) fn set_master(&mut self, master: Option<(&str, u16)>) {
+    pub fn set_master(&mut self, master: Option<(&str, u16)>) {
         let text = master.map_or_else(String::new, |(host, port)| format!("{host} {port}"));
         self.values[MASTER] = Value::Text(text.into_bytes());
     }
 
+    /// The lines that declare users.
+    pub fn users(&self) -> impl Iterator<Item = &Declaration> {
+        self.declarations.iter().filter(|line| matches!(line.what, Declared::User { .. }))
+    }
+
     /// The default user's password, empty for none, and whether new users may use all channels.
-    pub(crate) fn acl_defaults(&self) -> (&[u8], bool) {
+    pub fn acl_defaults(&self) -> (&[u8], bool) {
         let all_channels = self.word(const { row("acl-pubsub-default") }) == "allchannels";
         (self.text(const { row("requirepass") }), all_channels)
     }
@@ -242,7 +256,7 @@ impl Config {
 /// The value that the row's default describes.
 fn default_value(directive: &directive::Directive) -> Value {
     let words = if directive.takes_words() {
-        text::split_words(directive.default.as_bytes()).unwrap_or_default()
+        split_line(directive.default.as_bytes()).unwrap_or_default()
     } else {
         vec![directive.default.as_bytes().to_vec()]
     };
@@ -272,7 +286,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 /// An operating system's error in its own words, without the number that Rust adds.
-pub(crate) fn describe(error: &io::Error) -> String {
+pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),

@@ -1,109 +1,8 @@
-//! The words of a configuration line: quoting, and sizes with units.
-//!
-//! A line is split at blanks. `"…"` takes escapes (`\n \r \t \b \a \xHH`, and `\` before any
-//! other byte means that byte), `'…'` only `\'`. A closing quote must be followed by a blank or
-//! the end (Redis documentation, "Redis configuration").
+//! The words of a configuration line: quoting, and sizes with units. A line is split as a request
+//! of the inline protocol is ([`resp::inline::split_line`]; Redis documentation, "Redis
+//! configuration").
 
-/// Splits a line into words; `None` if its quotes do not balance.
-pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut words = Vec::new();
-    let mut at = 0;
-    loop {
-        while line.get(at).is_some_and(|byte| is_blank(*byte)) {
-            at += 1;
-        }
-        if at >= line.len() {
-            return Some(words);
-        }
-        let (word, next) = read_word(line, at)?;
-        words.push(word);
-        at = next;
-    }
-}
-
-fn is_blank(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || byte == 0x0b
-}
-
-/// Reads the word at `at`; the word and the place behind it.
-fn read_word(line: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
-    let mut word = Vec::new();
-    while let Some(&byte) = line.get(at) {
-        match byte {
-            b' ' | b'\n' | b'\r' | b'\t' => break,
-            b'"' | b'\'' => {
-                let next = if byte == b'"' {
-                    read_double_quoted(line, at + 1, &mut word)?
-                } else {
-                    read_single_quoted(line, at + 1, &mut word)?
-                };
-                let ends = line.get(next).is_none_or(|byte| is_blank(*byte));
-                return ends.then_some((word, next));
-            }
-            _ => {
-                word.push(byte);
-                at += 1;
-            }
-        }
-    }
-    Some((word, at))
-}
-
-/// Appends the text up to the closing quote; the place behind the quote.
-fn read_double_quoted(line: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
-    loop {
-        match line.get(at..)? {
-            [b'"', ..] => return Some(at + 1),
-            [b'\\', b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                word.push(hex_value(*high) * 16 + hex_value(*low));
-                at += 4;
-            }
-            [b'\\', escaped, ..] => {
-                word.push(match escaped {
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'b' => 0x08,
-                    b'a' => 0x07,
-                    other => *other,
-                });
-                at += 2;
-            }
-            [byte, ..] => {
-                word.push(*byte);
-                at += 1;
-            }
-            [] => return None,
-        }
-    }
-}
-
-fn read_single_quoted(line: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
-    loop {
-        match line.get(at..)? {
-            [b'\'', ..] => return Some(at + 1),
-            [b'\\', b'\'', ..] => {
-                word.push(b'\'');
-                at += 2;
-            }
-            [byte, ..] => {
-                word.push(*byte);
-                at += 1;
-            }
-            [] => return None,
-        }
-    }
-}
-
-fn hex_value(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        b'a'..=b'f' => digit - b'a' + 10,
-        _ => digit - b'A' + 10,
-    }
-}
-
-/// Appends `word` in double quotes, so that [`split_words`] gives it back.
+/// Appends `word` in double quotes, so that [`resp::inline::split_line`] gives it back.
 pub fn quote(word: &[u8], line: &mut Vec<u8>) {
     line.push(b'"');
     for &byte in word {
@@ -190,36 +89,12 @@ pub fn parse_lenient_integer(text: &[u8]) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Option<Vec<String>> {
-        let words = split_words(line.as_bytes())?;
-        Some(words.into_iter().map(|w| String::from_utf8_lossy(&w).into_owned()).collect())
-    }
-
-    #[test]
-    fn lines_are_split_at_blanks_outside_quotes() {
-        let some = |words: &[&str]| Some(words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
-        assert_eq!(words("  port\t6379 "), some(&["port", "6379"]));
-        assert_eq!(words(r#"save """#), some(&["save", ""]));
-        assert_eq!(words(r#"a "b c" 'd e'"#), some(&["a", "b c", "d e"]));
-        assert_eq!(words(r#"a "\x41\n\"\q""#), some(&["a", "A\n\"q"]));
-        assert_eq!(words(r"a 'it\'s \n'"), some(&["a", r"it's \n"]));
-        assert_eq!(words(r#"a pre"fix""#), some(&["a", "prefix"]));
-        assert_eq!(words(""), some(&[]));
-    }
-
-    #[test]
-    fn unbalanced_quotes_are_refused() {
-        for line in ["\"a", "'a", "\"a\"b", "'a'b", "a \"\\"] {
-            assert_eq!(words(line), None, "{line}");
-        }
-    }
-
     #[test]
     fn quoting_survives_splitting() {
         let word: Vec<u8> = (0..=255).collect();
         let mut line = Vec::new();
         quote(&word, &mut line);
-        assert_eq!(split_words(&line), Some(vec![word]));
+        assert_eq!(resp::inline::split_line(&line), Some(vec![word]));
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! are no longer needed become blank, and a run of blank lines becomes one. The new file is written
 //! beside the old one, synced and renamed over it, so that a crash leaves one of the two whole.
 
-use super::directive::{Directive, Kind};
-use super::load::read_file;
-use super::table::{DIRECTIVES, find};
-use super::text::{format_size, quote, split_words};
-use super::value::{BUFFER_CLASSES, Value, show};
-use super::{Config, default_value};
+use crate::directive::{Directive, Kind};
+use crate::load::read_file;
+use crate::table::{DIRECTIVES, find};
+use crate::text::{format_size, quote};
+use crate::value::{BUFFER_CLASSES, Value, show};
+use crate::{Config, default_value};
 use base::Disk;
+use resp::inline::split_line;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
@@ -48,7 +49,7 @@ pub fn rewrite_file(
 ///
 /// # Errors
 /// Whatever writing failed with.
-pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, new: &[u8]) -> io::Result<()> {
+pub fn replace_file(disk: &dyn Disk, path: &Path, new: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".rewrite");
     let beside = Path::new(&beside);
@@ -97,7 +98,7 @@ impl Page {
             let line = line.trim_ascii();
             page.is_signed |= line == SIGNATURE;
             let is_comment = line.is_empty() || line.starts_with(b"#");
-            let words = if is_comment { None } else { split_words(line) };
+            let words = if is_comment { None } else { split_line(line) };
             let name = words.as_ref().and_then(|words| words.first());
             let row = name.and_then(|name| rewritten(name));
             if let Some(row) = row {
@@ -208,7 +209,7 @@ fn words(words: &[Vec<u8>]) -> Vec<u8> {
 /// One line a class, in which the replicas' class has its newer name.
 fn buffer_limit_lines(
     name: &str,
-    limits: &[super::value::BufferLimit; 3],
+    limits: &[crate::value::BufferLimit; 3],
     directive: &Directive,
 ) -> Vec<(Vec<u8>, bool)> {
     let Value::BufferLimits(defaults) = default_value(directive) else { return Vec::new() };
