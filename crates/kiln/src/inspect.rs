@@ -10,7 +10,7 @@
 //! not count are shown as `void`; a unit split over records is decoded at its last part.
 
 use base::Sequence;
-use engine::effect::{DeleteReason, Effect, EffectDecoder, End};
+use engine::effect::{EffectDecoder, Quoted};
 use std::error::Error;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -19,9 +19,6 @@ use std::sync::Arc;
 use txlog::file::{Inspection, LogError};
 use txlog::{Chain, Header, Kind, Part, Record};
 use world::disk::RealDisk;
-
-/// Bytes of one key or value that are shown.
-const SHOWN_BYTES_MAX: usize = 64;
 
 /// Shows the log in `directory` on standard output; the process's exit code.
 pub fn inspect(directory: &str) -> ExitCode {
@@ -115,10 +112,10 @@ fn show_effects(payload: &[u8], output: &mut impl Write) -> io::Result<()> {
     loop {
         match decoder.next_effect() {
             Ok(Some((database, _, effect))) if effect.is_keyless() => {
-                writeln!(output, "    db {} {}", database.0, describe(&effect))?;
+                writeln!(output, "    db {} {effect}", database.0)?;
             }
             Ok(Some((database, key, effect))) => {
-                writeln!(output, "    db {} {} {}", database.0, quote(key), describe(&effect))?;
+                writeln!(output, "    db {} {} {effect}", database.0, Quoted(key))?;
             }
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -150,66 +147,11 @@ fn part(header: &Header) -> &'static str {
     }
 }
 
-fn describe(effect: &Effect<'_>) -> String {
-    match *effect {
-        Effect::SetString { value, expire_at: None } => format!("set-string {}", quote(value)),
-        Effect::SetString { value, expire_at: Some(at) } => {
-            format!("set-string {} expire-at {at}", quote(value))
-        }
-        Effect::SetInteger { value } => format!("set-integer {value}"),
-        Effect::Append { bytes } => format!("append {}", quote(bytes)),
-        Effect::SetRange { offset, bytes } => format!("set-range {offset} {}", quote(bytes)),
-        Effect::Delete { reason: DeleteReason::Command } => "delete".to_owned(),
-        Effect::Delete { reason: DeleteReason::Expired } => "delete expired".to_owned(),
-        Effect::Delete { reason: DeleteReason::Evicted } => "delete evicted".to_owned(),
-        Effect::Expire { at: Some(at) } => format!("expire-at {at}"),
-        Effect::Expire { at: None } => "persist".to_owned(),
-        Effect::Rename { to_database, to } => format!("rename db {} {}", to_database.0, quote(to)),
-        Effect::Copy { to_database, to } => format!("copy db {} {}", to_database.0, quote(to)),
-        Effect::FlushDatabase => "flush-database".to_owned(),
-        Effect::FlushAll => "flush-all".to_owned(),
-        Effect::SwapDatabases { with } => format!("swap-databases {}", with.0),
-        Effect::TransferBegan => "transfer-began".to_owned(),
-        Effect::TransferEnded => "transfer-ended".to_owned(),
-        Effect::ReplicaOf { host, port } => format!("replica-of {host} {port}"),
-        Effect::ReplicaOfNoOne => "replica-of no one".to_owned(),
-        Effect::HashSet { field, value } => format!("hash-set {} {}", quote(field), quote(value)),
-        Effect::HashDelete { field } => format!("hash-delete {}", quote(field)),
-        Effect::SetAdd { member } => format!("set-add {}", quote(member)),
-        Effect::SetRemove { member } => format!("set-remove {}", quote(member)),
-        Effect::SortedAdd { member, score } => format!("sorted-add {score} {}", quote(member)),
-        Effect::SortedRemove { member } => format!("sorted-remove {}", quote(member)),
-        Effect::ListPush { end, value } => format!("list-push {} {}", side(end), quote(value)),
-        Effect::ListPop { end, count } => format!("list-pop {} {count}", side(end)),
-        Effect::ListSet { index, value } => format!("list-set {index} {}", quote(value)),
-        Effect::ListInsert { index, value } => format!("list-insert {index} {}", quote(value)),
-        Effect::ListRemove { index, count } => format!("list-remove {index} {count}"),
-    }
-}
-
-fn side(end: End) -> &'static str {
-    match end {
-        End::Head => "head",
-        End::Tail => "tail",
-    }
-}
-
-/// Bytes as text in quotes; of long ones the beginning, and how many there are.
-fn quote(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
-    let text = shown.escape_ascii();
-    if shown.len() < bytes.len() {
-        format!("\"{text}\"… ({} bytes)", bytes.len())
-    } else {
-        format!("\"{text}\"")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::DatabaseId;
-    use engine::effect::EffectEncoder;
+    use engine::effect::{Effect, EffectEncoder};
 
     fn shown(payload: &[u8]) -> String {
         let mut output = Vec::new();
