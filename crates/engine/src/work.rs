@@ -1,6 +1,6 @@
 //! Counts the work of commands in steps, and calls the node after every so many of them. The node
 //! uses these calls to renew a primary's lease amid a command that takes long
-//! (`node/shard/appender.rs`).
+//! (`shard/shard/appender.rs`).
 //!
 //! One thread executes commands, one after another, and some take long: SORT over millions of
 //! elements, KEYS over a whole database. The engine knows neither the time nor the log, so all it

@@ -3,7 +3,7 @@
 use crate::Broken;
 use base::driver::Waker;
 use config::settings::{LogPlace, NodeSettings};
-use node::loading::{FileLogOpener, Known, OpenLog};
+use shard::loading::{FileLogOpener, Known, OpenLog};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;

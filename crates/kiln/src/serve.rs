@@ -4,11 +4,11 @@ use crate::{Broken, allocator, configuration, logs};
 use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
 use config::settings::{NodeSettings, engine_settings, node_settings};
-use node::loading::{Loading, Sources};
 use node::metrics::Metrics;
-use node::role::state::Broken as Rule;
 use node::snapshot::{Pace, Snapshots};
-use node::{Options, Server, Shard, Stop};
+use node::{Options, Server, Stop};
+use shard::loading::{Loading, Sources};
+use shard::role::state::Broken as Rule;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -59,9 +59,8 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
         format!("cannot make the directory of snapshots {}: {error}", place.display())
     })?;
-    let shard = Shard::without_data(engine_settings(&config), options.seeds);
     let garbage = GarbageCollector::start()?;
-    let mut server = Server::new(shard, options, Box::new(move |value| garbage.discard(value)));
+    let mut server = Server::new(options, Box::new(move |value| garbage.discard(value)));
     server.start_with_acl_file()?;
     let _metrics = serve_metrics(&settings, Arc::clone(&server.core.process.metrics))?;
     let mut life = Life::First;

@@ -11,9 +11,7 @@ use crate::latency::Latency;
 use crate::limits::owed_bytes_max;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
-use crate::role::state::Roles;
 use crate::sessions::Sessions;
-use crate::shard::Shard;
 use crate::slowlog::Slowlog;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
@@ -21,8 +19,10 @@ use base::{
     Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Seeds, Sequence, UnixMillis,
 };
 use config::Config;
-use config::settings::{NodeSettings, node_settings};
+use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
+use shard::Shard;
+use shard::role::state::Roles;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -197,10 +197,10 @@ pub struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(shard: Shard, process: Process) -> Self {
+    pub(crate) fn new(process: Process) -> Self {
         let lap = process.options.clock.monotonic();
         Self {
-            shard,
+            shard: Shard::loading(engine_settings(&process.config), process.options.seeds),
             interest: Interest::bounded(owed_bytes_max(&process.settings)),
             clients: Clients::default(),
             turn: Turn { lap, ..Turn::default() },

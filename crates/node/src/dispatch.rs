@@ -6,11 +6,11 @@ use crate::migrate::is_guard;
 use crate::registry::{CommandId, Function};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, ReplyMode, Session};
-use crate::shard::Shard;
 use base::{ConnectionId, Sequence};
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
 use engine::unit::Context;
+use shard::Shard;
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,10 +11,10 @@
 //! Records that only renew the lease carry the clock as well, so a client that reads sees time go
 //! on by a quarter of a lease at least. While clients are paused the time of a key is told at once.
 
-use crate::role::renewal::Purpose;
 use crate::server::Server;
 use base::{DatabaseId, UnixMillis};
 use engine::unit::{Context, Overdue};
+use shard::role::renewal::Purpose;
 use txlog::Gate;
 
 /// Keys deleted per turn because their time has come.

@@ -1,6 +1,6 @@
-//! A shard at work: sessions, gate, execution, tracker.
+//! A shard with clients: sessions, gate, execution.
 //!
-//! The only place where the engine, the log and the wire meet. A request flows through these
+//! The only place where the shard and the wire meet. A request flows through these
 //! files, in this order:
 //!
 //! | module | does |
@@ -15,15 +15,12 @@
 //! | `cross_protocol` | ends connections through which a web page speaks |
 //! | [`secrets`] | what nobody is shown |
 //! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
-//! | [`shard`] | gathers effects into records and appends them |
-//! | [`tracker`] | knows what a reply must wait for |
 //! | [`output`] | withholds replies until then |
 //! | `client_memory` | disconnects the largest clients when all take too much |
 //! | `flush` | sends them, holds back who does not read |
 //! | [`feed`] | tells replicas of Redis what happens, as commands |
 //! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
-//! | [`loading`], [`recovery`] | newest snapshot, then the log |
-//! | [`clock`] | the shard's time, which never goes back and never jumps |
+//! | [`start`] | turns the loop while the shard loads |
 //! | [`role`] | primary or replica of the transaction log: leadership and its lease |
 //! | [`members`] | replicas of the log and their primary tell each other how far they are |
 //! | [`link`] | follows a Redis server, to take over its data |
@@ -35,7 +32,6 @@
 pub mod acl;
 mod blocked;
 mod client_memory;
-pub mod clock;
 pub mod command;
 pub mod configured;
 pub mod core;
@@ -49,7 +45,6 @@ pub mod histogram;
 pub mod latency;
 pub mod limits;
 pub mod link;
-pub mod loading;
 pub mod members;
 pub mod metrics;
 mod migrate;
@@ -58,25 +53,21 @@ pub mod output;
 pub mod pause;
 pub mod pubsub;
 pub mod reactor;
-pub mod recovery;
 pub mod registry;
 pub mod role;
 pub mod secrets;
 pub mod server;
 pub mod session;
 mod sessions;
-pub mod shard;
 pub mod slowlog;
 pub mod snapshot;
+pub mod start;
 pub mod statistics;
-pub mod tracker;
 
 pub use configured::configured;
 pub use core::{Options, Stop};
 pub use registry::Registry;
-pub use role::renewal::Renewal;
 pub use server::Server;
-pub use shard::Shard;
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,
 /// because clients choose their commands by it.

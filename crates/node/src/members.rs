@@ -23,9 +23,7 @@ pub mod failover;
 mod reads;
 mod reports;
 
-use crate::role::member::Member;
 use crate::server::Server;
-use crate::shard::RecordId;
 use crate::snapshot::Sighting;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
@@ -33,6 +31,8 @@ use exchange::{Answer, Exchange};
 pub use reads::Reads;
 pub(crate) use reads::UNKNOWN;
 pub use reports::{Progress, Reported};
+use shard::RecordId;
+use shard::role::member::Member;
 
 /// Time between two reports of a replica that came further, in nanoseconds. A report costs the
 /// primary some microseconds: of five replicas, 0.3 % of a core at most.

@@ -16,24 +16,18 @@
 //! further record of this holder is durable, which proves that nobody led meanwhile; or it is never
 //! sent.
 
-pub mod heartbeat;
-pub mod member;
-pub mod renewal;
 mod serve;
-pub mod state;
-#[cfg(test)]
-mod tests;
 pub mod wall;
 
 use crate::command::info::process::hex_id;
 use crate::core::{Core, Stop};
 use crate::server::Server;
-use crate::shard::{Progress, Told};
 use base::machine::Identity;
 use base::{ConnectionId, MonotonicNanos};
-use member::{Leader, Member, MemberId};
-use renewal::{Purpose, Renewal};
-use state::{Present, Roles, Terms, Wish};
+use shard::role::member::{Leader, Member, MemberId};
+use shard::role::renewal::{self, Purpose, Renewal};
+use shard::role::state::{Present, Roles, Terms, Wish};
+use shard::{Progress, Told};
 use std::collections::BTreeSet;
 use txlog::{Gate, Refusal, WriterId};
 
@@ -161,7 +155,7 @@ impl Server {
             return doubt.ahead_millis();
         }
         match self.heard_clock {
-            Some(heard) if self.core.roles.follows() => crate::clock::wall_ahead_of(
+            Some(heard) if self.core.roles.follows() => shard::clock::wall_ahead_of(
                 heard,
                 self.core.process.options.clock.unix_micros(),
                 self.core.turn.monotonic,

@@ -4,7 +4,6 @@
 //! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
 //! [`crate::reactor`] turns the loop.
 
-use crate::clock::ShardClock;
 use crate::command::scripting::Scripts;
 use crate::command::sentinel::Switches;
 use crate::core::{Core, Garbage, Options, Process};
@@ -17,13 +16,14 @@ use crate::migrate::Migrations;
 use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::session::Session;
-use crate::shard::{Shard, Told};
 use crate::snapshot::Snapshots;
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use config::Config;
 use config::settings::{engine_settings, node_settings};
 use engine::eviction::Room;
 use engine::work::Work;
+use shard::Told;
+use shard::clock::ShardClock;
 use std::any::Any;
 use std::collections::BTreeSet;
 use txlog::Gate;
@@ -60,7 +60,7 @@ pub struct Server {
     pub(crate) replication_seed: u64,
     pub(crate) clock: ShardClock,
     /// What the primary's clock showed when it was last heard running, and when that was.
-    pub(crate) heard_clock: Option<crate::clock::Heard>,
+    pub(crate) heard_clock: Option<shard::clock::Heard>,
     /// Whether this machine's wall clock may become the shard's.
     pub(crate) wall: crate::role::wall::Wall,
     /// This process follows, and the log would take nothing from it.
@@ -84,15 +84,15 @@ impl Server {
         self.core.shard.engine.leave_memory();
     }
 
-    /// One that has just begun, with what it is to serve.
-    pub fn new(shard: Shard, options: Options, garbage: Garbage) -> Self {
-        Self::living(shard, Process::new(options, garbage), crate::role::wall::Wall::default())
+    /// One that has just begun, and has loaded nothing.
+    pub fn new(options: Options, garbage: Garbage) -> Self {
+        Self::living(Process::new(options, garbage), crate::role::wall::Wall::default())
     }
 
-    fn living(shard: Shard, process: Process, wall: crate::role::wall::Wall) -> Self {
+    fn living(process: Process, wall: crate::role::wall::Wall) -> Self {
         let replication_seed = !process.options.entropy;
         Self {
-            core: Core::new(shard, process),
+            core: Core::new(process),
             scripts: Scripts::default(),
             switches: Switches::default(),
             stands: 0,
@@ -126,10 +126,8 @@ impl Server {
             driver.close(connection);
         }
         let process = self.core.process.in_next_life(driver);
-        let settings = engine_settings(&process.config);
-        let shard = Shard::without_data(settings, process.options.seeds);
         let created = self.core.clients.created;
-        let mut next = Self::living(shard, process, self.wall.in_next_life());
+        let mut next = Self::living(process, self.wall.in_next_life());
         next.core.clients.created = created;
         next
     }

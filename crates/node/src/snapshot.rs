@@ -13,13 +13,13 @@ mod stores;
 
 use crate::server::Server;
 use crate::session::{Blocked, Session};
-use crate::shard::Growth;
 use archive::manifest::Place;
 use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{ConnectionId, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence};
 use engine::rdb::{Crc64, write::checksum};
 use engine::refusal::Refusal;
+use shard::Growth;
 use std::io;
 use std::sync::Arc;
 pub use stores::Sighting;

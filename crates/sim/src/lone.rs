@@ -2,13 +2,18 @@
 
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
-use base::Seeds;
 use base::machine::UnknownMachine;
+use base::{Incarnation, Position, Seeds, UnixMillis};
 use config::Config;
 use config::settings::engine_settings;
-use node::{Options, Server, Shard};
+use engine::execute::Engine;
+use engine::keyspace::Keyspace;
+use node::{Options, Server};
+use shard::Shard;
 use std::path::Path;
 use std::sync::Arc;
+use txlog::memory::MemoryLog;
+use txlog::{Chain, Stamper, WriterId};
 
 /// A server without data, configured as by default.
 pub fn server(clock: &SimClock) -> Server {
@@ -21,6 +26,14 @@ pub fn server(clock: &SimClock) -> Server {
         entropy: 1,
         seeds: Seeds::fixed(1),
     };
-    let shard = Shard::without_data(engine_settings(&options.config), options.seeds);
-    Server::new(shard, options, Box::new(drop))
+    let engine = Engine::new(
+        Keyspace::new(engine_settings(&options.config), options.seeds.hash),
+        options.seeds.chance,
+    );
+    let incarnation = Incarnation(0);
+    let stamper = Stamper::new(WriterId(0), Chain::start(incarnation), UnixMillis(0));
+    let log = Box::new(MemoryLog::new(incarnation).handle(1 << 20));
+    let mut server = Server::new(options, Box::new(drop));
+    server.core.shard = Shard::new(engine, log, stamper, Position::default());
+    server
 }

@@ -70,7 +70,7 @@ pub enum Broken {
     /// A new primary trims the log before replicas could say what they see.
     TrimsBeforeReports,
     /// A process breaks a rule of leadership.
-    Role(node::role::state::Broken),
+    Role(shard::role::state::Broken),
     /// The log breaks a rule.
     Log(txlog::remote::Broken),
 }

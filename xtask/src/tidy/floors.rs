@@ -13,11 +13,15 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("txlog", &["base"]),
     ("archive", &["base"]),
     ("config", &["base", "resp", "engine"]),
-    ("node", &["base", "resp", "engine", "txlog", "archive", "config"]),
+    ("shard", &["base", "engine", "txlog", "archive"]),
+    ("node", &["base", "resp", "engine", "txlog", "archive", "config", "shard"]),
     ("world", &["base"]),
     ("services", &["base", "txlog"]),
     ("allocator", &["base"]),
-    ("sim", &["base", "resp", "structures", "engine", "txlog", "archive", "config", "node"]),
+    (
+        "sim",
+        &["base", "resp", "structures", "engine", "txlog", "archive", "config", "shard", "node"],
+    ),
     (
         "kiln",
         &[
@@ -28,6 +32,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "txlog",
             "archive",
             "config",
+            "shard",
             "node",
             "world",
             "services",

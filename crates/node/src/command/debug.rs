@@ -5,7 +5,6 @@ mod protocol;
 use super::{SessionFn, admin};
 use crate::server::Server;
 use crate::session::Session;
-use crate::shard::Shard;
 use base::MonotonicNanos;
 use config::text::parse_size;
 use engine::access::idle_seconds;
@@ -16,6 +15,7 @@ use engine::refusal::Refusal;
 use engine::value::EntryRef;
 use engine::value::text::canonical_integer;
 use engine::value::{Value, encoding};
+use shard::Shard;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[admin("DEBUG subcommand [argument ...]", debug)
     .doc("A container for debugging commands.")

@@ -8,13 +8,13 @@
 
 use super::cluster::nodes::{Node, Nodes};
 use super::{SessionFn, plain};
-use crate::role::member::Leader;
 use crate::server::Server;
 use crate::session::Session;
 use base::{Epoch, Sequence};
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
+use shard::role::member::Leader;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     asked("SENTINEL GET-MASTER-ADDR-BY-NAME master-name", address)
@@ -236,7 +236,7 @@ fn write(fields: &[(&'static str, String)], reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::member::Member;
+    use shard::role::member::Member;
 
     #[test]
     fn a_switch_is_another_address_in_a_later_epoch() {

@@ -10,9 +10,9 @@
 
 use super::{PRIORITY_LAST, Reported};
 use crate::core::Stop;
-use crate::role::member::MemberId;
 use crate::server::Server;
 use base::{MonotonicNanos, Sequence};
+use shard::role::member::MemberId;
 use std::cmp::Reverse;
 use txlog::Gate;
 

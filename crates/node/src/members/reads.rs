@@ -13,9 +13,9 @@ use crate::dispatch::Dispatched;
 use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, Session};
-use crate::shard::RecordId;
 use base::ConnectionId;
 use engine::command::Args;
+use shard::RecordId;
 use std::collections::VecDeque;
 
 /// How long a read waits for what its primary says and for the log, in milliseconds: longer than a

@@ -5,8 +5,8 @@
 //! none, or because the operator says so.
 
 use super::CLOCK_OFFSET_MILLIS_MAX;
-use crate::clock::wall::{self, Doubt};
 use crate::server::Server;
+use shard::clock::wall::{self, Doubt};
 
 /// A process's judgement of its wall clock.
 #[derive(Clone, Copy, Default, Debug)]

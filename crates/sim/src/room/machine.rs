@@ -15,10 +15,10 @@ use config::settings::engine_settings;
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
-use node::loading::{FileLogOpener, Loading, Pace, Sources, Step};
-use node::recovery::Replayer;
 use node::snapshot::{self, Snapshots};
-use node::{Options, Server, Shard};
+use node::{Options, Server};
+use shard::loading::{FileLogOpener, Loading, Pace, Sources, Step};
+use shard::recovery::Replayer;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -154,8 +154,7 @@ impl Machine {
             entropy,
             seeds: Seeds::fixed(entropy),
         };
-        let shard = Shard::without_data(engine_settings(&options.config), options.seeds);
-        Server::new(shard, options, Box::new(drop))
+        Server::new(options, Box::new(drop))
     }
 
     /// Begins to load in slices so small that clients get a word in.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
-use node::recovery::Replayer;
+use shard::recovery::Replayer;
 use std::cell::RefCell;
 use std::rc::Rc;
 use txlog::record::HEADER_BYTES;

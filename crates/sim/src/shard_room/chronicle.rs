@@ -15,7 +15,7 @@ use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
-use node::recovery::Replayer;
+use shard::recovery::Replayer;
 use std::collections::BTreeMap;
 use txlog::record::ChainValue;
 use txlog::remote::memory::MemoryService;

@@ -4,8 +4,8 @@
 use base::{Epoch, MonotonicNanos};
 use node::Server;
 use node::reactor::Scratch;
-use node::role::member::{Leader, Member, MemberId};
-use node::role::state::{Roles, Terms};
+use shard::role::member::{Leader, Member, MemberId};
+use shard::role::state::{Roles, Terms};
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;
@@ -45,7 +45,7 @@ impl Node {
             let leader = Leader { epoch: Epoch(7), member };
             let now = MonotonicNanos(0);
             let heartbeat =
-                node::role::heartbeat::Heartbeat::Lease { leader, lease_nanos: 1 << 40 };
+                shard::role::heartbeat::Heartbeat::Lease { leader, lease_nanos: 1 << 40 };
             roles.saw(heartbeat, now);
         }
         node.server.core.roles = roles;

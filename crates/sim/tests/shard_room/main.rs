@@ -19,7 +19,7 @@ mod three;
 mod trouble;
 mod upgrade;
 
-use node::role::state::Broken as Rule;
+use shard::role::state::Broken as Rule;
 use sim::campaign;
 use sim::clock::Awakening;
 use sim::shard_room::{Broken, Outcome, Plan, run};

@@ -3,9 +3,9 @@
 
 use base::Clock;
 use node::reactor::Scratch;
-use node::role::member::MemberId;
-use node::role::state::{Roles, Terms};
 use node::{Server, Stop};
+use shard::role::member::MemberId;
+use shard::role::state::{Roles, Terms};
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;

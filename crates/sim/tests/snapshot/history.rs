@@ -4,8 +4,8 @@
 use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, store};
 use archive::Candidate;
 use base::disk::Disk;
-use node::loading::Loading;
 use node::snapshot::Pace;
+use shard::loading::Loading;
 use sim::disk::SimDisk;
 use std::path::{Path, PathBuf};
 

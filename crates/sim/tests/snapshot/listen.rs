@@ -3,8 +3,9 @@
 use archive::SnapshotStore;
 use base::{Incarnation, Seeds};
 use config::settings::engine_settings;
-use node::loading::{Loading, OpenLog, Sources, Start};
 use node::reactor::Scratch;
+use node::start::Start;
+use shard::loading::{Loading, OpenLog, Sources};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::driver::SimDriver;

@@ -12,10 +12,10 @@ use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
-use node::loading::{FileLogOpener, Loading, Sources};
 use node::reactor::Scratch;
 use node::snapshot::{Pace, Snapshots};
-use node::{Options, Server, Shard};
+use node::{Options, Server};
+use shard::loading::{FileLogOpener, Loading, Sources};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
@@ -181,7 +181,7 @@ impl Life {
         let sources = Sources {
             clock: Arc::new(clock.clone()),
             store: store.clone(),
-            settings: settings.clone(),
+            settings,
             seeds: Seeds::fixed(seed),
         };
         let loading = Loading::open(sources, |known| opener.open(known));
@@ -196,8 +196,7 @@ impl Life {
             entropy: seed,
             seeds: Seeds::fixed(seed),
         };
-        let shard = Shard::without_data(settings, options.seeds);
-        let mut server = Server::new(shard, options, Box::new(drop));
+        let mut server = Server::new(options, Box::new(drop));
         // These runs are about records and snapshots: no lease ends in them.
         server.core.process.settings.transaction_log_lease = 3_600_000;
         server.load(&mut driver, loading).map_err(text)?;

@@ -1,9 +1,9 @@
 //! Who is in the shard, as clients are told: the one place that knows where a server is found and
 //! which of them is the primary.
 
-use crate::role::member::{Member, MemberId};
 use crate::server::Server;
 use crate::session::Session;
+use shard::role::member::{Member, MemberId};
 
 /// A replica is not called dead before it has been silent for so long: it reports each second.
 const SILENCE_MILLIS: u64 = 3000;

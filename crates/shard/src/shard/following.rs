@@ -74,7 +74,7 @@ impl Shard {
     /// The newest clock in the records applied: a replica's time. `None` on the primary.
     pub fn applied_clock(&self) -> Option<UnixMillis> {
         match &self.duty {
-            Duty::Leads => None,
+            Duty::Leads | Duty::Loads => None,
             Duty::Follows(following) => Some(following.replayer.clock()),
         }
     }

@@ -16,12 +16,15 @@ mod following;
 mod growth;
 mod record_id;
 
+use crate::no_log::NoLog;
 use crate::role::renewal::Renewal;
 use crate::tracker::Tracker;
 use appender::Appender;
-use base::{Clock, Moment, Position, Sequence, UnixMillis};
+use base::{Clock, Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::interest::Interest;
+use engine::keyspace::Keyspace;
+use engine::settings::Settings;
 use engine::unit::Unit;
 use following::Following;
 pub use following::Told;
@@ -30,7 +33,6 @@ pub use record_id::RecordId;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use txlog::memory::MemoryLog;
 use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
 
 /// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
@@ -66,6 +68,8 @@ enum Duty {
     Leads,
     /// It reads, and may have a `Lead` under way.
     Follows(Box<Following>),
+    /// Nothing yet: what the shard holds is being loaded, elsewhere.
+    Loads,
 }
 
 /// What the log told.
@@ -93,6 +97,13 @@ impl Shard {
         applied: Position,
     ) -> Self {
         Self::assemble(engine, log, Duty::Leads, Some(stamper), applied)
+    }
+
+    /// A shard without data and without a log: what a process has while it loads. Nothing may be
+    /// written to it.
+    pub fn loading(settings: Settings, seeds: Seeds) -> Self {
+        let engine = Engine::new(Keyspace::new(settings, seeds.hash), seeds.chance);
+        Self::assemble(engine, Box::new(NoLog), Duty::Loads, None, Position::default())
     }
 
     fn assemble(
@@ -157,8 +168,7 @@ impl Shard {
         wrap: impl FnOnce(Box<dyn TransactionLog>) -> Box<dyn TransactionLog>,
     ) {
         let mut appender = self.appender.borrow_mut();
-        let nothing = Box::new(MemoryLog::new(appender.appended.incarnation).handle(0));
-        let log = std::mem::replace(&mut appender.log, nothing);
+        let log = std::mem::replace(&mut appender.log, Box::new(NoLog));
         appender.log = wrap(log);
     }
 
@@ -208,7 +218,7 @@ impl Shard {
     }
 
     /// Where a record that is not yet durable comes to stand.
-    pub(crate) fn in_log(&self, meant: Sequence) -> Position {
+    pub fn in_log(&self, meant: Sequence) -> Position {
         let appender = self.appender.borrow();
         appender.appended.at(Sequence(meant.0 + appender.shifted))
     }
@@ -230,6 +240,7 @@ impl Shard {
                 let replayer = &following.replayer;
                 (replayer.chain(), replayer.counter())
             }
+            Duty::Loads => (Chain::start(Incarnation::default()), 0),
         }
     }
 
@@ -246,20 +257,21 @@ impl Shard {
 
     /// The clock in the newest record that this process appended or applied. A reply that rests on
     /// it waits for that record.
-    pub(crate) fn recorded_clock(&self) -> Option<UnixMillis> {
+    pub fn recorded_clock(&self) -> Option<UnixMillis> {
         (!self.is_clock_broken).then_some(self.newest_clock())
     }
 
     /// As [`Self::recorded_clock`], whatever a test has broken.
-    pub(crate) fn newest_clock(&self) -> UnixMillis {
+    pub fn newest_clock(&self) -> UnixMillis {
         match &self.duty {
             Duty::Leads => self.standing_stamper(Stamper::clock),
             Duty::Follows(following) => following.replayer.clock(),
+            Duty::Loads => UnixMillis(0),
         }
     }
 
     /// Whether the log took effects when it was last polled.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.is_open
     }
 
@@ -418,6 +430,7 @@ impl Shard {
                     Progress::Nothing
                 }
                 Duty::Follows(_) => self.follow_on(event, told, interest),
+                Duty::Loads => Progress::Nothing,
             };
             match found {
                 Progress::Nothing => {}
@@ -433,7 +446,7 @@ impl Shard {
         self.is_open = self.gate() == Gate::Open;
         match &self.duty {
             Duty::Leads => self.learn().unwrap_or(progress),
-            Duty::Follows(_) => progress,
+            Duty::Follows(_) | Duty::Loads => progress,
         }
     }
 

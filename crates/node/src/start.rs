@@ -1,0 +1,103 @@
+//! The start of a server: the loop turns while its shard loads, so that clients are told LOADING
+//! instead of nothing, and goes on until it is known whether this process leads or follows.
+
+use crate::core::Stop;
+use crate::reactor::Scratch;
+use crate::server::Server;
+use base::Driver;
+use config::settings::engine_settings;
+use shard::loading::{Failure, Loaded, Loading, Step};
+
+/// A start under way: the loading, and then the wait until it is known whether this process leads
+/// or follows.
+pub struct Start {
+    /// `None` once all is loaded.
+    loading: Option<Loading>,
+}
+
+impl Start {
+    pub fn new(loading: Loading) -> Self {
+        Self { loading: Some(loading) }
+    }
+}
+
+impl Server {
+    /// Loads everything while clients are told to wait, and goes on until it is known whether this
+    /// process leads or follows. `Some` if the server was told to stop before that.
+    ///
+    /// # Errors
+    /// The data cannot be had back.
+    pub fn load(
+        &mut self,
+        driver: &mut dyn Driver,
+        loading: Loading,
+    ) -> Result<Option<Stop>, Failure> {
+        let mut scratch = Scratch::default();
+        let mut start = Start::new(loading);
+        while !self.advance_start(&mut start)? {
+            self.turn(driver, &mut scratch);
+            if let Some(stop) = self.stopped_while_loading()? {
+                return Ok(Some(stop));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does a slice of the start, before each turn of the loop; whether the start is over.
+    ///
+    /// # Errors
+    /// The data cannot be had back.
+    pub fn advance_start(&mut self, start: &mut Start) -> Result<bool, Failure> {
+        if let Some(mut loading) = start.loading.take() {
+            self.core.persistence.is_loading = true;
+            let step = loading.step()?;
+            self.core.persistence.bytes_loaded = loading.used_bytes;
+            self.core.persistence.bytes_to_load = loading.total_bytes;
+            self.has_more_to_load = step == Step::More;
+            if step != Step::Done {
+                start.loading = Some(loading);
+                return Ok(false);
+            }
+            self.core.persistence.keys_loaded = loading.keys_loaded;
+            let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
+            self.take_up(loaded);
+        }
+        self.core.persistence.is_loading = !self.core.roles.is_role_known();
+        Ok(!self.core.persistence.is_loading)
+    }
+
+    /// Why a start ends before it is over, if it does.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn stopped_while_loading(&self) -> Result<Option<Stop>, Failure> {
+        match self.core.stopping.clone() {
+            Some(Stop::LogFailed(why)) => Err(why.into()),
+            other => Ok(other),
+        }
+    }
+
+    fn take_up(&mut self, loaded: Loaded) {
+        let Loaded { mut shard, heartbeats, is_free, through } = loaded;
+        let keyspace = &mut shard.engine.keyspace;
+        keyspace.settings = engine_settings(&self.core.process.config);
+        if keyspace.is_partial() {
+            tracing::error!(
+                keys = keyspace.len(),
+                "the transfer of a master's data set was cut short: what is here is a part of it, \
+                 and requests about it are refused until all is taken anew, or REPLICAOF NO ONE"
+            );
+        }
+        self.core.shard = shard;
+        self.compare_configured_master();
+        let now = self.core.process.options.clock.monotonic();
+        self.core.roles = self.new_roles();
+        for heartbeat in heartbeats.into_order() {
+            self.core.roles.saw(heartbeat, now);
+        }
+        if is_free {
+            self.core.roles.is_free(now);
+        }
+        self.core.roles.caught_up(through, now);
+    }
+}
