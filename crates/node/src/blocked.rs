@@ -7,7 +7,7 @@
 
 use crate::core::Broken;
 use crate::server::Server;
-use crate::session::{Blocked, Session};
+use crate::session::Blocked;
 use base::{ConnectionId, DatabaseId, Sequence};
 use engine::ids::WaiterId;
 use engine::unit::TimeoutReply;
@@ -16,59 +16,58 @@ use engine::value::Awaited;
 impl Server {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
     /// came for it would be lost.
-    pub(crate) fn block(&mut self, session: &mut Session, blocked: Blocked) {
+    pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
         if let Blocked::Keys { wait, .. } = &blocked {
-            if session.is_gone {
-                self.close_session(session);
+            if self.core.clients.at(client).is_gone {
+                self.close_session(client);
                 return;
             }
-            let waiter = WaiterId(session.connection.0);
+            let waiter = WaiterId(client.0);
             for key in &wait.keys {
                 self.core.shard.engine.keyspace.work.step();
                 self.core.interest.waiters.add(waiter, wait.database, key);
             }
         }
         if let Some(deadline) = blocked.deadline() {
-            self.core.clients.deadlines.insert((deadline, session.connection));
+            self.core.clients.deadlines.insert((deadline, client));
         }
-        session.blocked = Some(blocked);
+        self.core.clients.at_mut(client).blocked = Some(blocked);
     }
 
     /// Ends a session's wait, whatever comes next; what it waited for.
-    pub(crate) fn unblock(&mut self, session: &mut Session) -> Option<Blocked> {
-        let blocked = session.blocked.take()?;
+    pub(crate) fn unblock(&mut self, client: ConnectionId) -> Option<Blocked> {
+        let blocked = self.core.clients.at_mut(client).blocked.take()?;
         if let Blocked::Keys { wait, .. } = &blocked {
-            let waiter = WaiterId(session.connection.0);
+            let waiter = WaiterId(client.0);
             for key in &wait.keys {
                 self.core.shard.engine.keyspace.work.step();
                 self.core.interest.waiters.remove(waiter, wait.database, key);
             }
         }
         if matches!(blocked, Blocked::Replicas { .. }) {
-            self.forget_waiter(session.connection);
+            self.forget_waiter(client);
         }
         if matches!(blocked, Blocked::Migration) {
-            self.migrations.leave(session.connection);
+            self.migrations.leave(client);
         }
         if let Some(deadline) = blocked.deadline() {
-            self.core.clients.deadlines.remove(&(deadline, session.connection));
+            self.core.clients.deadlines.remove(&(deadline, client));
         }
         Some(blocked)
     }
 
     /// Serves the clients that wait for keys which the last unit made ready; serving one may make
-    /// further keys ready. `current` is the session whose command was the unit, which the map does
-    /// not hold.
-    pub(crate) fn wake_ready(&mut self, mut current: Option<&mut Session>) {
+    /// further keys ready.
+    pub(crate) fn wake_ready(&mut self) {
         while !self.core.interest.ready.is_empty() {
             for (database, key) in std::mem::take(&mut self.core.interest.ready) {
-                self.wake(database, &key, current.as_deref_mut());
+                self.wake(database, &key);
             }
         }
     }
 
     /// Serves the clients that wait for one key, until nothing is left in it.
-    fn wake(&mut self, database: DatabaseId, key: &[u8], mut current: Option<&mut Session>) {
+    fn wake(&mut self, database: DatabaseId, key: &[u8]) {
         let mut passed = 0;
         loop {
             let Some(serves) = self.core.shard.engine.keyspace.serves(database, key) else {
@@ -80,7 +79,7 @@ impl Server {
             let connection = ConnectionId(waiter.0);
             // A request of many keys is not run again for each of them that it has no use for.
             let is_awaited = self.awaits(connection) == Some(serves);
-            if !is_awaited || !self.serve(connection, key, current.as_deref_mut()) {
+            if !is_awaited || !self.serve(connection, key) {
                 self.core.shard.engine.keyspace.work.step();
                 passed += 1;
             }
@@ -89,55 +88,48 @@ impl Server {
 
     /// The type of key that a session waits for, if it waits for keys.
     fn awaits(&self, connection: ConnectionId) -> Option<Awaited> {
-        match &self.core.clients.sessions.get(&connection)?.blocked {
+        match &self.core.clients.sessions.get(connection)?.blocked {
             Some(Blocked::Keys { wait, .. }) => Some(wait.awaited),
             _ => None,
         }
     }
 
     /// Runs a blocked session's request again because `key` is ready; whether that ended its wait.
-    fn serve(
-        &mut self,
-        connection: ConnectionId,
-        key: &[u8],
-        current: Option<&mut Session>,
-    ) -> bool {
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
-            return false;
-        };
+    fn serve(&mut self, connection: ConnectionId, key: &[u8]) -> bool {
+        let Some(session) = self.core.clients.sessions.get_mut(connection) else { return false };
+        let waits_for_keys = |blocked: &mut Blocked| matches!(blocked, Blocked::Keys { .. });
         let Some(Blocked::Keys { request, wait, deadline }) =
-            session.blocked.take_if(|blocked| matches!(blocked, Blocked::Keys { .. }))
+            session.blocked.take_if(waits_for_keys)
         else {
-            self.core.clients.sessions.insert(connection, session);
             return false;
         };
         self.core.shard.unit.clear();
         self.core.shard.unit.woken_by = Some(key.to_vec());
-        let mut context = self.context(&session);
+        let mut context = self.context(connection);
         context.database = wait.database;
         context.retry = true;
-        let written = session.output.end();
+        let written = self.core.clients.at(connection).output.end();
         self.core.turn.lap = self.core.process.options.clock.monotonic();
         let command = self.core.process.registry.command(request.command);
-        match self.denied(&session, command, request.args()) {
+        match self.denied(connection, command, request.args()) {
             // The right was taken from the user while the client waited.
-            Some(denied) => self.refuse(&mut session, written, &denied.refusal(command)),
-            None => self.call(&mut session, request.command, request.args(), context),
+            Some(denied) => self.refuse(connection, written, &denied.refusal(command)),
+            None => self.call(connection, request.command, request.args(), context),
         }
         let is_served = self.core.shard.unit.wait.take().is_none();
-        session.blocked = Some(Blocked::Keys { request, wait, deadline });
+        self.core.clients.at_mut(connection).blocked =
+            Some(Blocked::Keys { request, wait, deadline });
         let observed = self.settle_unit();
         if self.core.shard.unit.changes > 0 {
-            session.fed_offset = self.feed.offset();
-            session.wrote = observed;
+            self.core.clients.at_mut(connection).fed_offset = self.feed.offset();
+            self.core.clients.at_mut(connection).wrote = observed;
         }
         if is_served {
-            self.unblock(&mut session);
-            self.finish_reply(&mut session, written, observed);
-            self.enqueue(&mut session);
+            self.unblock(connection);
+            self.finish_reply(connection, written, observed);
+            self.enqueue(connection);
         }
-        self.core.clients.sessions.insert(connection, session);
-        self.spread(observed, current);
+        self.spread(observed, None);
         is_served
     }
 
@@ -159,33 +151,32 @@ impl Server {
     /// or has many effects comes to stand behind others.
     pub(crate) fn hold_ended(&mut self, observed: Sequence) {
         for (connection, written) in std::mem::take(&mut self.core.clients.ended) {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            self.finish_reply(&mut session, written, observed);
-            self.enqueue(&mut session);
-            self.core.clients.sessions.insert(connection, session);
+            }
+            self.finish_reply(connection, written, observed);
+            self.enqueue(connection);
         }
     }
 
     /// Ends a session's wait for keys or replicas, as if its time were up or with this error;
     /// whether it waited. Its reply is held by [`Self::hold_ended`].
     pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+        if !self.core.clients.has(connection) {
             return false;
-        };
-        let have = match session.blocked {
+        }
+        let have = match self.core.clients.at(connection).blocked {
             Some(Blocked::Replicas { offset, wrote, .. }) => self.copies(offset, wrote),
             _ => 0,
         };
         let waits = matches!(
-            session.blocked,
+            self.core.clients.at(connection).blocked,
             Some(Blocked::Keys { .. } | Blocked::Replicas { .. } | Blocked::Newest { .. })
         );
-        let ended = if waits { self.unblock(&mut session) } else { None };
+        let ended = if waits { self.unblock(connection) } else { None };
         if let Some(blocked) = &ended {
-            let written = session.output.end();
-            let reply = session.reply();
+            let written = self.core.clients.at(connection).output.end();
+            let reply = self.core.clients.reply(connection);
             match (error, blocked) {
                 (Some(error), _) => reply.error(error),
                 (None, Blocked::Keys { wait, .. }) => match wait.on_timeout {
@@ -197,7 +188,6 @@ impl Server {
             }
             self.core.clients.ended.push((connection, written));
         }
-        self.core.clients.sessions.insert(connection, session);
         if self.core.broken == Some(Broken::TellsEndOfWaitAtOnce) {
             self.hold_ended(self.core.shard.newest_executed());
         }

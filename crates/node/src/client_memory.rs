@@ -32,18 +32,19 @@ fn is_client(session: &Session) -> bool {
 
 impl Server {
     /// Counts anew what a session occupies.
-    pub(crate) fn count_memory(&mut self, session: &mut Session) {
+    pub(crate) fn count_memory(&mut self, client: ConnectionId) {
         if self.core.process.settings.maxmemory_clients > 0 {
+            let session = self.core.clients.at_mut(client);
             let bytes = if is_client(session) { session.memory_bytes() } else { 0 };
+            let counted = std::mem::replace(&mut session.counted_bytes, bytes);
             self.core.clients.sessions.memory.bytes += bytes;
-            self.core.clients.sessions.memory.bytes -= session.counted_bytes;
-            session.counted_bytes = bytes;
+            self.core.clients.sessions.memory.bytes -= counted;
         }
     }
 
     /// A session goes.
-    pub(crate) fn forget_memory(&mut self, session: &Session) {
-        self.core.clients.sessions.memory.bytes -= session.counted_bytes;
+    pub(crate) fn forget_memory(&mut self, client: ConnectionId) {
+        self.core.clients.sessions.memory.bytes -= self.core.clients.at(client).counted_bytes;
     }
 
     /// Disconnects the largest clients while all together occupy as much as `maxmemory-clients`.
@@ -65,15 +66,15 @@ impl Server {
     fn evict_largest(&mut self, limit: u64) {
         let mut candidates: Vec<(usize, ConnectionId)> = Vec::new();
         for connection in self.core.clients.by_id.values().copied().collect::<Vec<_>>() {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
+            }
             // What was sent since it was counted is gone.
-            self.count_memory(&mut session);
-            if is_client(&session) && !session.no_evict && !session.is_cut {
+            self.count_memory(connection);
+            let session = self.core.clients.at(connection);
+            if is_client(session) && !session.no_evict && !session.is_cut {
                 candidates.push((session.counted_bytes, connection));
             }
-            self.core.clients.sessions.insert(connection, session);
         }
         candidates.sort_unstable();
         let mut left = self.core.clients.sessions.memory.bytes as u64;
@@ -95,11 +96,17 @@ impl Server {
     }
 
     fn evict_client(&mut self, connection: ConnectionId, bytes: usize) {
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
-        tracing::info!(client = session.id, peer = session.peer, bytes, "evicts a client");
+        if !self.core.clients.has(connection) {
+            return;
+        }
+        tracing::info!(
+            client = self.core.clients.at(connection).id,
+            peer = self.core.clients.at(connection).peer,
+            bytes,
+            "evicts a client"
+        );
         self.core.process.statistics.evicted_clients += 1;
-        session.is_cut = true;
-        self.close_session(&mut session);
-        self.core.clients.sessions.insert(connection, session);
+        self.core.clients.at_mut(connection).is_cut = true;
+        self.close_session(connection);
     }
 }

@@ -26,13 +26,13 @@ pub mod slowlog;
 pub mod transaction;
 
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
-/// Runs a command of the node. The session is out of the server's map while it runs.
-pub type SessionFn = fn(&mut Server, &mut Session, Args<'_>) -> Outcome;
+/// Runs a command of the node. The client's session is found by its connection.
+pub type SessionFn = fn(&mut Server, ConnectionId, Args<'_>) -> Outcome;
 
 /// Declares a command of the node.
 pub const fn session(usage: &'static str, function: SessionFn) -> Command<SessionFn> {

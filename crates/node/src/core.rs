@@ -4,6 +4,8 @@
 //! three lifetimes, and each is a type: [`Process`] outlives demotions, [`Core`] is one life of it,
 //! [`Turn`] is one turn of the loop.
 
+mod sessions;
+
 use crate::acl::Acl;
 use crate::configured::{Configured, configured};
 use crate::cross_protocol::CrossProtocol;
@@ -11,7 +13,7 @@ use crate::latency::Latency;
 use crate::limits::owed_bytes_max;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
-use crate::sessions::Sessions;
+use crate::session::Session;
 use crate::slowlog::Slowlog;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
@@ -21,6 +23,8 @@ use base::{
 use config::Config;
 use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
+use resp::Reply;
+use sessions::Sessions;
 use shard::Shard;
 use shard::role::state::Roles;
 use std::any::Any;
@@ -151,7 +155,7 @@ pub struct Turn {
 /// The clients of a loop, and in which queues of it they stand.
 #[derive(Default)]
 pub struct Clients {
-    /// The sessions, but for the one whose command is running.
+    /// The sessions, the one whose command is running included.
     pub(crate) sessions: Sessions,
     /// Sessions by CLIENT ID.
     pub(crate) by_id: BTreeMap<u64, ConnectionId>,
@@ -169,8 +173,61 @@ pub struct Clients {
     pub(crate) closing: Vec<ConnectionId>,
     /// Sessions whose wait the running unit ended, and where their replies begin.
     pub(crate) ended: Vec<(ConnectionId, u64)>,
+    /// Sessions that run MONITOR and were told of the running unit, once for each line.
+    pub(crate) told_monitors: Vec<ConnectionId>,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
+}
+
+impl Clients {
+    /// Closes a connection at the end of the turn.
+    pub(crate) fn close_later(&mut self, connection: ConnectionId) {
+        if !self.closing.contains(&connection) {
+            self.closing.push(connection);
+        }
+    }
+
+    /// What was written to a session waits for `observed`, unless that is durable. Whether it
+    /// waits.
+    pub(crate) fn hold(
+        &mut self,
+        client: ConnectionId,
+        observed: Sequence,
+        durable: Sequence,
+    ) -> bool {
+        let session = self.sessions.get_mut(client).expect(HERE);
+        let before = session.output.held_bytes();
+        let waits_for = session.output.hold(observed, durable);
+        self.held_bytes += session.output.held_bytes() - before;
+        if let Some(sequence) = waits_for
+            && sequence > session.waits_for
+        {
+            session.waits_for = sequence;
+            self.held.push_back((sequence, client));
+        }
+        waits_for.is_some()
+    }
+
+    /// Whether a connection's session is here.
+    pub(crate) fn has(&self, client: ConnectionId) -> bool {
+        self.sessions.get(client).is_some()
+    }
+
+    /// The session of a client that is here: whose request runs, or who was just looked up. Who
+    /// may have gone is asked for by [`Sessions::get`].
+    pub(crate) fn at(&self, client: ConnectionId) -> &Session {
+        self.sessions.get(client).expect(HERE)
+    }
+
+    /// As [`Self::at`], to change it.
+    pub(crate) fn at_mut(&mut self, client: ConnectionId) -> &mut Session {
+        self.sessions.get_mut(client).expect(HERE)
+    }
+
+    /// Where a client's reply is written, as [`Self::at`].
+    pub(crate) fn reply(&mut self, client: ConnectionId) -> &mut Reply {
+        self.at_mut(client).reply()
+    }
 }
 
 /// One life of a process: from a loading to a demotion.
@@ -215,3 +272,6 @@ impl Core {
         }
     }
 }
+
+/// Sessions end when the turn does, in `Server::close_sessions`, and by nothing else.
+const HERE: &str = "a session is there until the end of the turn in which it closes";

@@ -9,8 +9,7 @@
 //! `Host` away, and every request with a body begins with `POST`, or has `Host` before its body.
 
 use crate::server::Server;
-use crate::session::Session;
-use base::MonotonicNanos;
+use base::{ConnectionId, MonotonicNanos};
 
 /// Nanoseconds between two warnings: a page can try as often as it likes. A minute, as in Redis.
 const WARNING_NANOS: u64 = 60_000_000_000;
@@ -40,15 +39,15 @@ pub(crate) fn is_http(name: &[u8]) -> bool {
 impl Server {
     /// Ends the connection of a client that speaks HTTP. It is not answered.
     #[cold]
-    pub(crate) fn end_cross_protocol(&mut self, session: &mut Session) {
+    pub(crate) fn end_cross_protocol(&mut self, client: ConnectionId) {
         if self.core.process.cross_protocol.is_warning_due(self.core.turn.monotonic) {
             tracing::warn!(
-                peer = session.peer,
+                peer = self.core.clients.at(client).peer,
                 "Possible SECURITY ATTACK detected: a client speaks HTTP (POST or Host:), as a web \
                  page does that tries to send commands through a browser; its connection is closed"
             );
         }
-        self.close_session(session);
+        self.close_session(client);
     }
 }
 

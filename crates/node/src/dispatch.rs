@@ -1,11 +1,12 @@
 //! A request's way through gate and execution to a held reply.
 
+use crate::core::Core;
 use crate::cross_protocol::is_http;
 use crate::gate::Verdict;
 use crate::migrate::is_guard;
 use crate::registry::{CommandId, Function};
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, ReplyMode, Session};
+use crate::session::{Blocked, OwnedRequest, ReplyMode};
 use base::{ConnectionId, Sequence};
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
@@ -24,32 +25,32 @@ pub(crate) enum Dispatched {
 }
 
 impl Server {
-    /// Takes one request through the gate and executes it. The session is out of the map.
+    /// Takes one request through the gate and executes it.
     pub(crate) fn dispatch(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
-        let written = session.output.end();
+        let written = self.core.clients.at(client).output.end();
         let registry = self.core.process.registry;
         let known = command.map(|id| registry.command(id));
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return Dispatched::Later;
         }
-        if known.is_none() && !session.is_link && is_http(args.at(0)) {
-            self.end_cross_protocol(session);
+        if known.is_none() && !self.core.clients.at(client).is_link && is_http(args.at(0)) {
+            self.end_cross_protocol(client);
             return Dispatched::Stop;
         }
-        session.last_command = command;
-        let verdict = self.judge(session, known, args);
+        self.core.clients.at_mut(client).last_command = command;
+        let verdict = self.judge(client, known, args);
         let queues = known.is_some_and(|command| {
-            session.transaction.is_some() && !runs_inside_multi(command.name())
+            self.core.clients.at(client).transaction.is_some() && !runs_inside_multi(command.name())
         });
         match verdict {
             Verdict::Later => return Dispatched::Later,
             Verdict::Refuse(refusal) => {
-                if let Some(transaction) = &mut session.transaction {
+                if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
                     transaction.is_broken = true;
                 }
                 if let Some(id) = command {
@@ -57,143 +58,144 @@ impl Server {
                 }
                 let refusal = match known {
                     Some(command) if command.name() == "exec" => {
-                        self.discard_transaction(session);
+                        self.discard_transaction(client);
                         exec_abort(&refusal)
                     }
                     _ => refusal,
                 };
-                self.refuse(session, written, &refusal);
-                self.finish_reply(session, written, Sequence::ZERO);
+                self.refuse(client, written, &refusal);
+                self.finish_reply(client, written, Sequence::ZERO);
                 return Dispatched::Done;
             }
             Verdict::Run => {}
         }
         let Some(id) = command else { return Dispatched::Done };
-        if known.is_some_and(|command| self.must_pause(session, command)) {
-            self.wait_for_pause(session, OwnedRequest::new(id, args));
+        if known.is_some_and(|command| self.must_pause(client, command)) {
+            self.wait_for_pause(client, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
         if !queues
-            && known.is_some_and(|command| self.must_wait_for_migration(session, command, args))
+            && known.is_some_and(|command| self.must_wait_for_migration(client, command, args))
         {
-            self.wait_for_migration(session, OwnedRequest::new(id, args));
+            self.wait_for_migration(client, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
-        if !queues && known.is_some_and(|command| self.must_learn_newest(session, command)) {
-            self.wait_for_newest(session, OwnedRequest::new(id, args));
+        if !queues && known.is_some_and(|command| self.must_learn_newest(client, command)) {
+            self.wait_for_newest(client, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
         if queues {
-            return self.queue(session, written, OwnedRequest::new(id, args));
+            return self.queue(client, written, OwnedRequest::new(id, args));
         }
         self.core.shard.unit.clear();
-        let context = self.context(session);
-        self.call(session, id, args, context);
-        self.finish_unit(session, written, || OwnedRequest::new(id, args))
+        let context = self.context(client);
+        self.call(client, id, args, context);
+        self.finish_unit(client, written, || OwnedRequest::new(id, args))
     }
 
     /// Keeps a request of a transaction until EXEC. A client that has more kept than the limit
     /// allows is disconnected.
-    fn queue(&mut self, session: &mut Session, written: u64, request: OwnedRequest) -> Dispatched {
-        if let Some(transaction) = &mut session.transaction {
+    fn queue(&mut self, client: ConnectionId, written: u64, request: OwnedRequest) -> Dispatched {
+        if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
             transaction.queue(request);
         }
-        if self.check_input(session) {
+        if self.check_input(client) {
             return Dispatched::Stop;
         }
-        session.reply().simple("QUEUED");
-        self.finish_reply(session, written, Sequence::ZERO);
+        self.core.clients.reply(client).simple("QUEUED");
+        self.finish_reply(client, written, Sequence::ZERO);
         Dispatched::Done
     }
 
     /// Runs one command within the current unit and writes its reply or refusal.
     pub(crate) fn call(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         id: CommandId,
         args: Args<'_>,
         mut context: Context,
     ) {
-        let written = session.output.end();
+        let written = self.core.clients.at(client).output.end();
         let command = self.core.process.registry.command(id);
-        context.reads_every_key = self.reads_every_key(session, command, args);
+        context.reads_every_key = self.reads_every_key(client, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
             self.core.shard.unit.whole = true;
         }
         let began = self.core.turn.lap;
-        self.bound_reply(session);
+        self.bound_reply(client);
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
         let is_monitored = !self.monitors.is_empty() && is_shown;
         let is_exec = is_monitored && command.name() == "exec";
         if is_monitored && !is_exec {
-            self.tell_monitors(session, args);
+            self.tell_monitors(client, args);
         }
         let outcome = match command.row.function {
-            Function::Data(function) => self.run_data(session, &function, args, context),
-            Function::Session(function) => function(self, session, args),
+            Function::Data(function) => self.run_data(client, &function, args, context),
+            Function::Session(function) => function(self, client, args),
             Function::Container => Ok(()),
         };
         let is_failed = outcome.is_err();
         if let Err(refusal) = outcome {
-            self.refuse(session, written, &refusal);
+            self.refuse(client, written, &refusal);
         }
-        session.output.unbound();
+        self.core.clients.at_mut(client).output.unbound();
         if is_exec {
-            self.tell_monitors(session, args);
+            self.tell_monitors(client, args);
         }
         // A call that waits is counted when it ends.
         if self.core.shard.unit.wait.is_none() {
-            self.count_call(session, command, args, began, is_failed);
+            self.count_call(client, command, args, began, is_failed);
         }
     }
 
     fn run_data(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         function: &DataFn,
         args: Args<'_>,
         context: Context,
     ) -> Result<(), Refusal> {
-        let Shard { engine, unit, .. } = &mut self.core.shard;
-        let reply = &mut session.output.reply;
-        engine.run(function, context, args, reply, unit, &mut self.core.interest)
+        let Core { shard: Shard { engine, unit, .. }, interest, clients, .. } = &mut self.core;
+        let reply = clients.reply(client);
+        engine.run(function, context, args, reply, unit, interest)
     }
 
     /// Replaces whatever the command wrote by its refusal.
-    pub(crate) fn refuse(&mut self, session: &mut Session, written: u64, refusal: &Refusal) {
+    pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
         self.core.process.statistics.error(refusal.code());
-        if session.is_link {
+        if self.core.clients.at(client).is_link {
             self.link_refused(&refusal.0);
         }
-        session.output.truncate(written);
-        session.reply().error(refusal.0.as_bytes());
+        self.core.clients.at_mut(client).output.truncate(written);
+        self.core.clients.reply(client).error(refusal.0.as_bytes());
     }
 
     /// Ends the unit: notes what it wrote, holds its reply, delivers its messages, wakes whom it
     /// may serve. `request` is what to run again if the command waits.
     pub(crate) fn finish_unit(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         written: u64,
         request: impl FnOnce() -> OwnedRequest,
     ) -> Dispatched {
         let observed = self.settle_unit();
         if self.core.shard.unit.changes > 0 {
-            session.fed_offset = self.feed.offset();
-            session.wrote = observed;
+            self.core.clients.at_mut(client).fed_offset = self.feed.offset();
+            self.core.clients.at_mut(client).wrote = observed;
         }
         if let Some(wait) = self.core.shard.unit.wait.take() {
             let deadline =
                 wait.wait_millis.map(|millis| self.core.turn.monotonic.after_millis(millis));
-            self.block(session, Blocked::Keys { request: request(), wait, deadline });
-        } else if session.blocked.is_none() {
+            self.block(client, Blocked::Keys { request: request(), wait, deadline });
+        } else if self.core.clients.at(client).blocked.is_none() {
             // Else its reply is still to come.
-            self.finish_reply(session, written, observed);
+            self.finish_reply(client, written, observed);
         }
-        self.spread(observed, Some(session));
-        self.wake_ready(Some(session));
-        if session.is_closing || session.blocked.is_some() {
+        self.spread(observed, Some(client));
+        self.wake_ready();
+        if self.core.clients.at(client).is_closing || self.core.clients.at(client).blocked.is_some()
+        {
             return Dispatched::Stop;
         }
         Dispatched::Done
@@ -203,7 +205,7 @@ impl Server {
     pub(crate) fn settle_unit(&mut self) -> Sequence {
         let observed = self.core.shard.settle_unit(self.core.turn.now);
         self.gather_feed();
-        if !self.monitors.is_empty() {
+        if !self.core.clients.told_monitors.is_empty() {
             self.hold_monitors();
         }
         let garbage = std::mem::take(&mut self.core.shard.unit.garbage);
@@ -219,12 +221,13 @@ impl Server {
     pub(crate) fn spread_applied(&mut self) {
         if self.core.interest.has_notices() {
             self.spread(Sequence::ZERO, None);
-            self.wake_ready(None);
+            self.wake_ready();
         }
     }
 
     /// Delivers a unit's messages and dirties the sessions that watch what it changed.
-    pub(crate) fn spread(&mut self, observed: Sequence, mut current: Option<&mut Session>) {
+    /// `sender` is the client whose request the unit was.
+    pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
         if self.core.interest.dirtied.is_empty() && self.core.interest.messages.is_empty() {
             return;
         }
@@ -233,53 +236,53 @@ impl Server {
                 self.migrations.note_changed(watcher);
                 continue;
             }
-            let connection = ConnectionId(watcher.0);
-            match current.as_deref_mut() {
-                Some(session) if session.connection == connection => session.is_dirty = true,
-                _ => {
-                    if let Some(session) = self.core.clients.sessions.get_mut(&connection) {
-                        session.is_dirty = true;
-                    }
-                }
+            if let Some(session) = self.core.clients.sessions.get_mut(ConnectionId(watcher.0)) {
+                session.is_dirty = true;
             }
         }
         let messages = std::mem::take(&mut self.core.interest.messages);
         if !messages.is_empty() {
-            self.cut_overdrawn(current.as_deref_mut());
-            self.publish(&messages, observed, current);
+            self.cut_overdrawn();
+            self.publish(&messages, observed, sender);
         }
     }
 
     /// Holds what was written behind the stream offset `written` until `observed` is durable, as
     /// CLIENT REPLY says.
-    pub(crate) fn finish_reply(&mut self, session: &mut Session, written: u64, observed: Sequence) {
-        if session.is_replica() && session.output.end() > written {
+    pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
+        if self.core.clients.at(client).is_replica()
+            && self.core.clients.at(client).output.end() > written
+        {
             // It would stand between the commands that the replica is told.
-            tracing::warn!(client = session.id, "a replica sent a request: disconnected");
-            session.output.truncate(written);
-            self.close_session(session);
+            tracing::warn!(
+                client = self.core.clients.at(client).id,
+                "a replica sent a request: disconnected"
+            );
+            self.core.clients.at_mut(client).output.truncate(written);
+            self.close_session(client);
         }
-        if session.output.take_over() {
+        if self.core.clients.at_mut(client).output.take_over() {
             // Replies that were set aside in EXEC, and headers.
-            session.output.truncate(written);
-            if !matches!(session.reply_mode, ReplyMode::Off | ReplyMode::Skip) {
-                self.cut_off(session);
+            self.core.clients.at_mut(client).output.truncate(written);
+            if !matches!(self.core.clients.at(client).reply_mode, ReplyMode::Off | ReplyMode::Skip)
+            {
+                self.cut_off(client);
             }
         }
-        match session.reply_mode {
+        match self.core.clients.at(client).reply_mode {
             ReplyMode::On => {}
-            ReplyMode::Off => session.output.truncate(written),
+            ReplyMode::Off => self.core.clients.at_mut(client).output.truncate(written),
             ReplyMode::Skip => {
-                session.output.truncate(written);
-                session.reply_mode = ReplyMode::On;
+                self.core.clients.at_mut(client).output.truncate(written);
+                self.core.clients.at_mut(client).reply_mode = ReplyMode::On;
             }
-            ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,
+            ReplyMode::SkipNext => self.core.clients.at_mut(client).reply_mode = ReplyMode::Skip,
         }
-        if !session.pushes.is_empty() {
-            let pushes = std::mem::take(&mut session.pushes);
-            session.reply().raw(&pushes);
+        if !self.core.clients.at(client).pushes.is_empty() {
+            let pushes = std::mem::take(&mut self.core.clients.at_mut(client).pushes);
+            self.core.clients.reply(client).raw(&pushes);
         }
-        self.hold(session, observed);
+        self.hold(client, observed);
     }
 }
 

@@ -96,7 +96,7 @@ impl Server {
         if self.core.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, None);
-            self.wake_ready(None);
+            self.wake_ready();
         }
         let nanos = self.core.process.options.clock.monotonic().since(began);
         self.core.process.statistics.expire_nanos += nanos;

@@ -137,23 +137,18 @@ impl Server {
         }
         let newest = self.core.shard.newest();
         for connection in self.replicas() {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
-                continue;
-            };
-            match session.replica.as_mut().map(|replica| &replica.stage) {
-                Some(Stage::Online) if !session.is_cut => {
+            let Some(session) = self.core.clients.sessions.get_mut(connection) else { continue };
+            match session.replica.as_mut() {
+                Some(replica) if replica.is_online() && !session.is_cut => {
                     session.reply().raw(&bytes);
-                    self.hold(&mut session, newest);
+                    self.hold(connection, newest);
                 }
-                Some(Stage::Gathering | Stage::Sending(_)) => {
-                    if let Some(replica) = &mut session.replica {
-                        replica.keep(&bytes);
-                    }
-                    self.check_output(&mut session);
+                Some(replica) if replica.is_gathering() => {
+                    replica.keep(&bytes);
+                    self.check_output(connection);
                 }
                 _ => {}
             }
-            self.core.clients.sessions.insert(connection, session);
         }
     }
 
@@ -183,26 +178,28 @@ impl Server {
             }
         }
         for connection in self.replicas() {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            if session.is_waiting_for_file() {
+            }
+            if self.core.clients.at(connection).is_waiting_for_file() {
                 // Redis's sign of life while there is nothing to send.
-                session.reply().raw(b"\n");
-                self.hold(&mut session, base::Sequence::ZERO);
+                self.core.clients.reply(connection).raw(b"\n");
+                self.hold(connection, base::Sequence::ZERO);
             }
             let lag_max = u64::from(self.core.process.settings.repl_timeout);
-            let waiting = session.output.pending_bytes();
-            let taken = session.output.end() - waiting as u64;
-            let lag = session.replica.as_mut().and_then(|replica| {
+            let waiting = self.core.clients.at(connection).output.pending_bytes();
+            let taken = self.core.clients.at(connection).output.end() - waiting as u64;
+            let lag = self.core.clients.at_mut(connection).replica.as_mut().and_then(|replica| {
                 let stuck = replica.stuck_seconds(taken, waiting, self.core.turn.monotonic);
                 stuck.or(replica.lag_seconds(self.core.turn.monotonic))
             });
             if lag.is_some_and(|lag| lag > lag_max) {
-                tracing::warn!(client = session.id, "a replica does not answer: disconnected");
-                self.close_session(&mut session);
+                tracing::warn!(
+                    client = self.core.clients.at(connection).id,
+                    "a replica does not answer: disconnected"
+                );
+                self.close_session(connection);
             }
-            self.core.clients.sessions.insert(connection, session);
         }
         let kept_nanos = self.core.process.settings.repl_backlog_ttl.saturating_mul(SECOND);
         let is_deserted = self.core.turn.monotonic.since(self.feed.deserted_at) > kept_nanos;

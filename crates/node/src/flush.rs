@@ -10,9 +10,8 @@
 
 use crate::limits::PENDING_BYTES_MAX;
 use crate::server::Server;
-use crate::session::Session;
-use base::Driver;
 use base::driver::Sent;
+use base::{ConnectionId, Driver};
 
 /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the
 /// loop for the whole of its backlog. A guess.
@@ -22,71 +21,74 @@ impl Server {
     /// Sends what may leave.
     pub(crate) fn flush(&mut self, driver: &mut dyn Driver) {
         for connection in std::mem::take(&mut self.core.clients.flushing) {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            session.is_flushing = false;
-            if !session.is_cut {
-                self.flush_session(driver, &mut session);
             }
-            self.core.clients.sessions.insert(connection, session);
+            self.core.clients.at_mut(connection).is_flushing = false;
+            if !self.core.clients.at(connection).is_cut {
+                self.flush_session(driver, connection);
+            }
         }
     }
 
-    fn flush_session(&mut self, driver: &mut dyn Driver, session: &mut Session) {
+    fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let mut left = TURN_SENT_BYTES_MAX;
-        while !session.is_clogged {
-            let sendable = session.output.sendable();
+        while !self.core.clients.at(client).is_clogged {
+            let sendable = self.core.clients.at(client).output.sendable();
             if sendable.is_empty() {
                 break;
             }
             if left == 0 {
-                self.flush_later(session);
+                self.flush_later(client);
                 break;
             }
             // One long value is one piece; a client that reads meanwhile could have it all sent in
             // one call.
             let offered = sendable.len().min(left);
             self.core.process.statistics.writes += 1;
-            match driver.send(session.connection, &sendable[..offered]) {
+            match driver.send(client, &sendable[..offered]) {
                 Sent::Bytes(count) => {
                     self.core.process.statistics.output_bytes += count as u64;
-                    session.output.sent(count);
-                    session.last_interaction = self.core.turn.monotonic;
-                    session.is_clogged = count < offered;
+                    self.core.clients.at_mut(client).output.sent(count);
+                    self.core.clients.at_mut(client).last_interaction = self.core.turn.monotonic;
+                    self.core.clients.at_mut(client).is_clogged = count < offered;
                     left = left.saturating_sub(count);
                 }
                 Sent::Closed => {
-                    self.close_session(session);
+                    self.close_session(client);
                     return;
                 }
             }
         }
-        let pending = session.output.pending_bytes();
-        if session.is_closing && pending == 0 {
-            self.close_session(session);
+        let pending = self.core.clients.at(client).output.pending_bytes();
+        if self.core.clients.at(client).is_closing && pending == 0 {
+            self.close_session(client);
             return;
         }
-        if session.is_choked && pending <= PENDING_BYTES_MAX {
-            session.is_choked = false;
-            self.enqueue(session);
+        if self.core.clients.at(client).is_choked && pending <= PENDING_BYTES_MAX {
+            self.core.clients.at_mut(client).is_choked = false;
+            self.enqueue(client);
         }
         // Whether or not it reads: it may have to write all its requests before it does.
-        if session.is_paused && session.input.room(self.unexecuted_bytes_max(session)) > 0 {
-            session.is_paused = false;
-            driver.set_reading(session.connection, true);
+        if self.core.clients.at(client).is_paused
+            && self.core.clients.at(client).input.room(self.unexecuted_bytes_max(client)) > 0
+        {
+            self.core.clients.at_mut(client).is_paused = false;
+            driver.set_reading(client, true);
         }
     }
 
     /// Whether so much output is unread that nothing more is executed until some of it is.
-    pub(crate) fn chokes(&mut self, session: &mut Session) -> bool {
+    pub(crate) fn chokes(&mut self, client: ConnectionId) -> bool {
         // What a replica says is how far it is, and is not answered.
-        if session.output.pending_bytes() <= PENDING_BYTES_MAX || session.is_replica() {
+        if self.core.clients.at(client).output.pending_bytes() <= PENDING_BYTES_MAX
+            || self.core.clients.at(client).is_replica()
+        {
             return false;
         }
-        session.is_choked = true;
+        self.core.clients.at_mut(client).is_choked = true;
         // More may be received now.
-        self.flush_later(session);
+        self.flush_later(client);
         true
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::registry::{Function, Registered};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::Refusal;
@@ -25,7 +25,7 @@ impl Server {
     /// Judges a request. `command` is `None` if its name is unknown.
     pub(crate) fn judge(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         command: Option<&Registered>,
         args: Args<'_>,
     ) -> Verdict {
@@ -41,61 +41,62 @@ impl Server {
         if !command.admits(args.len()) {
             return Verdict::Refuse(Refusal::arity(command.name()));
         }
-        if session.is_link {
+        if self.core.clients.at(client).is_link {
             // The master has executed it already; only the log may have to be waited for.
             return self.judge_log(command.may_write() || command.name() == "exec");
         }
-        if command.flags.contains(Flags::PROTECTED)
-            && !self.core.process.settings.enable_debug_command.permits(session.is_local)
-        {
+        let permitted = &self.core.process.settings.enable_debug_command;
+        let is_local = self.core.clients.at(client).is_local;
+        if command.flags.contains(Flags::PROTECTED) && !permitted.permits(is_local) {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }
-        if self.is_stranger(session) && !command.flags.contains(Flags::NO_AUTH) {
+        if self.is_stranger(client) && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
-        if session.transaction.is_some() && is_never_queued(command) {
+        if self.core.clients.at(client).transaction.is_some() && is_never_queued(command) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
         }
-        if let Some(denied) = self.denied(session, command, args) {
+        if let Some(denied) = self.denied(client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_memory(session, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_memory(client, command) {
             return refused;
         }
         let changes = |command: &Registered| command.flags.contains(Flags::WRITE);
         if self.lacks_replicas()
-            && (changes(command) || self.is_any_queued(session, command, changes))
+            && (changes(command) || self.is_any_queued(client, command, changes))
         {
             return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_role(session, command, args) {
+        if let refused @ Verdict::Refuse(_) = self.judge_role(client, command, args) {
             return refused;
         }
-        if session.is_subscriber()
-            && session.output.reply.protocol() == Protocol::Resp2
+        if self.core.clients.at(client).is_subscriber()
+            && self.core.clients.at(client).output.reply.protocol() == Protocol::Resp2
             && let Some(refusal) = subscriber_refusal(command)
         {
             return Verdict::Refuse(refusal);
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_staleness(session, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_staleness(client, command) {
             return refused;
         }
         let waits = |command: &Registered| !command.flags.contains(Flags::LOADING);
         if (self.core.persistence.is_loading || self.link.is_loading())
-            && (waits(command) || self.is_any_queued(session, command, waits))
+            && (waits(command) || self.is_any_queued(client, command, waits))
         {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_part(session, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_part(client, command) {
             return refused;
         }
         let writes = |command: &Registered| self.needs_log(command);
-        self.judge_log(writes(command) || self.is_any_queued(session, command, writes))
+        self.judge_log(writes(command) || self.is_any_queued(client, command, writes))
     }
 
     /// Whether a client has yet to say who it is.
-    fn is_stranger(&self, session: &Session) -> bool {
-        !session.is_authenticated && self.core.process.acl.requires_authentication()
+    fn is_stranger(&self, client: ConnectionId) -> bool {
+        !self.core.clients.at(client).is_authenticated
+            && self.core.process.acl.requires_authentication()
     }
 
     /// Whether the log must take what a command does. It also says whom the shard follows.
@@ -108,10 +109,10 @@ impl Server {
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.
-    fn judge_memory(&mut self, session: &mut Session, command: &Registered) -> Verdict {
+    fn judge_memory(&mut self, client: ConnectionId, command: &Registered) -> Verdict {
         let needs_room = |command: &Registered| command.flags.contains(Flags::DENYOOM);
-        let denyoom = needs_room(command) || self.is_any_queued(session, command, needs_room);
-        if self.make_room(Some(session)) == Room::None && denyoom {
+        let denyoom = needs_room(command) || self.is_any_queued(client, command, needs_room);
+        if self.make_room(Some(client)) == Room::None && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));

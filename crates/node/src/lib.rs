@@ -58,7 +58,6 @@ pub mod role;
 pub mod secrets;
 pub mod server;
 pub mod session;
-mod sessions;
 pub mod slowlog;
 pub mod snapshot;
 pub mod start;

@@ -5,7 +5,6 @@
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
 use crate::server::Server;
-use crate::session::Session;
 use base::ConnectionId;
 use config::settings::NodeSettings;
 use config::value::BufferLimit;
@@ -65,34 +64,36 @@ const SECOND: u64 = 1_000_000_000;
 impl Server {
     /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
     /// long. It is not told: what lies in its output is dropped, as by Redis.
-    pub(crate) fn check_output(&mut self, session: &mut Session) {
-        if !session.is_cut && self.exceeds_output_limit(session) {
-            self.cut_off(session);
+    pub(crate) fn check_output(&mut self, client: ConnectionId) {
+        if !self.core.clients.at(client).is_cut && self.exceeds_output_limit(client) {
+            self.cut_off(client);
         }
     }
 
     /// Disconnects a session whose output has reached its limit, or would have.
-    pub(crate) fn cut_off(&mut self, session: &mut Session) {
-        if session.is_cut {
+    pub(crate) fn cut_off(&mut self, client: ConnectionId) {
+        let session = self.core.clients.at_mut(client);
+        if std::mem::replace(&mut session.is_cut, true) {
             return;
         }
         let bytes = session.output.pending_bytes();
-        let (client, peer) = (session.id, &session.peer);
-        tracing::warn!(client, peer, bytes, "disconnected: its output reached its limit");
+        let (id, peer) = (session.id, &session.peer);
+        tracing::warn!(client = id, peer, bytes, "disconnected: its output reached its limit");
         self.core.process.statistics.output_limit_disconnections += 1;
-        session.is_cut = true;
-        self.close_session(session);
+        self.close_session(client);
     }
 
-    fn exceeds_output_limit(&self, session: &mut Session) -> bool {
+    fn exceeds_output_limit(&mut self, client: ConnectionId) -> bool {
+        let limit = self.output_limit(client);
+        let session = self.core.clients.at_mut(client);
+        let pending = session.output.pending_bytes();
         let is_stranger =
             !session.is_authenticated && self.core.process.acl.requires_authentication();
-        if is_stranger && session.output.pending_bytes() > STRANGER_OUTPUT_BYTES_MAX {
+        if is_stranger && pending > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
-        let limit = self.output_limit(session);
         let kept = session.replica.as_ref().map_or(0, |replica| replica.kept_bytes());
-        let pending = (session.output.pending_bytes() + kept) as u64;
+        let pending = (pending + kept) as u64;
         if limit.hard > 0 && pending >= limit.hard {
             return true;
         }
@@ -104,25 +105,29 @@ impl Server {
         self.core.turn.monotonic.since(since) > limit.soft_seconds * SECOND
     }
 
-    fn output_limit(&self, session: &Session) -> BufferLimit {
-        let class = match () {
-            () if session.is_replica() => REPLICA,
-            () if session.is_subscriber() => SUBSCRIBER,
-            () => NORMAL,
+    fn output_limit(&self, client: ConnectionId) -> BufferLimit {
+        let session = self.core.clients.at(client);
+        let class = if session.is_replica() {
+            REPLICA
+        } else if session.is_subscriber() {
+            SUBSCRIBER
+        } else {
+            NORMAL
         };
         self.core.process.settings.client_output_buffer_limits[class]
     }
 
     /// Bounds the reply of the command that begins: what would bring the session's output to its
     /// limit is not even made.
-    pub(crate) fn bound_reply(&self, session: &mut Session) {
-        session.output.bound(hard_bytes(self.output_limit(session)));
+    pub(crate) fn bound_reply(&mut self, client: ConnectionId) {
+        let bytes_max = hard_bytes(self.output_limit(client));
+        self.core.clients.at_mut(client).output.bound(bytes_max);
     }
 
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
     /// because of us is no reason to disconnect.
-    pub(crate) fn unexecuted_bytes_max(&self, session: &Session) -> usize {
-        if !session.is_choked {
+    pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {
+        if !self.core.clients.at(client).is_choked {
             return UNEXECUTED_BYTES_MAX;
         }
         let half_limit = (self.core.process.settings.client_query_buffer_limit / 2) as usize;
@@ -134,20 +139,23 @@ impl Server {
     ///
     /// What is kept is what MULTI queued, as in Redis 7.0, and the names that WATCH and SUBSCRIBE
     /// gave, which Redis keeps without limit.
-    pub(crate) fn check_input(&mut self, session: &mut Session) -> bool {
-        let bytes = session.input.waiting_bytes() + session.kept_bytes();
-        if session.is_link || bytes as u64 <= self.core.process.settings.client_query_buffer_limit {
+    pub(crate) fn check_input(&mut self, client: ConnectionId) -> bool {
+        let bytes = self.core.clients.at(client).input.waiting_bytes()
+            + self.core.clients.at(client).kept_bytes();
+        if self.core.clients.at(client).is_link
+            || bytes as u64 <= self.core.process.settings.client_query_buffer_limit
+        {
             return false;
         }
         // Its first bytes are not told, other than by Redis: they may be a password.
         tracing::warn!(
-            client = session.id,
-            peer = session.peer,
+            client = self.core.clients.at(client).id,
+            peer = self.core.clients.at(client).peer,
             bytes,
             "disconnected: it reached the client-query-buffer-limit"
         );
         self.core.process.statistics.input_limit_disconnections += 1;
-        self.close_session(session);
+        self.close_session(client);
         true
     }
 
@@ -155,24 +163,28 @@ impl Server {
     pub(crate) fn check_sessions(&mut self) {
         let ids: Vec<ConnectionId> = self.core.clients.by_id.values().copied().collect();
         for connection in ids {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            self.check_output(&mut session);
-            self.count_memory(&mut session);
-            if self.is_idle_for_too_long(&session) {
-                self.close_session(&mut session);
             }
-            self.core.clients.sessions.insert(connection, session);
+            self.check_output(connection);
+            self.count_memory(connection);
+            if self.is_idle_for_too_long(connection) {
+                self.close_session(connection);
+            }
         }
     }
 
     /// Subscribers, monitors, replicas and blocked clients are silent by nature.
-    fn is_idle_for_too_long(&self, session: &Session) -> bool {
+    fn is_idle_for_too_long(&self, client: ConnectionId) -> bool {
         let seconds_max = u64::from(self.core.process.settings.timeout);
-        let listens = session.is_subscriber() || session.is_monitor || session.is_replica();
-        let is_exempt = session.is_link || listens || session.blocked.is_some();
-        let idle_seconds = self.core.turn.monotonic.seconds_since(session.last_interaction);
+        let listens = self.core.clients.at(client).is_subscriber()
+            || self.core.clients.at(client).is_monitor
+            || self.core.clients.at(client).is_replica();
+        let is_exempt = self.core.clients.at(client).is_link
+            || listens
+            || self.core.clients.at(client).blocked.is_some();
+        let idle_seconds =
+            self.core.turn.monotonic.seconds_since(self.core.clients.at(client).last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
 }

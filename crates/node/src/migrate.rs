@@ -29,7 +29,7 @@ mod moving;
 use crate::core::Broken;
 use crate::gate::Verdict;
 use crate::server::Server;
-use crate::session::{Blocked, Session};
+use crate::session::Blocked;
 use base::driver::Sent;
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::ids::WatcherId;
@@ -221,7 +221,7 @@ impl Server {
     /// Begins to move keys that are there; the session waits.
     pub(crate) fn begin_migration(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         order: Order,
         keys: Vec<Vec<u8>>,
     ) {
@@ -230,8 +230,8 @@ impl Server {
         }
         let keys = keys.into_iter().map(|name| Key { name, guard: None, is_taken: false });
         let migration = Migration {
-            client: Some(session.connection),
-            database: session.database,
+            client: Some(client),
+            database: self.core.clients.at(client).database,
             order,
             stage: Stage::New,
             connection: None,
@@ -245,7 +245,7 @@ impl Server {
         self.migrations.begun += 1;
         self.migrations.running.insert(self.migrations.begun, migration);
         self.migrations.is_due = true;
-        self.block(session, Blocked::Migration);
+        self.block(client, Blocked::Migration);
     }
 
     /// Brings all migrations further, each by a bounded piece.
@@ -476,7 +476,7 @@ impl Server {
         self.delete_moved(migration.database, &leaving);
         self.answer_migration(migration, refusal);
         self.spread(self.core.shard.newest_executed(), None);
-        self.wake_ready(None);
+        self.wake_ready();
         self.part_from_target(migration);
         true
     }
@@ -504,20 +504,21 @@ impl Server {
     /// Tells the client how it ended, once everything that reveals is durable.
     fn answer_migration(&mut self, migration: &Migration, refusal: Option<Refusal>) {
         let Some(connection) = migration.client else { return };
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
-        self.unblock(&mut session);
-        let written = session.output.end();
+        if !self.core.clients.has(connection) {
+            return;
+        }
+        self.unblock(connection);
+        let written = self.core.clients.at(connection).output.end();
         match refusal {
-            Some(refusal) => self.refuse(&mut session, written, &refusal),
-            None => session.reply().ok(),
+            Some(refusal) => self.refuse(connection, written, &refusal),
+            None => self.core.clients.reply(connection).ok(),
         }
         if self.core.shard.unit.changes > 0 {
-            session.fed_offset = self.feed.offset();
+            self.core.clients.at_mut(connection).fed_offset = self.feed.offset();
         }
         let observed = self.core.shard.newest_executed();
-        self.finish_reply(&mut session, written, observed);
-        self.enqueue(&mut session);
-        self.core.clients.sessions.insert(connection, session);
+        self.finish_reply(connection, written, observed);
+        self.enqueue(connection);
     }
 
     /// Keeps the connection if another migration could use it.

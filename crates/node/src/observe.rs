@@ -5,7 +5,6 @@
 use crate::registry::Registered;
 use crate::secrets::secret_arguments;
 use crate::server::Server;
-use crate::session::Session;
 use crate::slowlog::{Entry, abridge};
 use base::{ConnectionId, MonotonicNanos};
 use config::secrets::REDACTED;
@@ -20,7 +19,7 @@ impl Server {
     /// Notes a call that began then and ends now.
     pub(crate) fn count_call(
         &mut self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
         began: MonotonicNanos,
@@ -41,7 +40,7 @@ impl Server {
         let micros = nanos / 1000;
         let threshold = self.core.process.settings.slowlog_log_slower_than;
         if threshold >= 0 && micros >= threshold as u64 {
-            self.note_slow(session, command, args, micros);
+            self.note_slow(client, command, args, micros);
         }
         let event = if command.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
         self.note_latency(event, nanos / 1_000_000);
@@ -60,7 +59,13 @@ impl Server {
         }
     }
 
-    fn note_slow(&mut self, session: &Session, command: &Registered, args: Args<'_>, micros: u64) {
+    fn note_slow(
+        &mut self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+        micros: u64,
+    ) {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
@@ -70,8 +75,8 @@ impl Server {
             at_seconds: self.core.turn.now.0.div_euclid(1000),
             micros,
             arguments: abridge(args, |index| secrets.binary_search(&index).is_ok()),
-            peer: session.peer.clone(),
-            name: session.name.clone(),
+            peer: self.core.clients.at(client).peer.clone(),
+            name: self.core.clients.at(client).name.clone(),
         };
         let entries_max =
             usize::try_from(self.core.process.settings.slowlog_max_len).unwrap_or(usize::MAX);
@@ -80,24 +85,26 @@ impl Server {
 
     /// Shows a command to the sessions that run MONITOR. The line stays unsent until
     /// [`Self::hold_monitors`].
-    pub(crate) fn tell_monitors(&mut self, session: &mut Session, args: Args<'_>) {
+    pub(crate) fn tell_monitors(&mut self, client: ConnectionId, args: Args<'_>) {
         let secrets = secret_arguments(self.core.process.registry, args);
         let micros = self.core.process.options.clock.unix_micros();
         let mut line = format!(
             "{}.{:06} [{} {}]",
             micros / 1_000_000,
             micros % 1_000_000,
-            session.database.0,
-            session.peer
+            self.core.clients.at(client).database.0,
+            self.core.clients.at(client).peer
         );
         for (index, argument) in args.iter().enumerate() {
             line.push(' ');
             let is_secret = secrets.binary_search(&index).is_ok();
             quote(if is_secret { REDACTED.as_bytes() } else { argument }, &mut line);
         }
-        for connection in &self.monitors {
-            if let Some(monitor) = self.core.clients.sessions.get_mut(connection) {
-                monitor.reply().simple(&line);
+        // A monitor's own requests are not shown to it: its reply is in the making.
+        for monitor in self.monitors.iter().filter(|monitor| **monitor != client) {
+            if let Some(session) = self.core.clients.sessions.get_mut(*monitor) {
+                session.reply().simple(&line);
+                self.core.clients.told_monitors.push(*monitor);
             }
         }
     }
@@ -106,13 +113,10 @@ impl Server {
     /// reveals what its command may have written.
     pub(crate) fn hold_monitors(&mut self) {
         let newest = self.core.shard.tracker.newest();
-        let monitors: Vec<ConnectionId> = self.monitors.iter().copied().collect();
-        for connection in monitors {
-            let Some(mut monitor) = self.core.clients.sessions.remove(&connection) else {
-                continue;
-            };
-            self.hold(&mut monitor, newest);
-            self.core.clients.sessions.insert(connection, monitor);
+        for monitor in std::mem::take(&mut self.core.clients.told_monitors) {
+            if self.core.clients.has(monitor) {
+                self.hold(monitor, newest);
+            }
         }
     }
 

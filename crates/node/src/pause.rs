@@ -6,7 +6,7 @@
 use crate::dispatch::Dispatched;
 use crate::registry::{Function, Registered};
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, Session};
+use crate::session::{Blocked, OwnedRequest};
 use base::{ConnectionId, MonotonicNanos};
 use engine::command::{Args, DataFn, Flags};
 use std::collections::VecDeque;
@@ -67,20 +67,21 @@ impl Pause {
 
 impl Server {
     /// Whether a request must wait for the end of the pause.
-    pub(crate) fn must_pause(&self, session: &Session, command: &Registered) -> bool {
+    pub(crate) fn must_pause(&self, client: ConnectionId, command: &Registered) -> bool {
         match self.pause.paused() {
             None => false,
             // Who waits for them to catch up waits during a pause.
-            _ if session.is_replica() => false,
+            _ if self.core.clients.at(client).is_replica() => false,
             // Its requests wait in its input, where the place in the stream is known.
-            _ if session.is_link => false,
+            _ if self.core.clients.at(client).is_link => false,
             Some(Paused::All) => true,
             Some(Paused::Writes) => {
                 let replicates = |command: &Registered| {
                     command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
                         || matches!(command.row.function, Function::Data(DataFn::Write(_)))
                 };
-                let queued = session.transaction.iter().flat_map(|t| t.queued());
+                let queued =
+                    self.core.clients.at(client).transaction.iter().flat_map(|t| t.queued());
                 replicates(command)
                     || command.name() == "exec"
                         && queued
@@ -91,9 +92,9 @@ impl Server {
     }
 
     /// Leaves a session waiting for the end of the pause.
-    pub(crate) fn wait_for_pause(&mut self, session: &mut Session, request: OwnedRequest) {
-        self.pause.waiting.push_back(session.connection);
-        self.block(session, Blocked::Pause { request });
+    pub(crate) fn wait_for_pause(&mut self, client: ConnectionId, request: OwnedRequest) {
+        self.pause.waiting.push_back(client);
+        self.block(client, Blocked::Pause { request });
     }
 
     /// Whether clients that waited for the end of the pause go on in the next turn.
@@ -125,22 +126,23 @@ impl Server {
     /// Executes a request that has waited; what became of it, if it still waited. If that is for
     /// later, it goes on waiting.
     pub(crate) fn resume(&mut self, connection: ConnectionId) -> Option<Dispatched> {
-        let mut session = self.core.clients.sessions.remove(&connection)?;
-        let request = match session.blocked {
-            Some(Blocked::Pause { .. }) => self.unblock(&mut session),
+        if !self.core.clients.has(connection) {
+            return None;
+        }
+        let request = match self.core.clients.at(connection).blocked {
+            Some(Blocked::Pause { .. }) => self.unblock(connection),
             _ => None,
         };
         let mut dispatched = None;
         if let Some(Blocked::Pause { request }) = request {
             let args: Args<'_> = request.args();
-            dispatched = Some(self.dispatch(&mut session, Some(request.command), args));
+            dispatched = Some(self.dispatch(connection, Some(request.command), args));
             if dispatched == Some(Dispatched::Later) {
-                self.block(&mut session, Blocked::Pause { request });
+                self.block(connection, Blocked::Pause { request });
             } else {
-                self.enqueue(&mut session);
+                self.enqueue(connection);
             }
         }
-        self.core.clients.sessions.insert(connection, session);
         dispatched
     }
 }

@@ -42,76 +42,60 @@ impl Session {
 
 impl Server {
     /// Subscribes a session; subscribing twice is subscribing once.
-    pub fn subscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
-        if session.subscribed(sort).insert(name.to_vec()) {
-            session.subscribed_bytes += name.len() + NAME_BYTES;
-            let subscriber = SubscriberId(session.connection.0);
+    pub fn subscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
+        if self.core.clients.at_mut(client).subscribed(sort).insert(name.to_vec()) {
+            self.core.clients.at_mut(client).subscribed_bytes += name.len() + NAME_BYTES;
+            let subscriber = SubscriberId(client.0);
             self.core.interest.subscribers.subscribe(subscriber, sort, name);
         }
     }
 
-    pub fn unsubscribe(&mut self, session: &mut Session, sort: Sort, name: &[u8]) {
+    pub fn unsubscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
         self.core.shard.engine.keyspace.work.step();
-        if session.subscribed(sort).remove(name) {
-            session.subscribed_bytes -= name.len() + NAME_BYTES;
-            let subscriber = SubscriberId(session.connection.0);
+        if self.core.clients.at_mut(client).subscribed(sort).remove(name) {
+            self.core.clients.at_mut(client).subscribed_bytes -= name.len() + NAME_BYTES;
+            let subscriber = SubscriberId(client.0);
             self.core.interest.subscribers.unsubscribe(subscriber, sort, name);
         }
     }
 
     /// Drops all subscriptions of a session, without telling it.
-    pub(crate) fn forget_subscriptions(&mut self, session: &mut Session) {
+    pub(crate) fn forget_subscriptions(&mut self, client: ConnectionId) {
         for sort in [Sort::Channel, Sort::Pattern, Sort::Shard] {
-            for name in session.subscribed(sort).clone() {
-                self.unsubscribe(session, sort, &name);
+            for name in self.core.clients.at_mut(client).subscribed(sort).clone() {
+                self.unsubscribe(client, sort, &name);
             }
         }
     }
 
     /// Disconnects those for whom more was published in one unit than they may be owed. They need
     /// not be subscribers any more: the unit may have ended that.
-    pub(crate) fn cut_overdrawn(&mut self, mut current: Option<&mut Session>) {
+    pub(crate) fn cut_overdrawn(&mut self) {
         for subscriber in std::mem::take(&mut self.core.interest.overdrawn) {
             let overdrawn = ConnectionId(subscriber.0);
-            match current.as_deref_mut() {
-                Some(session) if session.connection == overdrawn => self.cut_off(session),
-                _ => {
-                    let Some(mut session) = self.core.clients.sessions.remove(&overdrawn) else {
-                        continue;
-                    };
-                    self.cut_off(&mut session);
-                    self.core.clients.sessions.insert(overdrawn, session);
-                }
+            if self.core.clients.has(overdrawn) {
+                self.cut_off(overdrawn);
             }
         }
     }
 
-    /// Delivers messages; they leave when `observed` is durable. `current` is the session whose
-    /// command is running, which the map does not hold.
+    /// Delivers messages; they leave when `observed` is durable, and what their sender still waits
+    /// for.
     pub(crate) fn publish(
         &mut self,
         messages: &[Message],
         observed: Sequence,
-        mut current: Option<&mut Session>,
+        sender: Option<ConnectionId>,
     ) {
-        let pending = current.as_deref().map_or(Sequence::ZERO, |session| session.waits_for);
-        let observed = observed.max(pending);
+        let sender = sender.and_then(|client| self.core.clients.sessions.get(client));
+        let observed = sender.map_or(observed, |session| observed.max(session.waits_for));
         for message in messages {
             for receiver in &message.receivers {
                 self.core.shard.engine.keyspace.work.step();
                 let to = ConnectionId(receiver.subscriber.0);
                 let pattern = receiver.pattern.as_deref();
-                match current.as_deref_mut() {
-                    Some(session) if session.connection == to => {
-                        self.deliver(session, message, pattern, observed);
-                    }
-                    _ => {
-                        let Some(mut session) = self.core.clients.sessions.remove(&to) else {
-                            continue;
-                        };
-                        self.deliver(&mut session, message, pattern, observed);
-                        self.core.clients.sessions.insert(to, session);
-                    }
+                if self.core.clients.has(to) {
+                    self.deliver(to, message, pattern, observed);
                 }
             }
         }
@@ -119,14 +103,15 @@ impl Server {
 
     fn deliver(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         message: &Message,
         pattern: Option<&[u8]>,
         observed: Sequence,
     ) {
+        let session = self.core.clients.at_mut(client);
         if !session.is_cut {
             push_message(session.reply(), message, pattern);
-            self.hold(session, observed);
+            self.hold(client, observed);
         }
     }
 }

@@ -11,7 +11,7 @@ mod batch;
 
 use crate::core::Stop;
 use crate::server::Server;
-use crate::session::{Blocked, Session};
+use crate::session::Blocked;
 use base::driver::Received;
 use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
@@ -219,10 +219,9 @@ impl Server {
                 {
                     return;
                 }
-                if let Some(mut session) = self.core.clients.sessions.remove(&connection) {
+                if let Some(session) = self.core.clients.sessions.get_mut(connection) {
                     session.is_clogged = false;
-                    self.flush_later(&mut session);
-                    self.core.clients.sessions.insert(connection, session);
+                    self.flush_later(connection);
                 }
             }
             Event::Broken(connection) => {
@@ -249,26 +248,25 @@ impl Server {
 
     /// Receives for a session; whether the connection is one's.
     fn receive(&mut self, driver: &mut dyn Driver, connection: ConnectionId) -> bool {
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+        if !self.core.clients.has(connection) {
             return false;
-        };
-        self.receive_into(driver, &mut session);
-        self.core.clients.sessions.insert(connection, session);
+        }
+        self.receive_into(driver, connection);
         true
     }
 
-    fn receive_into(&mut self, driver: &mut dyn Driver, session: &mut Session) {
-        let unexecuted_max = self.unexecuted_bytes_max(session);
+    fn receive_into(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
+        let unexecuted_max = self.unexecuted_bytes_max(client);
         let mut received = 0;
         loop {
-            let room = session.input.room(unexecuted_max);
+            let room = self.core.clients.at(client).input.room(unexecuted_max);
             if room == 0 {
-                session.is_paused = true;
-                driver.set_reading(session.connection, false);
+                self.core.clients.at_mut(client).is_paused = true;
+                driver.set_reading(client, false);
                 break;
             }
             self.core.process.statistics.reads += 1;
-            match driver.receive(session.connection, &mut session.input.bytes, room) {
+            match driver.receive(client, &mut self.core.clients.at_mut(client).input.bytes, room) {
                 Received::Bytes(count) => {
                     self.core.process.statistics.input_bytes += count as u64;
                     received += count;
@@ -278,36 +276,40 @@ impl Server {
                 }
                 Received::WouldBlock => break,
                 Received::Closed => {
-                    session.is_gone = true;
+                    self.core.clients.at_mut(client).is_gone = true;
                     break;
                 }
             }
         }
-        session.last_interaction = self.core.turn.monotonic;
-        session.newest.received_turn = self.core.turn.number;
-        if session.is_link {
+        self.core.clients.at_mut(client).last_interaction = self.core.turn.monotonic;
+        self.core.clients.at_mut(client).newest.received_turn = self.core.turn.number;
+        if self.core.clients.at(client).is_link {
             self.link_received(received);
         }
-        self.count_memory(session);
-        if self.check_input(session) {
+        self.count_memory(client);
+        if self.check_input(client) {
             return;
         }
-        let waits =
-            matches!(session.blocked, Some(Blocked::Keys { .. } | Blocked::Replicas { .. }));
-        if session.is_gone && (session.input.is_empty() || waits) {
-            self.hang_up(session);
+        let waits = matches!(
+            self.core.clients.at(client).blocked,
+            Some(Blocked::Keys { .. } | Blocked::Replicas { .. })
+        );
+        if self.core.clients.at(client).is_gone
+            && (self.core.clients.at(client).input.is_empty() || waits)
+        {
+            self.hang_up(client);
         } else {
-            self.enqueue(session);
+            self.enqueue(client);
         }
     }
 
     /// The peer has said its last word and waits for nothing more, unless replies are still held
     /// or on their way: a client may close its side alone.
-    fn hang_up(&mut self, session: &mut Session) {
-        session.is_closing = true;
-        self.unblock(session);
-        if session.output.pending_bytes() == 0 {
-            self.close_session(session);
+    fn hang_up(&mut self, client: ConnectionId) {
+        self.core.clients.at_mut(client).is_closing = true;
+        self.unblock(client);
+        if self.core.clients.at(client).output.pending_bytes() == 0 {
+            self.close_session(client);
         }
     }
 

@@ -332,8 +332,7 @@ impl Server {
         let held = self.core.clients.held.iter().map(|(_, connection)| connection);
         let waiting = self.core.clients.ready.iter().chain(&self.core.clients.flushing).chain(held);
         // Some have gone already: what they wait for is forgotten when it is durable.
-        let is_here =
-            |connection: &&ConnectionId| self.core.clients.sessions.get(connection).is_some();
+        let is_here = |connection: &&ConnectionId| self.core.clients.has(**connection);
         let waiting: BTreeSet<ConnectionId> = waiting.filter(is_here).copied().collect();
         if waiting.is_empty() {
             return;

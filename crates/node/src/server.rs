@@ -152,20 +152,14 @@ impl Server {
         self.core.process.config = config;
     }
 
-    /// How many clients are connected, the one whose command is running included.
+    /// How many clients are connected.
     pub fn clients(&self) -> usize {
         self.core.clients.by_id.len()
     }
 
-    /// All sessions but the one whose command is running, by CLIENT ID.
+    /// All sessions, by CLIENT ID.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.core.clients.by_id.values().filter_map(|id| self.core.clients.sessions.get(id))
-    }
-
-    /// A session by CLIENT ID, unless it is the one whose command is running.
-    pub fn session_mut(&mut self, id: u64) -> Option<&mut Session> {
-        let connection = self.core.clients.by_id.get(&id)?;
-        self.core.clients.sessions.get_mut(connection)
+        self.core.clients.by_id.values().filter_map(|it| self.core.clients.sessions.get(*it))
     }
 
     /// Frees big values away from the loop.
@@ -187,9 +181,8 @@ impl Server {
 
     /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
     /// nothing goes while writes are paused or the log takes none, which the gate tells those who
-    /// want to write. `current` is the session whose request asks, which the map does not hold: it
-    /// may watch what goes.
-    pub(crate) fn make_room(&mut self, current: Option<&mut Session>) -> Room {
+    /// want to write. `sender` is the client whose request asks.
+    pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>) -> Room {
         if !self.is_out_of_memory() {
             return Room::Enough;
         }
@@ -206,7 +199,7 @@ impl Server {
         );
         if self.core.shard.unit.changes > 0 {
             let observed = self.settle_unit();
-            self.spread(observed, current);
+            self.spread(observed, sender);
         }
         room
     }
@@ -240,81 +233,75 @@ impl Server {
             Session::new(connection, self.core.clients.created, self.core.turn.monotonic);
         session.peer = peer;
         session.local = local;
-        self.make_default_user(&mut session);
         session.is_local = is_local;
         self.core.clients.by_id.insert(session.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
+        self.make_default_user(connection);
         Ok(())
     }
 
     /// Forgets a connection and all it asked for. The driver closes it apart.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
-        if session.is_link {
+        if !self.core.clients.has(connection) {
+            return;
+        }
+        if self.core.clients.at(connection).is_link {
             self.link_forgotten(connection);
         }
-        self.core.clients.by_id.remove(&session.id);
-        self.core.clients.held_bytes -= session.output.held_bytes();
-        self.forget_memory(&session);
+        self.forget_memory(connection);
         self.monitors.remove(&connection);
         self.forget_replica(connection);
-        self.note_departed(&session);
-        self.discard_transaction(&mut session);
-        self.forget_subscriptions(&mut session);
-        self.unblock(&mut session);
+        self.note_departed(connection);
+        self.discard_transaction(connection);
+        self.forget_subscriptions(connection);
+        self.unblock(connection);
+        if let Some(session) = self.core.clients.sessions.remove(connection) {
+            self.core.clients.by_id.remove(&session.id);
+            self.core.clients.held_bytes -= session.output.held_bytes();
+        }
     }
 
     /// Closes a session once the turn ends, whatever it still has to say.
     pub fn close(&mut self, connection: ConnectionId) {
-        if let Some(mut session) = self.core.clients.sessions.remove(&connection) {
-            self.close_session(&mut session);
-            self.core.clients.sessions.insert(connection, session);
-        } else if !self.core.clients.closing.contains(&connection) {
-            self.core.clients.closing.push(connection);
+        if self.core.clients.has(connection) {
+            self.close_session(connection);
+        } else {
+            self.core.clients.close_later(connection);
         }
     }
 
-    /// As [`Self::close`], for a session that the map does not hold. It waits for nothing any
-    /// more: what comes until the end of the turn is for others.
-    pub(crate) fn close_session(&mut self, session: &mut Session) {
-        self.unblock(session);
-        session.is_closing = true;
-        if !self.core.clients.closing.contains(&session.connection) {
-            self.core.clients.closing.push(session.connection);
-        }
+    /// As [`Self::close`], for a session that is here. It waits for nothing any more: what comes
+    /// until the end of the turn is for others.
+    pub(crate) fn close_session(&mut self, client: ConnectionId) {
+        self.unblock(client);
+        self.core.clients.at_mut(client).is_closing = true;
+        self.core.clients.close_later(client);
     }
 
     /// Puts a session in the queue of those with input to execute.
-    pub(crate) fn enqueue(&mut self, session: &mut Session) {
-        if !session.is_queued {
-            session.is_queued = true;
-            self.core.clients.ready.push_back(session.connection);
+    pub(crate) fn enqueue(&mut self, client: ConnectionId) {
+        let session = self.core.clients.at_mut(client);
+        if !std::mem::replace(&mut session.is_queued, true) {
+            self.core.clients.ready.push_back(client);
         }
     }
 
     /// What was written to a session waits for `observed`; it is sent when that is durable.
-    pub(crate) fn hold(&mut self, session: &mut Session, observed: Sequence) {
-        self.check_output(session);
+    pub(crate) fn hold(&mut self, client: ConnectionId, observed: Sequence) {
+        self.check_output(client);
         let durable = self.core.shard.tracker.durable();
-        let before = session.output.held_bytes();
-        let waits_for = session.output.hold(observed, durable);
-        self.core.clients.held_bytes += session.output.held_bytes() - before;
-        self.count_memory(session);
-        match waits_for {
-            Some(sequence) if sequence > session.waits_for => {
-                session.waits_for = sequence;
-                self.core.clients.held.push_back((sequence, session.connection));
-            }
-            Some(_) => {}
-            None => self.flush_later(session),
+        let waits = self.core.clients.hold(client, observed, durable);
+        self.count_memory(client);
+        if !waits {
+            self.flush_later(client);
         }
     }
 
     /// Puts a session in the list of those with bytes that may be sent, or to be read from again.
-    pub(crate) fn flush_later(&mut self, session: &mut Session) {
-        if !session.is_flushing {
-            session.is_flushing = true;
-            self.core.clients.flushing.push(session.connection);
+    pub(crate) fn flush_later(&mut self, client: ConnectionId) {
+        let session = self.core.clients.at_mut(client);
+        if !std::mem::replace(&mut session.is_flushing, true) {
+            self.core.clients.flushing.push(client);
         }
     }
 
@@ -327,16 +314,15 @@ impl Server {
                 break;
             }
             self.core.clients.held.pop_front();
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
-                continue;
-            };
+            let Some(session) = self.core.clients.sessions.get_mut(connection) else { continue };
             let before = session.output.held_bytes();
             let has_bytes = session.output.release(durable);
-            self.core.clients.held_bytes -= before - session.output.held_bytes();
-            if has_bytes || session.is_closing {
-                self.flush_later(&mut session);
+            let released = before - session.output.held_bytes();
+            let goes_on = has_bytes || session.is_closing;
+            self.core.clients.held_bytes -= released;
+            if goes_on {
+                self.flush_later(connection);
             }
-            self.core.clients.sessions.insert(connection, session);
         }
     }
 }

@@ -12,7 +12,7 @@
 mod stores;
 
 use crate::server::Server;
-use crate::session::{Blocked, Session};
+use crate::session::Blocked;
 use archive::manifest::Place;
 use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
@@ -284,10 +284,10 @@ impl Server {
     }
 
     /// Leaves a session waiting for the snapshot that was just asked for (SAVE).
-    pub(crate) fn wait_for_snapshot(&mut self, session: &mut Session) {
+    pub(crate) fn wait_for_snapshot(&mut self, client: ConnectionId) {
         if let Some(snapshots) = &mut self.snapshots {
-            snapshots.waiting.push(session.connection);
-            self.block(session, Blocked::Snapshot);
+            snapshots.waiting.push(client);
+            self.block(client, Blocked::Snapshot);
         }
     }
 
@@ -550,21 +550,23 @@ impl Server {
         let Some(snapshots) = &mut self.snapshots else { return };
         let again = std::mem::take(&mut snapshots.is_wanted_again);
         for connection in std::mem::take(&mut snapshots.waiting) {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            if matches!(session.blocked, Some(Blocked::Snapshot)) {
-                self.unblock(&mut session);
-                let written = session.output.end();
-                if is_ok {
-                    session.reply().ok();
-                } else {
-                    session.reply().error(b"ERR the snapshot failed, the log says why");
-                }
-                self.finish_reply(&mut session, written, Sequence::ZERO);
-                self.enqueue(&mut session);
             }
-            self.core.clients.sessions.insert(connection, session);
+            if matches!(self.core.clients.at(connection).blocked, Some(Blocked::Snapshot)) {
+                self.unblock(connection);
+                let written = self.core.clients.at(connection).output.end();
+                if is_ok {
+                    self.core.clients.reply(connection).ok();
+                } else {
+                    self.core
+                        .clients
+                        .reply(connection)
+                        .error(b"ERR the snapshot failed, the log says why");
+                }
+                self.finish_reply(connection, written, Sequence::ZERO);
+                self.enqueue(connection);
+            }
         }
         if again {
             // It cannot be refused: none is under way.

@@ -53,24 +53,24 @@ impl Server {
     #[inline]
     pub(crate) fn denied(
         &mut self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) -> Option<Denied> {
         // What a master sends was checked there.
-        if self.core.process.acl.is_open() || session.is_link {
+        if self.core.process.acl.is_open() || self.core.clients.at(client).is_link {
             return None;
         }
-        self.denied_by_rules(session, command, args)
+        self.denied_by_rules(client, command, args)
     }
 
     fn denied_by_rules(
         &mut self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) -> Option<Denied> {
-        let user = self.core.process.acl.user(session.user);
+        let user = self.core.process.acl.user(self.core.clients.at(client).user);
         if user.is_unrestricted() {
             return None;
         }
@@ -81,12 +81,13 @@ impl Server {
             Denied::Channel(at) => (Reason::Channel, args.at(at)),
         };
         let user = user.name.clone();
-        self.log_denial(session, reason, object, user);
+        self.log_denial(client, reason, object, user);
         Some(denied)
     }
 
-    fn log_denial(&mut self, session: &Session, reason: Reason, object: &[u8], user: Vec<u8>) {
-        let is_in_transaction = session.transaction.is_some() || session.is_in_exec;
+    fn log_denial(&mut self, client: ConnectionId, reason: Reason, object: &[u8], user: Vec<u8>) {
+        let is_in_transaction = self.core.clients.at(client).transaction.is_some()
+            || self.core.clients.at(client).is_in_exec;
         let entry = Entry {
             count: 1,
             reason,
@@ -94,7 +95,7 @@ impl Server {
             object: object.to_vec(),
             user,
             at: self.core.turn.monotonic,
-            client: describe(self, session).trim_end().to_owned(),
+            client: describe(self, self.core.clients.at(client)).trim_end().to_owned(),
         };
         self.core.process.acl.log.add(entry, self.core.process.settings.acllog_max_len);
     }
@@ -102,15 +103,19 @@ impl Server {
     /// Whether a session's request may read keys that it does not name.
     pub(crate) fn reads_every_key(
         &self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) -> bool {
         // Only these two do.
         self.core.process.acl.is_open()
-            || session.is_link
+            || self.core.clients.at(client).is_link
             || !matches!(command.name(), "sort" | "sort_ro")
-            || self.core.process.acl.user(session.user).reads_every_key(command, args, &self.work())
+            || self.core.process.acl.user(self.core.clients.at(client).user).reads_every_key(
+                command,
+                args,
+                &self.work(),
+            )
     }
 
     /// Makes a session another user. `word` is the command that asked, as the client wrote it.
@@ -119,32 +124,33 @@ impl Server {
     /// WRONGPASS; the session's rights stay as they were.
     pub(crate) fn authenticate(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         word: &[u8],
         name: &[u8],
         password: &[u8],
     ) -> Outcome {
         match self.core.process.acl.find(name) {
             Some(id) if self.core.process.acl.user(id).admits(password, &self.work()) => {
-                session.user = id;
-                session.is_authenticated = true;
+                self.core.clients.at_mut(client).user = id;
+                self.core.clients.at_mut(client).is_authenticated = true;
                 Ok(())
             }
             _ => {
-                self.log_denial(session, Reason::Auth, word, name.to_vec());
+                self.log_denial(client, Reason::Auth, word, name.to_vec());
                 Err(Refusal::of("WRONGPASS invalid username-password pair or user is disabled."))
             }
         }
     }
 
     /// What a session is before it says who it is.
-    pub(crate) fn make_default_user(&self, session: &mut Session) {
+    pub(crate) fn make_default_user(&mut self, client: ConnectionId) {
+        let session = self.core.clients.at_mut(client);
         session.user = UserId::DEFAULT;
         session.is_authenticated = !self.core.process.acl.requires_authentication();
     }
 
     /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
-    pub(crate) fn set_user(&mut self, session: &mut Session, user: User) {
+    pub(crate) fn set_user(&mut self, client: ConnectionId, user: User) {
         let work = self.work();
         let known = self.core.process.acl.find(&user.name);
         if let Some(id) = known
@@ -154,34 +160,39 @@ impl Server {
                 |session: &Session| session.user == id && listens_beyond(session, &channels, &work);
             let lost: Vec<ConnectionId> = self
                 .sessions()
-                .filter(|other| is_lost(other))
-                .map(|other| other.connection)
+                .filter(|session| is_lost(session))
+                .map(|session| session.connection)
                 .collect();
-            lost.into_iter().for_each(|connection| self.close(connection));
-            session.is_closing |= is_lost(session);
+            self.close_all(client, &lost);
         }
         self.core.process.acl.put(user);
     }
 
     /// Deletes a user and disconnects its clients; whether there was one.
-    pub(crate) fn delete_user(&mut self, session: &mut Session, name: &[u8]) -> bool {
+    pub(crate) fn delete_user(&mut self, client: ConnectionId, name: &[u8]) -> bool {
         let Some(id) = self.core.process.acl.remove(name) else { return false };
-        let of_user = self.core.clients.sessions.values_mut().filter(|other| other.user == id);
+        let of_user = self.core.clients.sessions.values_mut().filter(|it| it.user == id);
         let mut connections: Vec<ConnectionId> = of_user
-            .map(|other| {
-                (other.user, other.is_authenticated) = (UserId::DEFAULT, false);
-                other.connection
+            .map(|session| {
+                (session.user, session.is_authenticated) = (UserId::DEFAULT, false);
+                session.connection
             })
             .collect();
         // The order of the map is not the same in every run.
         connections.sort();
-        connections.into_iter().for_each(|connection| self.close(connection));
-        if session.user == id {
-            // The reply still goes out.
-            (session.user, session.is_authenticated) = (UserId::DEFAULT, false);
-            session.is_closing = true;
-        }
+        self.close_all(client, &connections);
         true
+    }
+
+    /// Closes clients. `caller`, if it is one of them, still gets the reply to its request.
+    pub(crate) fn close_all(&mut self, caller: ConnectionId, connections: &[ConnectionId]) {
+        for &connection in connections {
+            if connection == caller {
+                self.core.clients.at_mut(caller).is_closing = true;
+            } else {
+                self.close(connection);
+            }
+        }
     }
 
     /// Replaces all users by those of the ACL file. All clients but the default user's are
@@ -189,12 +200,12 @@ impl Server {
     ///
     /// # Errors
     /// Why the users stay as they were.
-    pub(crate) fn load_users(&mut self, session: &mut Session) -> Result<(), String> {
+    pub(crate) fn load_users(&mut self, client: ConnectionId) -> Result<(), String> {
         let users = self.read_acl_file()?;
         let others: Vec<Vec<u8>> =
             self.core.process.acl.others().map(|user| user.name.clone()).collect();
         for name in others {
-            self.delete_user(session, &name);
+            self.delete_user(client, &name);
         }
         self.core.process.acl.replace(users);
         Ok(())

@@ -7,7 +7,7 @@ use crate::acl::rule::is_one_word;
 use crate::acl::user::Denied;
 use crate::registry::Registered;
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -88,12 +88,12 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn categories(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn categories(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     takes_at_most(3, args)?;
     let Some(name) = args.get(2) else {
-        session.reply().array(Categories::each().count());
+        server.core.clients.reply(client).array(Categories::each().count());
         for (_, name) in Categories::each() {
-            session.reply().bulk(name);
+            server.core.clients.reply(client).bulk(name);
         }
         return Ok(());
     };
@@ -102,14 +102,18 @@ fn categories(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
         Refusal::new(format!("ERR Unknown category '{}'", shown(name)))
     })?;
     let is_in = |command: &&Registered| command.categories.intersects(category);
-    session.reply().array(server.core.process.registry.iter().filter(is_in).count());
+    server
+        .core
+        .clients
+        .reply(client)
+        .array(server.core.process.registry.iter().filter(is_in).count());
     for command in server.core.process.registry.iter().filter(is_in) {
-        session.reply().bulk(command.name());
+        server.core.clients.reply(client).bulk(command.name());
     }
     Ok(())
 }
 
-fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let name = args.at(2);
     if !is_one_word(name) {
         return Err(NAME_WITH_BLANKS);
@@ -121,63 +125,63 @@ fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         .acl
         .changed(name, &rules, &server.work())
         .map_err(|error| Refusal::new(format!("ERR {error}")))?;
-    server.set_user(session, user);
-    session.reply().ok();
+    server.set_user(client, user);
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn delete(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn delete(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.from(2).any(|name| name == b"default") {
         return Err(Refusal::of("ERR The 'default' user cannot be removed"));
     }
     let work = server.work();
     let names = args.from(2).inspect(|_| work.step());
-    let deleted = names.filter(|name| server.delete_user(session, name)).count();
-    session.reply().integer(deleted as i64);
+    let deleted = names.filter(|name| server.delete_user(client, name)).count();
+    server.core.clients.reply(client).integer(deleted as i64);
     Ok(())
 }
 
-fn show(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn show(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     match server.core.process.acl.find(args.at(2)) {
-        Some(id) => server.core.process.acl.user(id).show(session.reply()),
-        None => session.reply().null(),
+        Some(id) => server.core.process.acl.user(id).show(server.core.clients.reply(client)),
+        None => server.core.clients.reply(client).null(),
     }
     Ok(())
 }
 
-fn list(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn list(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let lines = server.core.process.acl.lines();
-    session.reply().array(lines.len());
+    server.core.clients.reply(client).array(lines.len());
     for line in lines {
-        session.reply().bulk(line);
+        server.core.clients.reply(client).bulk(line);
     }
     Ok(())
 }
 
-fn users(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().array(server.core.process.acl.users().len());
+fn users(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).array(server.core.process.acl.users().len());
     for user in server.core.process.acl.users() {
-        session.reply().bulk(&user.name);
+        server.core.clients.reply(client).bulk(&user.name);
     }
     Ok(())
 }
 
-fn who_am_i(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let user = server.core.process.acl.user(session.user);
-    session.reply().bulk(&user.name);
+fn who_am_i(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let user = server.core.process.acl.user(server.core.clients.at(client).user);
+    server.core.clients.reply(client).bulk(&user.name);
     Ok(())
 }
 
-fn load(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn load(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.core.process.settings.aclfile.is_none() {
         return Err(NO_FILE);
     }
-    server.load_users(session).map_err(|errors| Refusal::new(format!("ERR {errors}")))?;
-    session.reply().ok();
+    server.load_users(client).map_err(|errors| Refusal::new(format!("ERR {errors}")))?;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn save(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.core.process.settings.aclfile.is_none() {
         return Err(NO_FILE);
     }
@@ -188,11 +192,11 @@ fn save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
              more information",
         )
     })?;
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn generate_password(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn generate_password(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     takes_at_most(3, args)?;
     let bits = match args.get(2) {
         Some(bits) => canonical_integer(bits).ok_or(Refusal::NOT_AN_INTEGER)?,
@@ -209,15 +213,15 @@ fn generate_password(server: &mut Server, session: &mut Session, args: Args<'_>)
     server.core.process.options.machine.fill_random(&mut bytes);
     let mut password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     password.truncate(digits);
-    session.reply().bulk(password);
+    server.core.clients.reply(client).bulk(password);
     Ok(())
 }
 
-fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn log(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     takes_at_most(3, args)?;
     if args.is(2, "RESET") {
         server.core.process.acl.log.reset();
-        session.reply().ok();
+        server.core.clients.reply(client).ok();
         return Ok(());
     }
     let count = match args.get(2) {
@@ -226,7 +230,7 @@ fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     };
     let entries = server.core.process.acl.log.entries();
     let count = usize::try_from(count).unwrap_or(0).min(entries.len());
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(count);
     for entry in entries.take(count) {
         reply.map(7);
@@ -248,7 +252,7 @@ fn log(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn dry_run(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn dry_run(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let not_found =
         |what: &str, name: &[u8]| Refusal::new(format!("ERR {what} '{}' not found", shown(name)));
     let id =
@@ -267,8 +271,8 @@ fn dry_run(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     }
     let named = |at: usize| shown(request.at(at));
     match server.core.process.acl.user(id).check(command, request, &server.work()) {
-        Ok(()) => session.reply().ok(),
-        Err(denied) => session.reply().bulk(match denied {
+        Ok(()) => server.core.clients.reply(client).ok(),
+        Err(denied) => server.core.clients.reply(client).bulk(match denied {
             Denied::Command => {
                 format!("This user has no permissions to run the '{}' command", command.name())
             }

@@ -8,6 +8,7 @@ use super::{SessionFn, session, timeout_millis};
 use crate::pause::Paused;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
+use base::ConnectionId;
 pub(crate) use describe::describe;
 use describe::{Kind, kind_of};
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -76,37 +77,37 @@ const fn operator(usage: &'static str, function: SessionFn) -> Command<SessionFn
 }
 
 /// Kiln's own. Counts on a replica of the transaction log, behind READONLY.
-fn reads(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.newest.are_wanted = match () {
+fn reads(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).newest.are_wanted = match () {
         () if args.is(2, "LINEARIZABLE") => true,
         () if args.is(2, "EVENTUAL") => false,
         () => return Err(Refusal::SYNTAX),
     };
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn name(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    if session.name.is_empty() {
-        session.reply().null();
+fn name(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    if server.core.clients.at(client).name.is_empty() {
+        server.core.clients.reply(client).null();
     } else {
-        let name = session.name.clone();
-        session.reply().bulk(name);
+        let name = server.core.clients.at(client).name.clone();
+        server.core.clients.reply(client).bulk(name);
     }
     Ok(())
 }
 
-fn set_name(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.name = checked_name(args.at(2))?;
-    session.reply().ok();
+fn set_name(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).name = checked_name(args.at(2))?;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn set_info(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn set_info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let place = if args.is(2, "LIB-NAME") {
-        &mut session.library.0
+        &mut server.core.clients.at_mut(client).library.0
     } else if args.is(2, "LIB-VER") {
-        &mut session.library.1
+        &mut server.core.clients.at_mut(client).library.1
     } else {
         let option = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
         return Err(Refusal::new(format!("ERR Unrecognized option '{option}'")));
@@ -122,24 +123,24 @@ fn set_info(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         )));
     }
     *place = String::from_utf8_lossy(value).into_owned();
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn id(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let id = session.id as i64;
-    session.reply().integer(id);
+fn id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let id = server.core.clients.at(client).id as i64;
+    server.core.clients.reply(client).integer(id);
     Ok(())
 }
 
 /// -1: tracking is off.
-fn redirection(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().integer(-1);
+fn redirection(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).integer(-1);
     Ok(())
 }
 
-fn tracking_info(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let reply = session.reply();
+fn tracking_info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let reply = server.core.clients.reply(client);
     reply.map(3);
     reply.bulk("flags");
     reply.set(1);
@@ -151,28 +152,28 @@ fn tracking_info(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome 
     Ok(())
 }
 
-fn info(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let line = describe(server, session);
-    session.reply().verbatim(b"txt", line);
+fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let line = describe(server, server.core.clients.at(client));
+    server.core.clients.reply(client).verbatim(b"txt", line);
     Ok(())
 }
 
-fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let lines = if args.len() == 4 && args.is(2, "TYPE") {
         let kind = Kind::parse(args.at(3))?;
-        lines(server, session, server.everyone(session).filter(|other| kind_of(other) == kind))
+        lines(server, client, server.sessions().filter(|other| kind_of(other) == kind))
     } else if args.len() > 3 && args.is(2, "ID") {
         let mut ids = Vec::new();
         for id in args.from(3) {
             ids.push(canonical_integer(id).ok_or(Refusal::of("ERR Invalid client ID"))?);
         }
-        lines(server, session, ids.into_iter().filter_map(|id| server.by_client_id(id, session)))
+        lines(server, client, ids.into_iter().filter_map(|id| server.by_client_id(id)))
     } else if args.len() == 2 {
-        lines(server, session, server.everyone(session))
+        lines(server, client, server.sessions())
     } else {
         return Err(Refusal::SYNTAX);
     };
-    session.reply().verbatim(b"txt", lines);
+    server.core.clients.reply(client).verbatim(b"txt", lines);
     Ok(())
 }
 
@@ -180,13 +181,13 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 /// times.
 fn lines<'s>(
     server: &Server,
-    session: &Session,
+    client: ConnectionId,
     shown: impl Iterator<Item = &'s Session>,
 ) -> String {
     let (work, mut lines) = (server.work(), String::new());
     for other in shown {
         work.step();
-        if !session.output.reply.admits(lines.len()) {
+        if !server.core.clients.at(client).output.reply.admits(lines.len()) {
             break;
         }
         lines.push_str(&describe(server, other));
@@ -194,15 +195,15 @@ fn lines<'s>(
     lines
 }
 
-fn reply_mode(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn reply_mode(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.is(2, "ON") {
-        session.reply_mode = ReplyMode::On;
-        session.reply().ok();
+        server.core.clients.at_mut(client).reply_mode = ReplyMode::On;
+        server.core.clients.reply(client).ok();
     } else if args.is(2, "OFF") {
-        session.reply_mode = ReplyMode::Off;
+        server.core.clients.at_mut(client).reply_mode = ReplyMode::Off;
     } else if args.is(2, "SKIP") {
-        if session.reply_mode != ReplyMode::Off {
-            session.reply_mode = ReplyMode::SkipNext;
+        if server.core.clients.at(client).reply_mode != ReplyMode::Off {
+            server.core.clients.at_mut(client).reply_mode = ReplyMode::SkipNext;
         }
     } else {
         return Err(Refusal::SYNTAX);
@@ -219,19 +220,19 @@ fn switch(args: Args<'_>) -> Result<bool, Refusal> {
     }
 }
 
-fn no_evict(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.no_evict = switch(args)?;
-    session.reply().ok();
+fn no_evict(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).no_evict = switch(args)?;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn no_touch(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.no_touch = switch(args)?;
-    session.reply().ok();
+fn no_touch(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).no_touch = switch(args)?;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn pause(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn pause(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let paused = match args.len() {
         3 => Paused::All,
         4 if args.is(3, "ALL") => Paused::All,
@@ -241,17 +242,17 @@ fn pause(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     };
     let millis = timeout_millis(server, args.at(2))?;
     server.pause.begin(paused, server.core.turn.monotonic.after_millis(millis));
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn unpause(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn unpause(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.pause.end();
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn unblock(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn unblock(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let is_error = match args.len() {
         3 => false,
         4 if args.is(3, "TIMEOUT") => false,
@@ -268,25 +269,14 @@ fn unblock(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     if was_blocked && is_error {
         server.core.process.statistics.error("UNBLOCKED");
     }
-    session.reply().integer(i64::from(was_blocked));
+    server.core.clients.reply(client).integer(i64::from(was_blocked));
     Ok(())
 }
 
 impl Server {
-    /// All sessions by CLIENT ID, the one whose command is running included.
-    fn everyone<'a>(&'a self, current: &'a Session) -> impl Iterator<Item = &'a Session> {
-        self.core.clients.by_id.iter().filter_map(move |(id, connection)| {
-            if *id == current.id {
-                return Some(current);
-            }
-            self.core.clients.sessions.get(connection)
-        })
-    }
-
-    /// The session of a CLIENT ID, also if it is the one whose command is running.
-    fn by_client_id<'a>(&'a self, id: i64, current: &'a Session) -> Option<&'a Session> {
-        let id = u64::try_from(id).ok()?;
-        let connection = self.core.clients.by_id.get(&id)?;
-        if id == current.id { Some(current) } else { self.core.clients.sessions.get(connection) }
+    /// The session of a CLIENT ID.
+    fn by_client_id(&self, id: i64) -> Option<&Session> {
+        let connection = self.core.clients.by_id.get(&u64::try_from(id).ok()?)?;
+        self.core.clients.sessions.get(*connection)
     }
 }

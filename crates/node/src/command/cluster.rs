@@ -18,7 +18,7 @@ mod topology;
 
 use super::{SessionFn, plain};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
@@ -116,31 +116,31 @@ const fn arranging(usage: &'static str, function: SessionFn) -> Command<SessionF
     telling(usage, function).with(Flags::ADMIN.union(Flags::NO_ASYNC_LOADING))
 }
 
-fn read_only(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reads_replica = true;
-    session.reply().ok();
+fn read_only(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).reads_replica = true;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn read_write(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reads_replica = false;
-    session.reply().ok();
+fn read_write(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).reads_replica = false;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
 /// No slot is ever on its way to another server, so what is asked for next is here or moved.
-fn asking(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().ok();
+fn asking(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
 /// There is no configuration beside the log that could be lost.
-fn save(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().ok();
+fn save(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn refuse(_: &mut Server, _: &mut Session, _: Args<'_>) -> Outcome {
+fn refuse(_: &mut Server, _: ConnectionId, _: Args<'_>) -> Outcome {
     Err(Refusal::of(
         "ERR The transaction log says who is in this shard and who leads it, and the shard owns \
          all slots",

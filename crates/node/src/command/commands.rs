@@ -4,9 +4,9 @@ use super::facts::TIPS;
 use super::request_keys::{RequestKey, keys_of, may_have_keys};
 use super::{SessionFn, open};
 use crate::acl::category::Categories;
-use crate::registry::Registered;
+use crate::registry::{Registered, Registry};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::glob;
 use engine::refusal::Refusal;
@@ -37,14 +37,13 @@ const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
 }
 
 /// The commands that are no subcommands, and that clients can call.
-fn top_level(server: &Server) -> Vec<&'static Registered> {
+fn top_level(registry: &Registry) -> Vec<&Registered> {
     let is_callable = |command: &&Registered| !command.called.is_empty();
-    server.core.process.registry.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
+    registry.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
 }
 
 /// A command by `name` or `container|subcommand`.
-fn lookup(server: &Server, name: &[u8]) -> Option<&'static Registered> {
-    let registry = server.core.process.registry;
+fn lookup<'a>(registry: &'a Registry, name: &[u8]) -> Option<&'a Registered> {
     match name.iter().position(|byte| *byte == b'|') {
         Some(at) => {
             let found = registry.find(&name[..at], Some(&name[at + 1..]))?;
@@ -55,40 +54,49 @@ fn lookup(server: &Server, name: &[u8]) -> Option<&'static Registered> {
 }
 
 /// COMMAND without a subcommand.
-fn all(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    write_all(server, session);
+fn all(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    write_all(server, client);
     Ok(())
 }
 
-fn write_all(server: &mut Server, session: &mut Session) {
-    let commands = top_level(server);
-    session.reply().array(commands.len());
-    server.work().reply_each(commands, session.reply(), |command, reply| {
-        write_info(server, command, reply);
-    });
+fn write_all(server: &mut Server, client: ConnectionId) {
+    let registry = server.core.process.registry;
+    let commands = top_level(registry);
+    server.core.clients.reply(client).array(commands.len());
+    server.core.shard.engine.keyspace.work.reply_each(
+        commands,
+        server.core.clients.reply(client),
+        |command, reply| {
+            write_info(registry, command, reply);
+        },
+    );
 }
 
-fn count(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().integer(top_level(server).len() as i64);
+fn count(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let registry = server.core.process.registry;
+    server.core.clients.reply(client).integer(top_level(registry).len() as i64);
     Ok(())
 }
 
-fn info(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let registry = server.core.process.registry;
     if args.len() == 2 {
-        write_all(server, session);
+        write_all(server, client);
         return Ok(());
     }
-    session.reply().array(args.len() - 2);
-    server.work().reply_each(args.from(2), session.reply(), |name, reply| {
-        match lookup(server, name) {
-            Some(command) => write_info(server, command, reply),
+    server.core.clients.reply(client).array(args.len() - 2);
+    server.core.shard.engine.keyspace.work.reply_each(
+        args.from(2),
+        server.core.clients.reply(client),
+        |name, reply| match lookup(registry, name) {
+            Some(command) => write_info(registry, command, reply),
             None => reply.null_array(),
-        }
-    });
+        },
+    );
     Ok(())
 }
 
-fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
+fn write_info(registry: &Registry, command: &Registered, reply: &mut Reply) {
     let (first, last, step) = command.declared.range();
     reply.array(10);
     reply.bulk(command.name());
@@ -117,7 +125,7 @@ fn write_info(server: &Server, command: &Registered, reply: &mut Reply) {
     }
     reply.array(command.subcommands.len());
     for id in &command.subcommands {
-        write_info(server, server.core.process.registry.command(*id), reply);
+        write_info(registry, registry.command(*id), reply);
     }
 }
 
@@ -126,24 +134,25 @@ fn tips(command: &Registered) -> &'static [&'static str] {
     TIPS.iter().find(|(name, _)| *name == command.name()).map_or(&[], |(_, tips)| tips)
 }
 
-fn docs(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn docs(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let registry = server.core.process.registry;
     let work = server.work();
     let wanted: Vec<&Registered> = match args.len() {
-        2 => top_level(server),
+        2 => top_level(registry),
         _ => {
             let names = args.from(2).inspect(|_| work.step());
-            names.filter_map(|name| lookup(server, name)).collect()
+            names.filter_map(|name| lookup(registry, name)).collect()
         }
     };
-    session.reply().map(wanted.len());
-    work.reply_each(wanted, session.reply(), |command, reply| {
+    server.core.clients.reply(client).map(wanted.len());
+    work.reply_each(wanted, server.core.clients.reply(client), |command, reply| {
         reply.bulk(command.name());
-        write_docs(server, command, reply);
+        write_docs(registry, command, reply);
     });
     Ok(())
 }
 
-fn write_docs(server: &Server, command: &Registered, reply: &mut Reply) {
+fn write_docs(registry: &Registry, command: &Registered, reply: &mut Reply) {
     let row = &command.row;
     let fields = [
         ("summary", row.summary),
@@ -162,17 +171,18 @@ fn write_docs(server: &Server, command: &Registered, reply: &mut Reply) {
         reply.bulk("subcommands");
         reply.map(command.subcommands.len());
         for id in &command.subcommands {
-            let subcommand = server.core.process.registry.command(*id);
+            let subcommand = registry.command(*id);
             reply.bulk(subcommand.name());
-            write_docs(server, subcommand, reply);
+            write_docs(registry, subcommand, reply);
         }
     }
 }
 
-fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let every = || server.core.process.registry.iter();
+fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let registry = server.core.process.registry;
+    let every = || registry.iter();
     let found: Vec<&Registered> = match args.len() {
-        2 => top_level(server),
+        2 => top_level(registry),
         5 if args.is(2, "FILTERBY") => {
             let word = args.at(4);
             if args.is(3, "MODULE") {
@@ -191,8 +201,12 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         }
         _ => return Err(Refusal::SYNTAX),
     };
-    session.reply().array(found.len());
-    server.work().reply_each(found, session.reply(), |command, reply| reply.bulk(command.name()));
+    server.core.clients.reply(client).array(found.len());
+    server.core.shard.engine.keyspace.work.reply_each(
+        found,
+        server.core.clients.reply(client),
+        |command, reply| reply.bulk(command.name()),
+    );
     Ok(())
 }
 
@@ -214,20 +228,24 @@ fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<RequestKey>, Refusal
     Ok(keys)
 }
 
-fn keys(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn keys(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let keys = find_keys(server, args)?;
-    session.reply().array(keys.len());
-    server.work().reply_each(keys, session.reply(), |key, reply| {
-        reply.bulk(args.at(key.index + 2));
-    });
+    server.core.clients.reply(client).array(keys.len());
+    server.core.shard.engine.keyspace.work.reply_each(
+        keys,
+        server.core.clients.reply(client),
+        |key, reply| {
+            reply.bulk(args.at(key.index + 2));
+        },
+    );
     Ok(())
 }
 
-fn keys_and_flags(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn keys_and_flags(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let keys = find_keys(server, args)?;
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(keys.len());
-    server.work().reply_each(keys, reply, |key, reply| {
+    server.core.shard.engine.keyspace.work.reply_each(keys, reply, |key, reply| {
         reply.array(2);
         reply.bulk(args.at(key.index + 2));
         reply.set(key.flags.len());

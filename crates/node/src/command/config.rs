@@ -3,7 +3,7 @@
 
 use super::{SessionFn, admin};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use config::change::{Caller, Proposal};
 use config::rewrite::rewrite_file;
 use config::table::{DIRECTIVES, row};
@@ -29,11 +29,11 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1)"),
 ];
 
-fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn get(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.tell_configuration();
     let work = server.work();
     let found = server.core.process.config.get(args.from(2), &work);
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.map(found.len());
     work.reply_each(found, reply, |(name, value), reply| {
         reply.bulk(name);
@@ -42,9 +42,11 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let caller =
-        Caller { is_local: session.is_local, is_loading: server.core.persistence.is_loading };
+fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let caller = Caller {
+        is_local: server.core.clients.at(client).is_local,
+        is_loading: server.core.persistence.is_loading,
+    };
     let arguments: Vec<&[u8]> = args.from(2).collect();
     let proposal = server
         .core
@@ -54,7 +56,7 @@ fn set(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
         .map_err(|error| Refusal::new(String::from_utf8_lossy(&error.reply()).into_owned()))?;
     check_world(&proposal)?;
     server.adopt(proposal.config);
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
@@ -71,14 +73,14 @@ fn check_world(proposal: &Proposal) -> Outcome {
     }
 }
 
-fn reset_statistics(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.process.statistics.reset();
     server.core.shard.engine.keyspace.statistics.reset();
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn rewrite(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn rewrite(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.tell_configuration();
     let Some(path) = &server.core.process.config.file else {
         return Err(Refusal::of("ERR The server is running without a config file"));
@@ -94,6 +96,6 @@ fn rewrite(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
             tracing::warn!(%error, "CONFIG REWRITE failed");
             Refusal::new(format!("ERR Rewriting config file: {error}"))
         })?;
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }

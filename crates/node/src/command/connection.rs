@@ -2,8 +2,8 @@
 
 use super::{SessionFn, open, plain, session};
 use crate::server::Server;
-use crate::session::{ReplyMode, Session};
-use base::DatabaseId;
+use crate::session::ReplyMode;
+use base::{ConnectionId, DatabaseId};
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Protocol;
@@ -57,45 +57,48 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .fast(),
 ];
 
-fn ping(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn ping(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() > 2 {
         return Err(Refusal::arity("ping"));
     }
-    if session.is_subscriber() && session.output.reply.protocol() == Protocol::Resp2 {
-        session.reply().array(2);
-        session.reply().bulk(b"pong");
-        session.reply().bulk(args.get(1).unwrap_or(b""));
+    if server.core.clients.at(client).is_subscriber()
+        && server.core.clients.at(client).output.reply.protocol() == Protocol::Resp2
+    {
+        server.core.clients.reply(client).array(2);
+        server.core.clients.reply(client).bulk(b"pong");
+        server.core.clients.reply(client).bulk(args.get(1).unwrap_or(b""));
         return Ok(());
     }
     match args.get(1) {
-        Some(message) => session.reply().bulk(message),
-        None => session.reply().simple("PONG"),
+        Some(message) => server.core.clients.reply(client).bulk(message),
+        None => server.core.clients.reply(client).simple("PONG"),
     }
     Ok(())
 }
 
-fn echo(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.reply().bulk(args.at(1));
+fn echo(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).bulk(args.at(1));
     Ok(())
 }
 
-fn select(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn select(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let index = engine::value::text::canonical_integer(args.at(1))
         .ok_or(Refusal::of("ERR value is not an integer or out of range"))?;
     let databases = server.core.shard.engine.keyspace.settings.databases;
     let index = u32::try_from(index).ok().filter(|index| *index < databases);
-    session.database = DatabaseId(index.ok_or(Refusal::of("ERR DB index is out of range"))?);
-    session.reply().ok();
+    server.core.clients.at_mut(client).database =
+        DatabaseId(index.ok_or(Refusal::of("ERR DB index is out of range"))?);
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn quit(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.is_closing = true;
-    session.reply().ok();
+fn quit(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).is_closing = true;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn auth(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Refusal::SYNTAX);
     }
@@ -111,13 +114,13 @@ fn auth(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
             (&b"default"[..], args.at(1))
         }
     };
-    server.authenticate(session, args.at(0), user, password)?;
-    session.reply().ok();
+    server.authenticate(client, args.at(0), user, password)?;
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let mut protocol = session.output.reply.protocol();
+fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let mut protocol = server.core.clients.at(client).output.reply.protocol();
     let mut name = None;
     if let Some(version) = args.get(1) {
         protocol = match engine::value::text::canonical_integer(version) {
@@ -133,7 +136,7 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     while at < args.len() {
         work.step();
         if args.is(at, "AUTH") && at + 2 < args.len() {
-            server.authenticate(session, args.at(0), args.at(at + 1), args.at(at + 2))?;
+            server.authenticate(client, args.at(0), args.at(at + 1), args.at(at + 2))?;
             at += 3;
         } else if args.is(at, "SETNAME") && at + 1 < args.len() {
             name = Some(checked_name(args.at(at + 1))?);
@@ -143,7 +146,7 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
             return Err(Refusal::new(format!("ERR Syntax error in HELLO option '{option}'")));
         }
     }
-    if !session.is_authenticated {
+    if !server.core.clients.at(client).is_authenticated {
         return Err(Refusal::of(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -151,11 +154,11 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         ));
     }
     if let Some(name) = name {
-        session.name = name;
+        server.core.clients.at_mut(client).name = name;
     }
-    session.reply().set_protocol(protocol);
-    let id = session.id as i64;
-    let reply = session.reply();
+    server.core.clients.reply(client).set_protocol(protocol);
+    let id = server.core.clients.at(client).id as i64;
+    let reply = server.core.clients.reply(client);
     reply.map(7);
     for (key, value) in [("server", "redis"), ("version", crate::REDIS_VERSION)] {
         reply.bulk(key.as_bytes());
@@ -167,7 +170,7 @@ fn hello(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     reply.integer(id);
     let role = if server.is_replica() { "replica" } else { "master" };
     let mode = server.mode();
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     for (key, value) in [("mode", mode), ("role", role)] {
         reply.bulk(key.as_bytes());
         reply.bulk(value.as_bytes());
@@ -199,20 +202,20 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    server.discard_transaction(session);
-    server.forget_subscriptions(session);
-    session.is_monitor = false;
-    server.monitors.remove(&session.connection);
-    session.database = DatabaseId(0);
-    session.name.clear();
-    session.reply_mode = ReplyMode::On;
-    session.no_evict = false;
-    session.no_touch = false;
-    session.reads_replica = false;
-    session.newest.are_wanted = false;
-    server.make_default_user(session);
-    session.reply().set_protocol(Protocol::Resp2);
-    session.reply().simple("RESET");
+fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.discard_transaction(client);
+    server.forget_subscriptions(client);
+    server.core.clients.at_mut(client).is_monitor = false;
+    server.monitors.remove(&client);
+    server.core.clients.at_mut(client).database = DatabaseId(0);
+    server.core.clients.at_mut(client).name.clear();
+    server.core.clients.at_mut(client).reply_mode = ReplyMode::On;
+    server.core.clients.at_mut(client).no_evict = false;
+    server.core.clients.at_mut(client).no_touch = false;
+    server.core.clients.at_mut(client).reads_replica = false;
+    server.core.clients.at_mut(client).newest.are_wanted = false;
+    server.make_default_user(client);
+    server.core.clients.reply(client).set_protocol(Protocol::Resp2);
+    server.core.clients.reply(client).simple("RESET");
     Ok(())
 }

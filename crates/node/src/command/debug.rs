@@ -4,8 +4,7 @@ mod protocol;
 
 use super::{SessionFn, admin};
 use crate::server::Server;
-use crate::session::Session;
-use base::MonotonicNanos;
+use base::{ConnectionId, MonotonicNanos};
 use config::text::parse_size;
 use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Outcome};
@@ -44,16 +43,16 @@ const SUBCOMMANDS: [(&str, usize, SessionFn); 14] = [
     ("STRINGMATCH-LEN", 2, match_long_text),
 ];
 
-fn debug(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn debug(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.is(1, "DIGEST-VALUE") && args.len() > 2 {
-        digest_values(server, session, args);
+        digest_values(server, client, args);
         return Ok(());
     }
     let found = SUBCOMMANDS
         .iter()
         .find(|(name, arguments, _)| args.is(1, name) && args.len() == arguments + 2);
     match found {
-        Some((_, _, run)) => run(server, session, args),
+        Some((_, _, run)) => run(server, client, args),
         None => {
             let name = String::from_utf8_lossy(args.at(1)).replace(['\r', '\n'], " ");
             Err(Refusal::new(format!(
@@ -63,8 +62,8 @@ fn debug(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
     }
 }
 
-fn help(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let reply = session.reply();
+fn help(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let reply = server.core.clients.reply(client);
     reply.array(SUBCOMMANDS.len() + 1);
     reply.simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
     for (name, arguments, _) in SUBCOMMANDS {
@@ -74,57 +73,57 @@ fn help(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 /// Nothing executes for a while, as if this command took that long.
-fn sleep(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn sleep(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let text = std::str::from_utf8(args.at(2)).unwrap_or_default();
     let seconds = text.parse::<f64>().unwrap_or(0.0).clamp(0.0, SLEEP_SECONDS_MAX);
     let nanos = (seconds * 1e9) as u64;
     let from = server.core.process.options.clock.monotonic().max(server.core.turn.asleep_until);
     server.core.turn.asleep_until = MonotonicNanos(from.0 + nanos);
     server.core.turn.slept_nanos += nanos;
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn set_active_expire(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn set_active_expire(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.core.process.is_active_expiry_on =
         canonical_integer(args.at(2)).is_some_and(|on| on != 0);
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
 /// No node of a list is a plain string here, so there is no threshold to move.
-fn packed_threshold(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn packed_threshold(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let bytes = parse_size(args.at(2)).filter(|bytes| *bytes <= 4 << 30);
     bytes.ok_or(Refusal::of(
         "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
     ))?;
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn change_replication_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn change_replication_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.change_replication_id();
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
 /// Matches a pattern against a text of `a`s of this length.
-fn match_long_text(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn match_long_text(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let length = canonical_integer(args.at(2)).and_then(|length| usize::try_from(length).ok());
     let length = length.filter(|length| *length <= 1 << 30).ok_or(Refusal::NOT_AN_INTEGER)?;
     let is_match = glob::matches(args.at(3), &vec![b'a'; length], &server.work());
-    session.reply().integer(i64::from(is_match));
+    server.core.clients.reply(client).integer(i64::from(is_match));
     Ok(())
 }
 
-fn error(_: &mut Server, _: &mut Session, args: Args<'_>) -> Outcome {
+fn error(_: &mut Server, _: ConnectionId, args: Args<'_>) -> Outcome {
     let text = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
     Err(Refusal::new(text))
 }
 
-fn log(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn log(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2)));
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
@@ -134,19 +133,20 @@ fn log(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
 /// There is no such key.
 fn with_entry<T>(
     server: &mut Server,
-    session: &Session,
+    client: ConnectionId,
     args: Args<'_>,
     look: impl FnOnce(&Server, EntryRef<'_>) -> T,
 ) -> Result<T, Refusal> {
     let hash = server.core.shard.engine.keyspace.hash(args.at(2));
     server.core.shard.unit.observed.push(hash);
-    let database = server.core.shard.engine.keyspace.database(session.database);
+    let database =
+        server.core.shard.engine.keyspace.database(server.core.clients.at(client).database);
     let entry = database.find(hash, args.at(2)).ok_or(Refusal::NO_SUCH_KEY)?;
     Ok(look(server, entry))
 }
 
-fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let line = with_entry(server, session, args, |server, entry| {
+fn object(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let line = with_entry(server, client, args, |server, entry| {
         let boxed = Value::of(entry).map_or(0, Value::allocated_bytes);
         format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
@@ -156,21 +156,21 @@ fn object(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome
             idle_seconds(entry.access(), server.shard_time()),
         )
     })?;
-    session.reply().simple(line);
+    server.core.clients.reply(client).simple(line);
     Ok(())
 }
 
-fn digest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn digest(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.shard.unit.whole = true;
     let digest = debug_digest::of_keyspace(&server.core.shard.engine.keyspace);
-    session.reply().simple(digest.hex());
+    server.core.clients.reply(client).simple(digest.hex());
     Ok(())
 }
 
-fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
-    let (id, work) = (session.database, server.work());
+fn digest_values(server: &mut Server, client: ConnectionId, args: Args<'_>) {
+    let (id, work) = (server.core.clients.at(client).database, server.work());
     let Shard { engine, unit, .. } = &mut server.core.shard;
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(args.len() - 2);
     work.reply_each(args.from(2), reply, |key, reply| {
         let hash = engine.keyspace.hash(key);
@@ -183,7 +183,7 @@ fn digest_values(server: &mut Server, session: &mut Session, args: Args<'_>) {
 }
 
 /// Every value goes through its bytes and back. Nothing is lost that the log does not hold too.
-fn reload(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn reload(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.core.persistence.is_saving {
         // The walk of a snapshot stands in the tables that would go.
         return Err(Refusal::of("ERR Background save already in progress"));
@@ -194,21 +194,21 @@ fn reload(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
         tracing::error!("DEBUG RELOAD: {error:?}");
         Refusal::of("ERR Error trying to load the RDB dump")
     })?;
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn listpack(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let is_listpack = with_entry(server, session, args, |_, entry| encoding(entry) == "listpack")?;
+fn listpack(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let is_listpack = with_entry(server, client, args, |_, entry| encoding(entry) == "listpack")?;
     if !is_listpack {
         return Err(Refusal::of("ERR Not a listpack encoded object."));
     }
-    session.reply().simple("Listpack structure printed on stdout");
+    server.core.clients.reply(client).simple("Listpack structure printed on stdout");
     Ok(())
 }
 
-fn string_lengths(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let line = with_entry(server, session, args, |_, entry| {
+fn string_lengths(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let line = with_entry(server, client, args, |_, entry| {
         let boxed = Value::of(entry).map_or(0, Value::allocated_bytes);
         let key = entry.key().len();
         format!(
@@ -217,6 +217,6 @@ fn string_lengths(server: &mut Server, session: &mut Session, args: Args<'_>) ->
             entry.allocated_bytes()
         )
     })?;
-    session.reply().simple(line);
+    server.core.clients.reply(client).simple(line);
     Ok(())
 }

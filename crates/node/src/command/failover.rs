@@ -3,7 +3,7 @@
 use super::{SessionFn, admin};
 use crate::members::failover::Failover;
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -16,7 +16,7 @@ pub const COMMANDS: &[Command<SessionFn>] =
         .without(Flags::LOADING)
         .arity(-1)];
 
-fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn failover(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() == 2 && args.is(1, "ABORT") {
         if server.failover.is_none() {
             return Err(Refusal::of("ERR No failover in progress."));
@@ -24,7 +24,7 @@ fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
         if !server.abort_failover("failover manually aborted") {
             return Err(Refusal::of("ERR leadership is being handed over already."));
         }
-        session.reply().ok();
+        server.core.clients.reply(client).ok();
         return Ok(());
     }
     let asked = Asked::parse(args)?;
@@ -49,7 +49,7 @@ fn failover(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
     }
     let until = asked.timeout_millis.map(|millis| server.core.turn.monotonic.after_millis(millis));
     server.begin_failover(Failover::new(asked.target, until, asked.forces));
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::{SessionFn, open};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
 /// A container's HELP.
@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Shows usage and summary of each subcommand.
-pub fn help(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+pub fn help(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let container = String::from_utf8_lossy(args.at(0)).to_ascii_uppercase();
     let mut lines =
         vec![format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
@@ -42,7 +42,7 @@ pub fn help(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
         }
     }
     lines.extend(["HELP".to_owned(), "    Prints this help.".to_owned()]);
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(lines.len());
     for line in lines {
         reply.simple(line);

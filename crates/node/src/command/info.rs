@@ -10,7 +10,7 @@ mod traffic;
 
 use super::{SessionFn, open};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
 pub const COMMANDS: &[Command<SessionFn>] = &[open("INFO [section [section ...]]", info)
@@ -20,7 +20,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[open("INFO [section [section ...]]
     .with(Flags::WHOLE_KEYSPACE.union(Flags::DANGEROUS))];
 
 /// Appends a section's lines.
-type Writer = fn(&Server, &Session, &mut Text);
+type Writer = fn(&Server, ConnectionId, &mut Text);
 
 /// A section: its name, whether plain INFO shows it, its title, its lines.
 struct Section {
@@ -76,15 +76,15 @@ impl Text {
     }
 }
 
-fn info(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let wanted: Vec<&[u8]> = args.from(1).collect();
-    let text = render(server, session, &wanted);
-    session.reply().verbatim(b"txt", text);
+    let text = render(server, client, &wanted);
+    server.core.clients.reply(client).verbatim(b"txt", text);
     Ok(())
 }
 
 /// The sections of these names; none means the default ones.
-pub(crate) fn render(server: &Server, session: &Session, wanted: &[&[u8]]) -> String {
+pub(crate) fn render(server: &Server, client: ConnectionId, wanted: &[&[u8]]) -> String {
     let work = server.work();
     let is_wanted = |section: &Section| {
         wanted.is_empty() && section.is_default
@@ -106,7 +106,7 @@ pub(crate) fn render(server: &Server, session: &Session, wanted: &[&[u8]]) -> St
         text.0.push_str("# ");
         text.0.push_str(section.title);
         text.0.push_str("\r\n");
-        (section.write)(server, session, &mut text);
+        (section.write)(server, client, &mut text);
     }
     text.0
 }

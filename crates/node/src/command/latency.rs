@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use crate::latency::graph;
 use crate::registry::Registered;
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
@@ -37,28 +37,32 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1)"),
 ];
 
-fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn doctor(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let threshold = server.core.process.settings.latency_monitor_threshold;
     let report = server.core.process.latency.report(threshold, server.core.turn.monotonic);
-    session.reply().verbatim(b"txt", report);
+    server.core.clients.reply(client).verbatim(b"txt", report);
     Ok(())
 }
 
-fn draw(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn draw(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let found =
         server.core.process.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
     let Some((name, series)) = found else {
         let event = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
         return Err(Refusal::new(format!("ERR No samples available for event '{event}'")));
     };
-    session.reply().verbatim(b"txt", graph(name, series, server.core.turn.monotonic));
+    server
+        .core
+        .clients
+        .reply(client)
+        .verbatim(b"txt", graph(name, series, server.core.turn.monotonic));
     Ok(())
 }
 
-fn history(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn history(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let found =
         server.core.process.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     let Some((_, series)) = found else {
         reply.array(0);
         return Ok(());
@@ -72,8 +76,8 @@ fn history(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     Ok(())
 }
 
-fn latest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let reply = session.reply();
+fn latest(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let reply = server.core.clients.reply(client);
     reply.array(server.core.process.latency.events().len());
     for (name, series) in server.core.process.latency.events() {
         let last = series.samples.back();
@@ -86,16 +90,16 @@ fn latest(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn reset(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn reset(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let forgotten = match args.len() {
         2 => server.core.process.latency.reset(None),
         _ => args.from(2).map(|event| server.core.process.latency.reset(Some(event))).sum(),
     };
-    session.reply().integer(forgotten as i64);
+    server.core.clients.reply(client).integer(forgotten as i64);
     Ok(())
 }
 
-fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn histogram(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let registry = server.core.process.registry;
     let mut wanted: Vec<&Registered> = Vec::new();
     if args.len() == 2 {
@@ -116,7 +120,7 @@ fn histogram(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outc
         let counted = &server.core.process.statistics.commands[command.id.0 as usize];
         counted.durations.as_ref().map(|durations| (command, durations))
     });
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     let map = reply.begin_map();
     let count = work.reply_each(durations, reply, |(command, durations), reply| {
         reply.bulk(command.name());

@@ -4,7 +4,7 @@ use super::info::process::Memory;
 use super::info::ratio;
 use super::{SessionFn, plain};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::Value;
@@ -29,7 +29,7 @@ const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
 
 /// The engine counts bytes as it goes, so nothing is sampled: SAMPLES is checked and changes
 /// nothing.
-fn usage(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn usage(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     match args.len() {
         3 => {}
         5 if args.is(3, "SAMPLES") => {
@@ -41,21 +41,21 @@ fn usage(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome 
         _ => return Err(Refusal::SYNTAX),
     }
     let key = args.at(2);
-    let context = server.context(session);
+    let context = server.context(client);
     let shard = &mut server.core.shard;
     let bytes = shard.engine.look(context, &mut shard.unit, &mut server.core.interest, |view| {
         let entry = view.peek(key)?;
         Some(entry.allocated_bytes() + Value::of(entry).map_or(0, Value::allocated_bytes))
     });
     match bytes {
-        Some(bytes) => session.reply().integer(bytes as i64),
-        None => session.reply().null(),
+        Some(bytes) => server.core.clients.reply(client).integer(bytes as i64),
+        None => server.core.clients.reply(client).null(),
     }
     Ok(())
 }
 
-fn stats(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let memory = Memory::of(server, session);
+fn stats(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let memory = Memory::of(server);
     let machine = server.core.process.options.machine.usage();
     let keys = server.core.shard.engine.keyspace.len() as u64;
     let databases: Vec<(u32, u64, u64)> = server
@@ -70,7 +70,7 @@ fn stats(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
             (id.0, database.table().allocated_bytes() as u64, expiries)
         })
         .collect();
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     // The fixed fields below, and one for each database with keys.
     reply.map(27 + databases.len());
     count(reply, "peak.allocated", memory.peak);
@@ -126,8 +126,8 @@ fn double(reply: &mut Reply, name: &str, value: f64) {
 /// Data below this much is not worth a diagnosis (Redis 7.0).
 const SMALL_BYTES: u64 = 5 << 20;
 
-fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let memory = Memory::of(server, session);
+fn doctor(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let memory = Memory::of(server);
     let usage = server.core.process.options.machine.usage();
     let mut report = String::new();
     if memory.used < SMALL_BYTES {
@@ -154,18 +154,18 @@ fn doctor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
             report.insert_str(0, "Sam, I detected a few issues in this instance:\n\n");
         }
     }
-    session.reply().verbatim(b"txt", report);
+    server.core.clients.reply(client).verbatim(b"txt", report);
     Ok(())
 }
 
-fn purge(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn purge(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.process.options.machine.purge();
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn allocator(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn allocator(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let report = server.core.process.options.machine.allocator_report();
-    session.reply().verbatim(b"txt", report);
+    server.core.clients.reply(client).verbatim(b"txt", report);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::{SessionFn, plain};
 use crate::migrate::{Login, Order, Target};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, KeySpec, Outcome};
 use engine::refusal::Refusal;
 use resp::integer::parse_i64;
@@ -151,12 +151,12 @@ impl Order {
     }
 }
 
-fn migrate(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn migrate(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let order = Order::parse(args)?;
-    if session.is_in_exec || session.is_link {
+    if server.core.clients.at(client).is_in_exec || server.core.clients.at(client).is_link {
         return Err(NOT_ALONE);
     }
-    let context = server.context(session);
+    let context = server.context(client);
     let named = key_arguments(args.len(), |at| args.at(at));
     let shard = &mut server.core.shard;
     let keys: Vec<Vec<u8>> =
@@ -165,9 +165,9 @@ fn migrate(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
             there.map(<[u8]>::to_vec).collect()
         });
     if keys.is_empty() {
-        session.reply().simple("NOKEY");
+        server.core.clients.reply(client).simple("NOKEY");
     } else {
-        server.begin_migration(session, order, keys);
+        server.begin_migration(client, order, keys);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use super::{SessionFn, session};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
 use engine::glob;
 use engine::refusal::Refusal;
@@ -91,78 +91,80 @@ const fn kinds(sort: Sort) -> (&'static str, &'static str) {
     }
 }
 
-/// The count that confirmations carry: shard channels are counted apart.
-fn count(session: &Session, sort: Sort) -> usize {
-    match sort {
+/// Confirms with the count of subscriptions: shard channels are counted apart.
+fn confirm(server: &mut Server, client: ConnectionId, kind: &str, sort: Sort, name: Option<&[u8]>) {
+    let session = server.core.clients.at_mut(client);
+    let count = match sort {
         Sort::Shard => session.shard_channels.len(),
         Sort::Channel | Sort::Pattern => session.subscriptions(),
-    }
+    };
+    session.confirm(kind, name, count);
 }
 
-fn begin(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+fn begin(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) -> Outcome {
     let work = server.work();
     for name in args.from(1) {
         work.step();
-        server.subscribe(session, sort, name);
-        session.confirm(kinds(sort).0, Some(name), count(session, sort));
+        server.subscribe(client, sort, name);
+        confirm(server, client, kinds(sort).0, sort, Some(name));
     }
     Ok(())
 }
 
-fn end(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+fn end(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) -> Outcome {
     let names: Vec<Vec<u8>> = if args.len() > 1 {
         args.from(1).map(<[u8]>::to_vec).collect()
     } else {
-        session.subscribed(sort).iter().cloned().collect()
+        server.core.clients.at_mut(client).subscribed(sort).iter().cloned().collect()
     };
     let work = server.work();
     for name in &names {
         work.step();
-        server.unsubscribe(session, sort, name);
-        session.confirm(kinds(sort).1, Some(name), count(session, sort));
+        server.unsubscribe(client, sort, name);
+        confirm(server, client, kinds(sort).1, sort, Some(name));
     }
     if names.is_empty() {
-        session.confirm(kinds(sort).1, None, count(session, sort));
+        confirm(server, client, kinds(sort).1, sort, None);
     }
     Ok(())
 }
 
-fn subscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    begin(server, session, args, Sort::Channel)
+fn subscribe(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    begin(server, client, args, Sort::Channel)
 }
 
-fn psubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    begin(server, session, args, Sort::Pattern)
+fn psubscribe(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    begin(server, client, args, Sort::Pattern)
 }
 
-fn ssubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    if session.is_in_exec {
+fn ssubscribe(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    if server.core.clients.at(client).is_in_exec {
         return Err(Refusal::of("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"));
     }
-    begin(server, session, args, Sort::Shard)
+    begin(server, client, args, Sort::Shard)
 }
 
-fn unsubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    end(server, session, args, Sort::Channel)
+fn unsubscribe(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    end(server, client, args, Sort::Channel)
 }
 
-fn punsubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    end(server, session, args, Sort::Pattern)
+fn punsubscribe(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    end(server, client, args, Sort::Pattern)
 }
 
-fn sunsubscribe(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    end(server, session, args, Sort::Shard)
+fn sunsubscribe(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    end(server, client, args, Sort::Shard)
 }
 
-fn channels(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    list(server, session, args, Sort::Channel)
+fn channels(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    list(server, client, args, Sort::Channel)
 }
 
-fn shardchannels(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    list(server, session, args, Sort::Shard)
+fn shardchannels(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    list(server, client, args, Sort::Shard)
 }
 
-fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+fn list(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) -> Outcome {
     if args.len() > 3 {
         return Err(Refusal::new(format!(
             "ERR unknown subcommand or wrong number of arguments for '{}'. Try PUBSUB HELP.",
@@ -172,7 +174,7 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
     let pattern = args.get(2);
     let work = &server.core.shard.engine.keyspace.work;
     let names = server.core.interest.subscribers.names(sort);
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     let header = reply.begin_array();
     let mut count = 0;
     work.reply_each(names, reply, |name, reply| {
@@ -185,25 +187,25 @@ fn list(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) 
     Ok(())
 }
 
-fn numpat(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn numpat(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let patterns = server.core.interest.subscribers.names_len(Sort::Pattern);
-    session.reply().integer(patterns as i64);
+    server.core.clients.reply(client).integer(patterns as i64);
     Ok(())
 }
 
-fn numsub(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    tally(server, session, args, Sort::Channel)
+fn numsub(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    tally(server, client, args, Sort::Channel)
 }
 
-fn shardnumsub(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    tally(server, session, args, Sort::Shard)
+fn shardnumsub(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    tally(server, client, args, Sort::Shard)
 }
 
-fn tally(server: &mut Server, session: &mut Session, args: Args<'_>, sort: Sort) -> Outcome {
+fn tally(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) -> Outcome {
     let subscribers = &server.core.interest.subscribers;
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array((args.len() - 2) * 2);
-    server.work().reply_each(args.from(2), reply, |name, reply| {
+    server.core.shard.engine.keyspace.work.reply_each(args.from(2), reply, |name, reply| {
         reply.bulk(name);
         reply.integer(subscribers.subscribers_len(sort, name) as i64);
     });

@@ -5,7 +5,7 @@ use super::info::Text;
 use super::{SessionFn, admin, session};
 use crate::members::{Report, Reported};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::master::{Master, ReplicaOf};
 use engine::refusal::Refusal;
@@ -31,8 +31,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::NO_ASYNC_LOADING),
 ];
 
-fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    if session.is_link {
+fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    if server.core.clients.at(client).is_link {
         return Err(Refusal::of("ERR Command is not valid when client is a replica."));
     }
     if server.failover.is_some() {
@@ -44,9 +44,12 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
     if args.is(1, "NO") && args.is(2, "ONE") {
         if *server.core.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
             server.follow_no_one();
-            tracing::info!(client = session.id, "follows no master any more");
+            tracing::info!(
+                client = server.core.clients.at(client).id,
+                "follows no master any more"
+            );
         }
-        session.reply().ok();
+        server.core.clients.reply(client).ok();
         return Ok(());
     }
     let port = canonical_integer(args.at(2)).and_then(|port| u16::try_from(port).ok());
@@ -54,25 +57,25 @@ fn replica_of(server: &mut Server, session: &mut Session, args: Args<'_>) -> Out
     let host = std::str::from_utf8(args.at(1)).ok();
     let master = host.and_then(|host| Master::new(host, port)).ok_or(Refusal::INVALID_HOST)?;
     if server.master().is_some_and(|present| present.is_same(&master)) {
-        session.reply().simple("OK Already connected to specified master");
+        server.core.clients.reply(client).simple("OK Already connected to specified master");
         return Ok(());
     }
-    tracing::info!(client = session.id, host, port, "follows a master");
+    tracing::info!(client = server.core.clients.at(client).id, host, port, "follows a master");
     server.follow(master);
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn role(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.is_following() {
-        describe_following(server, session);
+        describe_following(server, client);
         return Ok(());
     }
-    let Some(master) = server.master() else {
-        describe_replicas(server, session);
+    let Some(master) = server.master().cloned() else {
+        describe_replicas(server, client);
         return Ok(());
     };
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(5);
     reply.bulk("slave");
     reply.bulk(master.host());
@@ -84,19 +87,20 @@ fn role(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
 }
 
 /// ROLE of a replica of the transaction log. Its offset is the last record that it has applied.
-fn describe_following(server: &Server, session: &mut Session) {
+fn describe_following(server: &mut Server, client: ConnectionId) {
     let leader = server.core.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
-    let reply = session.reply();
+    let hears_primary = server.hears_primary();
+    let reply = server.core.clients.reply(client);
     reply.array(5);
     reply.bulk("slave");
     reply.bulk(&leader.host);
     reply.integer(i64::from(leader.port));
-    reply.bulk(if server.hears_primary() { "connected" } else { "connect" });
+    reply.bulk(if hears_primary { "connected" } else { "connect" });
     reply.integer(server.core.shard.appended().sequence.0 as i64);
 }
 
 /// ROLE of a server that others may follow.
-fn describe_replicas(server: &Server, session: &mut Session) {
+fn describe_replicas(server: &mut Server, client: ConnectionId) {
     let online = server.sessions().filter_map(|session| {
         let replica = session.replica.as_ref().filter(|replica| replica.is_online())?;
         Some((session.replica_place(), replica.acknowledged))
@@ -107,10 +111,11 @@ fn describe_replicas(server: &Server, session: &mut Session) {
     };
     let members = server.sessions().filter_map(|session| session.member.as_deref().map(place));
     let online: Vec<_> = online.chain(members).collect();
-    let reply = session.reply();
+    let offset = server.offset_shown() as i64;
+    let reply = server.core.clients.reply(client);
     reply.array(3);
     reply.bulk("master");
-    reply.integer(server.offset_shown() as i64);
+    reply.integer(offset);
     reply.array(online.len());
     for ((address, port), acknowledged) in online {
         reply.array(3);
@@ -127,7 +132,7 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
         return;
     }
     let link = &server.link;
-    let Some(master) = server.master() else { return };
+    let Some(master) = server.master().cloned() else { return };
     let seconds = |nanos: u64| nanos / 1_000_000_000;
     let silence = seconds(link.silence_nanos(server.core.turn.monotonic));
     text.line("master_host", master.host());

@@ -3,7 +3,7 @@
 use super::{SessionFn, admin, plain, timeout_millis};
 use crate::feed::{Replica, sync::Wanted};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -39,27 +39,27 @@ const fn syncing(usage: &'static str, function: SessionFn) -> Command<SessionFn>
 /// Longest address that a replica may give for itself, in bytes (Redis, NET_HOST_STR_LEN).
 const ADDRESS_BYTES_MAX: usize = 255;
 
-fn sync(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    if session.is_replica() || session.is_monitor {
+fn sync(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    if server.core.clients.at(client).is_replica() || server.core.clients.at(client).is_monitor {
         return Ok(());
     }
-    server.attach_replica(session, None)
+    server.attach_replica(client, None)
 }
 
-fn psync(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    if session.is_replica() || session.is_monitor {
+fn psync(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    if server.core.clients.at(client).is_replica() || server.core.clients.at(client).is_monitor {
         return Ok(());
     }
     if args.is(3, "FAILOVER") {
         return Err(Refusal::of("ERR PSYNC FAILOVER can't be sent to a master."));
     }
     let from = canonical_integer(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
-    server.attach_replica(session, Some(Wanted { id: args.at(1), from }))
+    server.attach_replica(client, Some(Wanted { id: args.at(1), from }))
 }
 
-fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() > 1 && args.is(1, "MEMBER") {
-        return server.take_report(session, args);
+        return server.take_report(client, args);
     }
     if args.len().is_multiple_of(2) {
         return Err(Refusal::SYNTAX);
@@ -69,15 +69,17 @@ fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
         match () {
             // Neither of these two is answered.
             () if args.is(at, "ACK") => {
-                if let Some(offset) = canonical_integer(value).filter(|_| session.is_replica()) {
-                    server.note_acknowledged(session, u64::try_from(offset).unwrap_or(0));
+                if let Some(offset) =
+                    canonical_integer(value).filter(|_| server.core.clients.at(client).is_replica())
+                {
+                    server.note_acknowledged(client, u64::try_from(offset).unwrap_or(0));
                 }
                 return Ok(());
             }
             () if args.is(at, "GETACK") => return Ok(()),
             () if args.is(at, "LISTENING-PORT") => {
                 let port = canonical_integer(value).ok_or(Refusal::NOT_AN_INTEGER)?;
-                announced(session).port = port;
+                announced(server, client).port = port;
             }
             () if args.is(at, "IP-ADDRESS") => {
                 if value.len() > ADDRESS_BYTES_MAX {
@@ -87,13 +89,13 @@ fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
                         value.len()
                     )));
                 }
-                announced(session).address = printable(value);
+                announced(server, client).address = printable(value);
             }
             // Every replica of ours can do what it may say here, or need not.
             () if args.is(at, "CAPA") => {}
             () if args.is(at, "RDB-ONLY") => {
                 const RANGE: Refusal = Refusal::of("ERR value is out of range");
-                announced(session).wants_only_file = match canonical_integer(value) {
+                announced(server, client).wants_only_file = match canonical_integer(value) {
                     Some(0) => false,
                     Some(1) => true,
                     Some(_) => return Err(RANGE),
@@ -114,12 +116,12 @@ fn replconf(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
             }
         }
     }
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn announced(session: &mut Session) -> &mut Replica {
-    session.replica.get_or_insert_default()
+fn announced(server: &mut Server, client: ConnectionId) -> &mut Replica {
+    server.core.clients.at_mut(client).replica.get_or_insert_default()
 }
 
 /// A text that cannot break a line of INFO or an error.
@@ -134,18 +136,19 @@ const NOT_HERE: &str = concat!(
     "local and are not propagated.",
 );
 
-fn wait(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn wait(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if server.is_replica() {
         return Err(Refusal::of(NOT_HERE));
     }
     let wanted = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
     let millis = timeout_millis(server, args.at(2))?;
-    let have = server.copies(session.fed_offset, session.wrote);
-    if have as i64 >= wanted || session.is_in_exec {
-        session.reply().integer(have as i64);
+    let have = server
+        .copies(server.core.clients.at(client).fed_offset, server.core.clients.at(client).wrote);
+    if have as i64 >= wanted || server.core.clients.at(client).is_in_exec {
+        server.core.clients.reply(client).integer(have as i64);
         return Ok(());
     }
     let deadline = (millis > 0).then_some(server.core.turn.monotonic.after_millis(millis));
-    server.wait_for_replicas(session, wanted, deadline);
+    server.wait_for_replicas(client, wanted, deadline);
     Ok(())
 }

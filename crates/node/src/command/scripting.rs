@@ -7,7 +7,7 @@
 
 use super::{SessionFn, plain};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::sha1::sha1;
@@ -104,32 +104,32 @@ fn parse_hash(text: &[u8]) -> Option<[u8; 20]> {
     Some(hash)
 }
 
-fn load(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let hash = server.scripts.load(args.at(2))?;
     let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    session.reply().bulk(text);
+    server.core.clients.reply(client).bulk(text);
     Ok(())
 }
 
-fn exists(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    session.reply().array(args.len() - 2);
-    server.work().reply_each(args.from(2), session.reply(), |text, reply| {
+fn exists(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).array(args.len() - 2);
+    server.work().reply_each(args.from(2), server.core.clients.reply(client), |text, reply| {
         reply.integer(i64::from(server.scripts.contains(text)));
     });
     Ok(())
 }
 
-fn flush(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     check_mode(args, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
     let scripts = std::mem::take(&mut server.scripts);
     server.discard(vec![Box::new(scripts)]);
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn function_flush(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn function_flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     check_mode(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 

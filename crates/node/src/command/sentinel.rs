@@ -9,8 +9,7 @@
 use super::cluster::nodes::{Node, Nodes};
 use super::{SessionFn, plain};
 use crate::server::Server;
-use crate::session::Session;
-use base::{Epoch, Sequence};
+use base::{ConnectionId, Epoch, Sequence};
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
@@ -88,8 +87,8 @@ impl Server {
     ///
     /// # Errors
     /// Redis's for another name. A primary that is not known yet is not there.
-    fn shard_named(&self, session: &Session, name: &[u8]) -> Result<Nodes, Refusal> {
-        let nodes = self.nodes(session);
+    fn shard_named(&self, client: ConnectionId, name: &[u8]) -> Result<Nodes, Refusal> {
+        let nodes = self.nodes(client);
         if self.is_shard(name) && nodes.primary().is_some() {
             return Ok(nodes);
         }
@@ -97,10 +96,10 @@ impl Server {
     }
 }
 
-fn address(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
+fn address(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
     let is_shard = server.is_shard(args.at(2));
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     match nodes.primary().filter(|_| is_shard) {
         None => reply.null_array(),
         Some(primary) => {
@@ -112,61 +111,63 @@ fn address(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcom
     Ok(())
 }
 
-fn masters(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
-    session.reply().array(usize::from(nodes.primary().is_some()));
+fn masters(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
+    server.core.clients.reply(client).array(usize::from(nodes.primary().is_some()));
     if let Some(primary) = nodes.primary() {
-        describe_master(server, &nodes, primary, session.reply());
+        let fields = describe_master(server, &nodes, primary);
+        write(&fields, server.core.clients.reply(client));
     }
     Ok(())
 }
 
-fn master(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let nodes = server.shard_named(session, args.at(2))?;
+fn master(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let nodes = server.shard_named(client, args.at(2))?;
     if let Some(primary) = nodes.primary() {
-        describe_master(server, &nodes, primary, session.reply());
+        let fields = describe_master(server, &nodes, primary);
+        write(&fields, server.core.clients.reply(client));
     }
     Ok(())
 }
 
-fn replicas(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    server.shard_named(session, args.at(2))?;
-    session.reply().array(0);
+fn replicas(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.shard_named(client, args.at(2))?;
+    server.core.clients.reply(client).array(0);
     Ok(())
 }
 
-fn sentinels(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let nodes = server.shard_named(session, args.at(2))?;
+fn sentinels(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let nodes = server.shard_named(client, args.at(2))?;
     let others: Vec<&Node> = nodes.0.iter().filter(|node| !node.is_self).collect();
-    session.reply().array(others.len());
+    server.core.clients.reply(client).array(others.len());
     for node in others {
-        describe_sentinel(server, node, session.reply());
+        let fields = describe_sentinel(server, node);
+        write(&fields, server.core.clients.reply(client));
     }
     Ok(())
 }
 
-fn check_quorum(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let nodes = server.shard_named(session, args.at(2))?;
+fn check_quorum(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let nodes = server.shard_named(client, args.at(2))?;
     let usable = nodes.0.iter().filter(|node| !node.has_failed).count();
-    session.reply().simple(format!(
+    server.core.clients.reply(client).simple(format!(
         "OK {usable} usable Sentinels. Quorum and failover authorization can be reached"
     ));
     Ok(())
 }
 
-fn my_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().bulk(server.member().id.to_string());
+fn my_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let id = server.member().id.to_string();
+    server.core.clients.reply(client).bulk(id);
     Ok(())
 }
 
+/// Names and values, as a Sentinel shows an instance.
+type Fields = Vec<(&'static str, String)>;
+
 /// Fields that every instance has, in the order of Redis 7.0.15. Nothing is pinged: what the log or
 /// a member last said counts as its answer.
-fn describe(
-    server: &Server,
-    node: &Node,
-    name: String,
-    flags: &str,
-) -> Vec<(&'static str, String)> {
+fn describe(server: &Server, node: &Node, name: String, flags: &str) -> Fields {
     let flags = match node.has_failed {
         true => format!("s_down,o_down,{flags},disconnected"),
         false => flags.to_owned(),
@@ -194,7 +195,7 @@ fn describe(
     fields
 }
 
-fn describe_master(server: &Server, nodes: &Nodes, primary: &Node, reply: &mut Reply) {
+fn describe_master(server: &Server, nodes: &Nodes, primary: &Node) -> Fields {
     let name =
         String::from_utf8_lossy(&server.core.process.settings.discovery.sentinel_master_name)
             .into_owned();
@@ -212,17 +213,17 @@ fn describe_master(server: &Server, nodes: &Nodes, primary: &Node, reply: &mut R
         ("failover-timeout", server.core.process.settings.transaction_log_lease.to_string()),
         ("parallel-syncs", "1".to_owned()),
     ]);
-    write(&fields, reply);
+    fields
 }
 
-fn describe_sentinel(server: &Server, node: &Node, reply: &mut Reply) {
+fn describe_sentinel(server: &Server, node: &Node) -> Fields {
     let mut fields = describe(server, node, node.member.id.to_string(), "sentinel");
     fields.extend([
         ("last-hello-message", node.silence_millis.to_string()),
         ("voted-leader", "?".to_owned()),
         ("voted-leader-epoch", "0".to_owned()),
     ]);
-    write(&fields, reply);
+    fields
 }
 
 fn write(fields: &[(&'static str, String)], reply: &mut Reply) {

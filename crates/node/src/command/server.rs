@@ -3,7 +3,7 @@
 use super::{SessionFn, admin, open, plain};
 use crate::core::Stop;
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
@@ -52,28 +52,28 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .fast(),
 ];
 
-fn time(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn time(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let micros = server.core.process.options.clock.unix_micros();
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(2);
     reply.bulk((micros / 1_000_000).to_string());
     reply.bulk((micros % 1_000_000).to_string());
     Ok(())
 }
 
-fn last_save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().integer(server.core.persistence.last_save.0.div_euclid(1000));
+fn last_save(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).integer(server.core.persistence.last_save.0.div_euclid(1000));
     Ok(())
 }
 
 /// Answers when the snapshot is published; other clients are served meanwhile.
-fn save(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn save(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.request_snapshot(false)?;
-    server.wait_for_snapshot(session);
+    server.wait_for_snapshot(client);
     Ok(())
 }
 
-fn save_in_background(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn save_in_background(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let schedule = match args.len() {
         1 => false,
         2 if args.is(1, "SCHEDULE") => true,
@@ -81,7 +81,7 @@ fn save_in_background(server: &mut Server, session: &mut Session, args: Args<'_>
     };
     let was_saving = server.core.persistence.is_saving;
     server.request_snapshot(schedule)?;
-    session.reply().simple(if was_saving {
+    server.core.clients.reply(client).simple(if was_saving {
         "Background saving scheduled"
     } else {
         "Background saving started"
@@ -90,10 +90,10 @@ fn save_in_background(server: &mut Server, session: &mut Session, args: Args<'_>
 }
 
 /// A snapshot is what makes the log short.
-fn rewrite_log(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn rewrite_log(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let was_saving = server.core.persistence.is_saving;
     server.request_snapshot(true)?;
-    session.reply().simple(if was_saving {
+    server.core.clients.reply(client).simple(if was_saving {
         "Background append only file rewriting scheduled"
     } else {
         "Background append only file rewriting started"
@@ -103,7 +103,7 @@ fn rewrite_log(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outco
 
 /// Everything executed is in the log, so there is nothing to save first: SAVE and NOSAVE are the
 /// same, and the process ends when all of it is durable.
-fn shutdown(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
     for at in 1..args.len() {
         match () {
@@ -121,23 +121,23 @@ fn shutdown(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outco
         return Err(Refusal::of("ERR No shutdown in progress."));
     }
     server.core.stopping.get_or_insert(Stop::Clean);
-    session.is_closing = true;
+    server.core.clients.at_mut(client).is_closing = true;
     Ok(())
 }
 
-fn monitor(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.is_monitor = true;
-    server.monitors.insert(session.connection);
-    session.reply().ok();
+fn monitor(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.at_mut(client).is_monitor = true;
+    server.monitors.insert(client);
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn lolwut(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn lolwut(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let art = format!(
         "   ______________\n  /  __________  \\\n |  |  __  __  |  |\n |  | (  )(  ) |  |  fired, not \
          forgotten\n |__|__________|__|\n\nRedis ver. {}\n",
         crate::REDIS_VERSION
     );
-    session.reply().verbatim(b"txt", art);
+    server.core.clients.reply(client).verbatim(b"txt", art);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{SessionFn, open};
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -30,7 +30,7 @@ const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
 /// Entries that GET returns unless it is told how many (Redis 7.0).
 const COUNT_DEFAULT: usize = 10;
 
-fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+fn get(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Refusal::arity("slowlog|get"));
     }
@@ -42,10 +42,10 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
             return Err(Refusal::of("ERR count should be greater than or equal to -1"));
         }
     };
-    let reply = session.reply();
+    let reply = server.core.clients.reply(client);
     reply.array(server.core.process.slowlog.entries().len().min(count));
     let entries = server.core.process.slowlog.entries().take(count);
-    server.work().reply_each(entries, reply, |entry, reply| {
+    server.core.shard.engine.keyspace.work.reply_each(entries, reply, |entry, reply| {
         reply.array(6);
         reply.integer(entry.id as i64);
         reply.integer(entry.at_seconds);
@@ -60,13 +60,13 @@ fn get(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn len(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().integer(server.core.process.slowlog.entries().len() as i64);
+fn len(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).integer(server.core.process.slowlog.entries().len() as i64);
     Ok(())
 }
 
-fn reset(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
+fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.process.slowlog.reset();
-    session.reply().ok();
+    server.core.clients.reply(client).ok();
     Ok(())
 }

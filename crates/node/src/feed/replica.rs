@@ -76,6 +76,11 @@ impl Replica {
         matches!(self.stage, Stage::Online)
     }
 
+    /// Whether its file is being written or sent, and commands are kept for it.
+    pub fn is_gathering(&self) -> bool {
+        matches!(self.stage, Stage::Gathering | Stage::Sending(_))
+    }
+
     /// Seconds since it was last heard of, once it is online and if it is one that answers.
     pub fn lag_seconds(&self, now: MonotonicNanos) -> Option<u64> {
         let answers = self.is_online() && self.acknowledges;

@@ -1,7 +1,6 @@
 //! How a session becomes a replica: it goes on where it was, or gets a snapshot first.
 
 use super::{Replica, Server, Stage};
-use crate::session::Session;
 use base::{ConnectionId, Sequence};
 use engine::refusal::Refusal;
 use std::sync::Arc;
@@ -22,19 +21,20 @@ impl Server {
     /// no place for snapshots.
     pub(crate) fn attach_replica(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         wanted: Option<Wanted<'_>>,
     ) -> Result<(), Refusal> {
         if self.is_replica() {
             return Err(Refusal::of("NOMASTERLINK Can't SYNC while this server follows a master"));
         }
-        if session.output.pending_bytes() > 0 {
+        if self.core.clients.at(client).output.pending_bytes() > 0 {
             return Err(Refusal::of("ERR SYNC and PSYNC are invalid with pending output"));
         }
         if self.feed.queue.is_none() || self.snapshots.is_none() {
             return Err(Refusal::of("ERR there is no snapshot store"));
         }
-        let mut replica: Box<Replica> = session.replica.take().unwrap_or_default();
+        let mut replica: Box<Replica> =
+            self.core.clients.at_mut(client).replica.take().unwrap_or_default();
         replica.acknowledges = wanted.is_some();
         let missed = wanted.as_ref().and_then(|wanted| self.missed(wanted));
         if missed.is_none() {
@@ -44,22 +44,26 @@ impl Server {
             self.want_snapshot_for_replica()?;
         }
         // What it was subscribed to would come between the commands.
-        self.forget_subscriptions(session);
+        self.forget_subscriptions(client);
         replica.stage = if missed.is_some() { Stage::Online } else { Stage::Waiting };
         replica.acknowledged_at = self.core.turn.monotonic;
-        session.replica = Some(replica);
+        self.core.clients.at_mut(client).replica = Some(replica);
         if self.feed.replicas.is_empty() {
             // The period begins with the first of them, not with the machine's clock.
             self.feed.pinged_at = self.core.turn.monotonic;
         }
-        self.feed.replicas.insert(session.connection);
+        self.feed.replicas.insert(client);
         let is_partial = missed.is_some();
-        tracing::info!(client = session.id, is_partial, "a replica asks for synchronisation");
+        tracing::info!(
+            client = self.core.clients.at(client).id,
+            is_partial,
+            "a replica asks for synchronisation"
+        );
         if let Some(missed) = missed {
             self.feed.syncs_partial += 1;
             let line = format!("+CONTINUE {}\r\n", self.replication_id());
-            session.pushes.extend_from_slice(line.as_bytes());
-            session.pushes.extend_from_slice(&missed);
+            self.core.clients.at_mut(client).pushes.extend_from_slice(line.as_bytes());
+            self.core.clients.at_mut(client).pushes.extend_from_slice(&missed);
             // It may not be durable yet.
             self.core.shard.unit.whole = true;
         }
@@ -79,10 +83,10 @@ impl Server {
     pub(crate) fn start_gathering(&mut self) {
         self.deliver_feed();
         for connection in self.replicas() {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            if let Some(replica) = session.replica.as_mut()
+            }
+            if let Some(replica) = self.core.clients.at_mut(connection).replica.as_mut()
                 && matches!(replica.stage, Stage::Waiting)
             {
                 replica.stage = Stage::Gathering;
@@ -92,26 +96,27 @@ impl Server {
                 self.feed.selected = None;
                 if acknowledges {
                     let (id, offset) = (self.replication_id(), self.feed.offset());
-                    session.reply().raw(format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
-                    self.hold(&mut session, Sequence::ZERO);
+                    self.core
+                        .clients
+                        .reply(connection)
+                        .raw(format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
+                    self.hold(connection, Sequence::ZERO);
                 }
             }
-            self.core.clients.sessions.insert(connection, session);
         }
     }
 
     /// The snapshot that replicas waited for is published, and this is its file.
     pub(crate) fn send_file(&mut self, file: &Arc<dyn base::DiskFile>, bytes: u64) {
         for connection in self.gathering() {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            if let Some(replica) = &mut session.replica {
-                replica.stage = Stage::Sending(super::transfer::Transfer::new(file, bytes));
-                session.reply().raw(format!("${bytes}\r\n").as_bytes());
-                self.hold(&mut session, Sequence::ZERO);
             }
-            self.core.clients.sessions.insert(connection, session);
+            if let Some(replica) = &mut self.core.clients.at_mut(connection).replica {
+                replica.stage = Stage::Sending(super::transfer::Transfer::new(file, bytes));
+                self.core.clients.reply(connection).raw(format!("${bytes}\r\n").as_bytes());
+                self.hold(connection, Sequence::ZERO);
+            }
         }
     }
 
@@ -124,7 +129,7 @@ impl Server {
 
     fn gathering(&self) -> Vec<ConnectionId> {
         let is_gathering = |connection: &ConnectionId| {
-            let session = self.core.clients.sessions.get(connection);
+            let session = self.core.clients.sessions.get(*connection);
             let replica = session.and_then(|session| session.replica.as_ref());
             replica.is_some_and(|replica| matches!(replica.stage, Stage::Gathering))
         };

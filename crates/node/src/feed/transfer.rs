@@ -42,8 +42,8 @@ impl Transfer {
 impl Server {
     /// Whether the next turn has something to read.
     pub(crate) fn is_feed_ready(&self) -> bool {
-        let wants_more = |connection| {
-            let session = self.core.clients.sessions.get(connection);
+        let wants_more = |connection: &ConnectionId| {
+            let session = self.core.clients.sessions.get(*connection);
             session.is_some_and(Session::wants_chunk)
         };
         self.feed.replicas.iter().any(wants_more)
@@ -54,7 +54,7 @@ impl Server {
         let Self { feed, core, .. } = self;
         let Some(queue) = &mut feed.queue else { return };
         for connection in &feed.replicas {
-            let Some(session) = core.clients.sessions.get_mut(connection) else { continue };
+            let Some(session) = core.clients.sessions.get_mut(*connection) else { continue };
             if !session.wants_chunk() {
                 continue;
             }
@@ -73,52 +73,57 @@ impl Server {
         for (_, outcome) in done.drain(..) {
             let Ok(chunk) = outcome.downcast::<Chunk>() else { continue };
             let connection = chunk.connection;
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
+            if !self.core.clients.has(connection) {
                 continue;
-            };
-            self.take_chunk(&mut session, chunk.bytes);
-            self.core.clients.sessions.insert(connection, session);
+            }
+            self.take_chunk(connection, chunk.bytes);
         }
         self.feed.done = done;
     }
 
-    fn take_chunk(&mut self, session: &mut Session, bytes: io::Result<Vec<u8>>) {
-        let Some(Stage::Sending(transfer)) = session.stage_mut() else { return };
+    fn take_chunk(&mut self, client: ConnectionId, bytes: io::Result<Vec<u8>>) {
+        let Some(Stage::Sending(transfer)) = self.core.clients.at_mut(client).stage_mut() else {
+            return;
+        };
         transfer.is_reading = false;
         match bytes {
             Ok(bytes) if !bytes.is_empty() => {
                 transfer.offset += bytes.len() as u64;
                 let is_at_end = transfer.is_at_end();
-                session.reply().raw(&bytes);
-                self.hold(session, Sequence::ZERO);
+                self.core.clients.reply(client).raw(&bytes);
+                self.hold(client, Sequence::ZERO);
                 if is_at_end {
-                    self.put_online(session);
+                    self.put_online(client);
                 }
             }
             unreadable => {
                 let why = unreadable.err().map_or("it is cut short".to_owned(), |e| e.to_string());
                 tracing::error!("a snapshot's file cannot be sent to a replica: {why}");
-                self.close_session(session);
+                self.close_session(client);
             }
         }
     }
 
     /// The file is sent: what happened since it began follows, and from now on everything as it
     /// becomes durable.
-    fn put_online(&mut self, session: &mut Session) {
-        let Some(replica) = &mut session.replica else { return };
+    fn put_online(&mut self, client: ConnectionId) {
+        let Some(replica) = &mut self.core.clients.at_mut(client).replica else { return };
         if replica.wants_only_file {
-            session.is_closing = true;
-            self.flush_later(session);
+            self.core.clients.at_mut(client).is_closing = true;
+            self.flush_later(client);
             return;
         }
         replica.stage = Stage::Online;
         replica.acknowledged_at = self.core.turn.monotonic;
         let kept = replica.take_kept();
-        tracing::info!(client = session.id, kept_bytes = kept.len(), "a replica is online");
-        session.reply().raw(&kept);
+        tracing::info!(
+            client = self.core.clients.at(client).id,
+            kept_bytes = kept.len(),
+            "a replica is online"
+        );
+        self.core.clients.reply(client).raw(&kept);
         let newest = self.core.shard.newest();
-        self.hold(session, newest);
+        self.hold(client, newest);
     }
 }
 

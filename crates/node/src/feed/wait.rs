@@ -3,15 +3,15 @@
 //!
 //! Neither is needed for durability, which is the log's. They tell that a copy elsewhere has it.
 
-use super::{Replica, Server};
-use crate::session::{Blocked, Session};
+use super::Server;
+use crate::session::Blocked;
 use base::{ConnectionId, MonotonicNanos, Sequence};
 
 impl Server {
     /// How many replicas have executed the stream through `offset`.
     fn replicas_through(&self, offset: u64) -> usize {
         let replicas = self.feed.replicas.iter().filter_map(|connection| {
-            let session = self.core.clients.sessions.get(connection)?;
+            let session = self.core.clients.sessions.get(*connection)?;
             session.replica.as_ref()
         });
         replicas.filter(|it| it.is_online() && it.acknowledged >= offset).count()
@@ -26,7 +26,7 @@ impl Server {
     pub(crate) fn near_replicas(&self) -> usize {
         let lag_max = u64::from(self.core.process.settings.min_replicas_max_lag);
         let is_near = |connection: &&ConnectionId| {
-            let session = self.core.clients.sessions.get(connection);
+            let session = self.core.clients.sessions.get(**connection);
             let replica = session.and_then(|session| session.replica.as_ref());
             replica.is_some_and(|it| {
                 it.is_online()
@@ -51,13 +51,14 @@ impl Server {
     /// Leaves a session waiting until `wanted` replicas have what it wrote, and asks them.
     pub(crate) fn wait_for_replicas(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         wanted: i64,
         deadline: Option<MonotonicNanos>,
     ) {
-        let (offset, wrote) = (session.fed_offset, session.wrote);
-        self.feed.waiters.push(session.connection);
-        self.block(session, Blocked::Replicas { offset, wrote, wanted, deadline });
+        let (offset, wrote) =
+            (self.core.clients.at(client).fed_offset, self.core.clients.at(client).wrote);
+        self.feed.waiters.push(client);
+        self.block(client, Blocked::Replicas { offset, wrote, wanted, deadline });
         if self.core.shard.unit.feed.is_on() {
             self.tell_replicas(&["REPLCONF", "GETACK", "*"]);
         }
@@ -68,42 +69,36 @@ impl Server {
         self.feed.waiters.retain(|waiter| *waiter != connection);
     }
 
-    /// A replica has acknowledged: answers whom that was enough for. `current` is its session,
-    /// which the map does not hold.
-    pub(crate) fn note_acknowledged(&mut self, current: &mut Session, offset: u64) {
-        let Some(replica) = &mut current.replica else { return };
+    /// A replica has acknowledged: answers whom that was enough for.
+    pub(crate) fn note_acknowledged(&mut self, client: ConnectionId, offset: u64) {
+        let now = self.core.turn.monotonic;
+        let Some(replica) = &mut self.core.clients.at_mut(client).replica else { return };
         replica.acknowledged = replica.acknowledged.max(offset);
-        replica.acknowledged_at = self.core.turn.monotonic;
-        self.answer_waiters(current);
+        replica.acknowledged_at = now;
+        self.answer_waiters();
     }
 
-    /// Answers who waited for no more replicas than have it now. `current` is the session of one,
-    /// which the map does not hold.
-    pub(crate) fn answer_waiters(&mut self, current: &Session) {
+    /// Answers who waited for no more replicas than have it now.
+    pub(crate) fn answer_waiters(&mut self) {
         for connection in self.feed.waiters.clone() {
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
-                continue;
-            };
-            if let Some(Blocked::Replicas { offset, wrote, wanted, .. }) = session.blocked {
-                let place = self.core.shard.in_log(wrote).sequence;
-                let executed = |it: &Replica| it.is_online() && it.acknowledged >= offset;
-                let is_copy = current.replica.as_deref().is_some_and(executed)
-                    || current.member.as_deref().is_some_and(|it| it.report.applied >= place);
-                let have = self.copies(offset, wrote) + usize::from(is_copy);
-                if have as i64 >= wanted {
-                    self.answer_wait(&mut session, have);
+            let session = self.core.clients.sessions.get(connection);
+            if let Some(Blocked::Replicas { offset, wrote, wanted, .. }) =
+                session.and_then(|session| session.blocked.as_ref())
+            {
+                let have = self.copies(*offset, *wrote);
+                if have as i64 >= *wanted {
+                    self.answer_wait(connection, have);
                 }
             }
-            self.core.clients.sessions.insert(connection, session);
         }
     }
 
     /// Ends a session's WAIT with a count.
-    pub(crate) fn answer_wait(&mut self, session: &mut Session, count: usize) {
-        self.unblock(session);
-        let written = session.output.end();
-        session.reply().integer(count as i64);
-        self.finish_reply(session, written, base::Sequence::ZERO);
-        self.enqueue(session);
+    pub(crate) fn answer_wait(&mut self, client: ConnectionId, count: usize) {
+        self.unblock(client);
+        let written = self.core.clients.at(client).output.end();
+        self.core.clients.reply(client).integer(count as i64);
+        self.finish_reply(client, written, base::Sequence::ZERO);
+        self.enqueue(client);
     }
 }

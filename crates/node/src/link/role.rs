@@ -4,7 +4,7 @@
 use crate::gate::Verdict;
 use crate::registry::Registered;
 use crate::server::Server;
-use crate::session::{Blocked, Session};
+use crate::session::Blocked;
 use base::ConnectionId;
 use engine::command::Flags;
 use engine::refusal::Refusal;
@@ -28,10 +28,13 @@ impl Server {
     }
 
     /// What stands still while a command of a session executes.
-    pub(crate) fn context(&self, session: &Session) -> Context {
-        let (overdue, stands_at) =
-            if session.is_link { (Overdue::Kept, None) } else { self.expiry() };
-        Context { overdue, stands_at, ..session.context(self.shard_time()) }
+    pub(crate) fn context(&self, client: ConnectionId) -> Context {
+        let (overdue, stands_at) = if self.core.clients.at(client).is_link {
+            (Overdue::Kept, None)
+        } else {
+            self.expiry()
+        };
+        Context { overdue, stands_at, ..self.core.clients.at(client).context(self.shard_time()) }
     }
 
     /// Whether memory is the master's business.
@@ -43,26 +46,28 @@ impl Server {
     /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
     pub(crate) fn judge_write_on_replica(
         &self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
     ) -> Verdict {
         let follows = self.master().is_some();
-        let refuses = follows && self.core.process.settings.replica_read_only && !session.is_link;
+        let refuses = follows
+            && self.core.process.settings.replica_read_only
+            && !self.core.clients.at(client).is_link;
         let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
-        if refuses && (writes(command) || self.is_any_queued(session, command, writes)) {
+        if refuses && (writes(command) || self.is_any_queued(client, command, writes)) {
             return Verdict::Refuse(READ_ONLY);
         }
         Verdict::Run
     }
 
     /// Refuses what would show data that the master may have changed long ago.
-    pub(crate) fn judge_staleness(&self, session: &Session, command: &Registered) -> Verdict {
+    pub(crate) fn judge_staleness(&self, client: ConnectionId, command: &Registered) -> Verdict {
         let is_stale = self.master().is_some()
             && !self.link.is_up()
             && !self.core.process.settings.replica_serve_stale_data
-            && !session.is_link;
+            && !self.core.clients.at(client).is_link;
         let tells = |command: &Registered| !command.flags.contains(Flags::STALE);
-        if is_stale && (tells(command) || self.is_any_queued(session, command, tells)) {
+        if is_stale && (tells(command) || self.is_any_queued(client, command, tells)) {
             return Verdict::Refuse(STALE);
         }
         Verdict::Run
@@ -71,12 +76,12 @@ impl Server {
     /// Refuses what would take a part of a master's data set for the whole, or write to it.
     /// FLUSHALL may run: what is empty is no part, so it ends that. PING says of the process that
     /// it is well, and nothing of the data.
-    pub(crate) fn judge_part(&self, session: &Session, command: &Registered) -> Verdict {
+    pub(crate) fn judge_part(&self, client: ConnectionId, command: &Registered) -> Verdict {
         let tells = |command: &Registered| {
             !command.flags.contains(Flags::STALE) && !matches!(command.name(), "flushall" | "ping")
         };
         let is_partial = self.core.shard.engine.keyspace.is_partial();
-        if is_partial && (tells(command) || self.is_any_queued(session, command, tells)) {
+        if is_partial && (tells(command) || self.is_any_queued(client, command, tells)) {
             return Verdict::Refuse(PARTIAL);
         }
         Verdict::Run
@@ -85,11 +90,17 @@ impl Server {
     /// Whether a command is an EXEC and some command of its transaction is like that.
     pub(crate) fn is_any_queued(
         &self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         is_so: impl Fn(&Registered) -> bool,
     ) -> bool {
-        let mut queued = session.transaction.iter().flat_map(|transaction| transaction.queued());
+        let mut queued = self
+            .core
+            .clients
+            .at(client)
+            .transaction
+            .iter()
+            .flat_map(|transaction| transaction.queued());
         command.name() == "exec"
             && queued.any(|request| is_so(self.core.process.registry.command(request.command)))
     }
@@ -108,7 +119,7 @@ impl Server {
         for connection in waiting.collect::<Vec<ConnectionId>>() {
             self.core.process.statistics.error("UNBLOCKED");
             self.end_wait(connection, Some(UNBLOCKED));
-            if let Some(session) = self.core.clients.sessions.get_mut(&connection) {
+            if let Some(session) = self.core.clients.sessions.get_mut(connection) {
                 session.is_closing = true;
             }
         }

@@ -36,12 +36,12 @@ impl Server {
         self.link.down_since = None;
         self.link.error = None;
         self.link.heard = self.core.turn.monotonic;
-        self.core.clients.by_id.insert(session.id, connection);
-        self.enqueue(&mut session);
         // A slice may have ended with reading switched off.
         session.is_paused = true;
-        self.flush_later(&mut session);
+        self.core.clients.by_id.insert(session.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
+        self.enqueue(connection);
+        self.flush_later(connection);
         tracing::info!("the link to the master is up");
         self.acknowledge();
     }
@@ -68,7 +68,7 @@ impl Server {
     /// Executes one request of the stream.
     pub(crate) fn dispatch_link(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
@@ -78,17 +78,17 @@ impl Server {
         }
         if args.is(0, "REPLCONF") {
             if args.len() > 1 && args.is(1, "GETACK") {
-                self.acknowledge_from(session);
+                self.acknowledge_from(client);
             }
             return Dispatched::Done;
         }
         if let Gate::Refuse(why) = self.core.shard.gate() {
             // Nothing is applied, so that the next connection can go on from here.
             self.link.error = Some(format!("the transaction log takes no writes: {why}"));
-            self.close_session(session);
+            self.close_session(client);
             return Dispatched::Stop;
         }
-        let dispatched = self.dispatch(session, command, args);
+        let dispatched = self.dispatch(client, command, args);
         if dispatched == Dispatched::Later {
             return dispatched;
         }
@@ -97,7 +97,7 @@ impl Server {
             let why = format!("a command of the master's stream cannot be applied: {name}: {why}");
             self.link.error = Some(why);
             self.link.is_diverged = true;
-            self.close_session(session);
+            self.close_session(client);
             return Dispatched::Stop;
         }
         dispatched
@@ -105,12 +105,12 @@ impl Server {
 
     /// A request of the stream was executed, and so many bytes behind it were not. A transaction
     /// counts when it has ended: until then the stream can only go on before it.
-    pub(crate) fn link_applied(&mut self, session: &Session, waiting: usize) {
-        if session.transaction.is_none()
+    pub(crate) fn link_applied(&mut self, client: ConnectionId, waiting: usize) {
+        if self.core.clients.at(client).transaction.is_none()
             && let Some(place) = &mut self.link.place
         {
             place.offset = self.link.received - waiting as u64;
-            self.link.database = session.database;
+            self.link.database = self.core.clients.at(client).database;
         }
     }
 
@@ -122,33 +122,37 @@ impl Server {
     /// Tells the master how far this replica is.
     pub(super) fn acknowledge(&mut self) {
         let Some(connection) = self.link.connection else { return };
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
-        self.acknowledge_from(&mut session);
-        self.core.clients.sessions.insert(connection, session);
+        if !self.core.clients.has(connection) {
+            return;
+        }
+        self.acknowledge_from(connection);
     }
 
     /// The line leaves when everything executed until now is durable.
-    fn acknowledge_from(&mut self, session: &mut Session) {
+    fn acknowledge_from(&mut self, client: ConnectionId) {
         self.link.said = self.core.turn.monotonic;
-        if session.is_paused || self.pause.paused().is_some() {
+        if self.core.clients.at(client).is_paused || self.pause.paused().is_some() {
             // Nothing is heard because nothing is read.
             self.link.heard = self.core.turn.monotonic;
         }
         let Some(place) = &self.link.place else { return };
         let line = acknowledgement(place.offset);
-        session.reply().raw(&line);
+        self.core.clients.reply(client).raw(&line);
         let newest = self.core.shard.tracker.newest();
-        self.hold(session, newest);
+        self.hold(client, newest);
     }
 
     /// Executes what waits, after a pause.
     pub(crate) fn resume_link(&mut self) {
         let Some(connection) = self.link.connection else { return };
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
-        if session.is_link && !session.input.is_empty() {
-            self.enqueue(&mut session);
+        if !self.core.clients.has(connection) {
+            return;
         }
-        self.core.clients.sessions.insert(connection, session);
+        if self.core.clients.at(connection).is_link
+            && !self.core.clients.at(connection).input.is_empty()
+        {
+            self.enqueue(connection);
+        }
     }
 
     /// The session of the link is gone, and its connection is being closed.

@@ -12,7 +12,7 @@
 use crate::dispatch::Dispatched;
 use crate::registry::{Function, Registered};
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, Session};
+use crate::session::{Blocked, OwnedRequest};
 use base::ConnectionId;
 use engine::command::Args;
 use shard::RecordId;
@@ -81,18 +81,23 @@ impl Reads {
 
 impl Server {
     /// Whether a request must wait until it is known that what it reads is the newest.
-    pub(crate) fn must_learn_newest(&self, session: &Session, command: &Registered) -> bool {
-        if !session.newest.are_wanted || session.newest.is_confirmed || !self.is_following() {
+    pub(crate) fn must_learn_newest(&self, client: ConnectionId, command: &Registered) -> bool {
+        if !self.core.clients.at(client).newest.are_wanted
+            || self.core.clients.at(client).newest.is_confirmed
+            || !self.is_following()
+        {
             return false;
         }
         let reads = matches!(command.row.function, Function::Data(_)) || command.name() == "exec";
-        reads && session.newest.confirmed_turn < session.newest.received_turn
+        reads
+            && self.core.clients.at(client).newest.confirmed_turn
+                < self.core.clients.at(client).newest.received_turn
     }
 
-    pub(crate) fn wait_for_newest(&mut self, session: &mut Session, request: OwnedRequest) {
-        self.members.reads.waiting.push(session.connection);
+    pub(crate) fn wait_for_newest(&mut self, client: ConnectionId, request: OwnedRequest) {
+        self.members.reads.waiting.push(client);
         let deadline = self.core.turn.monotonic.after_millis(WAIT_MILLIS_MAX);
-        self.block(session, Blocked::Newest { request, deadline });
+        self.block(client, Blocked::Newest { request, deadline });
     }
 
     /// Runs the reads that have waited long enough.
@@ -113,21 +118,22 @@ impl Server {
     }
 
     fn resume_read(&mut self, connection: ConnectionId, turn: u64) {
-        let Some(mut session) = self.core.clients.sessions.remove(&connection) else { return };
-        if matches!(session.blocked, Some(Blocked::Newest { .. }))
-            && let Some(Blocked::Newest { request, .. }) = self.unblock(&mut session)
+        if !self.core.clients.has(connection) {
+            return;
+        }
+        if matches!(self.core.clients.at(connection).blocked, Some(Blocked::Newest { .. }))
+            && let Some(Blocked::Newest { request, .. }) = self.unblock(connection)
         {
-            session.newest.confirmed_turn = turn;
-            session.newest.is_confirmed = true;
+            self.core.clients.at_mut(connection).newest.confirmed_turn = turn;
+            self.core.clients.at_mut(connection).newest.is_confirmed = true;
             let args: Args<'_> = request.args();
-            let dispatched = self.dispatch(&mut session, Some(request.command), args);
-            session.newest.is_confirmed = false;
+            let dispatched = self.dispatch(connection, Some(request.command), args);
+            self.core.clients.at_mut(connection).newest.is_confirmed = false;
             if dispatched == Dispatched::Later {
-                self.wait_for_newest(&mut session, request);
+                self.wait_for_newest(connection, request);
             } else {
-                self.enqueue(&mut session);
+                self.enqueue(connection);
             }
         }
-        self.core.clients.sessions.insert(connection, session);
     }
 }

@@ -3,8 +3,7 @@
 use super::exchange::Answer;
 use super::{Known, Lag, Report};
 use crate::server::Server;
-use crate::session::Session;
-use base::{MonotonicNanos, Sequence};
+use base::{ConnectionId, MonotonicNanos, Sequence};
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use std::collections::VecDeque;
@@ -84,7 +83,7 @@ impl Progress {
 
 impl Server {
     /// REPLCONF MEMBER: takes a report, and answers.
-    pub(crate) fn take_report(&mut self, session: &mut Session, args: Args<'_>) -> Outcome {
+    pub(crate) fn take_report(&mut self, client: ConnectionId, args: Args<'_>) -> Outcome {
         if !self.core.roles.leads() || self.core.roles.is_alone() {
             return Err(crate::link::READ_ONLY);
         }
@@ -92,8 +91,8 @@ impl Server {
         let words: Vec<&[u8]> = args.from(2).collect();
         let report = Report::parse(&words).ok_or(FOREIGN)?;
         let lag = self.lag_of(report.applied);
-        let is_new = session.member.is_none();
-        if is_new {
+        let session = self.core.clients.at_mut(client);
+        if session.member.is_none() {
             let Report { member, .. } = &report;
             let (client, peer) = (session.id, &session.peer);
             let (host, port) = (&member.host, member.port);
@@ -101,11 +100,10 @@ impl Server {
         }
         session.member = Some(Box::new(Reported { report, at: self.core.turn.monotonic }));
         let mut members = self.reporting_members();
-        members.extend(session.member.as_deref().map(|it| it.known(self.core.turn.monotonic)));
         members.sort_by_key(|known| known.member.id);
         let (newest, snapshot) = (self.core.shard.newest_id(), self.newest_snapshot());
-        Answer { newest, lag, snapshot, members }.encode(session.reply());
-        self.answer_waiters(session);
+        Answer { newest, lag, snapshot, members }.encode(self.core.clients.reply(client));
+        self.answer_waiters();
         Ok(())
     }
 
@@ -122,7 +120,7 @@ impl Server {
         if is_log && !is_fed { self.core.shard.appended().sequence.0 } else { self.feed.offset() }
     }
 
-    /// The replicas that report, but for the one whose report is being taken.
+    /// The replicas that report.
     pub(super) fn reporting_members(&self) -> Vec<Known> {
         let reports = self.sessions().filter_map(|session| session.member.as_deref());
         reports.map(|it| it.known(self.core.turn.monotonic)).collect()

@@ -16,7 +16,7 @@
 use crate::dispatch::Dispatched;
 use crate::registry::Registered;
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, Session};
+use crate::session::{Blocked, OwnedRequest};
 use base::{ConnectionId, DatabaseId};
 use engine::command::{Args, Flags};
 use engine::ids::WatcherId;
@@ -103,15 +103,21 @@ impl Server {
     /// Whether a request must wait until a migration has ended.
     pub(crate) fn must_wait_for_migration(
         &self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) -> bool {
         // What comes from the master was executed there.
-        if self.migrations.running.is_empty() || session.is_link {
+        if self.migrations.running.is_empty() || self.core.clients.at(client).is_link {
             return false;
         }
-        let queued = session.transaction.iter().flat_map(|transaction| transaction.queued());
+        let queued = self
+            .core
+            .clients
+            .at(client)
+            .transaction
+            .iter()
+            .flat_map(|transaction| transaction.queued());
         self.changes_moving(command, args)
             || command.name() == "exec"
                 && queued.into_iter().any(|request| {
@@ -135,9 +141,9 @@ impl Server {
     }
 
     /// Leaves a session waiting for the end of a migration.
-    pub(crate) fn wait_for_migration(&mut self, session: &mut Session, request: OwnedRequest) {
-        self.migrations.moving.waiting.push_back(session.connection);
-        self.block(session, Blocked::Pause { request });
+    pub(crate) fn wait_for_migration(&mut self, client: ConnectionId, request: OwnedRequest) {
+        self.migrations.moving.waiting.push_back(client);
+        self.block(client, Blocked::Pause { request });
     }
 
     /// A migration has ended: lets the requests go on that waited, in the order in which they came.

@@ -4,8 +4,7 @@
 use crate::dispatch::Dispatched;
 use crate::registry::CommandId;
 use crate::server::Server;
-use crate::session::Session;
-use base::{DatabaseId, Event};
+use base::{ConnectionId, DatabaseId, Event};
 use engine::command::Args;
 use resp::{ArgumentRanges, Decoded, hint};
 use std::ops::Range;
@@ -104,21 +103,20 @@ impl Server {
                 break;
             }
             let Some(connection) = self.core.clients.ready.pop_front() else { break };
-            let Some(mut session) = self.core.clients.sessions.remove(&connection) else {
-                continue;
-            };
-            session.is_queued = false;
-            if session.is_link && self.pause.paused().is_some() {
-                // The data set stands still; the end of the pause goes on.
-                self.pause.is_link_waiting = true;
-                self.core.clients.sessions.insert(connection, session);
+            if !self.core.clients.has(connection) {
                 continue;
             }
-            let received = session.input.waiting_bytes();
-            self.execute_session(&mut session, &mut share, scratch);
-            self.count_memory(&mut session);
-            bytes_left = bytes_left.saturating_sub(received - session.input.waiting_bytes());
-            self.core.clients.sessions.insert(connection, session);
+            self.core.clients.at_mut(connection).is_queued = false;
+            if self.core.clients.at(connection).is_link && self.pause.paused().is_some() {
+                // The data set stands still; the end of the pause goes on.
+                self.pause.is_link_waiting = true;
+                continue;
+            }
+            let received = self.core.clients.at(connection).input.waiting_bytes();
+            self.execute_session(connection, &mut share, scratch);
+            self.count_memory(connection);
+            bytes_left = bytes_left
+                .saturating_sub(received - self.core.clients.at(connection).input.waiting_bytes());
             self.core.has_served = true;
             self.lone.saw(connection);
         }
@@ -134,7 +132,7 @@ impl Server {
         let mut hints = [(DatabaseId(0), 0); BATCH_REQUESTS_MAX];
         let mut found = 0;
         for connection in self.core.clients.ready.iter().take(BATCH_REQUESTS_MAX) {
-            let Some(session) = self.core.clients.sessions.get(connection) else { continue };
+            let Some(session) = self.core.clients.sessions.get(*connection) else { continue };
             let waiting = session.input.bytes.get(session.input.consumed..).unwrap_or_default();
             let Some(key) = hint::second_argument(waiting) else { continue };
             let hash = keyspace.hash(key);
@@ -149,49 +147,58 @@ impl Server {
 
     /// Executes requests of one session, as many as its share of the turn allows, and takes them
     /// off it.
-    fn execute_session(&mut self, session: &mut Session, share: &mut Share, scratch: &mut Scratch) {
+    fn execute_session(&mut self, client: ConnectionId, share: &mut Share, scratch: &mut Scratch) {
         let mut goes_on = true;
-        let mut bytes = std::mem::take(&mut session.input.bytes);
-        let waiting = bytes.len() - session.input.consumed;
-        session.input.executing = (waiting, bytes.capacity() - bytes.len());
-        session.input.peak = session.input.peak.max(bytes.len());
-        while goes_on && !share.is_used_up() && session.blocked.is_none() && !session.is_closing {
-            if self.chokes(session) {
+        let mut bytes = std::mem::take(&mut self.core.clients.at_mut(client).input.bytes);
+        let waiting = bytes.len() - self.core.clients.at(client).input.consumed;
+        self.core.clients.at_mut(client).input.executing =
+            (waiting, bytes.capacity() - bytes.len());
+        self.core.clients.at_mut(client).input.peak =
+            self.core.clients.at(client).input.peak.max(bytes.len());
+        while goes_on
+            && !share.is_used_up()
+            && self.core.clients.at(client).blocked.is_none()
+            && !self.core.clients.at(client).is_closing
+        {
+            if self.chokes(client) {
                 break;
             }
             let limit = BATCH_REQUESTS_MAX.min(share.requests);
-            goes_on = self.parse(session, &bytes, limit, scratch);
-            self.prefetch(session, &bytes, scratch);
+            goes_on = self.parse(client, &bytes, limit, scratch);
+            self.prefetch(client, &bytes, scratch);
             if scratch.parsed.len() > 1 {
                 // Parsing and prefetching a batch is not the time of its first command. Of a lone
                 // one it is little, and asking for the time would be more.
                 self.core.turn.lap = self.core.process.options.clock.monotonic();
             }
-            let dispatched = self.execute_batch(session, &bytes, share, scratch);
+            let dispatched = self.execute_batch(client, &bytes, share, scratch);
             if dispatched != Dispatched::Done {
-                session.rewind();
+                self.core.clients.at_mut(client).rewind();
                 if dispatched == Dispatched::Later {
-                    self.enqueue(session);
+                    self.enqueue(client);
                 }
                 break;
             }
         }
-        if share.is_used_up() && session.blocked.is_none() {
-            self.enqueue(session);
+        if share.is_used_up() && self.core.clients.at(client).blocked.is_none() {
+            self.enqueue(client);
         }
         // Nothing was received into the taken buffer meanwhile: receiving is another step.
-        session.input.compact(&mut bytes);
-        session.input.bytes = bytes;
-        session.input.executing = (0, 0);
-        if session.is_paused {
+        self.core.clients.at_mut(client).input.compact(&mut bytes);
+        self.core.clients.at_mut(client).input.bytes = bytes;
+        self.core.clients.at_mut(client).input.executing = (0, 0);
+        if self.core.clients.at(client).is_paused {
             // Executing may have made room, or shown that the request in the making is larger.
-            self.flush_later(session);
+            self.flush_later(client);
         }
-        if session.is_gone && !goes_on && !session.is_queued {
+        if self.core.clients.at(client).is_gone
+            && !goes_on
+            && !self.core.clients.at(client).is_queued
+        {
             // A request that was cut off by the hangup never comes to an end.
-            session.is_closing = true;
-            if session.output.pending_bytes() == 0 {
-                self.close_session(session);
+            self.core.clients.at_mut(client).is_closing = true;
+            if self.core.clients.at(client).output.pending_bytes() == 0 {
+                self.close_session(client);
             }
         }
     }
@@ -199,7 +206,7 @@ impl Server {
     /// Parses up to `limit` requests into the batch; whether more may follow.
     fn parse(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         bytes: &[u8],
         limit: usize,
         scratch: &mut Scratch,
@@ -207,13 +214,14 @@ impl Server {
         scratch.parsed.clear();
         scratch.ranges.clear();
         scratch.words.clear();
+        let session = self.core.clients.at_mut(client);
         let limits = &mut session.input.decoder.limits;
         limits.authenticated =
             session.is_authenticated || !self.core.process.acl.requires_authentication();
         limits.bulk_bytes_max =
             self.core.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
         while scratch.parsed.len() < limit {
-            let input = &mut session.input;
+            let input = &mut self.core.clients.at_mut(client).input;
             let rest = &bytes[input.parsed..];
             match input.decoder.next(rest, &mut scratch.one) {
                 Decoded::Request { consumed } => {
@@ -221,7 +229,12 @@ impl Server {
                     input.parsed += consumed;
                     input.wanted = 0;
                     let range = start..input.parsed;
-                    self.add_parsed(session.last_command, bytes, range, scratch);
+                    self.add_parsed(
+                        self.core.clients.at(client).last_command,
+                        bytes,
+                        range,
+                        scratch,
+                    );
                 }
                 Decoded::Empty { consumed } => {
                     input.parsed += consumed;
@@ -234,7 +247,7 @@ impl Server {
                     return false;
                 }
                 Decoded::Error(error) => {
-                    session.protocol_error = Some(error);
+                    self.core.clients.at_mut(client).protocol_error = Some(error);
                     return false;
                 }
             }
@@ -279,7 +292,7 @@ impl Server {
     }
 
     /// Asks the processor for what the batch will look at, so that the misses overlap.
-    fn prefetch(&self, session: &Session, bytes: &[u8], scratch: &Scratch) {
+    fn prefetch(&self, client: ConnectionId, bytes: &[u8], scratch: &Scratch) {
         if scratch.parsed.len() < 2 {
             return;
         }
@@ -289,11 +302,11 @@ impl Server {
         for (hashes, parsed) in requests.iter_mut().zip(&scratch.parsed) {
             *hashes = self.hashes(parsed, scratch.args(parsed, bytes));
             if hashes.0 != 0 {
-                keyspace.prefetch_bucket(session.database, hashes.0);
+                keyspace.prefetch_bucket(self.core.clients.at(client).database, hashes.0);
             }
         }
         for (key, _) in requests.iter().filter(|(key, _)| *key != 0) {
-            keyspace.prefetch_entry(session.database, *key);
+            keyspace.prefetch_entry(self.core.clients.at(client).database, *key);
         }
         let mut tables = [None; BATCH_REQUESTS_MAX];
         let mut found = (0, None);
@@ -301,7 +314,7 @@ impl Server {
         for (table, &(key, member)) in tables.iter_mut().zip(named) {
             // Requests of one pipeline often go to one collection.
             if found.0 != key {
-                found = (key, keyspace.find_table(session.database, key));
+                found = (key, keyspace.find_table(self.core.clients.at(client).database, key));
             }
             *table = found.1.map(|value| (value, member));
         }
@@ -316,7 +329,7 @@ impl Server {
     /// Executes the batch in order, as far as the share of the turn allows; how it ended.
     fn execute_batch(
         &mut self,
-        session: &mut Session,
+        client: ConnectionId,
         bytes: &[u8],
         share: &mut Share,
         scratch: &Scratch,
@@ -326,22 +339,25 @@ impl Server {
                 return Dispatched::Later;
             }
             let args = scratch.args(parsed, bytes);
-            let pending = session.output.pending_bytes();
-            let dispatched = if session.is_link {
-                self.dispatch_link(session, parsed.command, args)
+            let pending = self.core.clients.at(client).output.pending_bytes();
+            let dispatched = if self.core.clients.at(client).is_link {
+                self.dispatch_link(client, parsed.command, args)
             } else {
-                self.dispatch(session, parsed.command, args)
+                self.dispatch(client, parsed.command, args)
             };
             if dispatched == Dispatched::Later {
                 return dispatched;
             }
-            share.take(session.output.pending_bytes().saturating_sub(pending));
+            share.take(self.core.clients.at(client).output.pending_bytes().saturating_sub(pending));
             if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
                 share.end();
             }
-            session.input.consumed = parsed.input.end;
-            if session.is_link && dispatched == Dispatched::Done {
-                self.link_applied(session, bytes.len() - session.input.consumed);
+            self.core.clients.at_mut(client).input.consumed = parsed.input.end;
+            if self.core.clients.at(client).is_link && dispatched == Dispatched::Done {
+                self.link_applied(
+                    client,
+                    bytes.len() - self.core.clients.at(client).input.consumed,
+                );
             }
             if dispatched == Dispatched::Stop {
                 return dispatched;
@@ -350,12 +366,12 @@ impl Server {
                 self.core.shard.commit(self.core.turn.now);
             }
         }
-        if let Some(error) = session.protocol_error.take() {
-            let written = session.output.end();
-            session.reply().error(error.line());
+        if let Some(error) = self.core.clients.at_mut(client).protocol_error.take() {
+            let written = self.core.clients.at(client).output.end();
+            self.core.clients.reply(client).error(error.line());
             self.core.process.statistics.error("ERR");
-            self.finish_reply(session, written, base::Sequence::ZERO);
-            session.is_closing = true;
+            self.finish_reply(client, written, base::Sequence::ZERO);
+            self.core.clients.at_mut(client).is_closing = true;
             return Dispatched::Stop;
         }
         Dispatched::Done

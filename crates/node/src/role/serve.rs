@@ -8,8 +8,7 @@ use crate::command::request_keys::keys_of;
 use crate::gate::Verdict;
 use crate::registry::Registered;
 use crate::server::Server;
-use crate::session::Session;
-use base::Slot;
+use base::{ConnectionId, Slot};
 use engine::command::{Args, Flags};
 use engine::refusal::Refusal;
 
@@ -18,7 +17,7 @@ impl Server {
     /// what it holds.
     pub(crate) fn judge_role(
         &self,
-        session: &Session,
+        client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) -> Verdict {
@@ -26,17 +25,17 @@ impl Server {
             return Verdict::Run;
         }
         if !self.is_following() {
-            return self.judge_write_on_replica(session, command);
+            return self.judge_write_on_replica(client, command);
         }
         // PFCOUNT writes only to spare the next one its work, and here it does not.
         let writes =
             |command: &Registered| command.may_write() && !command.flags.contains(Flags::READONLY);
-        if (writes(command) || !session.reads_replica)
+        if (writes(command) || !self.core.clients.at(client).reads_replica)
             && let Some(key) = first_key(command, args)
         {
             return Verdict::Refuse(self.moved(key));
         }
-        if writes(command) || self.is_any_queued(session, command, writes) {
+        if writes(command) || self.is_any_queued(client, command, writes) {
             return Verdict::Refuse(crate::link::READ_ONLY);
         }
         Verdict::Run

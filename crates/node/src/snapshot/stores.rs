@@ -27,7 +27,7 @@ use super::{Outcome, Snapshots, submit};
 use crate::server::Server;
 use crate::session::Session;
 use archive::{Candidate, RETAINED, SnapshotStore};
-use base::{MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{ConnectionId, MonotonicNanos, Position, Sequence, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
@@ -330,8 +330,10 @@ impl Server {
     }
 
     /// The connection of a replica is gone. That one may be starting again, and need the log.
-    pub(crate) fn note_departed(&mut self, session: &Session) {
-        let (Some(reported), true) = (session.member.as_deref(), self.core.roles.leads()) else {
+    pub(crate) fn note_departed(&mut self, client: ConnectionId) {
+        let (Some(reported), true) =
+            (self.core.clients.at(client).member.as_deref(), self.core.roles.leads())
+        else {
             return;
         };
         let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return };

@@ -67,32 +67,28 @@ impl<'a> Filter<'a> {
     }
 }
 
-pub(super) fn kill(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
+pub(super) fn kill(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let is_old_form = args.len() == 3;
     let filter = if is_old_form {
         Filter { peer: Some(args.at(2)), ..Filter::default() }
     } else {
         Filter::parse(args, &server.core.process.acl, &server.work())?
     };
-    let others: Vec<ConnectionId> = server
+    let killed: Vec<ConnectionId> = server
         .sessions()
-        .filter(|other| filter.fits(other))
-        .map(|other| other.connection)
+        .filter(|session| filter.fits(session))
+        .map(|session| session.connection)
+        .filter(|connection| *connection != client || !filter.spares_caller)
         .collect();
-    let is_caller_killed = !filter.spares_caller && filter.fits(session);
-    let killed = others.len() + usize::from(is_caller_killed);
-    if is_old_form && killed == 0 {
+    if is_old_form && killed.is_empty() {
         return Err(Refusal::of("ERR No such client"));
     }
-    for connection in others {
-        server.close(connection);
-    }
+    server.close_all(client, &killed);
+    let reply = server.core.clients.reply(client);
     if is_old_form {
-        session.reply().ok();
+        reply.ok();
     } else {
-        session.reply().integer(killed as i64);
+        reply.integer(killed.len() as i64);
     }
-    // The reply still goes out.
-    session.is_closing |= is_caller_killed;
     Ok(())
 }

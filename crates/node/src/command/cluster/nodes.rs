@@ -2,7 +2,7 @@
 //! which of them is the primary.
 
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use shard::role::member::{Member, MemberId};
 
 /// A replica is not called dead before it has been silent for so long: it reports each second.
@@ -60,10 +60,10 @@ impl Nodes {
 impl Server {
     /// The shard as a client is told of it. A server that was not told where it is to be found is
     /// where that client found it.
-    pub(crate) fn nodes(&self, session: &Session) -> Nodes {
+    pub(crate) fn nodes(&self, client: ConnectionId) -> Nodes {
         let mut member = self.member();
         if self.announced_host().is_none()
-            && let Some(address) = address_of(&session.local)
+            && let Some(address) = address_of(&self.core.clients.at(client).local)
         {
             member.host = address.to_owned();
         }

@@ -4,7 +4,7 @@ use super::nodes::{Node, Nodes};
 use crate::command::info::Text;
 use crate::command::info::process::hex_id;
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::slot::SLOTS;
@@ -12,9 +12,9 @@ use resp::Reply;
 
 const LAST_SLOT: i64 = SLOTS as i64 - 1;
 
-pub fn slots(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
-    let reply = session.reply();
+pub fn slots(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
+    let reply = server.core.clients.reply(client);
     let Some(primary) = nodes.primary() else {
         reply.array(0);
         return Ok(());
@@ -35,9 +35,9 @@ pub fn slots(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome
     Ok(())
 }
 
-pub fn shards(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
-    let reply = session.reply();
+pub fn shards(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
+    let reply = server.core.clients.reply(client);
     reply.array(1);
     reply.map(2);
     reply.bulk("slots");
@@ -76,10 +76,10 @@ fn describe_in_shard(node: &Node, reply: &mut Reply) {
     reply.bulk(health);
 }
 
-pub fn nodes(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
+pub fn nodes(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
     let lines: Vec<String> = nodes.0.iter().map(|node| line(server, &nodes, node)).collect();
-    session.reply().verbatim(b"txt", lines.join("\n") + "\n");
+    server.core.clients.reply(client).verbatim(b"txt", lines.join("\n") + "\n");
     Ok(())
 }
 
@@ -110,8 +110,8 @@ fn line(server: &Server, nodes: &Nodes, node: &Node) -> String {
     )
 }
 
-pub fn info(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
+pub fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
     let assigned = if nodes.primary().is_some() { SLOTS } else { 0 };
     let served = match nodes.primary() {
         Some(primary) if !primary.has_failed => SLOTS,
@@ -135,48 +135,45 @@ pub fn info(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome 
     ] {
         text.line(field, 0);
     }
-    session.reply().verbatim(b"txt", text.into_string());
+    server.core.clients.reply(client).verbatim(b"txt", text.into_string());
     Ok(())
 }
 
-pub fn my_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().bulk(server.member().id.to_string());
+pub fn my_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    let id = server.member().id.to_string();
+    server.core.clients.reply(client).bulk(id);
     Ok(())
 }
 
 /// The servers on one log are one shard, whoever leads it.
-pub fn my_shard_id(server: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().bulk(hex_id(server.core.shard.appended().incarnation.0));
+pub fn my_shard_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).bulk(hex_id(server.core.shard.appended().incarnation.0));
     Ok(())
 }
 
-pub fn links(_: &mut Server, session: &mut Session, _: Args<'_>) -> Outcome {
-    session.reply().array(0);
+pub fn links(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.core.clients.reply(client).array(0);
     Ok(())
 }
 
-pub fn replicas(server: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let nodes = server.nodes(session);
+pub fn replicas(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let nodes = server.nodes(client);
     let node = nodes.find(args.at(2)).ok_or_else(|| unknown(args.at(2)))?;
     if !node.is_primary {
         return Err(Refusal::of("ERR The specified node is not a master"));
     }
     let lines: Vec<String> = nodes.replicas().map(|node| line(server, &nodes, node)).collect();
-    session.reply().array(lines.len());
+    server.core.clients.reply(client).array(lines.len());
     for line in lines {
-        session.reply().bulk(line);
+        server.core.clients.reply(client).bulk(line);
     }
     Ok(())
 }
 
 /// Nobody reports failures: a lease that is over says enough.
-pub fn count_failure_reports(
-    server: &mut Server,
-    session: &mut Session,
-    args: Args<'_>,
-) -> Outcome {
-    server.nodes(session).find(args.at(2)).ok_or_else(|| unknown(args.at(2)))?;
-    session.reply().integer(0);
+pub fn count_failure_reports(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.nodes(client).find(args.at(2)).ok_or_else(|| unknown(args.at(2)))?;
+    server.core.clients.reply(client).integer(0);
     Ok(())
 }
 

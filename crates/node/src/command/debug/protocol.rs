@@ -1,13 +1,13 @@
 //! DEBUG PROTOCOL: one reply of each type, for tests of clients.
 
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use resp::{Protocol, Reply};
 
-pub(super) fn protocol(_: &mut Server, session: &mut Session, args: Args<'_>) -> Outcome {
-    let reply = session.reply();
+pub(super) fn protocol(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let reply = server.core.clients.reply(client);
     let name = String::from_utf8_lossy(args.at(2)).to_ascii_lowercase();
     match name.as_str() {
         "string" => reply.bulk("Hello World"),

@@ -2,10 +2,10 @@
 
 use super::Text;
 use crate::server::Server;
-use crate::session::Session;
+use base::ConnectionId;
 use config::value::show_percentile;
 
-pub(super) fn counts(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn counts(server: &Server, _: ConnectionId, text: &mut Text) {
     for (command, counted) in
         server.core.process.registry.iter().zip(&server.core.process.statistics.commands)
     {
@@ -22,13 +22,13 @@ pub(super) fn counts(server: &Server, _: &Session, text: &mut Text) {
     }
 }
 
-pub(super) fn errors(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn errors(server: &Server, _: ConnectionId, text: &mut Text) {
     for (code, count) in &server.core.process.statistics.errors {
         text.line(&format!("errorstat_{code}"), format!("count={count}"));
     }
 }
 
-pub(super) fn latencies(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn latencies(server: &Server, _: ConnectionId, text: &mut Text) {
     if !server.core.process.settings.latency_tracking {
         return;
     }

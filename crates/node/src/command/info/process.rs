@@ -3,6 +3,7 @@
 use super::{Text, human, ratio};
 use crate::server::Server;
 use crate::session::Session;
+use base::ConnectionId;
 use base::machine::Usage;
 use sha2::{Digest, Sha256};
 
@@ -13,7 +14,7 @@ pub(crate) fn hex_id(bits: u64) -> String {
     digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(super) fn server(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn server(server: &Server, _: ConnectionId, text: &mut Text) {
     let micros = server.core.process.options.clock.unix_micros();
     let uptime = server.core.turn.monotonic.seconds_since(server.core.process.started);
     let identity = &server.core.process.identity;
@@ -57,7 +58,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub fn of(server: &Server, current: &Session) -> Self {
+    pub fn of(server: &Server) -> Self {
         let keyspace = &server.core.shard.engine.keyspace;
         let used = keyspace.used_bytes() as u64;
         let overhead = keyspace.databases().map(|(_, database)| {
@@ -67,7 +68,7 @@ impl Memory {
         Self {
             used,
             overhead: overhead.sum(),
-            clients: (clients + current.memory_bytes()) as u64,
+            clients: clients as u64,
             peak: server.core.process.statistics.memory_peak_bytes.max(used),
         }
     }
@@ -78,8 +79,8 @@ impl Memory {
     }
 }
 
-pub(super) fn memory(server: &Server, session: &Session, text: &mut Text) {
-    let memory = Memory::of(server, session);
+pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
+    let memory = Memory::of(server);
     let usage = server.core.process.options.machine.usage();
     let percent = |part, whole| format!("{:.2}%", ratio(part, whole) * 100.0);
     text.line("used_memory", memory.used);
@@ -148,7 +149,7 @@ fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
     text.line("mem_fragmentation_bytes", beyond(usage.resident_bytes, memory.used));
 }
 
-pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     let state = &server.core.persistence;
     let status = |is_ok| if is_ok { "ok" } else { "err" };
     text.line("loading", u8::from(state.is_loading || server.link.is_loading()));
@@ -198,7 +199,7 @@ pub(super) fn persistence(server: &Server, _: &Session, text: &mut Text) {
     text.line("kiln_reply_bytes_held", server.core.clients.held_bytes);
 }
 
-pub(super) fn cpu(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn cpu(server: &Server, _: ConnectionId, text: &mut Text) {
     let usage = server.core.process.options.machine.usage();
     let seconds = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     text.line("used_cpu_sys", seconds(usage.system_micros));

@@ -5,9 +5,10 @@ use crate::command::replicaof::describe_link;
 use crate::members::failover::Failover;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
+use base::ConnectionId;
 use engine::subscribers::Sort;
 
-pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
     let blocked = server
         .sessions()
         .filter(|session| {
@@ -26,7 +27,7 @@ pub(super) fn clients(server: &Server, _: &Session, text: &mut Text) {
     text.line("clients_in_timeout_table", server.core.clients.deadlines.len());
 }
 
-pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn stats(server: &Server, _: ConnectionId, text: &mut Text) {
     let counts = &server.core.process.statistics;
     let keyspace = &server.core.shard.engine.keyspace.statistics;
     let kilobytes = |rate: f64| format!("{:.2}", rate / 1024.0);
@@ -93,7 +94,7 @@ pub(super) fn stats(server: &Server, _: &Session, text: &mut Text) {
     text.line("kiln_client_input_limit_disconnections", counts.input_limit_disconnections);
 }
 
-pub(super) fn replication(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("role", if server.is_replica() { "slave" } else { "master" });
     describe_link(server, text);
     let log = server.core.shard.appended();
@@ -155,7 +156,7 @@ fn describe_members(server: &Server, text: &mut Text) {
     }
 }
 
-pub(super) fn keyspace(server: &Server, _: &Session, text: &mut Text) {
+pub(super) fn keyspace(server: &Server, _: ConnectionId, text: &mut Text) {
     let now = server.shard_time();
     for (id, database) in server.core.shard.engine.keyspace.databases() {
         if database.is_empty() {

@@ -15,20 +15,20 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub fn get(&self, connection: &ConnectionId) -> Option<&Session> {
+    pub fn get(&self, connection: ConnectionId) -> Option<&Session> {
         let session = self.slots.get(connection.slot())?.as_deref()?;
-        (session.connection == *connection).then_some(session)
+        (session.connection == connection).then_some(session)
     }
 
-    pub fn get_mut(&mut self, connection: &ConnectionId) -> Option<&mut Session> {
+    pub fn get_mut(&mut self, connection: ConnectionId) -> Option<&mut Session> {
         let session = self.slots.get_mut(connection.slot())?.as_deref_mut()?;
-        (session.connection == *connection).then_some(session)
+        (session.connection == connection).then_some(session)
     }
 
     /// Takes a session out, for good or while it is worked on.
-    pub fn remove(&mut self, connection: &ConnectionId) -> Option<Box<Session>> {
+    pub fn remove(&mut self, connection: ConnectionId) -> Option<Box<Session>> {
         let slot = self.slots.get_mut(connection.slot())?;
-        slot.take_if(|session| session.connection == *connection)
+        slot.take_if(|session| session.connection == connection)
     }
 
     /// Puts a session in, or back.
@@ -62,12 +62,12 @@ mod tests {
         let now = ConnectionId(2 << ConnectionId::SLOT_BITS | 7);
         let mut sessions = Sessions::default();
         sessions.insert(late, session(late));
-        assert!(sessions.remove(&late).is_some());
+        assert!(sessions.remove(late).is_some());
         sessions.insert(now, session(now));
-        assert!(sessions.get(&late).is_none() && sessions.get_mut(&late).is_none());
-        assert!(sessions.remove(&late).is_none());
-        assert!(sessions.get(&ConnectionId(8)).is_none(), "a slot that never was");
-        assert_eq!(sessions.get(&now).map(|session| session.connection), Some(now));
+        assert!(sessions.get(late).is_none() && sessions.get_mut(late).is_none());
+        assert!(sessions.remove(late).is_none());
+        assert!(sessions.get(ConnectionId(8)).is_none(), "a slot that never was");
+        assert_eq!(sessions.get(now).map(|session| session.connection), Some(now));
         assert_eq!(sessions.values_mut().count(), 1);
     }
 }
