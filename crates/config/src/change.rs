@@ -156,7 +156,7 @@ impl Config {
                 name: given.to_vec(),
                 reason: reason.into(),
             };
-            let is_as_before = directive.own && self.show(row) == *value;
+            let is_as_before = directive.is_own() && self.show(row) == *value;
             if directive.immutable && !is_as_before {
                 return Err(refused("can't set immutable config"));
             }

@@ -65,9 +65,10 @@ pub struct Directive {
     pub meaning: Meaning,
     /// Only the file and the command line may set it.
     pub immutable: bool,
-    /// Immutable, but CONFIG SET to the value that it has succeeds: tools that write back every
+    /// What it is for, in one line, if it is Kiln's own; "" for Redis's, which Redis documents. Of one
+    /// that is immutable, CONFIG SET to the value that it has succeeds: tools that write back every
     /// directive they have read stop at the first refusal, and do not know ours.
-    pub own: bool,
+    pub summary: &'static str,
     /// CONFIG SET needs `enable-protected-configs`.
     pub protected: bool,
     /// Shown by CONFIG GET only when named exactly.
@@ -103,9 +104,15 @@ impl Directive {
         self
     }
 
-    pub const fn own(mut self) -> Self {
-        self.own = true;
-        self.immutable()
+    /// Marks a directive of Kiln's own, and says what it is for.
+    pub const fn own(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// Whether Redis does not have it.
+    pub const fn is_own(&self) -> bool {
+        !self.summary.is_empty()
     }
 
     pub const fn protected(mut self) -> Self {
@@ -161,7 +168,7 @@ const fn row(name: &'static str, kind: Kind, default: &'static str) -> Directive
         default,
         meaning: Meaning::Used,
         immutable: false,
-        own: false,
+        summary: "",
         protected: false,
         hidden: false,
         sensitive: false,

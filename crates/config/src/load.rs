@@ -37,6 +37,9 @@ pub enum LoadError {
     Users(String),
 }
 
+/// The reason why a line is refused whose directive there is not, in Redis's words.
+pub const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
+
 /// Redis refuses it with the same reason.
 const BOTH_SOURCES: &str = "users are declared in the configuration file and an ACL file is set as \
                             well: declare them in one of the two, as either would hide the other";
@@ -172,7 +175,7 @@ impl Loader<'_> {
             [_, ..] if is("sentinel") => {
                 Err("sentinel directive while not in sentinel mode".into())
             }
-            _ => Err("Bad directive or wrong number of arguments".into()),
+            _ => Err(BAD_DIRECTIVE.into()),
         }
     }
 

@@ -32,6 +32,15 @@ const NO_TRACKING: &str = "there is no client tracking yet";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
 
+// What Kiln's own are for: `kiln server --help` shows these lines.
+const TRANSACTION_LOG: &str = "where the log lies: a directory (file:PATH) or a service's URL";
+const LEASE: &str = "milliseconds of silence after which another server may lead";
+const SNAPSHOT_STORE: &str = "where snapshots lie: a directory that all servers reach";
+const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
+const CLOCK_AHEAD_MAX: &str = "seconds by which a clock may be ahead of the log at a start; 0: any";
+const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
+const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
+
 const YES_NO_LOCAL: &[&str] = &["no", "yes", "local"];
 const SHUTDOWN_FLAGS: &[&str] = &["default", "save", "nosave", "now", "force"];
 const FACILITIES: &[&str] =
@@ -61,7 +70,7 @@ pub const DIRECTIVES: &[Directive] = &[
     octal("unixsocketperm", "0", 0o777).immutable(),
     text("bind-source-addr", "").or_unset().shown("the system chooses where the link to a master comes from"),
     integer("socket-mark-id", "0", 0, UINT_MAX).immutable().shown("sockets are not marked"),
-    integer("metrics-port", "0", 0, 65535).own(),
+    integer("metrics-port", "0", 0, 65535).immutable().own(METRICS_PORT),
 
     // Clients.
     integer("maxclients", "10000", 1, UINT_MAX),
@@ -109,11 +118,11 @@ pub const DIRECTIVES: &[Directive] = &[
     choice("enable-module-command", "no", YES_NO_LOCAL).immutable().shown("there are no modules"),
 
     // Durability.
-    location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).own(),
-    integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(),
-    integer("clock-ahead-max", "2592000", 0, INT_MAX),
-    choice("shard-clock", "log", &["log", "wall"]),
-    location("snapshot-store", "snapshots", &[]).own(),
+    location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).immutable().own(TRANSACTION_LOG),
+    integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(LEASE),
+    integer("clock-ahead-max", "2592000", 0, INT_MAX).own(CLOCK_AHEAD_MAX),
+    choice("shard-clock", "log", &["log", "wall"]).own(SHARD_CLOCK),
+    location("snapshot-store", "snapshots", &[]).immutable().own(SNAPSHOT_STORE),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),
@@ -234,7 +243,7 @@ pub const DIRECTIVES: &[Directive] = &[
     toggle("cluster-allow-reads-when-down", "no").shown(ONE_SHARD),
     toggle("cluster-allow-pubsubshard-when-down", "yes").shown(ONE_SHARD),
     size("cluster-link-sendbuf-limit", "0", 0, ULONG_MAX).shown(ONE_SHARD),
-    text("sentinel-master-name", "mymaster").own().check(check::master_name),
+    text("sentinel-master-name", "mymaster").immutable().own(SENTINEL_MASTER_NAME).check(check::master_name),
 
     // Encryption of connections.
     integer("tls-port", "0", 0, 65535).default_only(NO_TLS),

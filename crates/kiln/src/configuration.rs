@@ -1,12 +1,15 @@
 //! From the command line to a configuration, and what it sets up before the server starts: the
 //! log's level and place.
 
+use crate::help::{Topic, nearest};
 use crate::log_lines::Lines;
 use config::Config;
 use config::arguments::{self, CommandLine};
-use config::load::load;
+use config::load::{BAD_DIRECTIVE, LoadError, load};
 use config::settings::NodeSettings;
+use config::table::DIRECTIVES;
 use std::error::Error;
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Mutex;
@@ -32,10 +35,49 @@ pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
         stdin = Some(text);
     }
     let directory = std::env::current_dir()?;
-    let config = load(&RealDisk, &directory, &line, stdin.as_deref())?;
+    let config = load(&RealDisk, &directory, &line, stdin.as_deref()).map_err(named)?;
     node::configured(&config)?;
     Ok(config)
 }
+
+/// What stopped the loading, as what it is.
+fn named(error: LoadError) -> Box<dyn Error> {
+    match UnknownDirective::in_line(&error) {
+        Some(unknown) => unknown.into(),
+        None => error.into(),
+    }
+}
+
+/// A directive that does not exist: nothing about the world has to change, but the line.
+#[derive(Debug)]
+pub struct UnknownDirective {
+    error: LoadError,
+    nearest: Option<&'static str>,
+}
+
+impl UnknownDirective {
+    fn in_line(error: &LoadError) -> Option<Self> {
+        let LoadError::Line { text, reason, .. } = error else { return None };
+        if reason != BAD_DIRECTIVE {
+            return None;
+        }
+        let name = text.split_whitespace().next()?.to_ascii_lowercase();
+        let names = DIRECTIVES.iter().map(|directive| directive.name);
+        Some(Self { error: error.clone(), nearest: nearest(&name, names) })
+    }
+}
+
+impl fmt::Display for UnknownDirective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.error)?;
+        if let Some(nearest) = self.nearest {
+            writeln!(f, "Did you mean '{nearest}'?")?;
+        }
+        write!(f, "'{}' shows how directives are given", Topic::Server.call())
+    }
+}
+
+impl Error for UnknownDirective {}
 
 /// Sends the log to where the configuration says, and writes the process's id.
 ///

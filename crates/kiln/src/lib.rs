@@ -4,7 +4,9 @@
 
 mod allocator;
 mod broken;
+mod command_line;
 mod configuration;
+mod help;
 mod inspect;
 mod log_lines;
 mod logs;
@@ -12,29 +14,26 @@ mod serve;
 
 pub use broken::Broken;
 
+use command_line::Request;
+use std::io::{self, Write};
 use std::panic;
 use std::process::{self, ExitCode};
 
-const USAGE: &str = "\
-usage: kiln server [path/to/redis.conf] [--directive value …]
-       kiln log inspect path/to/transaction-log
-       kiln --version
-";
-
-/// Does what the command line says.
+/// Does what the command line says. Exit status: 0 it was done, 1 it could not be done, 2 the command
+/// line is not understood.
 pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     end_at_panics();
-    match words[..] {
-        ["server", ..] => serve::serve(&arguments[1..], broken),
-        ["log", "inspect", directory] => inspect::inspect(directory),
-        ["--version" | "-v"] => {
-            println!("kiln {}", env!("CARGO_PKG_VERSION"));
+    match command_line::read(&arguments) {
+        Request::Server(arguments) => serve::serve(arguments, broken),
+        Request::Inspect(log) => inspect::inspect(log),
+        Request::Show(text) => {
+            // Whoever closes the pipe has read enough.
+            let _ = io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        _ => {
-            eprint!("{USAGE}");
+        Request::Wrong(text) => {
+            let _ = io::stderr().write_all(text.as_bytes());
             ExitCode::from(2)
         }
     }

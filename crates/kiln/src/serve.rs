@@ -32,7 +32,8 @@ pub fn serve(arguments: &[String], broken: Option<Broken>) -> ExitCode {
         Err(error) => {
             // Said plainly, because the log may not be set up yet.
             eprintln!("{error}");
-            ExitCode::FAILURE
+            let is_unknown = error.is::<configuration::UnknownDirective>();
+            if is_unknown { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -1,0 +1,156 @@
+//! The command line: which command it means, and what to say when it means none.
+//!
+//! What `kiln server` is given is Redis's business and read in `configuration`; here only a question
+//! for help is taken out of it.
+
+use crate::help::{self, Topic};
+
+/// What the command line asks for.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Request<'a> {
+    /// Run a server with these arguments.
+    Server(&'a [String]),
+    /// Print the log at this place.
+    Inspect(&'a str),
+    /// Print a text on the standard output.
+    Show(String),
+    /// Nothing that is understood: print this on the standard error.
+    Wrong(String),
+}
+
+/// Reads the arguments behind the program's name.
+pub fn read(arguments: &[String]) -> Request<'_> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => wrong("a command is missing", Topic::Kiln),
+        ["-h" | "--help"] => Request::Show(Topic::Kiln.text()),
+        ["help", ref topic @ ..] => help_on(topic),
+        ["-v" | "--version" | "version"] | ["server", "-v" | "--version"] => {
+            Request::Show(help::version())
+        }
+        ["server", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Server.text()),
+        ["server", ..] => Request::Server(&arguments[1..]),
+        ["log"] => wrong("a command of 'log' is missing", Topic::Log),
+        ["log", "-h" | "--help"] => Request::Show(Topic::Log.text()),
+        ["log", "inspect", ref behind @ ..] => inspect(behind),
+        ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
+        [other, ..] => unknown(other, "", &["server", "log", "help", "--version"], Topic::Kiln),
+    }
+}
+
+/// Whether a server's arguments ask for help. In between, `--help` may be a directive's value.
+fn asks_for_help(behind: &[&str]) -> bool {
+    match behind {
+        ["-h" | "--help", ..] => true,
+        [.., before, "-h" | "--help"] => !before.starts_with("--"),
+        _ => false,
+    }
+}
+
+fn help_on(topic: &[&str]) -> Request<'static> {
+    match topic {
+        [] | ["help"] => Request::Show(Topic::Kiln.text()),
+        ["server"] => Request::Show(Topic::Server.text()),
+        ["log"] => Request::Show(Topic::Log.text()),
+        ["log", "inspect"] => Request::Show(Topic::Inspect.text()),
+        ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
+        [other, ..] => unknown(other, "", &["server", "log"], Topic::Kiln),
+    }
+}
+
+fn inspect<'a>(behind: &[&'a str]) -> Request<'a> {
+    match behind {
+        [] => wrong("the log is missing", Topic::Inspect),
+        _ if behind.iter().any(|word| matches!(*word, "-h" | "--help")) => {
+            Request::Show(Topic::Inspect.text())
+        }
+        [option, ..] if option.starts_with('-') => {
+            wrong(&format!("no option '{option}'"), Topic::Inspect)
+        }
+        [log] => Request::Inspect(log),
+        [_, more, ..] => wrong(&format!("'{more}' is more than one log"), Topic::Inspect),
+    }
+}
+
+fn unknown(word: &str, before: &str, known: &[&str], topic: Topic) -> Request<'static> {
+    let sort = if word.starts_with('-') { "option" } else { "command" };
+    let hint = match help::nearest(word, known.iter().copied()) {
+        Some(nearest) => format!("; did you mean '{before}{nearest}'?"),
+        None => String::new(),
+    };
+    wrong(&format!("no {sort} '{before}{word}'{hint}"), topic)
+}
+
+fn wrong(what: &str, topic: Topic) -> Request<'static> {
+    let (usage, call) = (topic.usage(), topic.call());
+    Request::Wrong(format!("kiln: {what}\n{usage}'{call}' says more\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_are_found_with_their_arguments() {
+        let line = words("server a.conf --port 1");
+        assert_eq!(read(&line), Request::Server(&line[1..]));
+        assert_eq!(read(&words("server")), Request::Server(&[]));
+        assert_eq!(read(&words("log inspect data/log")), Request::Inspect("data/log"));
+    }
+
+    #[test]
+    fn help_is_shown_for_every_way_to_ask() {
+        for (line, topic) in [
+            ("--help", Topic::Kiln),
+            ("-h", Topic::Kiln),
+            ("help", Topic::Kiln),
+            ("help server", Topic::Server),
+            ("server --help", Topic::Server),
+            ("server -h", Topic::Server),
+            ("server --port 1 --help", Topic::Server),
+            ("help log", Topic::Log),
+            ("log --help", Topic::Log),
+            ("help log inspect", Topic::Inspect),
+            ("log inspect --help", Topic::Inspect),
+            ("log inspect data/log --help", Topic::Inspect),
+        ] {
+            assert_eq!(read(&words(line)), Request::Show(topic.text()), "kiln {line}");
+        }
+        for line in ["--version", "-v", "server --version", "server -v"] {
+            assert_eq!(read(&words(line)), Request::Show(help::version()), "kiln {line}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_no_question_for_help() {
+        for line in ["server --requirepass --help", "server --requirepass --help --port 1"] {
+            let line = words(line);
+            assert_eq!(read(&line), Request::Server(&line[1..]));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named_with_a_hint() {
+        for (line, said) in [
+            ("", "kiln: a command is missing\nusage: kiln COMMAND"),
+            ("sever", "no command 'sever'; did you mean 'server'?"),
+            ("--versoin", "no option '--versoin'; did you mean '--version'?"),
+            ("frobnicate", "no command 'frobnicate'\n"),
+            ("help sever", "no command 'sever'; did you mean 'server'?"),
+            ("log", "a command of 'log' is missing\n"),
+            ("log inspcet x", "no command 'log inspcet'; did you mean 'log inspect'?"),
+            ("log inspect", "the log is missing\nusage: kiln log inspect"),
+            ("log inspect a b", "'b' is more than one log"),
+            ("log inspect --all a", "no option '--all'"),
+        ] {
+            let line = words(line);
+            let Request::Wrong(text) = read(&line) else { panic!("kiln {line:?} is understood") };
+            assert!(text.contains(said), "kiln {line:?}: {text}");
+            assert!(text.ends_with("says more\n"), "kiln {line:?}: {text}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the program says about itself: `kiln help`, `--help` behind a command, `--version`.
+
+use config::directive::Kind;
+use config::table::DIRECTIVES;
+use std::fmt::Write as _;
+
+/// What there is to say something about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Topic {
+    Kiln,
+    Server,
+    Log,
+    Inspect,
+}
+
+const KILN: &str = "
+A database that speaks Redis and never loses a write that it has acknowledged.
+
+commands:
+  server         run a server, with redis-server's arguments
+  log inspect    print what a transaction log holds
+  help COMMAND   say more about a command
+
+options:
+  -h, --help     show this; behind a command, what that does
+  -v, --version  show the version
+
+a durable server on port 6379 with its data in ./data, and any Redis client:
+  kiln server --dir data
+  redis-cli SET greeting hello
+
+Beside the sources, README.md is the introduction and docs/operations/ is for operators.
+";
+
+const SERVER: &str = "
+Runs a server until SIGTERM, SIGINT or SHUTDOWN. It stays in the foreground and logs to its standard
+error (directive 'logfile': to a file).
+
+  path/to/redis.conf   a configuration file like Redis's, one directive a line
+  --directive value …  any of these directives; the command line overrules the file
+  -                    more lines of configuration come on the standard input
+
+examples:
+  kiln server --port 7777 --dir data
+  kiln server /etc/kiln.conf --loglevel verbose
+  kiln server --port 7778 --dir other --transaction-log file:data/log \\
+              --snapshot-store file:data/snapshots     (a replica of the first)
+  echo 'maxmemory 1gb' | kiln server -
+
+Directives are those of Redis 7.0.15; docs/compatibility.md names those that change nothing here.
+CONFIG GET '*' shows all of them and their values. Kiln's own, with their defaults:
+";
+
+const SERVER_END: &str = "
+docs/operations/ says how to keep the log in a directory, NATS JetStream, an object store or etcd,
+where snapshots belong, and how clients find the primary.
+
+exit status: 0 it was asked to stop, and what it acknowledged is durable; 1 it could not start or
+had to stop, and said why; 2 the command line names what is not there.
+";
+
+const LOG: &str = "
+commands:
+  inspect        print what a transaction log holds
+";
+
+const INSPECT: &str = "
+Prints every record of a transaction log in a directory, oldest first, and under it its effects:
+what commands came to, not what was asked. A server may be running on the log; nothing is changed.
+
+  path/to/transaction-log   the directory: 'log' in the server's 'dir', if 'transaction-log' says
+                            nothing else
+
+exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
+standard error.
+";
+
+impl Topic {
+    /// How the command is called, as one line.
+    pub fn usage(self) -> &'static str {
+        match self {
+            Self::Kiln => "usage: kiln COMMAND [argument …]\n",
+            Self::Server => "usage: kiln server [path/to/redis.conf] [--directive value …] [-]\n",
+            Self::Log => "usage: kiln log COMMAND [argument …]\n",
+            Self::Inspect => "usage: kiln log inspect path/to/transaction-log\n",
+        }
+    }
+
+    /// The command that shows the whole text.
+    pub fn call(self) -> &'static str {
+        match self {
+            Self::Kiln => "kiln --help",
+            Self::Server => "kiln server --help",
+            Self::Log => "kiln log --help",
+            Self::Inspect => "kiln log inspect --help",
+        }
+    }
+
+    /// The whole text.
+    pub fn text(self) -> String {
+        let usage = self.usage();
+        match self {
+            Self::Kiln => format!("{usage}{KILN}"),
+            Self::Server => format!("{usage}{SERVER}{}{SERVER_END}", own_directives()),
+            Self::Log => format!("{usage}{LOG}"),
+            Self::Inspect => format!("{usage}{INSPECT}"),
+        }
+    }
+}
+
+/// The version, and that of the Redis whose commands it speaks.
+pub fn version() -> String {
+    format!("kiln {} (Redis {})\n", env!("CARGO_PKG_VERSION"), node::REDIS_VERSION)
+}
+
+/// A line for each directive that Redis does not have: how it is given by default, and what for.
+fn own_directives() -> String {
+    let given: Vec<(String, &str)> = DIRECTIVES
+        .iter()
+        .filter(|directive| directive.is_own())
+        .map(|directive| {
+            let value = match directive.kind {
+                Kind::Location { folder, .. } => format!("file:DIR/{folder}"),
+                _ => directive.default.to_owned(),
+            };
+            (format!("--{} {value}", directive.name), directive.summary)
+        })
+        .collect();
+    let width = given.iter().map(|(call, _)| call.len()).max().unwrap_or_default();
+    given.iter().fold(String::new(), |mut lines, (call, summary)| {
+        let _ = writeln!(lines, "  {call:width$}  {summary}");
+        lines
+    })
+}
+
+/// The name that was probably meant: the nearest one, if it is near.
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// Letters inserted, left out or replaced. With more, a word is another one.
+    const DISTANCE_MAX: usize = 2;
+    let (distance, name) = names.map(|name| (distance(word, name), name)).min()?;
+    (distance <= DISTANCE_MAX && distance < name.len()).then_some(name)
+}
+
+/// Letters to insert, leave out or replace, at least, to make one word of the other (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, letter) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (to, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[to + 1];
+            row[to + 1] = replaced.min(diagonal + 1).min(row[to] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_fits_a_terminal_and_begins_with_the_usage() {
+        for topic in [Topic::Kiln, Topic::Server, Topic::Log, Topic::Inspect] {
+            let text = topic.text();
+            assert!(text.starts_with(topic.usage()), "{text}");
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_server_s_help_explains_every_directive_of_kiln_s_own() {
+        let text = Topic::Server.text();
+        for directive in DIRECTIVES.iter().filter(|directive| directive.is_own()) {
+            assert!(text.contains(&format!("  --{} ", directive.name)), "{}", directive.name);
+            assert!(text.contains(directive.summary), "{}", directive.name);
+        }
+        assert!(text.contains("--transaction-log file:DIR/log "), "{text}");
+    }
+
+    #[test]
+    fn the_nearest_name_is_found_and_a_far_one_is_not() {
+        let names = || ["server", "log", "help"].into_iter();
+        assert_eq!(nearest("sever", names()), Some("server"));
+        assert_eq!(nearest("hlep", names()), Some("help"));
+        assert_eq!(nearest("start", names()), None);
+        assert_eq!(nearest("x", names()), None);
+    }
+}
