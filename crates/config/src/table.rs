@@ -33,11 +33,11 @@ const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
 
 // What Kiln's own are for: `kiln server --help` shows these lines.
-const TRANSACTION_LOG: &str = "where the log lies: a directory (file:PATH) or a service's URL";
+const TRANSACTION_LOG: &str = "where the log lies: file:PATH or a service's URL";
 const LEASE: &str = "milliseconds of silence after which another server may lead";
 const SNAPSHOT_STORE: &str = "where snapshots lie: a directory that all servers reach";
 const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
-const CLOCK_AHEAD_MAX: &str = "seconds by which a clock may be ahead of the log at a start; 0: any";
+const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
 

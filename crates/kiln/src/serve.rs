@@ -90,6 +90,9 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     if let Some(path) = &settings.pidfile {
         world::process::remove_pid(path);
     }
+    if matches!(stop, Stop::Clean | Stop::Now) {
+        server.core.tell_stopped();
+    }
     server.leave_memory();
     Ok(stop)
 }

@@ -271,6 +271,26 @@ impl Core {
             process,
         }
     }
+
+    /// Begins a clean stop, which a client or a signal asks for, unless the process ends already.
+    pub(crate) fn stop_when_durable(&mut self, asked_by: &str) {
+        if self.stopping.is_none() {
+            tracing::info!("{asked_by}: stopping once everything executed is durable");
+            self.stopping = Some(Stop::Clean);
+        }
+    }
+
+    /// Says in the server's log how a stop that was asked for has ended: the last line of a process.
+    pub fn tell_stopped(&self) {
+        let sequence = self.shard.durable().sequence.0;
+        if self.persistence.is_loading {
+            tracing::info!("stopped while loading");
+        } else if self.shard.is_in_flight() {
+            tracing::warn!(sequence, "stopped: what is behind this was acknowledged to nobody");
+        } else {
+            tracing::info!(sequence, "stopped: everything executed is durable");
+        }
+    }
 }
 
 /// Sessions end when the turn does, in `Server::close_sessions`, and by nothing else.

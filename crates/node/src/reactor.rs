@@ -240,9 +240,7 @@ impl Server {
                     self.link_unreachable(connection, &why);
                 }
             }
-            Event::Shutdown => {
-                self.core.stopping.get_or_insert(Stop::Clean);
-            }
+            Event::Shutdown => self.core.stop_when_durable("a signal"),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Commands about the server as a whole: TIME, LASTSAVE, SHUTDOWN, MONITOR and their kin.
 
 use super::{SessionFn, admin, open, plain};
-use crate::core::Stop;
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -120,7 +119,7 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     if aborts {
         return Err(Refusal::of("ERR No shutdown in progress."));
     }
-    server.core.stopping.get_or_insert(Stop::Clean);
+    server.core.stop_when_durable("SHUTDOWN");
     server.core.clients.at_mut(client).is_closing = true;
     Ok(())
 }
