@@ -80,6 +80,11 @@ impl SnapshotStore {
         Ok(Self { disk, directory: directory.to_owned(), refused, ignores_signs: false })
     }
 
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Removes on purpose what others are writing, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub fn break_signs(&mut self) {

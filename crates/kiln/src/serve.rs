@@ -5,10 +5,10 @@ use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
 use config::settings::{NodeSettings, engine_settings, node_settings};
 use node::metrics::Metrics;
-use node::snapshot::{Pace, Snapshots};
 use node::{Options, Server, Stop};
 use shard::loading::{Loading, Sources};
 use shard::role::state::Broken as Rule;
+use shard::snapshots::{Pace, Snapshots};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -150,7 +150,7 @@ fn live(
         Some(Broken::Floor | Broken::Tail | Broken::Unseen) | None => {}
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
-    let mut snapshots = Snapshots::new(store.clone(), Box::new(queue));
+    let mut snapshots = Snapshots::new(store.clone(), Box::new(queue), Arc::new(RealClock));
     match broken {
         Some(Broken::Unseen) => {
             snapshots.set_pace(Pace { trims_unconfirmed: true, ..Pace::default() });

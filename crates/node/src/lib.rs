@@ -19,7 +19,7 @@
 //! | `client_memory` | disconnects the largest clients when all take too much |
 //! | `flush` | sends them, holds back who does not read |
 //! | [`feed`] | tells replicas of Redis what happens, as commands |
-//! | [`snapshot`] | writes the keyspace beside commands, lets the log be trimmed |
+//! | `saves` | who asked for a snapshot, and waits for it |
 //! | [`start`] | turns the loop while the shard loads |
 //! | [`role`] | primary or replica of the transaction log: leadership and its lease |
 //! | [`members`] | replicas of the log and their primary tell each other how far they are |
@@ -55,11 +55,11 @@ pub mod pubsub;
 pub mod reactor;
 pub mod registry;
 pub mod role;
+mod saves;
 pub mod secrets;
 pub mod server;
 pub mod session;
 pub mod slowlog;
-pub mod snapshot;
 pub mod start;
 pub mod statistics;
 

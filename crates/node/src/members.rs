@@ -7,7 +7,7 @@
 //! ```
 //! Nothing of leadership depends on it: the log is what they share. Of durability one thing does:
 //! the log is not trimmed while a replica that reports does not see the snapshots
-//! ([`crate::snapshot`]). It serves those who ask: INFO, ROLE, CLUSTER, WAIT; a planned failover,
+//! ([`shard::snapshots`]). It serves those who ask: INFO, ROLE, CLUSTER, WAIT; a planned failover,
 //! which wants a successor that is near; and linearizable reads on replicas, which want to know
 //! where the log stands.
 //!
@@ -24,7 +24,6 @@ mod reads;
 mod reports;
 
 use crate::server::Server;
-use crate::snapshot::Sighting;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use exchange::{Answer, Exchange};
@@ -33,6 +32,7 @@ pub(crate) use reads::UNKNOWN;
 pub use reports::{Progress, Reported};
 use shard::RecordId;
 use shard::role::member::Member;
+use shard::snapshots::Sighting;
 
 /// Time between two reports of a replica that came further, in nanoseconds. A report costs the
 /// primary some microseconds: of five replicas, 0.3 % of a core at most.

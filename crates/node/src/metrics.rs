@@ -73,12 +73,12 @@ const FIGURES: [Figure; 21] = [
     gauge("kiln_log_bytes_since_snapshot", "Log that a restart would replay.", |s| {
         s.core.shard.grown.bytes
     }),
-    counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.core.persistence.saves),
+    counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.saving().published),
     gauge("kiln_snapshot_running", "1 while a snapshot is written.", |s| {
-        u64::from(s.core.persistence.is_saving)
+        u64::from(s.saving().is_saving)
     }),
     gauge("kiln_snapshot_last_ok", "0 if the last snapshot failed.", |s| {
-        u64::from(s.core.persistence.is_last_save_ok)
+        u64::from(s.saving().is_last_ok)
     }),
     gauge("kiln_loading", "1 while data is loaded at the start.", |s| {
         u64::from(s.core.persistence.is_loading)

@@ -137,7 +137,7 @@ impl Server {
         if !self.core.is_lapsed {
             self.advance_migrations(driver);
         }
-        self.advance_snapshot();
+        self.advance_snapshots();
         self.advance_feed();
         self.deliver_feed();
         self.evict_clients();

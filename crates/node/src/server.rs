@@ -16,14 +16,14 @@ use crate::migrate::Migrations;
 use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::session::Session;
-use crate::snapshot::Snapshots;
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use config::Config;
 use config::settings::{engine_settings, node_settings};
 use engine::eviction::Room;
 use engine::work::Work;
-use shard::Told;
 use shard::clock::ShardClock;
+use shard::snapshots::Snapshots;
+use shard::{News, Told};
 use std::any::Any;
 use std::collections::BTreeSet;
 use txlog::Gate;
@@ -70,6 +70,10 @@ pub struct Server {
     pub(crate) has_more_to_evict: bool,
     /// Takes snapshots, if there is a place for them.
     pub(crate) snapshots: Option<Snapshots>,
+    /// Connections whose SAVE waits for the snapshot under way.
+    pub(crate) saves_waiting: Vec<ConnectionId>,
+    /// A buffer for what happens to the shard.
+    pub(crate) news: Vec<News>,
     /// Replicas of Redis, and what they are told.
     pub feed: Feed,
 }
@@ -114,6 +118,8 @@ impl Server {
             lone: LoneClient::default(),
             has_more_to_evict: false,
             snapshots: None,
+            saves_waiting: Vec::new(),
+            news: Vec::new(),
             feed: Feed::default(),
         }
     }

@@ -51,8 +51,6 @@ impl Server {
         if let Some(mut loading) = start.loading.take() {
             self.core.persistence.is_loading = true;
             let step = loading.step()?;
-            self.core.persistence.bytes_loaded = loading.used_bytes;
-            self.core.persistence.bytes_to_load = loading.total_bytes;
             self.has_more_to_load = step == Step::More;
             if step != Step::Done {
                 start.loading = Some(loading);

@@ -145,53 +145,22 @@ impl Statistics {
     }
 }
 
-/// Snapshots and recovery, as INFO persistence shows them.
+/// The start, as INFO persistence shows it. Snapshots have their own
+/// [`Status`](shard::snapshots::Status).
 #[derive(Clone, Debug)]
 pub struct Persistence {
     /// The data set is still being loaded.
     pub is_loading: bool,
-    /// When the last snapshot was published; the start, if there is none.
-    pub last_save: UnixMillis,
-    pub is_saving: bool,
-    /// When the snapshot that is being written began.
-    pub save_began: MonotonicNanos,
-    pub is_last_save_ok: bool,
-    /// How long the last snapshot took; `None` if none was written.
-    pub last_save_seconds: Option<u64>,
-    /// Snapshots published since the start.
-    pub saves: u64,
-    /// Keys that the running snapshot has written, and how many there are.
-    pub keys_saved: u64,
-    pub keys_to_save: u64,
-    /// How far loading has come, in bytes of the snapshot or of the log.
-    pub bytes_loaded: u64,
-    pub bytes_to_load: u64,
-    /// What recovery found.
+    /// When this life began: INFO shows it as the time of the last snapshot, while there is none.
+    pub began: UnixMillis,
+    /// Keys that the snapshot had.
     pub keys_loaded: u64,
-    pub keys_loaded_expired: u64,
-    /// Why the log refuses writes, if it does.
-    pub log_refusal: Option<String>,
 }
 
 impl Persistence {
-    /// Nothing saved yet by a process that started then.
-    pub fn new(started: UnixMillis) -> Self {
-        Self {
-            is_loading: false,
-            last_save: started,
-            is_saving: false,
-            save_began: MonotonicNanos(0),
-            is_last_save_ok: true,
-            last_save_seconds: None,
-            saves: 0,
-            keys_saved: 0,
-            keys_to_save: 0,
-            bytes_loaded: 0,
-            bytes_to_load: 0,
-            keys_loaded: 0,
-            keys_loaded_expired: 0,
-            log_refusal: None,
-        }
+    /// Nothing loaded yet by a process that started then.
+    pub fn new(began: UnixMillis) -> Self {
+        Self { is_loading: false, began, keys_loaded: 0 }
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`shard`](Shard) | gathers effects into records and appends them; or follows who does |
 //! | [`tracker`] | knows what a reply must wait for |
 //! | [`role`] | primary or replica: leadership and its lease |
+//! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`clock`] | the shard's time, which never goes back and never jumps |
 //!
 //! Deliberately absent: sessions, requests and replies, sockets, configuration, users. Whoever
@@ -17,11 +18,14 @@
 
 pub mod clock;
 pub mod loading;
+mod news;
 mod no_log;
 pub mod recovery;
 pub mod role;
 mod shard;
+pub mod snapshots;
 pub mod tracker;
 
+pub use news::News;
 pub use role::renewal::Renewal;
 pub use shard::{Growth, Progress, RecordId, Shard, Told};

@@ -8,12 +8,12 @@
 
 use super::{Known, Lag, Report};
 use crate::link::handshake::{take_line, text};
-use crate::snapshot::Sighting;
 use base::Sequence;
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
 use resp::{Protocol, Reply};
 use shard::RecordId;
 use shard::role::member::{Member, MemberId};
+use shard::snapshots::Sighting;
 use std::collections::VecDeque;
 
 /// The layout of reports and answers.

@@ -15,10 +15,10 @@ use config::settings::engine_settings;
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
-use node::snapshot::{self, Snapshots};
 use node::{Options, Server};
 use shard::loading::{FileLogOpener, Loading, Pace, Sources, Step};
 use shard::recovery::Replayer;
+use shard::snapshots::{self, Snapshots};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -175,8 +175,12 @@ impl Machine {
     /// Lets a server that has loaded take snapshots, in slices so small that commands come between
     /// them; breaks what is to be broken.
     pub fn complete(&self, server: &mut Server, store: SnapshotStore, entropy: u64, waker: &Waker) {
-        let mut snapshots = Snapshots::new(store, self.queue(entropy, "snapshots", waker));
-        snapshots.set_pace(snapshot::Pace {
+        let mut snapshots = Snapshots::new(
+            store,
+            self.queue(entropy, "snapshots", waker),
+            Arc::new(self.clock.clone()),
+        );
+        snapshots.set_pace(snapshots::Pace {
             step_keys: 1,
             step_bytes: 1 << 10,
             steps_max: 1,

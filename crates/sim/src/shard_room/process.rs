@@ -21,10 +21,10 @@ use config::settings::engine_settings;
 use engine::digest::Digest;
 use engine::work::Pulse;
 use node::reactor::Scratch;
-use node::snapshot::{self, Snapshots};
 use node::start::Start;
 use node::{Options, Server, Stop};
 use shard::loading::{Loading, OpenLog, Pace, Sources};
+use shard::snapshots::{self, Snapshots};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::{Rc, Weak};
@@ -327,12 +327,13 @@ impl Process {
         work.wrap_pulse(|pulse| Rc::new(RefCell::new(SlowPulse { pulse, tether })));
         let random = Random::stream(world.draw(), &machine.name);
         let queue = SimDiskQueue::new(&world.timeline, random, DISK_NANOS, self.driver.waker());
-        let mut snapshots = Snapshots::new(self.store.clone(), Box::new(queue));
+        let mut snapshots =
+            Snapshots::new(self.store.clone(), Box::new(queue), Arc::new(machine.clock.clone()));
         let trims_at_once = self.broken == Broken::TrimsBeforeReports;
         // Where the store is one, nobody has to be waited for.
         let waits = world.plan.are_stores_apart && !trims_at_once;
         let report_nanos = if waits { world.lease_nanos / 4 } else { 0 };
-        snapshots.set_pace(snapshot::Pace {
+        snapshots.set_pace(snapshots::Pace {
             step_keys: 4,
             step_bytes: 1 << 10,
             steps_max: 2,
@@ -343,7 +344,7 @@ impl Process {
             log_growth_bytes_hasty: 0,
             report_nanos,
             trims_unconfirmed: self.broken == Broken::TrimsUnseen,
-            ..snapshot::Pace::default()
+            ..snapshots::Pace::default()
         });
         self.server.keep_snapshots(snapshots);
     }

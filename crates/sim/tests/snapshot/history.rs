@@ -4,8 +4,8 @@
 use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, store};
 use archive::Candidate;
 use base::disk::Disk;
-use node::snapshot::Pace;
 use shard::loading::Loading;
+use shard::snapshots::Pace;
 use sim::disk::SimDisk;
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
-use node::snapshot::Pace;
+use shard::snapshots::Pace;
 use sim::disk::{Faults, SimDisk};
 use std::cell::Cell;
 use std::rc::Rc;

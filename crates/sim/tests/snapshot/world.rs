@@ -13,9 +13,9 @@ use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
 use node::reactor::Scratch;
-use node::snapshot::{Pace, Snapshots};
 use node::{Options, Server};
 use shard::loading::{FileLogOpener, Loading, Sources};
+use shard::snapshots::{Pace, Snapshots};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
@@ -200,7 +200,8 @@ impl Life {
         // These runs are about records and snapshots: no lease ends in them.
         server.core.process.settings.transaction_log_lease = 3_600_000;
         server.load(&mut driver, loading).map_err(text)?;
-        let mut snapshots = Snapshots::new(store, queue("snapshots", driver.waker()));
+        let mut snapshots =
+            Snapshots::new(store, queue("snapshots", driver.waker()), Arc::new(clock.clone()));
         snapshots.set_pace(pace);
         server.keep_snapshots(snapshots);
         server.feed_replicas(queue("feed", driver.waker()));

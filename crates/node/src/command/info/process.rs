@@ -150,7 +150,7 @@ fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
 }
 
 pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
-    let state = &server.core.persistence;
+    let (state, saving) = (&server.core.persistence, server.saving());
     let status = |is_ok| if is_ok { "ok" } else { "err" };
     text.line("loading", u8::from(state.is_loading || server.link.is_loading()));
     text.line("async_loading", 0);
@@ -158,20 +158,20 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
         text.line(field, 0);
     }
     text.line("current_fork_perc", "0.00");
-    text.line("current_save_keys_processed", state.keys_saved);
-    text.line("current_save_keys_total", state.keys_to_save);
+    text.line("current_save_keys_processed", saving.keys_saved);
+    text.line("current_save_keys_total", saving.keys_to_save);
     let dirty = server.core.shard.engine.keyspace.statistics.dirty.get();
     text.line("rdb_changes_since_last_save", dirty);
-    text.line("rdb_bgsave_in_progress", u8::from(state.is_saving));
-    text.line("rdb_last_save_time", state.last_save.0.div_euclid(1000));
-    text.line("rdb_last_bgsave_status", status(state.is_last_save_ok));
-    let seconds = state.last_save_seconds.map_or(-1, |seconds| seconds as i64);
+    text.line("rdb_bgsave_in_progress", u8::from(saving.is_saving));
+    text.line("rdb_last_save_time", server.last_save().0.div_euclid(1000));
+    text.line("rdb_last_bgsave_status", status(saving.is_last_ok));
+    let seconds = saving.last_seconds.map_or(-1, |seconds| seconds as i64);
     text.line("rdb_last_bgsave_time_sec", seconds);
-    let running = server.core.turn.monotonic.seconds_since(state.save_began);
-    text.line("rdb_current_bgsave_time_sec", if state.is_saving { running as i64 } else { -1 });
-    text.line("rdb_saves", state.saves);
+    let running = server.core.turn.monotonic.seconds_since(saving.began);
+    text.line("rdb_current_bgsave_time_sec", if saving.is_saving { running as i64 } else { -1 });
+    text.line("rdb_saves", saving.published);
     text.line("rdb_last_cow_size", 0);
-    text.line("rdb_last_load_keys_expired", state.keys_loaded_expired);
+    text.line("rdb_last_load_keys_expired", 0);
     text.line("rdb_last_load_keys_loaded", state.keys_loaded);
     text.line("aof_enabled", 0);
     text.line("aof_rewrite_in_progress", 0);
@@ -190,10 +190,10 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_log_bytes_appended", server.core.shard.bytes_appended);
     text.line("kiln_log_records_since_snapshot", server.core.shard.grown.records);
     text.line("kiln_log_bytes_since_snapshot", server.core.shard.grown.bytes);
-    let (unseen_by, trim_waits, trim_waits_seconds) = server.snapshots_unseen();
-    text.line("kiln_snapshots_unseen_by", unseen_by);
-    text.line("kiln_log_trim_waits", u8::from(trim_waits));
-    text.line("kiln_log_trim_waits_seconds", trim_waits_seconds);
+    let unseen = server.snapshots_unseen();
+    text.line("kiln_snapshots_unseen_by", unseen.by.join(","));
+    text.line("kiln_log_trim_waits", u8::from(unseen.trim_waits));
+    text.line("kiln_log_trim_waits_seconds", unseen.trim_waits_seconds);
     text.line("kiln_log_last_record", server.core.shard.appended().sequence);
     text.line("kiln_log_durable_record", server.core.shard.durable().sequence);
     text.line("kiln_reply_bytes_held", server.core.clients.held_bytes);

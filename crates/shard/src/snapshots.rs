@@ -1,4 +1,5 @@
-//! Snapshots of a serving shard, taken in slices beside commands.
+//! Snapshots of a serving shard, taken in slices beside commands. A machine: turns of the loop go
+//! in, [`News`] come out, and nobody who asked for a snapshot is known here.
 //!
 //! ```text
 //! wanted ─▶ commit what has gathered ─▶ begin: position = last record, its chain
@@ -11,19 +12,17 @@
 
 mod stores;
 
-use crate::server::Server;
-use crate::session::Blocked;
+use crate::News;
+use crate::shard::{Growth, Shard};
 use archive::manifest::Place;
 use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
-use base::{ConnectionId, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence};
+use base::{Clock, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
 use engine::rdb::{Crc64, write::checksum};
-use engine::refusal::Refusal;
-use shard::Growth;
 use std::io;
 use std::sync::Arc;
-pub use stores::Sighting;
 use stores::Stores;
+pub use stores::{Report, Sighting, Unseen};
 use txlog::Gate;
 
 /// Time that one turn spends on walking, in nanoseconds.
@@ -103,10 +102,66 @@ impl Default for Pace {
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
 
+/// One is under way, or about to begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Busy;
+
+/// How the snapshots of this life of a process went, for INFO.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// One is wanted or under way.
+    pub is_saving: bool,
+    /// When that one was asked for.
+    pub began: MonotonicNanos,
+    /// Keys that it has written, and how many there are.
+    pub keys_saved: u64,
+    pub keys_to_save: u64,
+    /// Whether the last one that ended was published; `true` while none has.
+    pub is_last_ok: bool,
+    /// How long the last one took; `None` if none has ended.
+    pub last_seconds: Option<u64>,
+    /// When the last one was published.
+    pub last_published: Option<UnixMillis>,
+    /// Snapshots published.
+    pub published: u64,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            is_saving: false,
+            began: MonotonicNanos(0),
+            keys_saved: 0,
+            keys_to_save: 0,
+            is_last_ok: true,
+            last_seconds: None,
+            last_published: None,
+            published: 0,
+        }
+    }
+}
+
+/// What a turn of the loop tells the snapshots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// The shard's time.
+    pub now: UnixMillis,
+    pub monotonic: MonotonicNanos,
+    /// This process leads the shard; and nobody else can reach its log.
+    pub leads: bool,
+    pub is_alone: bool,
+    /// No other process can read the store: then the log is kept whole for them.
+    pub is_private: bool,
+    /// Of a replica: its primary tells which snapshots that one has.
+    pub hears_primary: bool,
+}
+
 /// Takes snapshots of a shard.
 pub struct Snapshots {
     store: SnapshotStore,
     queue: Box<dyn DiskQueue>,
+    clock: Arc<dyn Clock>,
+    status: Status,
     pace: Pace,
     /// Somebody asked for one, or it is due; it begins at the end of the turn.
     is_wanted: bool,
@@ -114,8 +169,6 @@ pub struct Snapshots {
     is_wanted_again: bool,
     running: Option<Running>,
     stores: Stores,
-    /// Clients whose SAVE waits for the running one.
-    waiting: Vec<ConnectionId>,
     /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
     /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
@@ -209,16 +262,17 @@ struct Published {
 
 impl Snapshots {
     /// `queue` is for nothing else: what the log waits for must not wait for snapshots.
-    pub fn new(store: SnapshotStore, queue: Box<dyn DiskQueue>) -> Self {
+    pub fn new(store: SnapshotStore, queue: Box<dyn DiskQueue>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             queue,
+            clock,
+            status: Status::default(),
             pace: Pace::default(),
             is_wanted: false,
             is_wanted_again: false,
             running: None,
             stores: Stores::default(),
-            waiting: Vec::new(),
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
@@ -230,152 +284,119 @@ impl Snapshots {
         self.pace = pace;
     }
 
+    /// How they went.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
     fn is_busy(&self) -> bool {
         self.is_wanted || self.running.is_some()
     }
 
-    /// Whether the next turn has something to walk.
-    fn wants_turn(&self, is_kept_waiting: bool) -> bool {
-        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
-        self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
-    }
-}
-
-impl Server {
-    /// Lets the server take snapshots.
-    pub fn keep_snapshots(&mut self, snapshots: Snapshots) {
-        self.snapshots = Some(snapshots);
-    }
-
-    /// Asks for a snapshot (BGSAVE). With `schedule` one that runs already is followed by another.
+    /// Asks for a snapshot, which begins at the end of the turn. With `schedule` one that runs
+    /// already is followed by another.
     ///
     /// # Errors
-    /// One is under way, or there is no place for snapshots.
-    pub(crate) fn request_snapshot(&mut self, schedule: bool) -> Result<(), Refusal> {
-        if self.is_following() {
-            return Err(Refusal::of("ERR the primary takes the snapshots, and this is a replica"));
+    /// One is under way.
+    pub fn request(&mut self, schedule: bool, now: MonotonicNanos) -> Result<(), Busy> {
+        if self.is_busy() {
+            self.is_wanted_again |= schedule;
+            return if schedule { Ok(()) } else { Err(Busy) };
         }
-        let Some(snapshots) = &mut self.snapshots else {
-            return Err(Refusal::of("ERR there is no snapshot store"));
-        };
-        if snapshots.is_busy() {
-            if !schedule {
-                return Err(Refusal::of("ERR Background save already in progress"));
-            }
-            snapshots.is_wanted_again = true;
-            return Ok(());
-        }
-        snapshots.is_wanted = true;
-        self.core.persistence.is_saving = true;
-        self.core.persistence.save_began = self.core.turn.monotonic;
+        self.is_wanted = true;
+        self.status.is_saving = true;
+        self.status.began = now;
         Ok(())
     }
 
     /// Asks for a snapshot that holds everything until now.
-    ///
-    /// # Errors
-    /// There is no place for snapshots.
-    pub(crate) fn want_snapshot_for_replica(&mut self) -> Result<(), Refusal> {
-        let is_about_to = |it: &Snapshots| it.is_wanted && it.running.is_none();
-        if self.snapshots.as_ref().is_some_and(is_about_to) {
-            return Ok(());
-        }
-        self.request_snapshot(true)
-    }
-
-    /// Leaves a session waiting for the snapshot that was just asked for (SAVE).
-    pub(crate) fn wait_for_snapshot(&mut self, client: ConnectionId) {
-        if let Some(snapshots) = &mut self.snapshots {
-            snapshots.waiting.push(client);
-            self.block(client, Blocked::Snapshot);
+    pub fn request_of_now(&mut self, now: MonotonicNanos) {
+        if !self.is_wanted || self.running.is_some() {
+            // It cannot be refused: one that runs is followed by another.
+            let _ = self.request(true, now);
         }
     }
 
-    /// Whether so much waits for the snapshot's disk that writing commands must wait too.
-    pub(crate) fn is_snapshot_behind(&self) -> bool {
-        let running = self.snapshots.as_ref().and_then(|snapshots| snapshots.running.as_ref());
-        running.is_some_and(|running| running.backlog_bytes > BACKLOG_BYTES_LIMIT)
+    /// Whether so much waits for the disk that writing commands must wait too.
+    pub fn is_behind(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.backlog_bytes > BACKLOG_BYTES_LIMIT)
     }
 
-    /// Whether the next turn should not wait, because a snapshot can go on.
-    pub(crate) fn is_snapshot_ready(&self) -> bool {
+    /// Whether the next turn should not wait, because a snapshot of this shard can go on.
+    pub fn is_ready(&self, shard: &Shard) -> bool {
         // One that is wanted begins behind what has gathered, once the log takes that.
-        let is_kept_waiting =
-            self.core.shard.has_gathered() && self.core.shard.gate() == Gate::Wait;
-        let wants_turn = |it: &Snapshots| it.wants_turn(is_kept_waiting);
-        self.core.roles.leads() && self.snapshots.as_ref().is_some_and(wants_turn)
+        let is_kept_waiting = shard.has_gathered() && shard.gate() == Gate::Wait;
+        let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
+        self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
     }
 
-    /// One turn's share of the snapshot.
-    pub(crate) fn advance_snapshot(&mut self) {
-        if self.snapshots.is_none() {
+    /// Takes what the disk has done: the first step of a turn. [`Self::judge`] comes next, if it is
+    /// due, then [`Self::advance`].
+    pub fn collect(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+        self.collect_outcomes(shard, turn, news);
+        self.look_when_due(turn);
+    }
+
+    /// One turn's share of a snapshot: begins it, walks on, hands over to the disk.
+    pub fn advance(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+        if !turn.leads {
             return;
         }
-        self.collect_snapshot_outcomes();
-        self.advance_stores();
-        if !self.core.roles.leads() {
-            return;
-        }
-        self.schedule_snapshot();
-        self.begin_snapshot();
-        self.walk_snapshot();
-        self.write_snapshot();
+        self.schedule(shard, turn);
+        self.begin(shard, turn, news);
+        self.walk(shard);
+        self.write(shard);
     }
 
     /// Asks for a snapshot when the log has grown enough.
-    fn schedule_snapshot(&mut self) {
-        let grown = self.core.shard.replay_cost_bytes();
-        let Some(snapshots) = &self.snapshots else { return };
-        if grown < snapshots.pace.log_growth_bytes_min || snapshots.is_busy() {
+    fn schedule(&mut self, shard: &Shard, turn: &Turn) {
+        let grown = shard.replay_cost_bytes();
+        if grown < self.pace.log_growth_bytes_min || self.is_busy() {
             return;
         }
-        let is_hasty = self.core.shard.grown.bytes >= snapshots.pace.log_growth_bytes_hasty;
-        let rests = snapshots.rests_until > self.core.turn.monotonic && !is_hasty;
-        let is_early = snapshots.not_before > self.core.turn.monotonic;
-        if !rests && !is_early && grown >= self.core.shard.engine.keyspace.used_bytes() as u64 {
-            let Growth { records, bytes } = self.core.shard.grown;
+        let is_hasty = shard.grown.bytes >= self.pace.log_growth_bytes_hasty;
+        let rests = self.rests_until > turn.monotonic && !is_hasty;
+        let is_early = self.not_before > turn.monotonic;
+        if !rests && !is_early && grown >= shard.engine.keyspace.used_bytes() as u64 {
+            let Growth { records, bytes } = shard.grown;
             tracing::info!(records, log_bytes = bytes, "the log has grown, a snapshot is due");
             // It cannot be refused: none is under way.
-            let _ = self.request_snapshot(false);
+            let _ = self.request(false, turn.monotonic);
         }
     }
 
     /// Begins the snapshot that is wanted, once everything executed stands in a record.
-    fn begin_snapshot(&mut self) {
-        let wants = |it: &Snapshots| it.is_wanted && it.running.is_none();
-        if !self.snapshots.as_ref().is_some_and(wants) {
+    fn begin(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+        if !self.is_wanted || self.running.is_some() {
             return;
         }
-        self.core.shard.commit(self.core.turn.now);
-        if self.core.shard.has_gathered() {
+        shard.commit(turn.now);
+        if shard.has_gathered() {
             return;
         }
-        self.start_gathering();
-        let waits_for = self.core.shard.newest_appended();
-        let shard = &mut self.core.shard;
+        news.push(News::SnapshotBegan);
+        let waits_for = shard.newest_appended();
         let (position, chain) = (shard.appended(), shard.chain());
         let shifted = shard.shifted();
-        let Some(snapshots) = &mut self.snapshots else { return };
-        snapshots.is_wanted = false;
-        snapshots.rests_until =
-            MonotonicNanos(self.core.turn.monotonic.0 + snapshots.pace.rest_nanos);
+        self.is_wanted = false;
+        self.rests_until = MonotonicNanos(turn.monotonic.0 + self.pace.rest_nanos);
         let place = Place {
             position,
             chain: chain.value.0,
             epoch: chain.epoch,
             // That of the record: nothing shows a later one.
             clock: shard.newest_clock(),
-            began: self.core.turn.now,
+            began: turn.now,
         };
         let keyspace = &mut shard.engine.keyspace;
-        self.core.persistence.keys_to_save = keyspace.len() as u64;
-        keyspace.begin_snapshot(self.core.turn.now);
-        snapshots.running = Some(Running {
+        self.status.keys_to_save = keyspace.len() as u64;
+        keyspace.begin_snapshot(turn.now);
+        self.running = Some(Running {
             place,
             waits_for,
             shifted,
             is_durable: false,
-            began: self.core.turn.monotonic,
+            began: turn.monotonic,
             keys: 0,
             is_walked: false,
             chunks: Vec::new(),
@@ -386,8 +407,8 @@ impl Server {
             log: shard.grown,
             dirty: keyspace.statistics.dirty.get(),
         });
-        let store = snapshots.store.clone();
-        submit(&mut *snapshots.queue, move || {
+        let store = self.store.clone();
+        submit(&mut *self.queue, move || {
             let writer = store.begin(position)?;
             Ok(Outcome::Written(
                 Box::new(PartInMaking { writer, crc: Crc64::default() }),
@@ -397,22 +418,20 @@ impl Server {
     }
 
     /// Walks one slice and cuts what was written into chunks.
-    fn walk_snapshot(&mut self) {
-        let Some(Snapshots { running: Some(running), pace, .. }) = &mut self.snapshots else {
-            return;
-        };
-        let keyspace = &mut self.core.shard.engine.keyspace;
+    fn walk(&mut self, shard: &mut Shard) {
+        let Self { running: Some(running), pace, clock, status, .. } = self else { return };
+        let keyspace = &mut shard.engine.keyspace;
         if !running.is_walked && running.backlog_bytes < pace.backlog_bytes_max {
-            let began = self.core.process.options.clock.monotonic();
+            let began = clock.monotonic();
             for _ in 0..pace.steps_max {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
-                let spent = self.core.process.options.clock.monotonic().since(began);
+                let spent = clock.monotonic().since(began);
                 if running.is_walked || spent >= SLICE_NANOS {
                     break;
                 }
             }
             running.keys = keyspace.snapshot_keys();
-            self.core.persistence.keys_saved = running.keys;
+            status.keys_saved = running.keys;
         }
         if keyspace.snapshot_bytes() >= pace.chunk_bytes || running.is_walked {
             let next = running.emptied.pop();
@@ -426,15 +445,12 @@ impl Server {
         if running.is_walked {
             keyspace.end_snapshot();
         }
-        let garbage = keyspace.take_garbage();
-        self.discard(garbage);
     }
 
     /// Hands chunks to the disk, and in the end the whole for publication.
-    fn write_snapshot(&mut self) {
-        let (durable, shifted) = (self.core.shard.tracker.durable(), self.core.shard.shifted());
-        let Some(snapshots) = &mut self.snapshots else { return };
-        let Some(running) = &mut snapshots.running else { return };
+    fn write(&mut self, shard: &Shard) {
+        let (durable, shifted) = (shard.tracker.durable(), shard.shifted());
+        let Some(running) = &mut self.running else { return };
         let has_moved = !running.is_durable && shifted != running.shifted;
         running.is_durable |= !has_moved && durable >= running.waits_for;
         if running.part.is_none() {
@@ -444,27 +460,27 @@ impl Server {
             // Its place bears another record's number by now. This is rarer than a failover.
             let Some(part) = running.part.take() else { return };
             let error = io::Error::other("the log's newest records have moved");
-            submit(&mut *snapshots.queue, move || Err(part.abandon(error)));
+            submit(&mut *self.queue, move || Err(part.abandon(error)));
             return;
         }
         if !running.chunks.is_empty() {
             let chunks = std::mem::take(&mut running.chunks);
             let Some(mut part) = running.part.take() else { return };
-            submit(&mut *snapshots.queue, move || match part.append(&chunks) {
+            submit(&mut *self.queue, move || match part.append(&chunks) {
                 Ok(()) => Ok(Outcome::Written(part, chunks)),
                 Err(error) => Err(part.abandon(error)),
             });
             return;
         }
-        if !running.is_walked || !running.is_durable && !snapshots.pace.publishes_before_durable {
+        if !running.is_walked || !running.is_durable && !self.pace.publishes_before_durable {
             return;
         }
         let Some(mut part) = running.part.take() else { return };
         running.is_publishing = true;
         let facts = Facts { place: running.place, keys: running.keys };
-        let store = snapshots.store.clone();
-        let trims_through_newest = snapshots.pace.trims_through_newest;
-        submit(&mut *snapshots.queue, move || {
+        let store = self.store.clone();
+        let trims_through_newest = self.pace.trims_through_newest;
+        submit(&mut *self.queue, move || {
             if let Err(error) = part.append(&[checksum(part.crc).to_vec()]) {
                 return Err(part.abandon(error));
             }
@@ -487,90 +503,65 @@ impl Server {
         });
     }
 
-    fn collect_snapshot_outcomes(&mut self) {
-        let Some(snapshots) = &mut self.snapshots else { return };
-        let mut done = std::mem::take(&mut snapshots.done);
-        snapshots.queue.poll(&mut done);
+    fn collect_outcomes(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+        let mut done = std::mem::take(&mut self.done);
+        self.queue.poll(&mut done);
         for (_, outcome) in done.drain(..) {
             match outcome.downcast::<Outcome>().map(|outcome| *outcome) {
                 Ok(Outcome::Written(part, chunks)) => {
-                    if let Some(Snapshots { running: Some(running), pace, .. }) =
-                        &mut self.snapshots
-                    {
-                        running.take_back(part, chunks, 2 * pace.chunk_capacity());
+                    if let Some(running) = &mut self.running {
+                        running.take_back(part, chunks, 2 * self.pace.chunk_capacity());
                     }
                 }
-                Ok(Outcome::Published(published)) => self.finish_snapshot(&published),
-                Ok(Outcome::Looked(found)) => self.looked_at_store(found),
-                Ok(Outcome::Failed(why)) => self.fail_snapshot(&why),
-                Err(_) => self.fail_snapshot("a disk job returned something else"),
+                Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
+                Ok(Outcome::Looked(found)) => self.stores.looked(found, turn.leads),
+                Ok(Outcome::Failed(why)) => self.fail(shard, turn, &why, news),
+                Err(_) => self.fail(shard, turn, "a disk job returned something else", news),
             }
         }
-        if let Some(snapshots) = &mut self.snapshots {
-            snapshots.done = done;
-        }
+        self.done = done;
     }
 
-    fn finish_snapshot(&mut self, published: &Published) {
-        let Some(snapshots) = &mut self.snapshots else { return };
-        let Some(running) = snapshots.running.take() else { return };
-        let seconds = self.core.turn.monotonic.seconds_since(running.began);
+    fn finish(
+        &mut self,
+        shard: &mut Shard,
+        turn: &Turn,
+        published: Published,
+        news: &mut Vec<News>,
+    ) {
+        let Some(running) = self.running.take() else { return };
+        let seconds = turn.monotonic.seconds_since(running.began);
         let sequence = running.place.position.sequence.0;
-        let Published { name, bytes, .. } = published;
+        let Published { name, sighting, bytes, file, trim } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
-        let state = &mut self.core.persistence;
-        state.saves += 1;
-        state.last_save = self.core.turn.now;
-        state.last_save_seconds = Some(seconds);
-        self.core.shard.grown -= running.log;
-        let dirty = &self.core.shard.engine.keyspace.statistics.dirty;
+        self.status.published += 1;
+        self.status.last_published = Some(turn.now);
+        self.status.last_seconds = Some(seconds);
+        shard.grown -= running.log;
+        let dirty = &shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
-        self.trim_when_seen(published.sighting, published.trim);
-        self.send_file(&published.file, published.bytes);
-        self.end_snapshot(true);
+        self.stores.published(sighting, trim, turn.is_private);
+        news.push(News::SnapshotPublished { file, bytes });
+        self.end(true, turn);
     }
 
-    fn fail_snapshot(&mut self, why: &str) {
+    fn fail(&mut self, shard: &mut Shard, turn: &Turn, why: &str, news: &mut Vec<News>) {
         tracing::error!("the snapshot failed and was given up: {why}");
-        if let Some(snapshots) = &mut self.snapshots {
-            snapshots.running = None;
-            snapshots.not_before = MonotonicNanos(self.core.turn.monotonic.0 + RETRY_NANOS);
-        }
-        self.core.shard.engine.keyspace.end_snapshot();
-        self.give_up_gathering();
-        let state = &mut self.core.persistence;
-        state.last_save_seconds = Some(self.core.turn.monotonic.seconds_since(state.save_began));
-        self.end_snapshot(false);
+        self.running = None;
+        self.not_before = MonotonicNanos(turn.monotonic.0 + RETRY_NANOS);
+        shard.engine.keyspace.end_snapshot();
+        self.status.last_seconds = Some(turn.monotonic.seconds_since(self.status.began));
+        news.push(News::SnapshotFailed);
+        self.end(false, turn);
     }
 
-    /// Answers the clients that wait for the snapshot, and begins the next one if it was asked for.
-    fn end_snapshot(&mut self, is_ok: bool) {
-        self.core.persistence.is_saving = false;
-        self.core.persistence.is_last_save_ok = is_ok;
-        let Some(snapshots) = &mut self.snapshots else { return };
-        let again = std::mem::take(&mut snapshots.is_wanted_again);
-        for connection in std::mem::take(&mut snapshots.waiting) {
-            if !self.core.clients.has(connection) {
-                continue;
-            }
-            if matches!(self.core.clients.at(connection).blocked, Some(Blocked::Snapshot)) {
-                self.unblock(connection);
-                let written = self.core.clients.at(connection).output.end();
-                if is_ok {
-                    self.core.clients.reply(connection).ok();
-                } else {
-                    self.core
-                        .clients
-                        .reply(connection)
-                        .error(b"ERR the snapshot failed, the log says why");
-                }
-                self.finish_reply(connection, written, Sequence::ZERO);
-                self.enqueue(connection);
-            }
-        }
-        if again {
+    /// Begins the next one if it was asked for.
+    fn end(&mut self, is_ok: bool, turn: &Turn) {
+        self.status.is_saving = false;
+        self.status.is_last_ok = is_ok;
+        if std::mem::take(&mut self.is_wanted_again) {
             // It cannot be refused: none is under way.
-            let _ = self.request_snapshot(false);
+            let _ = self.request(false, turn.monotonic);
         }
     }
 }

@@ -23,11 +23,10 @@
 //! acknowledged to one machine's disk, so that is for an operator to decide. Who it is stands in
 //! the server's log, again and again, with its real address, and in INFO.
 
-use super::{Outcome, Snapshots, submit};
-use crate::server::Server;
-use crate::session::Session;
+use super::{Outcome, Snapshots, Turn, submit};
+use crate::shard::Shard;
 use archive::{Candidate, RETAINED, SnapshotStore};
-use base::{ConnectionId, MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{MonotonicNanos, Position, Sequence, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
@@ -68,17 +67,34 @@ pub struct Sighting {
 
 /// What is known of one member that does not see the snapshots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Unseen {
+struct Blind {
     since: MonotonicNanos,
     /// It was told of.
     is_apart: bool,
 }
 
-/// A replica whose connection is gone, as it last reported.
-struct Departed {
-    at: MonotonicNanos,
-    address: String,
-    snapshot: Option<Sighting>,
+/// What a member says of the snapshots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Where it says that it is.
+    pub address: String,
+    /// The newest snapshot that it sees; of a replica that reports of its primary, the newest that
+    /// the primary has.
+    pub snapshot: Option<Sighting>,
+    /// When it said so.
+    pub at: MonotonicNanos,
+    /// Whose connection that is, for the log.
+    pub client: String,
+}
+
+/// Who does not see the snapshots, for INFO.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Unseen {
+    /// Their addresses.
+    pub by: Vec<String>,
+    /// A trim waits; and for so many seconds it has waited for somebody.
+    pub trim_waits: bool,
+    pub trim_waits_seconds: u64,
 }
 
 /// A member whose store turned out to be another one, or to be the same again.
@@ -99,8 +115,9 @@ pub(super) struct Stores {
     /// Published, and not yet trimmed through.
     waiting: Option<Position>,
     /// Members that do not see what they should, by their address.
-    unseen: BTreeMap<String, Unseen>,
-    departed: VecDeque<Departed>,
+    unseen: BTreeMap<String, Blind>,
+    /// Replicas whose connection is gone, as they last reported.
+    departed: VecDeque<Report>,
     /// Since when this process leads.
     leads_since: Option<MonotonicNanos>,
     /// Since when a trim has waited for somebody without a break, and when that was last told.
@@ -109,10 +126,77 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Notes one that was just published.
-    fn published(&mut self, sighting: Sighting) {
+    /// A snapshot was published: the log may be trimmed once every replica that reports sees it.
+    pub(super) fn published(
+        &mut self,
+        sighting: Sighting,
+        through: Option<Position>,
+        is_private: bool,
+    ) {
         self.own.insert(0, sighting);
         self.own.truncate(RETAINED);
+        // Whoever cannot read the snapshots needs the whole log.
+        if !is_private {
+            self.waiting = through.or(self.waiting);
+        }
+        self.judged_at = None;
+    }
+
+    /// What a look has found.
+    pub(super) fn looked(&mut self, found: Vec<Sighting>, leads: bool) {
+        self.is_looking = false;
+        // What was published meanwhile may be missing in it.
+        let known = self.own.first().map_or(Sequence::ZERO, |it| it.sequence);
+        if !leads || found.first().is_some_and(|it| it.sequence >= known) {
+            self.own = found;
+        }
+    }
+
+    /// The members that should see the snapshots, and whether each does. Of a primary, that sees
+    /// one that stays; of a replica, itself, that sees its primary's.
+    fn who_sees(&mut self, reports: &[Report], turn: &Turn) -> BTreeMap<String, bool> {
+        let mut sees = BTreeMap::new();
+        if turn.leads && (turn.is_private || self.own.is_empty()) {
+            return sees;
+        }
+        let now = turn.monotonic;
+        let mut said: Vec<(String, Option<Sighting>)> = reports
+            .iter()
+            .filter(|it| now.since(it.at) <= REPORTING_NANOS)
+            .map(|it| (it.address.clone(), it.snapshot))
+            .collect();
+        if turn.leads {
+            said.extend(self.departed(now).map(|it| (it.address.clone(), it.snapshot)));
+        }
+        for (address, snapshot) in said {
+            // Several may call themselves by one address.
+            let so = snapshot.is_some_and(|seen| self.own.contains(&seen));
+            *sees.entry(address).or_insert(true) &= so;
+        }
+        sees
+    }
+
+    /// Says for whom a trim has waited for long, and from where they are really connected: what
+    /// they call themselves need not be true.
+    fn tell_of_wait(&self, reports: &[Report], now: MonotonicNanos, store: &SnapshotStore) {
+        let names = |address: &String| {
+            let connected = reports.iter().find(|it| it.address == *address);
+            connected.map_or_else(
+                || format!("{address} (gone)"),
+                |it| format!("{address} ({})", it.client),
+            )
+        };
+        let replicas: Vec<String> = self.unseen.keys().take(NAMED_MAX).map(names).collect();
+        let (replicas, unseen) = (replicas.join(", "), self.unseen.len());
+        let seconds = self.waits_since.map_or(0, |since| now.seconds_since(since));
+        tracing::warn!(
+            seconds,
+            unseen,
+            replicas,
+            "the log is not trimmed and grows: these say that they are replicas, and do not see \
+             the snapshots in {}",
+            store.directory().display()
+        );
     }
 
     fn is_due(since: Option<MonotonicNanos>, period: u64, now: MonotonicNanos) -> bool {
@@ -131,7 +215,7 @@ impl Stores {
                 }
                 continue;
             }
-            let mut unseen = known.unwrap_or(Unseen { since: now, is_apart: false });
+            let mut unseen = known.unwrap_or(Blind { since: now, is_apart: false });
             if !unseen.is_apart && now.since(unseen.since) >= UNSEEN_NANOS_MAX {
                 unseen.is_apart = true;
                 changes.push(Change::Apart(name.clone()));
@@ -160,7 +244,7 @@ impl Stores {
     }
 
     /// Those that are gone and still waited for.
-    fn departed(&mut self, now: MonotonicNanos) -> impl Iterator<Item = &Departed> {
+    fn departed(&mut self, now: MonotonicNanos) -> impl Iterator<Item = &Report> {
         self.departed.retain(|it| now.since(it.at) <= REPORTING_NANOS);
         self.departed.iter()
     }
@@ -227,167 +311,77 @@ impl Snapshots {
         let store = self.store.clone();
         submit(&mut *self.queue, move || Ok(Outcome::Looked(look(&store))));
     }
-}
 
-impl Server {
-    /// The newest snapshot in the own store, as far as others should be able to see it.
-    pub(crate) fn newest_snapshot(&self) -> Option<Sighting> {
-        let snapshots =
-            self.snapshots.as_ref().filter(|_| !self.core.process.settings.snapshots_are_private);
-        snapshots.and_then(|it| it.stores.own.first().copied())
-    }
-
-    /// What a look has found.
-    pub(super) fn looked_at_store(&mut self, found: Vec<Sighting>) {
-        let is_following = self.is_following();
-        let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return };
-        stores.is_looking = false;
-        // What was published meanwhile may be missing in it.
-        let known = stores.own.first().map_or(Sequence::ZERO, |it| it.sequence);
-        if is_following || found.first().is_some_and(|it| it.sequence >= known) {
-            stores.own = found;
-        }
-    }
-
-    /// A snapshot was published: the log may be trimmed once every replica that reports sees it.
-    pub(super) fn trim_when_seen(&mut self, sighting: Sighting, through: Option<Position>) {
-        let Some(snapshots) = &mut self.snapshots else { return };
-        snapshots.stores.published(sighting);
-        // Whoever cannot read the snapshots needs the whole log.
-        if !self.core.process.settings.snapshots_are_private {
-            snapshots.stores.waiting = through.or(snapshots.stores.waiting);
-        }
-        snapshots.stores.judged_at = None;
-        self.advance_stores();
-    }
-
-    /// Looks, judges, and trims what everybody sees.
-    pub(super) fn advance_stores(&mut self) {
-        let (now, leads) = (self.core.turn.monotonic, self.core.roles.leads());
-        let is_heard = self.members.lag().is_some();
-        let Some(snapshots) = &mut self.snapshots else { return };
-        let stores = &mut snapshots.stores;
-        stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
-        let looks = if leads {
-            // What it publishes itself, it knows; but not what the primary before did last.
-            !self.core.roles.is_alone() && (stores.looked_at.is_none() || !stores.unseen.is_empty())
-        } else {
-            is_heard
-        };
-        let looks = looks && Stores::is_due(stores.looked_at, LOOK_NANOS, now);
-        let judges = Stores::is_due(stores.judged_at, JUDGE_NANOS, now);
-        if looks {
-            snapshots.begin_look(now);
-        }
-        if !judges || !leads && !is_heard {
-            return;
-        }
-        snapshots.stores.judged_at = Some(now);
-        let members = if leads { self.who_sees_snapshots() } else { self.sees_those_of_primary() };
-        let Some(snapshots) = &mut self.snapshots else { return };
-        for change in snapshots.stores.judge(members, now) {
-            tell(&change, leads, &self.core.process.settings.snapshot_store.display());
-        }
-        if leads && snapshots.stores.note_wait(now) {
-            self.tell_of_wait();
-        }
-        if !leads || !self.has_heard_replicas() {
-            return;
-        }
-        let Some(Snapshots { stores, pace, .. }) = &mut self.snapshots else { return };
-        if let Some(through) = stores.take_trim(pace.trims_unconfirmed) {
-            self.core.shard.trim(through);
-        }
-    }
-
-    /// Whether the replicas that are there had time to report to this primary, which may have taken
-    /// over a moment ago with a snapshot that is due.
-    fn has_heard_replicas(&mut self) -> bool {
-        let Some(Snapshots { stores, pace, .. }) = &self.snapshots else { return false };
-        let since = stores.leads_since.map_or(0, |since| self.core.turn.monotonic.since(since));
-        since >= pace.report_nanos || pace.trims_unconfirmed || !self.core.shard.is_watched()
-    }
-
-    /// Of a primary: the replicas that report, and whether each sees a snapshot that stays.
-    fn who_sees_snapshots(&mut self) -> BTreeMap<String, bool> {
-        let mut sees = BTreeMap::new();
-        if self.newest_snapshot().is_none() {
-            return sees;
-        }
-        let now = self.core.turn.monotonic;
-        let reports = self.sessions().filter_map(|session| session.member.as_deref());
-        let reports = reports.filter(|it| now.since(it.at) <= REPORTING_NANOS);
-        let mut reports: Vec<(String, Option<Sighting>)> =
-            reports.map(|it| (it.address(), it.report.snapshot)).collect();
-        let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return sees };
-        reports.extend(stores.departed(now).map(|it| (it.address.clone(), it.snapshot)));
-        for (address, snapshot) in reports {
-            // Several may call themselves by one address.
-            let so = snapshot.is_some_and(|seen| stores.own.contains(&seen));
-            *sees.entry(address).or_insert(true) &= so;
-        }
-        sees
+    /// The newest snapshot in the own store.
+    pub fn newest(&self) -> Option<Sighting> {
+        self.stores.own.first().copied()
     }
 
     /// The connection of a replica is gone. That one may be starting again, and need the log.
-    pub(crate) fn note_departed(&mut self, client: ConnectionId) {
-        let (Some(reported), true) =
-            (self.core.clients.at(client).member.as_deref(), self.core.roles.leads())
-        else {
-            return;
-        };
-        let Some(Snapshots { stores, .. }) = &mut self.snapshots else { return };
-        let (at, address, snapshot) = (reported.at, reported.address(), reported.report.snapshot);
-        stores.departed.push_back(Departed { at, address, snapshot });
-        if stores.departed.len() > DEPARTED_MAX {
-            stores.departed.pop_front();
+    pub fn note_departed(&mut self, report: Report) {
+        let departed = &mut self.stores.departed;
+        departed.push_back(report);
+        if departed.len() > DEPARTED_MAX {
+            departed.pop_front();
         }
     }
 
-    /// Says for whom a trim has waited for long, and from where they are really connected: what
-    /// they call themselves need not be true.
-    fn tell_of_wait(&self) {
-        let Some(Snapshots { stores, .. }) = &self.snapshots else { return };
-        let names = |address: &String| {
-            let is_its = |session: &&Session| {
-                session.member.as_deref().is_some_and(|it| it.address() == *address)
-            };
-            let connected = self.sessions().find(is_its);
-            connected.map_or_else(
-                || format!("{address} (gone)"),
-                |session| format!("{address} (client {} from {})", session.id, session.peer),
-            )
+    /// Who does not see the snapshots, and what waits for them.
+    pub fn unseen(&self, now: MonotonicNanos) -> Unseen {
+        let stores = &self.stores;
+        Unseen {
+            by: stores.apart().map(str::to_owned).collect(),
+            trim_waits: stores.waiting.is_some(),
+            trim_waits_seconds: stores.waits_since.map_or(0, |since| now.seconds_since(since)),
+        }
+    }
+
+    /// Looks at the store, if what it holds is not known and it is time.
+    pub(super) fn look_when_due(&mut self, turn: &Turn) {
+        let (now, leads) = (turn.monotonic, turn.leads);
+        let stores = &mut self.stores;
+        stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
+        let looks = if leads {
+            // What it publishes itself, it knows; but not what the primary before did last.
+            !turn.is_alone && (stores.looked_at.is_none() || !stores.unseen.is_empty())
+        } else {
+            turn.hears_primary
         };
-        let replicas: Vec<String> = stores.unseen.keys().take(NAMED_MAX).map(names).collect();
-        let (replicas, unseen) = (replicas.join(", "), stores.unseen.len());
-        let seconds =
-            stores.waits_since.map_or(0, |since| self.core.turn.monotonic.seconds_since(since));
-        tracing::warn!(
-            seconds,
-            unseen,
-            replicas,
-            "the log is not trimmed and grows: these say that they are replicas, and do not see \
-             the snapshots in {}",
-            self.core.process.settings.snapshot_store.display()
-        );
+        if looks && Stores::is_due(stores.looked_at, LOOK_NANOS, now) {
+            self.begin_look(now);
+        }
     }
 
-    /// Of a replica: whether it sees the newest snapshot of its primary, if that has any.
-    fn sees_those_of_primary(&self) -> BTreeMap<String, bool> {
-        let Some(newest) = self.members.primary_snapshot() else { return BTreeMap::new() };
-        let own = self.snapshots.as_ref().map_or(&[][..], |it| &it.stores.own);
-        let member = self.member();
-        let address = format!("{}:{}", member.host, member.port);
-        BTreeMap::from([(address, own.contains(&newest))])
+    /// Whether [`Self::judge`] is to be called now: about once a second.
+    pub fn is_judgement_due(&self, turn: &Turn) -> bool {
+        let is_due = Stores::is_due(self.stores.judged_at, JUDGE_NANOS, turn.monotonic);
+        is_due && (turn.leads || turn.hears_primary)
     }
 
-    /// For INFO: who does not see the snapshots, whether a trim waits, and for how many seconds it
-    /// has waited for somebody.
-    pub(crate) fn snapshots_unseen(&self) -> (String, bool, u64) {
-        let Some(Snapshots { stores, .. }) = &self.snapshots else { return Default::default() };
-        let seconds =
-            stores.waits_since.map_or(0, |since| self.core.turn.monotonic.seconds_since(since));
-        (stores.apart().collect::<Vec<_>>().join(","), stores.waiting.is_some(), seconds)
+    /// Judges who sees the snapshots, and lets the log be trimmed through what everybody sees.
+    /// `reports` are, of a primary, those of the replicas that are connected; of a replica, one of
+    /// its own that names the newest snapshot of its primary, if that has any.
+    pub fn judge(&mut self, shard: &mut Shard, turn: &Turn, reports: &[Report]) {
+        let (now, leads) = (turn.monotonic, turn.leads);
+        let Self { stores, store, pace, .. } = self;
+        stores.judged_at = Some(now);
+        let members = stores.who_sees(reports, turn);
+        for change in stores.judge(members, now) {
+            tell(&change, leads, &store.directory().display());
+        }
+        if leads && stores.note_wait(now) {
+            stores.tell_of_wait(reports, now, store);
+        }
+        // The replicas that are there must have had time to report to this primary, which may have
+        // taken over a moment ago with a snapshot that is due.
+        let since = stores.leads_since.map_or(0, |since| now.since(since));
+        let has_heard = since >= pace.report_nanos || pace.trims_unconfirmed;
+        if !leads || !has_heard && shard.is_watched() {
+            return;
+        }
+        if let Some(through) = stores.take_trim(pace.trims_unconfirmed) {
+            shard.trim(through);
+        }
     }
 }
 
@@ -476,7 +470,12 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_waited_for_a_minute_longer() {
-        let departed = |second| Departed { at: at(second), address: "a:1".into(), snapshot: None };
+        let departed = |second| Report {
+            at: at(second),
+            address: "a:1".into(),
+            snapshot: None,
+            client: String::new(),
+        };
         let mut stores =
             Stores { departed: [departed(100), departed(130)].into(), ..Stores::default() };
         for (second, count) in [(131, 2), (160, 2), (161, 1), (190, 1), (191, 0)] {
@@ -500,7 +499,7 @@ mod tests {
     fn as_many_are_known_as_stay() {
         let mut stores = Stores::default();
         let sighting = |n| Sighting { sequence: Sequence(n), began: UnixMillis(0) };
-        (1..=5).for_each(|n| stores.published(sighting(n)));
+        (1..=5).for_each(|n| stores.published(sighting(n), None, false));
         assert_eq!(stores.own, [sighting(5), sighting(4)]);
     }
 }
