@@ -11,10 +11,8 @@
 
 use crate::directive::Kind;
 use crate::table::{DIRECTIVES, find};
+use engine::command::secrets::REDACTED;
 use std::ops::Range;
-
-/// What stands for a secret. Redis's word.
-pub const REDACTED: &str = "(redacted)";
 
 /// What is secret in the value of a directive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! Everything else follows from the usage line: name, arity, which arguments are keys, the texts of
 //! COMMAND and COMMAND DOCS, gates and ACL categories. A row is plain `const` data. `F` is what
-//! runs: data functions here, session functions in `node`, which merges both into one registry.
+//! runs: data functions here, session functions in `node`, which merges both into one catalogue.
 
 pub mod args;
 pub mod bitmap;
@@ -12,9 +12,11 @@ pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod key;
+pub mod key_use;
 pub mod list;
 pub mod publish;
 pub mod sample;
+pub mod secrets;
 pub mod set;
 pub mod sorted;
 pub mod string;
@@ -25,6 +27,8 @@ pub mod usage;
 
 pub use args::Args;
 pub use flags::{Flags, Group};
+pub use key_use::{KeyFinder, KeyUse};
+pub use secrets::Secrets;
 pub use usage::{Declared, KeySpec};
 
 use crate::refusal::Refusal;
@@ -57,7 +61,7 @@ pub enum DataFn {
 }
 
 /// One command, or one subcommand of a container (its usage line begins with two upper-case words).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Command<F: 'static> {
     /// As in Redis's documentation: `SET key value [NX | XX]`. `key`-like words are keys.
     pub usage: &'static str,
@@ -72,6 +76,9 @@ pub struct Command<F: 'static> {
     pub arity: i32,
     /// Overrides the keys found in the usage line.
     pub keys: Option<&'static [KeySpec]>,
+    /// Finds the keys of a request where the specifications do not tell, or only in part.
+    pub find_keys: Option<KeyFinder>,
+    pub secrets: Secrets,
 }
 
 impl<F: Copy + 'static> Command<F> {
@@ -86,6 +93,8 @@ impl<F: Copy + 'static> Command<F> {
             complexity: "",
             arity: 0,
             keys: None,
+            find_keys: None,
+            secrets: Secrets::None,
         }
     }
 
@@ -144,6 +153,35 @@ impl<F: Copy + 'static> Command<F> {
     pub const fn keys(mut self, keys: &'static [KeySpec]) -> Self {
         self.keys = Some(keys);
         self
+    }
+
+    pub const fn find_keys(mut self, finder: KeyFinder) -> Self {
+        self.find_keys = Some(finder);
+        self
+    }
+
+    pub const fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// The same row about another function.
+    pub fn with_function<G: Copy>(self, function: G) -> Command<G> {
+        let Self { usage, flags, group, summary, since, complexity, arity, keys, .. } = self;
+        let Self { find_keys, secrets, .. } = self;
+        Command {
+            usage,
+            function,
+            flags,
+            group,
+            summary,
+            since,
+            complexity,
+            arity,
+            keys,
+            find_keys,
+            secrets,
+        }
     }
 }
 

@@ -1,239 +1,227 @@
-//! Users and what they may do: Redis 7.0's access control lists.
-//!
-//! | file | holds |
-//! |---|---|
-//! | [`category`] | which commands `@name` stands for |
-//! | [`rule`] | what is wrong with a rule; selectors written as several words |
-//! | [`selector`] | what one set of rules allows |
-//! | [`user`] | passwords and selectors of a user; whether a request passes |
-//! | [`keys`] | which keys and channels a request names |
-//! | [`describe`] | rules back to text |
-//! | [`file`] | the ACL file |
-//! | [`log`] | what was denied lately |
-//! | [`enforce`] | the server's side: denying, and closing who lost a right |
-//!
-//! Nearly every server has one user who may do everything. [`Acl::is_open`] says so, and then a
-//! request costs one look at it.
+//! The server's side: who is denied what, and whose connection ends because a right is gone.
 
-pub mod category;
-mod describe;
-mod enforce;
-pub mod file;
-mod keys;
-pub mod log;
-pub mod rule;
-mod selector;
-mod show;
-pub mod user;
-
-use crate::secrets::shown_rule;
+use crate::command::client::describe;
+use crate::server::Server;
+use crate::session::Session;
+use base::ConnectionId;
+use catalog::Registered;
+use catalog::acl::log::{Entry, Place, Reason};
+use catalog::acl::selector::matches_channel;
+use catalog::acl::user::{Denied, User};
+use catalog::acl::{UserId, file};
+use config::load::read_file;
+use config::rewrite::replace_file;
+use engine::command::{Args, Outcome};
+use engine::refusal::Refusal;
 use engine::work::Work;
-use rule::{is_one_word, join_selectors};
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use user::User;
+use std::io;
+use std::path::Path;
 
-/// A user, for as long as it exists. No session has the id of a user that was deleted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct UserId(u32);
+impl Server {
+    /// Why the session's user may not run a request, which is noted in the ACL log.
+    #[inline]
+    pub(crate) fn denied(
+        &mut self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> Option<Denied> {
+        // What a master sends was checked there.
+        if self.core.process.acl.is_open() || self.core.clients.at(client).is_link {
+            return None;
+        }
+        self.denied_by_rules(client, command, args)
+    }
 
-impl UserId {
-    /// The user whom connections begin as. It cannot be deleted.
-    pub const DEFAULT: Self = Self(0);
-}
+    fn denied_by_rules(
+        &mut self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> Option<Denied> {
+        let user = self.core.process.acl.user(self.core.clients.at(client).user);
+        if user.is_unrestricted() {
+            return None;
+        }
+        let denied = user.check(command, args, &self.work()).err()?;
+        let (reason, object) = match denied {
+            Denied::Command => (Reason::Command, command.name().as_bytes()),
+            Denied::Key(at) => (Reason::Key, args.at(at)),
+            Denied::Channel(at) => (Reason::Channel, args.at(at)),
+        };
+        let user = user.name.clone();
+        self.log_denial(client, reason, object, user);
+        Some(denied)
+    }
 
-/// A user as a configuration file names it: its name and its rules.
-pub type Declared = (Vec<u8>, Vec<Vec<u8>>);
+    fn log_denial(&mut self, client: ConnectionId, reason: Reason, object: &[u8], user: Vec<u8>) {
+        let is_in_transaction = self.core.clients.at(client).transaction.is_some()
+            || self.core.clients.at(client).is_in_exec;
+        let entry = Entry {
+            count: 1,
+            reason,
+            place: if is_in_transaction { Place::Multi } else { Place::Toplevel },
+            object: object.to_vec(),
+            user,
+            at: self.core.turn.monotonic,
+            client: describe(self, self.core.clients.at(client)).trim_end().to_owned(),
+        };
+        self.core.process.acl.log.add(entry, self.core.process.settings.acllog_max_len);
+    }
 
-/// All users, and the log of what they were denied.
-#[derive(Debug)]
-pub struct Acl {
-    /// By id. Deleted users leave a free place.
-    places: Vec<Option<User>>,
-    names: BTreeMap<Vec<u8>, UserId>,
-    /// No user is forbidden anything.
-    is_open: bool,
-    /// `acl-pubsub-default`: new users and selectors may use every channel.
-    all_channels: bool,
-    pub log: log::Log,
-}
+    /// Whether a session's request may read keys that it does not name.
+    pub(crate) fn reads_every_key(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        // Only these two do.
+        self.core.process.acl.is_open()
+            || self.core.clients.at(client).is_link
+            || !matches!(command.name(), "sort" | "sort_ro")
+            || self.core.process.acl.user(self.core.clients.at(client).user).reads_every_key(
+                command,
+                args,
+                &self.work(),
+            )
+    }
 
-impl Acl {
-    /// The default user alone, with the password of `requirepass`.
-    fn new(requirepass: &[u8], all_channels: bool) -> Self {
-        let mut user = User::default_user();
-        user.set_only_password(requirepass, &Work::default());
-        Self {
-            names: BTreeMap::from([(user.name.clone(), UserId::DEFAULT)]),
-            places: vec![Some(user)],
-            is_open: true,
-            all_channels,
-            log: log::Log::default(),
+    /// Makes a session another user. `word` is the command that asked, as the client wrote it.
+    ///
+    /// # Errors
+    /// WRONGPASS; the session's rights stay as they were.
+    pub(crate) fn authenticate(
+        &mut self,
+        client: ConnectionId,
+        word: &[u8],
+        name: &[u8],
+        password: &[u8],
+    ) -> Outcome {
+        match self.core.process.acl.find(name) {
+            Some(id) if self.core.process.acl.user(id).admits(password, &self.work()) => {
+                self.core.clients.at_mut(client).user = id;
+                self.core.clients.at_mut(client).is_authenticated = true;
+                Ok(())
+            }
+            _ => {
+                self.log_denial(client, Reason::Auth, word, name.to_vec());
+                Err(Refusal::of("WRONGPASS invalid username-password pair or user is disabled."))
+            }
         }
     }
 
-    /// The users that a configuration declares, beside the default one with the password of
-    /// `requirepass`, empty for none. An ACL file is read apart.
+    /// What a session is before it says who it is.
+    pub(crate) fn make_default_user(&mut self, client: ConnectionId) {
+        let session = self.core.clients.at_mut(client);
+        session.user = UserId::DEFAULT;
+        session.is_authenticated = !self.core.process.acl.requires_authentication();
+    }
+
+    /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
+    pub(crate) fn set_user(&mut self, client: ConnectionId, user: User) {
+        let work = self.work();
+        let known = self.core.process.acl.find(&user.name);
+        if let Some(id) = known
+            && let Some(channels) = user.channels_left(self.core.process.acl.user(id), &work)
+        {
+            let is_lost =
+                |session: &Session| session.user == id && listens_beyond(session, &channels, &work);
+            let lost: Vec<ConnectionId> = self
+                .sessions()
+                .filter(|session| is_lost(session))
+                .map(|session| session.connection)
+                .collect();
+            self.close_all(client, &lost);
+        }
+        self.core.process.acl.put(user);
+    }
+
+    /// Deletes a user and disconnects its clients; whether there was one.
+    pub(crate) fn delete_user(&mut self, client: ConnectionId, name: &[u8]) -> bool {
+        let Some(id) = self.core.process.acl.remove(name) else { return false };
+        let of_user = self.core.clients.sessions.values_mut().filter(|it| it.user == id);
+        let mut connections: Vec<ConnectionId> = of_user
+            .map(|session| {
+                (session.user, session.is_authenticated) = (UserId::DEFAULT, false);
+                session.connection
+            })
+            .collect();
+        // The order of the map is not the same in every run.
+        connections.sort();
+        self.close_all(client, &connections);
+        true
+    }
+
+    /// Closes clients. `caller`, if it is one of them, still gets the reply to its request.
+    pub(crate) fn close_all(&mut self, caller: ConnectionId, connections: &[ConnectionId]) {
+        for &connection in connections {
+            if connection == caller {
+                self.core.clients.at_mut(caller).is_closing = true;
+            } else {
+                self.close(connection);
+            }
+        }
+    }
+
+    /// Replaces all users by those of the ACL file. All clients but the default user's are
+    /// disconnected, as by Redis.
+    ///
+    /// # Errors
+    /// Why the users stay as they were.
+    pub(crate) fn load_users(&mut self, client: ConnectionId) -> Result<(), String> {
+        let users = self.read_acl_file()?;
+        let others: Vec<Vec<u8>> =
+            self.core.process.acl.others().map(|user| user.name.clone()).collect();
+        for name in others {
+            self.delete_user(client, &name);
+        }
+        self.core.process.acl.replace(users, self.core.process.catalog);
+        Ok(())
+    }
+
+    /// Takes the users of the ACL file, if there is one, before anybody is served.
     ///
     /// # Errors
     /// What the operator must correct.
-    pub fn declared(
-        users: &[Declared],
-        requirepass: &[u8],
-        all_channels: bool,
-    ) -> Result<Self, String> {
-        let mut acl = Self::new(requirepass, all_channels);
-        let work = Work::default();
-        for (name, rules) in users {
-            let mut user = User::new(name, all_channels);
-            if name == b"default" {
-                user.apply(b"reset", all_channels, &work).expect("it is a rule");
-            }
-            for rule in rules {
-                user.apply(rule, all_channels, &work).map_err(|error| {
-                    format!(
-                        "Error loading ACL rule '{}' for the user named '{}': {}",
-                        String::from_utf8_lossy(rule),
-                        String::from_utf8_lossy(name),
-                        error.text()
-                    )
-                })?;
-            }
-            warn_if_off(&user);
-            acl.put(user);
+    pub fn start_with_acl_file(&mut self) -> Result<(), String> {
+        if self.core.process.settings.aclfile.is_none() {
+            return Ok(());
         }
-        Ok(acl)
+        let users = self
+            .read_acl_file()
+            .map_err(|errors| format!("Aborting the start because of ACL errors: {errors}"))?;
+        self.core.process.acl.replace(users, self.core.process.catalog);
+        Ok(())
     }
 
-    /// Whether no user is forbidden anything, so that there is nothing to check.
-    pub fn is_open(&self) -> bool {
-        self.is_open
+    fn read_acl_file(&self) -> Result<Vec<User>, String> {
+        let path = self.core.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        let failed =
+            |why: &str| format!("Error loading ACLs, opening file '{}': {why}", path.display());
+        let text = read_file(&*self.core.process.options.disk, path)
+            .map_err(|error| failed(&config::describe(&error)))?
+            .ok_or_else(|| failed("it is too long"))?;
+        self.core.process.acl.read_file(&text, path, self.core.process.catalog)
     }
 
-    /// Whether clients must authenticate before they do anything else.
-    pub fn requires_authentication(&self) -> bool {
-        let user = self.default_user();
-        !user.has_no_password() || !user.is_on()
-    }
-
-    pub fn default_user(&self) -> &User {
-        self.user(UserId::DEFAULT)
-    }
-
-    /// A user by its id.
-    pub fn user(&self, id: UserId) -> &User {
-        self.places[id.0 as usize].as_ref().expect("sessions of a deleted user are taken from it")
-    }
-
-    pub fn find(&self, name: &[u8]) -> Option<UserId> {
-        self.names.get(name).copied()
-    }
-
-    /// All users by name.
-    pub fn users(&self) -> impl ExactSizeIterator<Item = &User> {
-        self.names.values().map(|id| self.user(*id))
-    }
-
-    /// The lines that a configuration file declares the users with.
-    pub fn lines(&self) -> Vec<Vec<u8>> {
-        self.users().map(User::line).collect()
-    }
-
-    /// A user as the rules would make it, who is not in force yet: the known one or a new one,
-    /// changed. Counts its steps.
-    ///
-    /// # Errors
-    /// Redis's text for the first rule that is none.
-    pub fn changed(&self, name: &[u8], words: &[&[u8]], work: &Work) -> Result<User, String> {
-        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let rules = join_selectors(words).map_err(|word| {
-            format!("Unmatched parenthesis in acl selector starting at '{}'.", shown(word))
-        })?;
-        let mut user = match self.find(name) {
-            Some(id) => self.user(id).clone(),
-            None => User::new(name, self.all_channels),
-        };
-        for rule in rules {
-            user.apply(&rule, self.all_channels, work).map_err(|error| {
-                format!("Error in ACL SETUSER modifier '{}': {}", shown(&rule), error.text())
-            })?;
-        }
-        Ok(user)
-    }
-
-    /// Puts a user in force, in place of the one of its name.
-    fn put(&mut self, user: User) {
-        match self.find(&user.name) {
-            Some(id) => self.places[id.0 as usize] = Some(user),
-            None => {
-                let free = self.places.iter().position(Option::is_none);
-                let place = free.unwrap_or(self.places.len());
-                let id = UserId(u32::try_from(place).expect("users fit in memory"));
-                self.names.insert(user.name.clone(), id);
-                match self.places.get_mut(place) {
-                    Some(free) => *free = Some(user),
-                    None => self.places.push(Some(user)),
-                }
-            }
-        }
-        self.look_again();
-    }
-
-    /// Removes a user; its id. The caller takes it from the sessions that have it.
-    fn remove(&mut self, name: &[u8]) -> Option<UserId> {
-        let id = self.names.remove(name)?;
-        self.places[id.0 as usize] = None;
-        self.look_again();
-        Some(id)
-    }
-
-    fn look_again(&mut self) {
-        let is_open = self.users().all(User::is_unrestricted);
-        self.is_open = is_open;
+    /// Writes the users into the ACL file, on stable storage.
+    pub(crate) fn save_users(&self) -> io::Result<()> {
+        let path = self.core.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        replace_file(
+            &*self.core.process.options.disk,
+            path,
+            &file::write(&self.core.process.acl, self.core.process.catalog),
+        )
     }
 }
 
-/// Checks a `user` line of a configuration file, with what the file said of `acl-pubsub-default` so
-/// far.
-///
-/// # Errors
-/// The word that is wrong, and why.
-pub fn declare(
-    known: &[Declared],
-    name: &[u8],
-    words: &[Vec<u8>],
-    all_channels: bool,
-) -> Result<Declared, String> {
-    let failed = |word: &[u8], why: &str| {
-        Err(format!("Error in user declaration '{}': {why}", String::from_utf8_lossy(word)))
-    };
-    if known.iter().any(|(other, _)| other == name) {
-        return failed(name, rule::RuleError::DuplicateUser.text());
-    }
-    if !is_one_word(name) {
-        return failed(name, "Spaces not allowed in ACL usernames");
-    }
-    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    let rules = match join_selectors(&words) {
-        Ok(rules) => rules,
-        Err(word) => return failed(&shown_rule(word), "Unmatched parenthesis"),
-    };
-    let (mut user, work) = (User::new(name, all_channels), Work::default());
-    for rule in &rules {
-        if let Err(error) = user.apply(rule, all_channels, &work) {
-            return failed(&shown_rule(rule), error.text());
-        }
-    }
-    Ok((name.to_vec(), rules.into_iter().map(Cow::into_owned).collect()))
-}
-
-fn warn_if_off(user: &User) {
-    if !user.is_on() {
-        tracing::info!(
-            user = %String::from_utf8_lossy(&user.name),
-            "the user is declared without 'on', so nobody can authenticate as it"
-        );
-    }
+/// Whether a session is subscribed to something that these channels do not allow.
+fn listens_beyond(session: &Session, allowed: &[Vec<u8>], work: &Work) -> bool {
+    let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false, work);
+    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true, work))
+        || session.channels.iter().any(is_beyond)
+        || session.shard_channels.iter().any(is_beyond)
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Server {
         context.retry = true;
         let written = self.core.clients.at(connection).output.end();
         self.core.turn.lap = self.core.process.options.clock.monotonic();
-        let command = self.core.process.registry.command(request.command);
+        let command = self.core.process.catalog.command(request.command);
         match self.denied(connection, command, request.args()) {
             // The right was taken from the user while the client waited.
             Some(denied) => self.refuse(connection, written, &denied.refusal(command)),

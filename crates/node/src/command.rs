@@ -7,18 +7,15 @@ pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod debug;
-pub(crate) mod facts;
 pub mod failover;
 pub mod help;
 pub mod info;
-pub(crate) mod key_specs;
 pub mod latency;
 pub mod memory;
 pub mod migrate;
 pub mod pubsub;
 pub mod replicaof;
 pub mod replication;
-pub(crate) mod request_keys;
 pub mod scripting;
 pub mod sentinel;
 pub mod server;
@@ -88,3 +85,6 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     // Last, so that containers come into being with their other subcommands.
     help::COMMANDS,
 ];
+
+#[cfg(test)]
+mod tests;

@@ -6,13 +6,10 @@
 
 mod sessions;
 
-use crate::acl::Acl;
-use crate::configured::{Configured, configured};
 use crate::cross_protocol::CrossProtocol;
 use crate::latency::Latency;
 use crate::limits::owed_bytes_max;
 use crate::metrics::Metrics;
-use crate::registry::Registry;
 use crate::session::Session;
 use crate::slowlog::Slowlog;
 use crate::statistics::{Persistence, Statistics};
@@ -20,6 +17,8 @@ use base::machine::Identity;
 use base::{
     Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Seeds, Sequence, UnixMillis,
 };
+use catalog::Catalog;
+use catalog::acl::Acl;
 use config::Config;
 use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
@@ -83,7 +82,8 @@ pub struct Process {
     pub settings: NodeSettings,
     /// Users and what they may do.
     pub acl: Acl,
-    pub registry: &'static Registry,
+    /// The commands, by the names that clients call them here.
+    pub catalog: &'static Catalog,
     pub identity: Identity,
     pub slowlog: Slowlog,
     pub latency: Latency,
@@ -100,19 +100,21 @@ pub struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(options: Options, garbage: Garbage) -> Self {
-        let Configured { names, acl } =
-            configured(&options.config).expect("checked as the file was read");
-        let registry = Registry::with_names(&names);
+    pub(crate) fn new(
+        options: Options,
+        catalog: &'static Catalog,
+        acl: Acl,
+        garbage: Garbage,
+    ) -> Self {
         Self {
             settings: node_settings(&options.config),
             config: options.config.clone(),
             acl,
-            registry,
+            catalog,
             identity: options.machine.identity(),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
-            statistics: Statistics::new(registry.len()),
+            statistics: Statistics::new(catalog.len()),
             metrics: Arc::default(),
             started: options.clock.monotonic(),
             cross_protocol: CrossProtocol::default(),

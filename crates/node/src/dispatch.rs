@@ -2,12 +2,13 @@
 
 use crate::core::Core;
 use crate::cross_protocol::is_http;
+use crate::functions::Function;
 use crate::gate::Verdict;
 use crate::migrate::is_guard;
-use crate::registry::{CommandId, Function};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, ReplyMode};
 use base::{ConnectionId, Sequence};
+use catalog::CommandId;
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
 use engine::unit::Context;
@@ -33,8 +34,8 @@ impl Server {
         args: Args<'_>,
     ) -> Dispatched {
         let written = self.core.clients.at(client).output.end();
-        let registry = self.core.process.registry;
-        let known = command.map(|id| registry.command(id));
+        let catalog = self.core.process.catalog;
+        let known = command.map(|id| catalog.command(id));
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return Dispatched::Later;
         }
@@ -116,7 +117,7 @@ impl Server {
         mut context: Context,
     ) {
         let written = self.core.clients.at(client).output.end();
-        let command = self.core.process.registry.command(id);
+        let command = self.core.process.catalog.command(id);
         context.reads_every_key = self.reads_every_key(client, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
             self.core.shard.unit.whole = true;
@@ -130,10 +131,10 @@ impl Server {
         if is_monitored && !is_exec {
             self.tell_monitors(client, args);
         }
-        let outcome = match command.row.function {
-            Function::Data(function) => self.run_data(client, &function, args, context),
-            Function::Session(function) => function(self, client, args),
-            Function::Container => Ok(()),
+        let outcome = match self.functions.of(id) {
+            Some(Function::Data(function)) => self.run_data(client, &function, args, context),
+            Some(Function::Session(function)) => function(self, client, args),
+            None => Ok(()),
         };
         let is_failed = outcome.is_err();
         if let Err(refusal) = outcome {

@@ -1,9 +1,9 @@
 //! Every reason to refuse a request, in the order in which Redis looks at them (server.c,
 //! processCommand). Refusing comes before execution, never after.
 
-use crate::registry::{Function, Registered};
 use crate::server::Server;
 use base::ConnectionId;
+use catalog::{Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::Refusal;
@@ -34,7 +34,7 @@ impl Server {
             if let Some(subcommand) = args.get(1) {
                 return Verdict::Refuse(unknown_subcommand(command.name(), subcommand));
             }
-            if matches!(command.row.function, Function::Container) {
+            if command.kind() == Kind::Container {
                 return Verdict::Refuse(Refusal::arity(command.name()));
             }
         }

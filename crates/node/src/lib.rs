@@ -7,13 +7,12 @@
 //! |---|---|
 //! | [`reactor`] | turns the loop: receive, parse, prefetch, execute, append, send |
 //! | [`session`] | one connection's input and state |
-//! | [`registry`] | finds the command |
 //! | [`gate`] | every reason to refuse, before execution |
-//! | [`acl`] | users, and what they may do |
+//! | `acl` | denies what a user may not do, ends connections that lost a right |
 //! | [`dispatch`] | executes within a unit |
+//! | [`functions`] | what each command does |
 //! | `expiry` | by which clock keys are past their time, and when they go |
 //! | `cross_protocol` | ends connections through which a web page speaks |
-//! | [`secrets`] | what nobody is shown |
 //! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
 //! | [`output`] | withholds replies until then |
 //! | `client_memory` | disconnects the largest clients when all take too much |
@@ -29,7 +28,7 @@
 //! | [`configured`] | checks the names and the users that the configuration declares |
 #![forbid(unsafe_code)]
 
-pub mod acl;
+mod acl;
 mod blocked;
 mod client_memory;
 pub mod command;
@@ -40,6 +39,7 @@ mod dispatch;
 mod expiry;
 pub mod feed;
 mod flush;
+pub mod functions;
 pub mod gate;
 pub mod histogram;
 pub mod latency;
@@ -53,10 +53,8 @@ pub mod output;
 pub mod pause;
 pub mod pubsub;
 pub mod reactor;
-pub mod registry;
 pub mod role;
 mod saves;
-pub mod secrets;
 pub mod server;
 pub mod session;
 pub mod slowlog;
@@ -65,7 +63,6 @@ pub mod statistics;
 
 pub use configured::configured;
 pub use core::{Options, Stop};
-pub use registry::Registry;
 pub use server::Server;
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,

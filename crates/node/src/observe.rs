@@ -2,12 +2,12 @@
 //!
 //! One reading of the clock a command: the end of one is the beginning of the next.
 
-use crate::registry::Registered;
-use crate::secrets::secret_arguments;
 use crate::server::Server;
 use crate::slowlog::{Entry, abridge};
 use base::{ConnectionId, MonotonicNanos};
-use config::secrets::REDACTED;
+use catalog::Registered;
+use catalog::secrets::secret_arguments;
+use engine::command::secrets::REDACTED;
 use engine::command::{Args, Flags};
 use std::fmt::Write;
 
@@ -69,7 +69,7 @@ impl Server {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
-        let secrets = secret_arguments(self.core.process.registry, args);
+        let secrets = secret_arguments(self.core.process.catalog, args);
         let entry = Entry {
             id: 0,
             at_seconds: self.core.turn.now.0.div_euclid(1000),
@@ -86,7 +86,7 @@ impl Server {
     /// Shows a command to the sessions that run MONITOR. The line stays unsent until
     /// [`Self::hold_monitors`].
     pub(crate) fn tell_monitors(&mut self, client: ConnectionId, args: Args<'_>) {
-        let secrets = secret_arguments(self.core.process.registry, args);
+        let secrets = secret_arguments(self.core.process.catalog, args);
         let micros = self.core.process.options.clock.unix_micros();
         let mut line = format!(
             "{}.{:06} [{} {}]",

@@ -4,11 +4,11 @@
 //! While it lasts no key expires or is evicted either, so that the data set stands still.
 
 use crate::dispatch::Dispatched;
-use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest};
 use base::{ConnectionId, MonotonicNanos};
-use engine::command::{Args, DataFn, Flags};
+use catalog::{Kind, Registered};
+use engine::command::{Args, Flags};
 use std::collections::VecDeque;
 
 /// What waits while a pause lasts.
@@ -78,14 +78,14 @@ impl Server {
             Some(Paused::Writes) => {
                 let replicates = |command: &Registered| {
                     command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
-                        || matches!(command.row.function, Function::Data(DataFn::Write(_)))
+                        || command.kind() == Kind::Write
                 };
                 let queued =
                     self.core.clients.at(client).transaction.iter().flat_map(|t| t.queued());
                 replicates(command)
                     || command.name() == "exec"
                         && queued
-                            .map(|request| self.core.process.registry.command(request.command))
+                            .map(|request| self.core.process.catalog.command(request.command))
                             .any(replicates)
             }
         }

@@ -1,4 +1,4 @@
-//! Everything one reactor owns: the shard, the sessions, the registry, what clients asked for.
+//! Everything one reactor owns: the shard, the sessions, the commands, what clients asked for.
 //!
 //! Split by owner of state: [`crate::dispatch`] takes requests through gate and execution,
 //! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
@@ -6,8 +6,10 @@
 
 use crate::command::scripting::Scripts;
 use crate::command::sentinel::Switches;
+use crate::configured::{Configured, configured};
 use crate::core::{Core, Garbage, Options, Process};
 use crate::feed::Feed;
+use crate::functions::{Functions, standard};
 use crate::limits::owed_bytes_max;
 use crate::link::Link;
 use crate::members::failover::Failover;
@@ -31,6 +33,8 @@ use txlog::Gate;
 /// One reactor's state: the core, and each feature's own.
 pub struct Server {
     pub core: Core,
+    /// What commands do.
+    pub(crate) functions: &'static Functions,
     pub scripts: Scripts,
     /// What subscribers were told of who leads.
     pub(crate) switches: Switches,
@@ -89,14 +93,23 @@ impl Server {
     }
 
     /// One that has just begun, and has loaded nothing.
+    ///
+    /// # Panics
+    /// If the configuration declares what [`configured`] refuses: whoever read it has asked that.
     pub fn new(options: Options, garbage: Garbage) -> Self {
-        Self::living(Process::new(options, garbage), crate::role::wall::Wall::default())
+        let Configured { renamed, acl } =
+            configured(&options.config).expect("checked as the file was read");
+        // A process has one, and keeps it in all its lives.
+        let catalog = renamed.map_or(standard().0, |catalog| Box::leak(Box::new(catalog)));
+        let process = Process::new(options, catalog, acl, garbage);
+        Self::living(process, crate::role::wall::Wall::default())
     }
 
     fn living(process: Process, wall: crate::role::wall::Wall) -> Self {
         let replication_seed = !process.options.entropy;
         Self {
             core: Core::new(process),
+            functions: standard().1,
             scripts: Scripts::default(),
             switches: Switches::default(),
             stands: 0,

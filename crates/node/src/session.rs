@@ -1,11 +1,11 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
-use crate::acl::UserId;
 use crate::feed::Replica;
 use crate::members::Reported;
 use crate::output::Output;
-use crate::registry::CommandId;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence, UnixMillis};
+use catalog::CommandId;
+use catalog::acl::UserId;
 use engine::command::Args;
 use engine::unit::{Context, Overdue, Wait};
 use resp::{Decoder, ProtocolError, Reply};

@@ -1,7 +1,7 @@
 //! The slow log: the latest commands that took long (Redis documentation, SLOWLOG).
 
-use config::secrets::REDACTED;
 use engine::command::Args;
+use engine::command::secrets::REDACTED;
 use std::collections::VecDeque;
 
 /// Arguments kept of one command; the last place says how many more there were (Redis 7.0).

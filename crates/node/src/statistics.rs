@@ -2,8 +2,8 @@
 //! keys.
 
 use crate::histogram::Histogram;
-use crate::registry::CommandId;
 use base::{MonotonicNanos, UnixMillis};
+use catalog::CommandId;
 use std::collections::BTreeMap;
 
 /// Samples over which rates are averaged (Redis 7.0).

@@ -1,10 +1,10 @@
 //! Rules and rights, as Redis 7.0.15 understands them. `tests/acl/run` compares random rules with
 //! a real one.
 
-use super::file;
-use super::user::{Denied, User};
-use super::*;
-use crate::registry::Registry;
+use crate::functions::standard;
+use catalog::acl::user::{Denied, User};
+use catalog::acl::{Acl, Terms, file};
+use catalog::category::{Categories, NAMES};
 use engine::command::Args;
 use engine::work::{BYTES_PER_STEP, Pulse, Work};
 use std::cell::RefCell;
@@ -14,14 +14,34 @@ fn words(text: &str) -> Vec<&[u8]> {
     text.split(' ').map(str::as_bytes).collect()
 }
 
+fn acl(requirepass: &[u8]) -> Acl {
+    Acl::declared(&[], requirepass, false, standard().0).expect("nothing is declared")
+}
+
 fn with_users(lines: &[(&str, &str)]) -> Acl {
-    let mut acl = Acl::new(b"", false);
+    let mut acl = acl(b"");
     for (name, rules) in lines {
-        let user =
-            acl.changed(name.as_bytes(), &words(rules), &Work::default()).expect("these are rules");
+        let user = acl
+            .changed(name.as_bytes(), &words(rules), standard().0, &Work::default())
+            .expect("these are rules");
         acl.put(user);
     }
     acl
+}
+
+/// Calls with what rules are read by.
+fn with_terms<T>(call: impl FnOnce(Terms<'_>) -> T) -> T {
+    call(Terms { catalog: standard().0, all_channels: false, work: &Work::default() })
+}
+
+fn parse(text: &[u8]) -> Result<Vec<User>, String> {
+    with_terms(|terms| file::parse(text, std::path::Path::new("/f"), terms))
+}
+
+/// A user with its root selector alone.
+fn root(mut user: User) -> User {
+    with_terms(|terms| user.apply(b"clearselectors", terms)).expect("it is a rule");
+    user
 }
 
 fn user(rules: &str) -> User {
@@ -29,7 +49,7 @@ fn user(rules: &str) -> User {
 }
 
 fn shown(user: &User) -> String {
-    String::from_utf8(user.line()).expect("these rules are text")
+    String::from_utf8(user.line(standard().0)).expect("these rules are text")
 }
 
 /// Whether a user may run a request; the denied argument's place otherwise.
@@ -40,7 +60,7 @@ fn check(user: &User, request: &str) -> Result<(), Denied> {
         ranges.push((buffer.len() as u32, word.len() as u32));
         buffer.extend_from_slice(word);
     }
-    let command = Registry::standard().find(request[0], request.get(1).copied());
+    let command = standard().0.find(request[0], request.get(1).copied());
     user.check(command.expect("a known command"), Args::new(&buffer, &ranges), &Work::default())
 }
 
@@ -72,8 +92,8 @@ fn rules_are_shown_in_their_shortest_form() {
 
 #[test]
 fn every_category_describes_itself() {
-    for (category, name) in category::Categories::each() {
-        if !Registry::standard().iter().any(|c| c.categories.intersects(category)) {
+    for (category, name) in Categories::each() {
+        if !standard().0.iter().any(|c| c.categories.intersects(category)) {
             continue;
         }
         let shown = |rules: &str| shown(&user(rules));
@@ -86,10 +106,10 @@ fn every_category_describes_itself() {
 fn what_is_no_rule_is_refused_in_rediss_words() {
     let check = |rules: &str, rule: &str, why: RuleError| {
         let error =
-            Acl::new(b"", false).changed(b"u", &words(rules), &Work::default()).expect_err(rules);
+            acl(b"").changed(b"u", &words(rules), standard().0, &Work::default()).expect_err(rules);
         assert_eq!(error, format!("Error in ACL SETUSER modifier '{rule}': {}", why.text()));
     };
-    use rule::RuleError;
+    use catalog::acl::rule::RuleError;
     check("on nosuch", "nosuch", RuleError::Syntax);
     check("%~", "%~", RuleError::Syntax);
     check("%RR~a", "%RR~a", RuleError::Syntax);
@@ -108,15 +128,15 @@ fn what_is_no_rule_is_refused_in_rediss_words() {
     check("#A978", "#A978", RuleError::NotAHash);
     check("(~* ~a)", "(~* ~a)", RuleError::AllKeysAlready);
     let error =
-        Acl::new(b"", false).changed(b"u", &words("(+get"), &Work::default()).expect_err("open");
+        acl(b"").changed(b"u", &words("(+get"), standard().0, &Work::default()).expect_err("open");
     assert_eq!(error, "Unmatched parenthesis in acl selector starting at '(+get'.");
 }
 
 #[test]
 fn a_user_is_as_before_when_one_of_its_new_rules_is_none() {
     let acl = with_users(&[("u", "on +get")]);
-    acl.changed(b"u", &words("+set nosuch"), &Work::default()).expect_err("no rule");
-    assert_eq!(acl.lines()[1], b"user u on resetchannels -@all +get");
+    acl.changed(b"u", &words("+set nosuch"), standard().0, &Work::default()).expect_err("no rule");
+    assert_eq!(acl.lines(standard().0)[1], b"user u on resetchannels -@all +get");
 }
 
 /// Draws numbers below `bound`; the same ones in every run.
@@ -127,15 +147,15 @@ fn draw(state: &mut u64, bound: usize) -> usize {
 
 #[test]
 fn the_line_of_a_user_makes_the_same_user() {
-    let registry = Registry::standard();
-    let names: Vec<&str> = registry.iter().map(|command| command.name()).collect();
+    let catalog = standard().0;
+    let names: Vec<&str> = catalog.iter().map(|command| command.name()).collect();
     let mut state = 1;
     for _ in 0..300 {
         let mut rules = vec![if draw(&mut state, 2) == 0 { "-@all" } else { "+@all" }.to_owned()];
         for _ in 0..draw(&mut state, 12) {
             let sign = ["+", "-"][draw(&mut state, 2)];
             rules.push(match draw(&mut state, 6) {
-                0 | 1 => format!("{sign}@{}", category::NAMES[draw(&mut state, 21)]),
+                0 | 1 => format!("{sign}@{}", NAMES[draw(&mut state, 21)]),
                 2 | 3 => format!("{sign}{}", names[draw(&mut state, names.len())]),
                 4 => format!("+select|{}", draw(&mut state, 3)),
                 _ => "(%R~a +@read -get)".to_owned(),
@@ -143,12 +163,14 @@ fn the_line_of_a_user_makes_the_same_user() {
         }
         let user = user(&rules.join(" "));
         let line = shown(&user);
-        let users = file::parse(line.as_bytes(), std::path::Path::new("f"), false);
+        let users = parse(line.as_bytes());
         let again = users.expect("a line of ours").remove(0);
         assert_eq!(shown(&again), line, "{rules:?}");
-        for command in registry.iter().filter(|command| command.subcommands.is_empty()) {
-            let allows = |user: &User| user.selectors[0].commands.allows(command.id);
-            assert_eq!(allows(&again), allows(&user), "{} after {rules:?}", command.name());
+        let (user, again) = (root(user), root(again));
+        for command in catalog.iter().filter(|command| command.subcommands.is_empty()) {
+            let request = format!("{} a a a", command.name().replace('|', " "));
+            let denied = |user: &User| check(user, &request) == Err(Denied::Command);
+            assert_eq!(denied(&again), denied(&user), "{request} after {rules:?}");
         }
     }
 }
@@ -239,7 +261,7 @@ fn only_all_powerful_users_leave_nothing_to_check() {
 fn a_deleted_users_place_is_used_again() {
     let mut acl = with_users(&[("a", "on"), ("b", "on")]);
     let freed = acl.remove(b"a").expect("there is one");
-    let user = acl.changed(b"c", &[], &Work::default()).expect("no rules");
+    let user = acl.changed(b"c", &[], standard().0, &Work::default()).expect("no rules");
     acl.put(user);
     assert_eq!(acl.find(b"c"), Some(freed));
     let names: Vec<&[u8]> = acl.users().map(|user| &user.name[..]).collect();
@@ -259,7 +281,7 @@ fn passwords_open_until_they_are_taken_away() {
     assert!(!user("on >secret <secret").admits(b"secret", &work));
     assert!(user("on >secret nopass").admits(b"anything", &work));
     assert!(!user("on nopass resetpass").admits(b"", &work));
-    let mut acl = Acl::new(b"first", false);
+    let mut acl = acl(b"first");
     assert!(acl.requires_authentication());
     acl.reconfigure(Some(b"second"), false, &Work::default());
     assert!(
@@ -292,8 +314,7 @@ fn a_password_is_hashed_where_it_matters_and_that_is_counted() {
 #[test]
 fn a_file_is_taken_as_a_whole_or_not_at_all() {
     let check = |text: &str, expected: &str| {
-        let path = std::path::Path::new("/f");
-        let error = file::parse(text.as_bytes(), path, false).expect_err(text);
+        let error = parse(text.as_bytes()).expect_err(text);
         assert!(error.starts_with(expected), "{error}");
         assert!(error.ends_with("no change to the previously active ACL rules was performed"));
     };
@@ -310,7 +331,7 @@ fn a_file_is_taken_as_a_whole_or_not_at_all() {
     );
     check("user a (+get", "/f:1: Unmatched parenthesis in selector definition.");
     let text = b"user a on (+get ~x)\r\n\n  user b off  \n";
-    let users = file::parse(text, std::path::Path::new("/f"), false).expect("whole");
+    let users = parse(text).expect("whole");
     assert_eq!(shown(&users[0]), "user a on resetchannels -@all (~x resetchannels -@all +get)");
     assert_eq!(users.len(), 2);
 }

@@ -1,14 +1,14 @@
-//! ACL (Redis documentation, ACL): users and their rights. The rules themselves: [`crate::acl`].
+//! ACL (Redis documentation, ACL): users and their rights. The rules themselves: [`catalog::acl`].
 
 use super::connection::NAME_WITH_BLANKS;
 use super::{SessionFn, admin, session};
-use crate::acl::category::Categories;
-use crate::acl::rule::is_one_word;
-use crate::acl::user::Denied;
-use crate::registry::Registered;
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Group, Outcome};
+use catalog::Registered;
+use catalog::acl::rule::is_one_word;
+use catalog::acl::user::Denied;
+use catalog::category::Categories;
+use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
@@ -21,6 +21,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1) amortized time considering the typical user."),
     operator("ACL DRYRUN username command [arg [arg ...]]", dry_run)
         .doc("Simulates the execution of a command by a user, without executing the command.")
+        .secrets(Secrets::InRequest(3))
         .since("7.0.0")
         .cost("O(1)."),
     open("ACL GENPASS [bits]", generate_password)
@@ -42,6 +43,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Saves the effective ACL rules in the configured ACL file.")
         .cost("O(N). Where N is the number of configured users."),
     operator("ACL SETUSER username [rule [rule ...]]", set)
+        .secrets(Secrets::Among(|args| (2..args.len()).collect()))
         .doc("Creates and modifies an ACL user and its rules.")
         .cost("O(N). Where N is the number of rules provided."),
     operator("ACL USERS", users)
@@ -106,8 +108,8 @@ fn categories(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
         .core
         .clients
         .reply(client)
-        .array(server.core.process.registry.iter().filter(is_in).count());
-    for command in server.core.process.registry.iter().filter(is_in) {
+        .array(server.core.process.catalog.iter().filter(is_in).count());
+    for command in server.core.process.catalog.iter().filter(is_in) {
         server.core.clients.reply(client).bulk(command.name());
     }
     Ok(())
@@ -123,7 +125,7 @@ fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         .core
         .process
         .acl
-        .changed(name, &rules, &server.work())
+        .changed(name, &rules, server.core.process.catalog, &server.work())
         .map_err(|error| Refusal::new(format!("ERR {error}")))?;
     server.set_user(client, user);
     server.core.clients.reply(client).ok();
@@ -143,14 +145,19 @@ fn delete(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
 
 fn show(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     match server.core.process.acl.find(args.at(2)) {
-        Some(id) => server.core.process.acl.user(id).show(server.core.clients.reply(client)),
+        Some(id) => server
+            .core
+            .process
+            .acl
+            .user(id)
+            .show(server.core.process.catalog, server.core.clients.reply(client)),
         None => server.core.clients.reply(client).null(),
     }
     Ok(())
 }
 
 fn list(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let lines = server.core.process.acl.lines();
+    let lines = server.core.process.acl.lines(server.core.process.catalog);
     server.core.clients.reply(client).array(lines.len());
     for line in lines {
         server.core.clients.reply(client).bulk(line);
@@ -261,7 +268,7 @@ fn dry_run(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome
     let command = server
         .core
         .process
-        .registry
+        .catalog
         .find(request.at(0), request.get(1))
         // A container is found instead of a subcommand that it does not have.
         .filter(|command| command.subcommands.is_empty() || request.len() == 1)

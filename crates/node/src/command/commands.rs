@@ -1,13 +1,11 @@
-//! COMMAND (Redis documentation, COMMAND): what the registry knows about every command.
+//! COMMAND (Redis documentation, COMMAND): what the catalogue knows about every command.
 
-use super::facts::TIPS;
-use super::request_keys::{RequestKey, keys_of, may_have_keys};
 use super::{SessionFn, open};
-use crate::acl::category::Categories;
-use crate::registry::{Registered, Registry};
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Group, Outcome};
+use catalog::category::Categories;
+use catalog::{Catalog, Registered};
+use engine::command::{Args, Command, Flags, Group, KeyUse, Outcome, Secrets};
 use engine::glob;
 use engine::refusal::Refusal;
 use resp::Reply;
@@ -19,9 +17,11 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Returns documentary information about commands.")
         .since("7.0.0"),
     about("COMMAND GETKEYS command [arg [arg ...]]", keys)
+        .secrets(Secrets::InRequest(2))
         .doc("Extracts the key names from an arbitrary command.")
         .arity(-4),
     about("COMMAND GETKEYSANDFLAGS command [arg [arg ...]]", keys_and_flags)
+        .secrets(Secrets::InRequest(2))
         .doc("Extracts the key names and access flags for an arbitrary command.")
         .since("7.0.0")
         .arity(-4),
@@ -37,19 +37,19 @@ const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
 }
 
 /// The commands that are no subcommands, and that clients can call.
-fn top_level(registry: &Registry) -> Vec<&Registered> {
+fn top_level(catalog: &Catalog) -> Vec<&Registered> {
     let is_callable = |command: &&Registered| !command.called.is_empty();
-    registry.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
+    catalog.iter().filter(|c| c.parent.is_none()).filter(is_callable).collect()
 }
 
 /// A command by `name` or `container|subcommand`.
-fn lookup<'a>(registry: &'a Registry, name: &[u8]) -> Option<&'a Registered> {
+fn lookup<'a>(catalog: &'a Catalog, name: &[u8]) -> Option<&'a Registered> {
     match name.iter().position(|byte| *byte == b'|') {
         Some(at) => {
-            let found = registry.find(&name[..at], Some(&name[at + 1..]))?;
+            let found = catalog.find(&name[..at], Some(&name[at + 1..]))?;
             found.parent.is_some().then_some(found)
         }
-        None => registry.find(name, None),
+        None => catalog.find(name, None),
     }
 }
 
@@ -60,26 +60,26 @@ fn all(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 fn write_all(server: &mut Server, client: ConnectionId) {
-    let registry = server.core.process.registry;
-    let commands = top_level(registry);
+    let catalog = server.core.process.catalog;
+    let commands = top_level(catalog);
     server.core.clients.reply(client).array(commands.len());
     server.core.shard.engine.keyspace.work.reply_each(
         commands,
         server.core.clients.reply(client),
         |command, reply| {
-            write_info(registry, command, reply);
+            write_info(catalog, command, reply);
         },
     );
 }
 
 fn count(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let registry = server.core.process.registry;
-    server.core.clients.reply(client).integer(top_level(registry).len() as i64);
+    let catalog = server.core.process.catalog;
+    server.core.clients.reply(client).integer(top_level(catalog).len() as i64);
     Ok(())
 }
 
 fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let registry = server.core.process.registry;
+    let catalog = server.core.process.catalog;
     if args.len() == 2 {
         write_all(server, client);
         return Ok(());
@@ -88,15 +88,15 @@ fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.core.shard.engine.keyspace.work.reply_each(
         args.from(2),
         server.core.clients.reply(client),
-        |name, reply| match lookup(registry, name) {
-            Some(command) => write_info(registry, command, reply),
+        |name, reply| match lookup(catalog, name) {
+            Some(command) => write_info(catalog, command, reply),
             None => reply.null_array(),
         },
     );
     Ok(())
 }
 
-fn write_info(registry: &Registry, command: &Registered, reply: &mut Reply) {
+fn write_info(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
     let (first, last, step) = command.declared.range();
     reply.array(10);
     reply.bulk(command.name());
@@ -114,7 +114,7 @@ fn write_info(registry: &Registry, command: &Registered, reply: &mut Reply) {
     for category in categories {
         reply.simple(format!("@{category}"));
     }
-    let tips = tips(command);
+    let tips = command.tips();
     reply.array(tips.len());
     for tip in tips {
         reply.bulk(tip);
@@ -125,34 +125,29 @@ fn write_info(registry: &Registry, command: &Registered, reply: &mut Reply) {
     }
     reply.array(command.subcommands.len());
     for id in &command.subcommands {
-        write_info(registry, registry.command(*id), reply);
+        write_info(catalog, catalog.command(*id), reply);
     }
 }
 
-/// Hints for clients that talk to several shards.
-fn tips(command: &Registered) -> &'static [&'static str] {
-    TIPS.iter().find(|(name, _)| *name == command.name()).map_or(&[], |(_, tips)| tips)
-}
-
 fn docs(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let registry = server.core.process.registry;
+    let catalog = server.core.process.catalog;
     let work = server.work();
     let wanted: Vec<&Registered> = match args.len() {
-        2 => top_level(registry),
+        2 => top_level(catalog),
         _ => {
             let names = args.from(2).inspect(|_| work.step());
-            names.filter_map(|name| lookup(registry, name)).collect()
+            names.filter_map(|name| lookup(catalog, name)).collect()
         }
     };
     server.core.clients.reply(client).map(wanted.len());
     work.reply_each(wanted, server.core.clients.reply(client), |command, reply| {
         reply.bulk(command.name());
-        write_docs(registry, command, reply);
+        write_docs(catalog, command, reply);
     });
     Ok(())
 }
 
-fn write_docs(registry: &Registry, command: &Registered, reply: &mut Reply) {
+fn write_docs(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
     let row = &command.row;
     let fields = [
         ("summary", row.summary),
@@ -171,18 +166,18 @@ fn write_docs(registry: &Registry, command: &Registered, reply: &mut Reply) {
         reply.bulk("subcommands");
         reply.map(command.subcommands.len());
         for id in &command.subcommands {
-            let subcommand = registry.command(*id);
+            let subcommand = catalog.command(*id);
             reply.bulk(subcommand.name());
-            write_docs(registry, subcommand, reply);
+            write_docs(catalog, subcommand, reply);
         }
     }
 }
 
 fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let registry = server.core.process.registry;
-    let every = || registry.iter();
+    let catalog = server.core.process.catalog;
+    let every = || catalog.iter();
     let found: Vec<&Registered> = match args.len() {
-        2 => top_level(registry),
+        2 => top_level(catalog),
         5 if args.is(2, "FILTERBY") => {
             let word = args.at(4);
             if args.is(3, "MODULE") {
@@ -211,17 +206,18 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 /// The keys of the request that begins with argument 2; their indexes count from there.
-fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<RequestKey>, Refusal> {
-    let found = server.core.process.registry.find(args.at(2), args.get(3));
+fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<(usize, KeyUse)>, Refusal> {
+    let found = server.core.process.catalog.find(args.at(2), args.get(3));
     let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
-    if !may_have_keys(command) {
+    if !command.may_have_keys() {
         return Err(Refusal::of("ERR The command has no key arguments"));
     }
-    let count = args.len() - 2;
-    if !command.admits(count) {
+    let request = args.tail(2);
+    if !command.admits(request.len()) {
         return Err(Refusal::of("ERR Invalid number of arguments specified for command"));
     }
-    let keys = keys_of(command, count, |index| args.at(index + 2));
+    let mut keys = Vec::new();
+    command.for_each_key(request, |index, uses| keys.push((index, uses)));
     if keys.is_empty() && !command.flags.contains(Flags::NO_MANDATORY_KEYS) {
         return Err(Refusal::of("ERR Invalid arguments specified for command"));
     }
@@ -234,8 +230,8 @@ fn keys(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.core.shard.engine.keyspace.work.reply_each(
         keys,
         server.core.clients.reply(client),
-        |key, reply| {
-            reply.bulk(args.at(key.index + 2));
+        |(index, _), reply| {
+            reply.bulk(args.at(index + 2));
         },
     );
     Ok(())
@@ -245,12 +241,12 @@ fn keys_and_flags(server: &mut Server, client: ConnectionId, args: Args<'_>) -> 
     let keys = find_keys(server, args)?;
     let reply = server.core.clients.reply(client);
     reply.array(keys.len());
-    server.core.shard.engine.keyspace.work.reply_each(keys, reply, |key, reply| {
+    server.core.shard.engine.keyspace.work.reply_each(keys, reply, |(index, uses), reply| {
         reply.array(2);
-        reply.bulk(args.at(key.index + 2));
-        reply.set(key.flags.len());
-        for flag in &key.flags {
-            reply.simple(flag);
+        reply.bulk(args.at(index + 2));
+        reply.set(uses.words().count());
+        for word in uses.words() {
+            reply.simple(word);
         }
     });
     Ok(())

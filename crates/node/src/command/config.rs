@@ -6,8 +6,9 @@ use crate::server::Server;
 use base::ConnectionId;
 use config::change::{Caller, Proposal};
 use config::rewrite::rewrite_file;
+use config::secrets::may_hold_secret;
 use config::table::{DIRECTIVES, row};
-use engine::command::{Args, Command, Outcome};
+use engine::command::{Args, Command, Outcome, Secrets};
 use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
@@ -16,6 +17,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
     admin("CONFIG SET parameter value [parameter value ...]", set)
+        .secrets(Secrets::Among(set_secrets))
         .doc("Sets configuration parameters in-flight.")
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
@@ -60,6 +62,11 @@ fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
+/// Whatever stands behind the name of a directive that may hold a secret.
+fn set_secrets(args: Args<'_>) -> Vec<usize> {
+    (3..args.len()).filter(|at| may_hold_secret(args.at(at - 1))).collect()
+}
+
 /// Refuses changes that would need other sockets than those opened at the start.
 fn check_world(proposal: &Proposal) -> Outcome {
     const LISTENING: [usize; 2] = [row("port"), row("bind")];
@@ -87,7 +94,7 @@ fn rewrite(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     };
     // With an ACL file, the configuration file declares no users.
     let users = if server.core.process.settings.aclfile.is_none() {
-        server.core.process.acl.lines()
+        server.core.process.acl.lines(server.core.process.catalog)
     } else {
         Vec::new()
     };

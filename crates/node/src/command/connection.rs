@@ -4,7 +4,7 @@ use super::{SessionFn, open, plain, session};
 use crate::server::Server;
 use crate::session::ReplyMode;
 use base::{ConnectionId, DatabaseId};
-use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
 use resp::Protocol;
 
@@ -36,12 +36,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
     session("AUTH [username] password", auth)
+        .secrets(Secrets::Among(|args| (1..args.len()).collect()))
         .doc("Authenticates the connection.")
         .group(Group::Connection)
         .cost("O(N) where N is the number of passwords defined for the user")
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
     session("HELLO [protover [AUTH username password] [SETNAME clientname]]", hello)
+        .secrets(Secrets::Among(hello_secrets))
         .doc("Handshakes with the Redis server.")
         .group(Group::Connection)
         .since("6.0.0")
@@ -117,6 +119,24 @@ fn auth(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.authenticate(client, args.at(0), user, password)?;
     server.core.clients.reply(client).ok();
     Ok(())
+}
+
+/// Behind each AUTH of a HELLO, as often as it is given, and all that is no option.
+fn hello_secrets(args: Args<'_>) -> Vec<usize> {
+    let mut secrets = Vec::new();
+    let mut at = 2;
+    while at < args.len() {
+        if args.is(at, "AUTH") {
+            secrets.extend((at + 1..args.len()).take(2));
+            at += 3;
+        } else if args.is(at, "SETNAME") {
+            at += 2;
+        } else {
+            secrets.extend(at..args.len());
+            break;
+        }
+    }
+    secrets
 }
 
 fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {

@@ -31,9 +31,9 @@ pub fn help(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     let container = String::from_utf8_lossy(args.at(0)).to_ascii_uppercase();
     let mut lines =
         vec![format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
-    let registry = server.core.process.registry;
-    let subcommands = registry.find(args.at(0), None).into_iter().flat_map(|c| &c.subcommands);
-    for row in subcommands.map(|id| &registry.command(*id).row) {
+    let catalog = server.core.process.catalog;
+    let subcommands = catalog.find(args.at(0), None).into_iter().flat_map(|c| &c.subcommands);
+    for row in subcommands.map(|id| &catalog.command(*id).row) {
         // The usage line begins with the container's name and a space.
         let usage = row.usage.get(container.len() + 1..).unwrap_or(row.usage);
         if usage != "HELP" {

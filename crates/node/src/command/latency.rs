@@ -3,9 +3,9 @@
 use super::{SessionFn, admin};
 use crate::histogram::Histogram;
 use crate::latency::graph;
-use crate::registry::Registered;
 use crate::server::Server;
 use base::ConnectionId;
+use catalog::Registered;
 use engine::command::{Args, Command, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
@@ -100,10 +100,10 @@ fn reset(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn histogram(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let registry = server.core.process.registry;
+    let catalog = server.core.process.catalog;
     let mut wanted: Vec<&Registered> = Vec::new();
     if args.len() == 2 {
-        wanted.extend(registry.iter());
+        wanted.extend(catalog.iter());
     }
     let work = server.work();
     for name in args.from(2) {
@@ -112,9 +112,9 @@ fn histogram(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outco
             Some(at) => (&name[..at], Some(&name[at + 1..])),
             None => (name, None),
         };
-        let Some(command) = registry.find(container, subcommand) else { continue };
+        let Some(command) = catalog.find(container, subcommand) else { continue };
         wanted.push(command);
-        wanted.extend(command.subcommands.iter().map(|id| registry.command(*id)));
+        wanted.extend(command.subcommands.iter().map(|id| catalog.command(*id)));
     }
     let durations = wanted.into_iter().filter_map(|command| {
         let counted = &server.core.process.statistics.commands[command.id.0 as usize];

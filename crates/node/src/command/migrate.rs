@@ -4,7 +4,7 @@ use super::{SessionFn, plain};
 use crate::migrate::{Login, Order, Target};
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, KeySpec, Outcome};
+use engine::command::{Args, Command, Flags, KeySpec, KeyUse, Outcome, Secrets};
 use engine::refusal::Refusal;
 use resp::integer::parse_i64;
 use std::ops::Range;
@@ -23,6 +23,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[plain(
 )
 .with(Flags::WRITE.union(Flags::KEYSPACE).union(Flags::DANGEROUS).union(Flags::MOVABLEKEYS))
 .arity(-6)
+.find_keys(|args, each| key_arguments(args).for_each(|index| each(index, KeyUse::MOVE)))
+.secrets(Secrets::Among(secret_arguments))
 .keys(&[KeySpec::Range { first: 3, last: 3, step: 1 }])];
 
 /// The first argument that is an option.
@@ -67,39 +69,29 @@ impl Word {
     }
 }
 
-/// The words among the options of a request of `count` arguments, each with its place, up to KEYS.
-/// An operand is none, whatever it says.
-fn words<'a>(count: usize, argument: impl Fn(usize) -> &'a [u8]) -> Vec<(usize, Word)> {
-    let mut found = Vec::new();
+/// The words among the options of a request, each with its place, up to KEYS. An operand is none,
+/// whatever it says.
+fn words(args: Args<'_>) -> impl Iterator<Item = (usize, Word)> {
     let mut at = OPTIONS;
-    while at < count {
-        let word = Word::of(argument(at));
-        found.push((at, word));
-        if word == Word::Keys {
-            break;
-        }
-        at += 1 + word.operands();
-    }
-    found
+    std::iter::from_fn(move || {
+        let (place, word) = (at, Word::of(args.get(at)?));
+        at = if word == Word::Keys { args.len() } else { at + 1 + word.operands() };
+        Some((place, word))
+    })
 }
 
 /// The arguments that are keys; none if KEYS is given and another key too, which is refused later.
-pub(crate) fn key_arguments<'a>(
-    count: usize,
-    argument: impl Fn(usize) -> &'a [u8],
-) -> Range<usize> {
-    let last = words(count, &argument).pop();
-    match last.filter(|(_, word)| *word == Word::Keys) {
-        Some(_) if !argument(3).is_empty() => 0..0,
-        Some((at, _)) => at + 1..count,
+fn key_arguments(args: Args<'_>) -> Range<usize> {
+    match words(args).find(|(_, word)| *word == Word::Keys) {
+        Some(_) if !args.at(3).is_empty() => 0..0,
+        Some((at, _)) => at + 1..args.len(),
         None => 3..4,
     }
 }
 
 /// The arguments that are users or passwords, which nobody else is to read, in order.
-pub(crate) fn secret_arguments(args: Args<'_>) -> Vec<usize> {
-    let words = words(args.len(), |at| args.at(at)).into_iter();
-    words.flat_map(|(at, word)| (at + 1..args.len()).take(word.operands())).collect()
+fn secret_arguments(args: Args<'_>) -> Vec<usize> {
+    words(args).flat_map(|(at, word)| (at + 1..args.len()).take(word.operands())).collect()
 }
 
 const KEY_TWICE: Refusal = Refusal::of(
@@ -117,7 +109,7 @@ impl Order {
     /// It makes no sense.
     fn parse(args: Args<'_>) -> Result<Self, Refusal> {
         let (mut copies, mut replaces, mut login) = (false, false, None);
-        for (at, word) in words(args.len(), |at| args.at(at)) {
+        for (at, word) in words(args) {
             let operand = |nth: usize| args.get(at + nth).ok_or(Refusal::SYNTAX);
             match word {
                 Word::Copy => copies = true,
@@ -157,7 +149,7 @@ fn migrate(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome
         return Err(NOT_ALONE);
     }
     let context = server.context(client);
-    let named = key_arguments(args.len(), |at| args.at(at));
+    let named = key_arguments(args);
     let shard = &mut server.core.shard;
     let keys: Vec<Vec<u8>> =
         shard.engine.look(context, &mut shard.unit, &mut server.core.interest, |view| {
@@ -224,7 +216,7 @@ mod tests {
 
     #[test]
     fn keys_stand_behind_the_last_option() {
-        let keys = |line: &str| with_args(line, |args| key_arguments(args.len(), |at| args.at(at)));
+        let keys = |line: &str| with_args(line, key_arguments);
         assert_eq!(keys("migrate h 1 k 0 5 copy"), 3..4);
         assert_eq!(keys("migrate h 1 \"\" 0 5 auth keys keys a b"), 9..11);
         assert_eq!(keys("migrate h 1 k 0 5 keys a"), 0..0);

@@ -82,7 +82,7 @@ fn exec(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
         // A record that renews the lease meanwhile moves no key past its time.
         (context.overdue, context.stands_at) = (begun.overdue, begun.stands_at);
         let written = server.core.clients.at(client).output.end();
-        let command = server.core.process.registry.command(request.command);
+        let command = server.core.process.catalog.command(request.command);
         // A right that was taken away since is missed by its command alone, as in Redis.
         if let Some(denied) = server.denied(client, command, request.args()) {
             server.refuse(client, written, &denied.refusal_in_exec());

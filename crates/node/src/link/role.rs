@@ -2,10 +2,10 @@
 //! clock keys are past their time, and who is unblocked when it begins.
 
 use crate::gate::Verdict;
-use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::Blocked;
 use base::ConnectionId;
+use catalog::Registered;
 use engine::command::Flags;
 use engine::refusal::Refusal;
 use engine::unit::{Context, Overdue};
@@ -102,7 +102,7 @@ impl Server {
             .iter()
             .flat_map(|transaction| transaction.queued());
         command.name() == "exec"
-            && queued.any(|request| is_so(self.core.process.registry.command(request.command)))
+            && queued.any(|request| is_so(self.core.process.catalog.command(request.command)))
     }
 
     /// Clients that wait for keys would wait for what they may no longer take, and those that wait

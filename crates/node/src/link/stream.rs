@@ -7,10 +7,10 @@
 use super::transfer::acknowledgement;
 use super::{Fault, Phase, Place};
 use crate::dispatch::Dispatched;
-use crate::registry::CommandId;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use base::{ConnectionId, DatabaseId};
+use catalog::CommandId;
 use engine::command::Args;
 use txlog::Gate;
 

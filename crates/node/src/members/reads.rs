@@ -10,10 +10,10 @@
 //! One report serves all requests that arrived before it was sent.
 
 use crate::dispatch::Dispatched;
-use crate::registry::{Function, Registered};
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest};
 use base::ConnectionId;
+use catalog::{Kind, Registered};
 use engine::command::Args;
 use shard::RecordId;
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ impl Server {
         {
             return false;
         }
-        let reads = matches!(command.row.function, Function::Data(_)) || command.name() == "exec";
+        let reads = matches!(command.kind(), Kind::Read | Kind::Write) || command.name() == "exec";
         reads
             && self.core.clients.at(client).newest.confirmed_turn
                 < self.core.clients.at(client).newest.received_turn

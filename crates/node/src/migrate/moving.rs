@@ -14,10 +14,10 @@
 //! select another. RESTORE never waits: it may be this very migration, arriving where it left.
 
 use crate::dispatch::Dispatched;
-use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest};
 use base::{ConnectionId, DatabaseId};
+use catalog::Registered;
 use engine::command::{Args, Flags};
 use engine::ids::WatcherId;
 use std::collections::{BTreeMap, VecDeque};
@@ -122,7 +122,7 @@ impl Server {
             || command.name() == "exec"
                 && queued.into_iter().any(|request| {
                     self.changes_moving(
-                        self.core.process.registry.command(request.command),
+                        self.core.process.catalog.command(request.command),
                         request.args(),
                     )
                 })
@@ -134,10 +134,13 @@ impl Server {
         if !command.may_write() || command.name().starts_with("restore") {
             return false;
         }
-        let keys = crate::command::request_keys::keys_of(command, args.len(), |at| args.at(at));
         let moving = &self.migrations.moving;
-        keys.iter().any(|key| moving.has(args.at(key.index)))
-            || keys.is_empty() && !moving.names.is_empty() && command.flags.contains(Flags::WRITE)
+        let (mut is_moving, mut has_keys) = (false, false);
+        command.for_each_key(args, |key, _| {
+            has_keys = true;
+            is_moving = is_moving || moving.has(args.at(key));
+        });
+        is_moving || !has_keys && !moving.names.is_empty() && command.flags.contains(Flags::WRITE)
     }
 
     /// Leaves a session waiting for the end of a migration.

@@ -2,9 +2,9 @@
 //! the turn's share allows. The rest stays queued, in the order of its sessions.
 
 use crate::dispatch::Dispatched;
-use crate::registry::CommandId;
 use crate::server::Server;
 use base::{ConnectionId, DatabaseId, Event};
+use catalog::CommandId;
 use engine::command::Args;
 use resp::{ArgumentRanges, Decoded, hint};
 use std::ops::Range;
@@ -275,14 +275,14 @@ impl Server {
         let mut parsed = Parsed { command: None, ranges, input, words };
         let args = scratch.args(&parsed, bytes);
         let last = scratch.parsed.last().map_or(last, |parsed| parsed.command);
-        let command = self.core.process.registry.find_again(last, args.at(0), args.get(1));
+        let command = self.core.process.catalog.find_again(last, args.at(0), args.get(1));
         parsed.command = command.map(|command| command.id);
         scratch.parsed.push(parsed);
     }
 
     /// Hashes of a request's first key, and of the first field or member it names there; 0: none.
     fn hashes(&self, parsed: &Parsed, args: Args<'_>) -> (u64, u64) {
-        let Some(command) = parsed.command.map(|id| self.core.process.registry.command(id)) else {
+        let Some(command) = parsed.command.map(|id| self.core.process.catalog.command(id)) else {
             return (0, 0);
         };
         let hash = |argument| self.core.shard.engine.keyspace.hash(argument);

@@ -4,11 +4,10 @@
 //! Writes to keys are sent there too, as a replica of a cluster does it: a client that has not
 //! heard of a failover follows, and would be stuck with READONLY. What has no key cannot be moved.
 
-use crate::command::request_keys::keys_of;
 use crate::gate::Verdict;
-use crate::registry::Registered;
 use crate::server::Server;
 use base::{ConnectionId, Slot};
+use catalog::Registered;
 use engine::command::{Args, Flags};
 use engine::refusal::Refusal;
 
@@ -62,6 +61,5 @@ fn first_key<'a>(command: &Registered, args: Args<'a>) -> Option<&'a [u8]> {
         let is_channel = command.flags.contains(Flags::PUBSUB);
         return args.get(command.first_key).filter(|_| !is_channel);
     }
-    let keys = keys_of(command, args.len(), |index| args.at(index));
-    keys.first().and_then(|key| args.get(key.index))
+    command.first_key_of(args)
 }

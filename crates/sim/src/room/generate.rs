@@ -224,10 +224,10 @@ mod tests {
     fn most_requests_have_the_arity_that_their_usage_line_declares() {
         let mut tokens = Tokens::new(1);
         let mut generator = Generator::new(Random::from_seed(1));
-        let registry = node::Registry::standard();
+        let (catalog, _) = node::functions::standard();
         let admitted = (0..1000).filter(|_| {
             let words = generator.request(&mut tokens);
-            let command = registry.find(&words[0], words.get(1).map(Vec::as_slice));
+            let command = catalog.find(&words[0], words.get(1).map(Vec::as_slice));
             command.expect("it is declared").admits(words.len())
         });
         assert!(admitted.count() > 950);

@@ -2,10 +2,11 @@
 //! named as one that no request makes long; and one whose reply is long ends where its reply does.
 //! Those of the engine are tried by its own tests.
 
+use catalog::Kind;
 use engine::work::Pulse;
 use node::Server;
+use node::functions::standard;
 use node::reactor::Scratch;
-use node::registry::{Function, Registry};
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;
@@ -248,9 +249,9 @@ fn is_named(command: &str, name: &str) -> bool {
 fn every_command_of_the_node_is_tried_at_length_or_named_as_short() {
     let tried: BTreeSet<&str> = long_requests().iter().map(|(name, ..)| *name).collect();
     let (mut used, mut forgotten) = (BTreeSet::new(), Vec::new());
-    for command in Registry::standard().iter() {
+    for command in standard().0.iter() {
         let (name, complexity) = (command.name(), command.row.complexity);
-        let is_session = matches!(command.row.function, Function::Session(_));
+        let is_session = command.kind() == Kind::Session;
         if !is_session || tried.contains(name) || complexity.starts_with("O(1)") {
             continue;
         }

@@ -9,8 +9,7 @@ use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
 use engine::unit::{Context, Unit};
-use node::Registry;
-use node::registry::Function;
+use node::functions::{Function, standard};
 use resp::{ArgumentRanges, Decoded, Decoder, Reply};
 use sim::network::SimClient;
 use std::collections::BTreeMap;
@@ -154,8 +153,9 @@ impl Follower {
             }
             "MULTI" | "EXEC" | "PING" => {}
             _ => {
-                let found = Registry::standard().find(args.at(0), args.get(1));
-                let function = found.map(|command| command.row.function);
+                let (catalog, functions) = standard();
+                let found = catalog.find(args.at(0), args.get(1));
+                let function = found.and_then(|command| functions.of(command.id));
                 let Some(Function::Data(function)) = function else { panic!("told {name}") };
                 // Its clock stands still: keys go when the primary says so.
                 let context = Context::background(UnixMillis(0), self.database);

@@ -1,7 +1,7 @@
 //! BITFIELD (Redis documentation, BITFIELD): integers of 1 to 64 bits at any bit of a string.
 
 use super::{BAD_OFFSET, bit_offset};
-use crate::command::{Args, Command, DataFn, Group, Outcome, read, write};
+use crate::command::{Args, Command, DataFn, Group, KeyUse, Outcome, read, write};
 use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
@@ -17,6 +17,7 @@ pub const BITFIELD: Command<DataFn> = write(
      <SET encoding offset value | INCRBY encoding offset increment> ...]",
     bitfield,
 )
+.find_keys(bitfield_keys)
 .doc("Performs arbitrary bitfield integer operations on strings.")
 .group(Group::Bitmap)
 .since("3.2.0")
@@ -32,6 +33,22 @@ pub const BITFIELD_RO: Command<DataFn> =
         .cost("O(1) for each subcommand specified")
         .arity(-2)
         .fast();
+
+/// BITFIELD only reads if all it has is GET. What cannot be understood might write.
+fn bitfield_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
+    let mut at = 2;
+    while at < args.len() {
+        let operands = args.len() - 1 - at;
+        if args.is(at, "GET") && operands >= 2 {
+            at += 3;
+        } else if args.is(at, "OVERFLOW") && operands >= 1 {
+            at += 2;
+        } else {
+            return each(1, KeyUse::CHANGE);
+        }
+    }
+    each(1, KeyUse::READ);
+}
 
 /// What happens to a value that does not fit.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::{place, reply_distance, reply_place, unit};
 use crate::command::sorted::copied::Copied;
 use crate::command::sorted::{reply_member, store, view_sorted};
-use crate::command::{Args, Command, DataFn, Group, KeySpec, Outcome, read, write};
+use crate::command::{Args, Command, DataFn, Group, KeySpec, KeyUse, Outcome, read, write};
 use crate::geohash::{Outline, Place, Shape};
 use crate::number::parse_f64;
 use crate::refusal::Refusal;
@@ -13,6 +13,24 @@ use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 use structures::ordered::ScoreBound;
+
+/// The key and the last destination of a GEORADIUS whose keywords make no sense. Redis does not
+/// say what becomes of them.
+fn radius_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
+    let mut destination = None;
+    let mut at = 5;
+    while at + 1 < args.len() {
+        if args.is(at, "STORE") || args.is(at, "STOREDIST") {
+            destination = Some(at + 1);
+            at += 1;
+        }
+        at += 1;
+    }
+    each(1, KeyUse::NONE);
+    if let Some(destination) = destination {
+        each(destination, KeyUse::NONE);
+    }
+}
 
 pub const GEOSEARCH: Command<DataFn> = read(
     "GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> \
@@ -57,6 +75,7 @@ pub const GEORADIUS: Command<DataFn> = write(
     KeySpec::Keyword { word: "STORE", from: 6 },
     KeySpec::Keyword { word: "STOREDIST", from: 6 },
 ])
+.find_keys(radius_keys)
 .denyoom();
 
 pub const GEORADIUS_RO: Command<DataFn> = read(
@@ -86,6 +105,7 @@ pub const GEORADIUSBYMEMBER: Command<DataFn> = write(
     KeySpec::Keyword { word: "STORE", from: 5 },
     KeySpec::Keyword { word: "STOREDIST", from: 5 },
 ])
+.find_keys(radius_keys)
 .denyoom();
 
 pub const GEORADIUSBYMEMBER_RO: Command<DataFn> = read(

@@ -2,7 +2,7 @@
 //!
 //! Every key that a pattern leads to is looked up like any other, so the reply waits for it too.
 
-use crate::command::{Args, Command, DataFn, Flags, KeySpec, Outcome, read, write};
+use crate::command::{Args, Command, DataFn, Flags, KeySpec, KeyUse, Outcome, read, write};
 use crate::effect::{Effect, End};
 use crate::notify::Class;
 use crate::number::parse_f64;
@@ -19,6 +19,7 @@ pub const SORT: Command<DataFn> = write(
      [ALPHA] [STORE destination]",
     sort,
 )
+.find_keys(sort_keys)
 .doc("Sorts the elements in a list, a set, or a sorted set, optionally storing the result.")
 .cost(
     "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number \
@@ -35,6 +36,7 @@ pub const SORT_RO: Command<DataFn> = read(
      [ALPHA]",
     sort_ro,
 )
+.find_keys(|_, each| each(1, KeyUse::READ))
 .doc("Returns the sorted elements of a list, a set, or a sorted set.")
 .since("7.0.0")
 .cost(
@@ -42,6 +44,27 @@ pub const SORT_RO: Command<DataFn> = read(
      of returned elements. When the elements are not sorted, complexity is O(N).",
 )
 .with(Flags::MOVABLEKEYS);
+
+/// The key and the last destination. The words behind LIMIT, BY and GET are operands, whatever
+/// they say.
+fn sort_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
+    let mut destination = None;
+    let mut at = 2;
+    while at < args.len() {
+        if args.is(at, "LIMIT") {
+            at += 2;
+        } else if args.is(at, "GET") || args.is(at, "BY") {
+            at += 1;
+        } else if args.is(at, "STORE") && at + 1 < args.len() {
+            destination = Some(at + 1);
+        }
+        at += 1;
+    }
+    each(1, KeyUse::READ);
+    if let Some(destination) = destination {
+        each(destination, KeyUse::OVERWRITE);
+    }
+}
 
 const BY_DENIED: Refusal =
     Refusal::of("ERR BY option of SORT denied due to insufficient ACL permissions.");

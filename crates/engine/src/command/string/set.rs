@@ -2,7 +2,7 @@
 
 use super::reply_string;
 use crate::command::expire_option::ExpireForm;
-use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, write};
+use crate::command::{Args, Command, DataFn, Flags, Group, KeyUse, Outcome, write};
 use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
@@ -14,6 +14,7 @@ pub const SET: Command<DataFn> = write(
      PXAT unix-time-milliseconds | KEEPTTL]",
     set,
 )
+.find_keys(set_keys)
 .doc("Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.")
 .group(Group::String)
 .cost("O(1)")
@@ -133,6 +134,12 @@ fn options(args: Args<'_>) -> Result<Options, Refusal> {
         at += 1;
     }
     Ok(options)
+}
+
+/// SET reads the key too if it has the option GET.
+fn set_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
+    let reads = (3..args.len()).any(|at| args.is(at, "GET"));
+    each(1, if reads { KeyUse::CHANGE } else { KeyUse::OVERWRITE });
 }
 
 fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -66,7 +66,7 @@ pub(crate) fn describe(server: &Server, session: &Session) -> String {
     let input = &session.input.bytes;
     let (executing, room) = session.input.executing;
     let output = &session.output;
-    let command = session.last_command.map(|id| server.core.process.registry.command(id).name());
+    let command = session.last_command.map(|id| server.core.process.catalog.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.library;
     let user = match session.is_link {

@@ -1,10 +1,10 @@
 //! CLIENT KILL, in its old form (one address) and its new one (filters).
 
 use super::describe::{Kind, kind_of};
-use crate::acl::{Acl, UserId};
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
+use catalog::acl::{Acl, UserId};
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;

@@ -1,8 +1,8 @@
-//! The registry against what Redis 7.0.15 says of its commands.
+//! The catalogue against what Redis 7.0.15 says of its commands.
 
 use super::*;
-use crate::command::key_specs::Spec;
-use crate::registry::Registry;
+use crate::functions::standard;
+use catalog::key_specs::Spec;
 use std::collections::BTreeMap;
 
 /// Where a row differs from Redis on purpose: command, field, why.
@@ -36,7 +36,7 @@ fn described(command: &Registered) -> [String; 8] {
         sorted(command.flags.words().map(str::to_owned).collect()),
         format!("{first} {last} {step}"),
         sorted(command.categories.names().map(|name| format!("@{name}")).collect()),
-        tips(command).join(";"),
+        command.tips().join(";"),
         specs.join("|"),
         command.row.since.to_owned(),
         command.row.group.name().to_owned(),
@@ -52,7 +52,7 @@ fn commands_are_declared_as_redis_declares_them() {
         .map(|(name, fields)| (name, fields.split('\t').collect()))
         .collect();
     let mut wrong = Vec::new();
-    for command in Registry::standard().iter() {
+    for command in standard().0.iter() {
         let name = command.name();
         let Some(expected) = golden.get(name) else {
             let is_later = LATER.iter().any(|(later, _)| *later == name);
@@ -74,8 +74,7 @@ fn commands_are_declared_as_redis_declares_them() {
 #[test]
 fn commands_that_are_missing_are_named_in_the_page_of_differences() {
     let page = include_str!("../../../../../docs/compatibility.md");
-    let registry = Registry::standard();
-    let here: Vec<&str> = registry.iter().map(Registered::name).collect();
+    let here: Vec<&str> = standard().0.iter().map(Registered::name).collect();
     let golden = include_str!("redis-7.0.15.tsv").lines().filter(|line| !line.starts_with('#'));
     let names = golden.filter_map(|line| line.split('\t').next());
     // Of a container that is missing, all subcommands are.
@@ -86,4 +85,31 @@ fn commands_that_are_missing_are_named_in_the_page_of_differences() {
     };
     let untold: Vec<&str> = names.filter(|name| !here.contains(name) && !is_told(name)).collect();
     assert!(untold.is_empty(), "docs/compatibility.md must name these, with a reason: {untold:?}");
+}
+
+#[test]
+fn keys_of_requests_are_those_that_redis_finds() {
+    // Recorded from redis-server 7.0.15 by record.py.
+    let golden = include_str!("request_keys/redis-7.0.15.txt");
+    let mut wrong = Vec::new();
+    for line in golden.lines().filter(|line| !line.starts_with('#')) {
+        let (request, expected) = line.split_once('\t').expect("request, tab, keys");
+        let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
+        for word in request.split(' ') {
+            ranges.push((bytes.len() as u32, word.len() as u32));
+            bytes.extend_from_slice(word.as_bytes());
+        }
+        let args = Args::new(&bytes, &ranges);
+        let command = standard().0.find(args.at(0), args.get(1)).expect("a command that is here");
+        let mut found = Vec::new();
+        command.for_each_key(args, |key, uses| {
+            let words: Vec<&str> = uses.words().collect();
+            found.push(format!("{}:{}", String::from_utf8_lossy(args.at(key)), words.join("+")));
+        });
+        let found = found.join(" ");
+        if found != expected {
+            wrong.push(format!("{request}: Redis {expected:?}, here {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -7,7 +7,7 @@ use config::value::show_percentile;
 
 pub(super) fn counts(server: &Server, _: ConnectionId, text: &mut Text) {
     for (command, counted) in
-        server.core.process.registry.iter().zip(&server.core.process.statistics.commands)
+        server.core.process.catalog.iter().zip(&server.core.process.statistics.commands)
     {
         if counted.calls == 0 && counted.rejected == 0 {
             continue;
@@ -34,7 +34,7 @@ pub(super) fn latencies(server: &Server, _: ConnectionId, text: &mut Text) {
     }
     let percents = &server.core.process.settings.latency_tracking_info_percentiles;
     for (command, counted) in
-        server.core.process.registry.iter().zip(&server.core.process.statistics.commands)
+        server.core.process.catalog.iter().zip(&server.core.process.statistics.commands)
     {
         let Some(durations) = &counted.durations else { continue };
         let percentiles: Vec<String> = percents

@@ -12,8 +12,7 @@ use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::unit::{Context, Unit};
-use node::Registry;
-use node::registry::Function;
+use node::functions::{Function, standard};
 
 type Bytes = Vec<u8>;
 
@@ -99,8 +98,9 @@ fn queue_values(engine: &mut Engine) -> Result<Vec<Bytes>, String> {
 }
 
 fn ask(engine: &mut Engine, database: DatabaseId, words: &[Bytes]) -> Result<Reply, String> {
-    let command = Registry::standard().find(&words[0], None).ok_or("unknown command")?;
-    let Function::Data(function) = command.row.function else {
+    let (catalog, functions) = standard();
+    let command = catalog.find(&words[0], None).ok_or("unknown command")?;
+    let Some(Function::Data(function)) = functions.of(command.id) else {
         return Err("not a command on keys".to_owned());
     };
     let (mut bytes, mut ranges) = (Vec::new(), Vec::new());

@@ -2,11 +2,12 @@
 
 use super::selector::Selector;
 use super::user::User;
+use crate::commands::Catalog;
 use resp::Reply;
 
 impl User {
     /// Writes flags, passwords, and what each selector allows.
-    pub fn show(&self, reply: &mut Reply) {
+    pub fn show(&self, catalog: &Catalog, reply: &mut Reply) {
         reply.map(6);
         reply.bulk("flags");
         reply.set(self.flags().count());
@@ -18,21 +19,21 @@ impl User {
         for password in self.password_hashes() {
             reply.bulk(password);
         }
-        self.selectors[0].show(reply);
+        self.selectors[0].show(catalog, reply);
         reply.bulk("selectors");
         reply.array(self.selectors.len() - 1);
         for selector in &self.selectors[1..] {
             reply.map(3);
-            selector.show(reply);
+            selector.show(catalog, reply);
         }
     }
 }
 
 impl Selector {
     /// Writes three fields of a map.
-    fn show(&self, reply: &mut Reply) {
+    fn show(&self, catalog: &Catalog, reply: &mut Reply) {
         reply.bulk("commands");
-        reply.bulk(self.describe_commands());
+        reply.bulk(self.describe_commands(catalog));
         reply.bulk("keys");
         reply.bulk(self.describe_keys());
         reply.bulk("channels");

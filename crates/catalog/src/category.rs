@@ -1,7 +1,7 @@
 //! ACL categories: the commands that `+@name` stands for. A command's group and flags say which it
-//! is in; what neither says is listed in [`CATEGORIES`].
+//! is in; what neither says is listed in [`crate::facts`].
 
-use crate::command::facts::CATEGORIES;
+use crate::facts::CATEGORIES;
 use engine::command::{Flags, Group};
 
 /// Every category, in Redis's order.

@@ -1,10 +1,11 @@
 //! A user: whether and how it authenticates, and its selectors.
 
-use super::keys::{self, Access};
 use super::rule::RuleError;
 use super::selector::Selector;
-use crate::registry::Registered;
+use super::{Terms, keys};
+use crate::commands::{Catalog, Registered};
 use engine::command::{Args, Flags};
+use engine::refusal::Refusal;
 use engine::work::{BYTES_PER_STEP, Work};
 use sha2::{Digest, Sha256};
 
@@ -28,6 +29,37 @@ pub enum Denied {
     Channel(usize),
 }
 
+impl Denied {
+    /// What a client is told who asks for something it may not.
+    pub fn refusal(self, command: &Registered) -> Refusal {
+        Refusal::new(match self {
+            Self::Command => format!(
+                "NOPERM this user has no permissions to run the '{}' command",
+                command.name()
+            ),
+            Self::Key(_) => "NOPERM this user has no permissions to access one of the keys used \
+                             as arguments"
+                .to_owned(),
+            Self::Channel(_) => "NOPERM this user has no permissions to access one of the \
+                                 channels used as arguments"
+                .to_owned(),
+        })
+    }
+
+    /// What EXEC says of a command that was allowed when it was queued.
+    pub fn refusal_in_exec(self) -> Refusal {
+        let reason = match self {
+            Self::Command => "no permission to execute the command or subcommand",
+            Self::Key(_) => "no permission to touch the specified keys",
+            Self::Channel(_) => "no permission to access one of the channels used as arguments",
+        };
+        Refusal::new(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the \
+             EXEC call. This command is no longer allowed for the following reason: {reason}"
+        ))
+    }
+}
+
 /// A user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
@@ -42,31 +74,33 @@ pub struct User {
 
 impl User {
     /// Off, without password and rights, but for those that `acl-pubsub-default` gives.
-    pub fn new(name: &[u8], all_channels: bool) -> Self {
+    pub fn new(name: &[u8], terms: Terms<'_>) -> Self {
         Self {
             name: name.to_vec(),
             is_on: false,
             has_no_password: false,
             sanitize: Sanitize::Unsaid,
             passwords: Vec::new(),
-            selectors: vec![Selector::new(all_channels)],
+            selectors: vec![Selector::new(terms)],
         }
     }
 
     /// The user that new connections are: without password, and everything is allowed.
-    pub fn default_user() -> Self {
-        let mut user = Self::new(b"default", true);
+    pub fn default_user(catalog: &Catalog) -> Self {
+        let terms = Terms { catalog, all_channels: true, work: &Work::default() };
+        let mut user = Self::new(b"default", terms);
         for rule in ["+@all", "~*", "&*", "on", "nopass"] {
-            user.apply(rule.as_bytes(), true, &Work::default()).expect("these are rules");
+            user.apply(rule.as_bytes(), terms).expect("these are rules");
         }
         user
     }
 
-    /// Applies one rule, and counts its steps. `all_channels`: what `acl-pubsub-default` says now.
+    /// Applies one rule.
     ///
     /// # Errors
     /// Why it is none; rules applied before it stay.
-    pub fn apply(&mut self, rule: &[u8], all_channels: bool, work: &Work) -> Result<(), RuleError> {
+    pub fn apply(&mut self, rule: &[u8], terms: Terms<'_>) -> Result<(), RuleError> {
+        let work = terms.work;
         work.steps(1 + self.passwords.len());
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
@@ -82,14 +116,14 @@ impl User {
             [b'<', password @ ..] => self.remove_password(hash(password, work))?,
             [b'!', hex @ ..] => self.remove_password(parse_hash(hex)?)?,
             [b'(', rules @ .., b')'] => {
-                self.selectors.push(Selector::parse(rules, all_channels, work)?);
+                self.selectors.push(Selector::parse(rules, terms)?);
             }
             _ if is("clearselectors") => self.selectors.truncate(1),
             _ if is("reset") => {
                 let name = std::mem::take(&mut self.name);
-                *self = Self { sanitize: Sanitize::Always, ..Self::new(&name, all_channels) };
+                *self = Self { sanitize: Sanitize::Always, ..Self::new(&name, terms) };
             }
-            _ => self.selectors[0].apply(rule, work)?,
+            _ => self.selectors[0].apply(rule, terms)?,
         }
         Ok(())
     }
@@ -162,16 +196,34 @@ impl User {
         self.passwords.iter().map(hex)
     }
 
+    /// The channels of a user that is about to take the place of `before`, if it has not all of
+    /// those that this one had.
+    pub fn channels_left(&self, before: &Self, work: &Work) -> Option<Vec<Vec<u8>>> {
+        if self.selectors.iter().any(|selector| selector.all_channels) {
+            return None;
+        }
+        let channels: Vec<Vec<u8>> =
+            self.selectors.iter().flat_map(|selector| selector.channels.clone()).collect();
+        let is_kept = |channel: &Vec<u8>| {
+            work.steps(channels.len());
+            channels.contains(channel)
+        };
+        let keeps_all = before
+            .selectors
+            .iter()
+            .all(|selector| !selector.all_channels && selector.channels.iter().all(is_kept));
+        (!keeps_all).then_some(channels)
+    }
+
     /// Whether it may run a request. Counts the steps of looking for its keys and channels among
     /// the patterns.
     ///
     /// # Errors
     /// What is missing in the selector that came closest.
     pub fn check(&self, command: &Registered, args: Args<'_>, work: &Work) -> Result<(), Denied> {
-        let mut named: Option<Vec<(usize, Access)>> = None;
         let mut closest = Denied::Command;
         for selector in &self.selectors {
-            match check_selector(selector, command, args, &mut named, work) {
+            match check_selector(selector, command, args, work) {
                 Ok(()) => return Ok(()),
                 Err(denied) => closest = closest.max(denied),
             }
@@ -182,20 +234,17 @@ impl User {
     /// Whether it may run a request that also reads keys which it does not name (SORT's BY and
     /// GET).
     pub fn reads_every_key(&self, command: &Registered, args: Args<'_>, work: &Work) -> bool {
-        let mut named = None;
         self.selectors.iter().any(|selector| {
-            selector.reads_every_key()
-                && check_selector(selector, command, args, &mut named, work).is_ok()
+            selector.reads_every_key() && check_selector(selector, command, args, work).is_ok()
         })
     }
 }
 
-/// Whether one selector allows a request. `named` keeps its keys from one selector to the next.
+/// Whether one selector allows a request.
 fn check_selector(
     selector: &Selector,
     command: &Registered,
     args: Args<'_>,
-    named: &mut Option<Vec<(usize, Access)>>,
     work: &Work,
 ) -> Result<(), Denied> {
     // AUTH and its kin are always open; what they may name is not.
@@ -204,11 +253,14 @@ fn check_selector(
         return Err(Denied::Command);
     }
     if !selector.all_keys {
-        let named = named.get_or_insert_with(|| keys::keys(command, args));
-        let is_denied =
-            |(at, access): &&(usize, Access)| !selector.allows_key(args.at(*at), *access, work);
-        if let Some((at, _)) = named.iter().find(is_denied) {
-            return Err(Denied::Key(*at));
+        let mut denied = None;
+        keys::for_each_key(command, args, |at, access| {
+            if denied.is_none() && !selector.allows_key(args.at(at), access, work) {
+                denied = Some(at);
+            }
+        });
+        if let Some(at) = denied {
+            return Err(Denied::Key(at));
         }
     }
     if !selector.all_channels

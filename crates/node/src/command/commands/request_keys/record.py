@@ -9,7 +9,7 @@ the command does not take are left out: they are refused before.
 """
 import random, sys, pathlib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[5] / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[6] / "tests"))
 from harness.resp import Client, Refusal  # noqa: E402
 
 random.seed(7)

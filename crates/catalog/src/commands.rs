@@ -1,34 +1,39 @@
-//! All commands in one table: the engine's families and the node's own.
+//! All commands in one table.
 //!
 //! Looked up once per request, so by a hash of the name in either case, without allocating.
 
-use crate::acl::category::Categories;
-use crate::command::SessionFn;
-use crate::command::key_specs::{Spec, specs_of};
-use engine::command::{Command, DataFn, Declared, Flags};
-use std::sync::OnceLock;
+use crate::category::Categories;
+use crate::facts::TIPS;
+use crate::key_specs::{Spec, specs_of};
+use crate::keys::Shape;
+use engine::command::{Command, Declared, Flags};
 
-/// Names a command, or a subcommand, in the registry.
+/// Names a command, or a subcommand, in the catalogue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u16);
 
-/// What runs.
-#[derive(Clone, Copy)]
-pub enum Function {
-    Data(DataFn),
-    Session(SessionFn),
-    /// A container: its subcommands run.
+/// What sort of function a command has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A function of the engine that is given a view of the keys.
+    Read,
+    /// A function of the engine that may change keys.
+    Write,
+    /// A function of the node.
+    Session,
+    /// None: its subcommands have.
     Container,
 }
 
 /// One command with everything derived from its declaration.
+#[derive(Clone, Debug)]
 pub struct Registered {
     pub id: CommandId,
     /// What clients call it (`rename-command`), in lower case; empty: nobody may. A subcommand is
     /// found through its container.
     pub called: Vec<u8>,
     pub declared: Declared,
-    pub row: Command<Function>,
+    pub row: Command<Kind>,
     /// The declaration's flags and those that follow from it.
     pub flags: Flags,
     /// The container's id for a subcommand.
@@ -37,93 +42,77 @@ pub struct Registered {
     /// The first argument that is a key, if its place is fixed: what prefetching looks at. 0: none.
     pub first_key: usize,
     /// Where its keys are, and what becomes of them.
-    pub(crate) specs: Vec<Spec>,
+    pub specs: Vec<Spec>,
+    pub(crate) shape: Shape,
     /// The ACL categories it is in.
     pub categories: Categories,
 }
 
 impl Registered {
     /// The name in lower case, `config|get` for a subcommand.
+    #[inline]
     pub fn name(&self) -> &str {
         &self.declared.name
     }
 
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.row.function
+    }
+
+    /// Hints for clients that talk to several shards.
+    pub fn tips(&self) -> &'static [&'static str] {
+        TIPS.iter().find(|(name, _)| *name == self.name()).map_or(&[], |(_, tips)| tips)
+    }
+
     /// Whether a client that sends this word, in whatever case, means the command. Written out: the
     /// standard library folds both sides, byte by byte, and this is asked for every request.
+    #[inline]
     fn is_called(&self, word: &[u8]) -> bool {
         let is_same = |(byte, own): (&u8, &u8)| byte.to_ascii_lowercase() == *own;
         word.len() == self.called.len() && word.iter().zip(&self.called).all(is_same)
     }
 
     /// Whether the command may change keys and so needs the log: a few that Redis calls reads do.
+    #[inline]
     pub fn may_write(&self) -> bool {
-        let is_given_the_tx = matches!(self.row.function, Function::Data(DataFn::Write(_)));
-        is_given_the_tx || self.flags.contains(Flags::WRITE)
+        self.kind() == Kind::Write || self.flags.contains(Flags::WRITE)
     }
 
     /// Whether a request of `count` arguments has a permitted number of them.
+    #[inline]
     pub fn admits(&self, count: usize) -> bool {
         let arity = self.declared.arity;
         if arity >= 0 { count == arity as usize } else { count >= arity.unsigned_abs() as usize }
     }
 }
 
-/// Every command the server knows.
-pub struct Registry {
+/// Every command that the server knows.
+#[derive(Clone, Debug)]
+pub struct Catalog {
     commands: Vec<Registered>,
-    /// Open addressing over name hashes: id + 1, 0 is empty. A power of two long.
-    buckets: Box<[u16]>,
+    /// By what clients call them.
+    called: Names,
+    /// By their own names.
+    own: Names,
 }
 
-const BUCKETS: usize = 2048;
-
-impl Registry {
-    /// Merges the families. Containers come into being with their first subcommand.
-    pub fn new(
-        data: &[&'static [Command<DataFn>]],
-        session: &[&'static [Command<SessionFn>]],
-    ) -> Self {
-        let mut registry =
-            Self { commands: Vec::new(), buckets: vec![0; BUCKETS].into_boxed_slice() };
-        let data = data.iter().flat_map(|family| family.iter());
-        let session = session.iter().flat_map(|family| family.iter());
-        for row in data.map(|row| with_function(row, Function::Data(row.function))) {
-            registry.add(row);
+impl Catalog {
+    /// Merges rows, in their order. Containers come into being with their first subcommand. Beside
+    /// the catalogue: the rows' functions, by [`CommandId`]; containers have none.
+    pub fn new<F: Copy + 'static>(
+        rows: impl IntoIterator<Item = Command<F>>,
+        kind_of: impl Fn(F) -> Kind,
+    ) -> (Self, Vec<Option<F>>) {
+        let mut catalog =
+            Self { commands: Vec::new(), called: Names::default(), own: Names::default() };
+        let mut functions = Vec::new();
+        for row in rows {
+            let id = catalog.add(row.with_function(kind_of(row.function)));
+            functions.resize(catalog.len(), None);
+            functions[usize::from(id.0)] = Some(row.function);
         }
-        for row in session.map(|row| with_function(row, Function::Session(row.function))) {
-            registry.add(row);
-        }
-        registry
-    }
-
-    /// Every family of the engine and of the node, merged once per process.
-    pub fn standard() -> &'static Self {
-        static STANDARD: OnceLock<Registry> = OnceLock::new();
-        STANDARD.get_or_init(|| Self::new(engine::command::FAMILIES, crate::command::FAMILIES))
-    }
-
-    /// The registry of a server whose configuration renames commands. A process makes one, and
-    /// keeps it in all its lives.
-    ///
-    /// # Panics
-    /// If [`Self::rename`] refuses a name: the configuration was checked by it when it was read.
-    pub fn with_names(renamed: &[(Vec<u8>, Vec<u8>)]) -> &'static Self {
-        if renamed.is_empty() {
-            return Self::standard();
-        }
-        Box::leak(Box::new(Self::renamed(renamed).expect("checked as it was read")))
-    }
-
-    /// All families, with other names for some commands, applied in order.
-    ///
-    /// # Errors
-    /// As [`Self::rename`].
-    pub fn renamed(renamed: &[(Vec<u8>, Vec<u8>)]) -> Result<Self, &'static str> {
-        let mut registry = Self::new(engine::command::FAMILIES, crate::command::FAMILIES);
-        for (from, to) in renamed {
-            registry.rename(from, to)?;
-        }
-        Ok(registry)
+        (catalog, functions)
     }
 
     /// Lets clients find a command under another name, or, if that is empty, not at all. COMMAND
@@ -131,24 +120,24 @@ impl Registry {
     ///
     /// # Errors
     /// Redis's line for a command that is not there, or a name that is taken.
-    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), &'static str> {
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), &'static str> {
         let id = self.find_plain(from).ok_or("No such command in rename-command")?.id;
         let holder = if to.is_empty() { None } else { self.find_plain(to) };
         if holder.is_some_and(|holder| holder.id != id) {
             return Err("Target command name already exists");
         }
         self.commands[id.0 as usize].called = to.to_ascii_lowercase();
-        self.buckets.fill(0);
-        for id in 0..self.commands.len() as u16 {
-            let command = self.command(CommandId(id));
-            if command.parent.is_none() && !command.called.is_empty() {
-                self.index(CommandId(id));
+        self.called = Names::default();
+        for command in self.commands.iter().filter(|command| command.parent.is_none()) {
+            if !command.called.is_empty() {
+                self.called.add(&command.called, command.id);
             }
         }
         Ok(())
     }
 
     /// As [`Self::find`], for who sends the same command again and again.
+    #[inline]
     pub fn find_again(
         &self,
         last: Option<CommandId>,
@@ -168,17 +157,32 @@ impl Registry {
             return Some(command);
         }
         let Some(subcommand) = subcommand else { return Some(command) };
-        command
-            .subcommands
-            .iter()
-            .map(|id| self.command(*id))
-            .find(|registered| {
-                let (_, name) = registered.name().split_once('|').unwrap_or_default();
-                name.as_bytes().eq_ignore_ascii_case(subcommand)
-            })
-            .or(Some(command))
+        self.subcommand(command, subcommand).or(Some(command))
     }
 
+    /// A command by its own name, whatever clients call it; `container|subcommand` is one too.
+    pub fn find_own(&self, name: &[u8]) -> Option<&Registered> {
+        let (name, subcommand) = match name.iter().position(|byte| *byte == b'|') {
+            Some(at) => (&name[..at], Some(&name[at + 1..])),
+            None => (name, None),
+        };
+        let is_it = |id| name.eq_ignore_ascii_case(self.command(id).name().as_bytes());
+        let command = self.command(self.own.find(name, is_it)?);
+        match subcommand {
+            Some(subcommand) => self.subcommand(command, subcommand),
+            None => Some(command),
+        }
+    }
+
+    fn subcommand(&self, container: &Registered, name: &[u8]) -> Option<&Registered> {
+        let mut subcommands = container.subcommands.iter().map(|id| self.command(*id));
+        subcommands.find(|registered| {
+            let (_, own) = registered.name().split_once('|').unwrap_or_default();
+            own.as_bytes().eq_ignore_ascii_case(name)
+        })
+    }
+
+    #[inline]
     pub fn command(&self, id: CommandId) -> &Registered {
         &self.commands[id.0 as usize]
     }
@@ -196,52 +200,42 @@ impl Registry {
         self.commands.is_empty()
     }
 
+    #[inline]
     fn find_plain(&self, name: &[u8]) -> Option<&Registered> {
-        let mut bucket = hash(name) as usize & (BUCKETS - 1);
-        loop {
-            let id = self.buckets[bucket].checked_sub(1)?;
-            let command = &self.commands[id as usize];
-            if command.is_called(name) {
-                return Some(command);
-            }
-            bucket = (bucket + 1) & (BUCKETS - 1);
-        }
+        let id = self.called.find(name, |id| self.command(id).is_called(name))?;
+        Some(self.command(id))
     }
 
-    fn add(&mut self, row: Command<Function>) {
+    fn add(&mut self, row: Command<Kind>) -> CommandId {
         let declared = Declared::new(row.usage, row.arity, row.keys);
         let parent = declared.name.split_once('|').map(|(container, _)| {
             let known = self.find_plain(container.as_bytes()).map(|c| c.id);
             known.unwrap_or_else(|| self.push_container(container, &row))
         });
         let id = self.push(row, declared, parent);
-        match parent {
-            Some(parent) => {
-                let since = self.command(id).row.since;
-                let container = &mut self.commands[parent.0 as usize];
-                container.subcommands.push(id);
-                if version(since) < version(container.row.since) {
-                    container.row.since = since;
-                }
+        if let Some(parent) = parent {
+            let since = self.command(id).row.since;
+            let container = &mut self.commands[parent.0 as usize];
+            container.subcommands.push(id);
+            if version(since) < version(container.row.since) {
+                container.row.since = since;
             }
-            None => self.index(id),
         }
+        id
     }
 
-    fn push_container(&mut self, name: &str, first: &Command<Function>) -> CommandId {
-        let mut row = Command::new(first.usage, Function::Container, Flags::NONE);
+    fn push_container(&mut self, name: &str, first: &Command<Kind>) -> CommandId {
+        let mut row = Command::new(first.usage, Kind::Container, Flags::NONE);
         row.group = first.group;
         row.since = first.since;
         let declared =
             Declared { name: name.to_owned(), arity: -2, keys: Vec::new(), member: None };
-        let id = self.push(row, declared, None);
-        self.index(id);
-        id
+        self.push(row, declared, None)
     }
 
     fn push(
         &mut self,
-        row: Command<Function>,
+        row: Command<Kind>,
         declared: Declared,
         parent: Option<CommandId>,
     ) -> CommandId {
@@ -251,8 +245,13 @@ impl Registry {
         let subcommands = Vec::new();
         let called = declared.name.clone().into_bytes();
         let specs = specs_of(&declared, flags);
-        let is_container = matches!(row.function, Function::Container);
+        let shape = Shape::of(&specs, &declared, row.find_keys.is_some());
+        let is_container = row.function == Kind::Container;
         let categories = Categories::of(&declared.name, row.group, flags, is_container);
+        if parent.is_none() {
+            self.called.add(&called, id);
+            self.own.add(&called, id);
+        }
         self.commands.push(Registered {
             id,
             called,
@@ -263,31 +262,49 @@ impl Registry {
             subcommands,
             first_key,
             specs,
+            shape,
             categories,
         });
         id
     }
+}
 
-    fn index(&mut self, id: CommandId) {
-        let mut bucket = hash(&self.command(id).called) as usize & (BUCKETS - 1);
+/// Commands by name, in either case: open addressing.
+#[derive(Clone, Debug)]
+struct Names {
+    /// An id + 1 each, 0 is empty. A power of two long.
+    buckets: Box<[u16]>,
+}
+
+/// Several times as many as there are commands, so that the first look finds most of them.
+const BUCKETS: usize = 2048;
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { buckets: vec![0; BUCKETS].into_boxed_slice() }
+    }
+}
+
+impl Names {
+    /// The command of this name; `is_it` says whether a candidate is.
+    #[inline]
+    fn find(&self, name: &[u8], is_it: impl Fn(CommandId) -> bool) -> Option<CommandId> {
+        let mut bucket = hash(name) as usize & (BUCKETS - 1);
+        loop {
+            let id = CommandId(self.buckets[bucket].checked_sub(1)?);
+            if is_it(id) {
+                return Some(id);
+            }
+            bucket = (bucket + 1) & (BUCKETS - 1);
+        }
+    }
+
+    fn add(&mut self, name: &[u8], id: CommandId) {
+        let mut bucket = hash(name) as usize & (BUCKETS - 1);
         while self.buckets[bucket] != 0 {
             bucket = (bucket + 1) & (BUCKETS - 1);
         }
         self.buckets[bucket] = id.0 + 1;
-    }
-}
-
-fn with_function<F: Copy>(row: &Command<F>, function: Function) -> Command<Function> {
-    Command {
-        usage: row.usage,
-        function,
-        flags: row.flags,
-        group: row.group,
-        summary: row.summary,
-        since: row.since,
-        complexity: row.complexity,
-        arity: row.arity,
-        keys: row.keys,
     }
 }
 
@@ -307,18 +324,29 @@ fn hash(name: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    fn renamed(pairs: &[(&str, &str)]) -> Result<Registry, &'static str> {
-        let bytes = |text: &str| text.as_bytes().to_vec();
-        let pairs: Vec<_> = pairs.iter().map(|(from, to)| (bytes(from), bytes(to))).collect();
-        Registry::renamed(&pairs)
+    /// The engine's commands and a container.
+    fn catalog() -> Catalog {
+        let rows = engine::command::FAMILIES.iter().flat_map(|family| family.iter());
+        let rows = rows.map(|row| row.with_function(Kind::Read));
+        let config = ["CONFIG GET parameter", "CONFIG SET parameter value"];
+        let config = config.map(|usage| Command::new(usage, Kind::Session, Flags::NONE));
+        Catalog::new(rows.chain(config), |kind| kind).0
+    }
+
+    fn renamed(pairs: &[(&str, &str)]) -> Result<Catalog, &'static str> {
+        let mut catalog = catalog();
+        for (from, to) in pairs {
+            catalog.rename(from.as_bytes(), to.as_bytes())?;
+        }
+        Ok(catalog)
     }
 
     #[test]
     fn a_renamed_command_is_found_under_its_new_name_only() {
-        let registry = renamed(&[("GET", "fetch"), ("set", "GET"), ("config", "c")]).expect("free");
+        let catalog = renamed(&[("GET", "fetch"), ("set", "GET"), ("config", "c")]).expect("free");
         let name = |words: (&str, Option<&str>)| {
             let subcommand = words.1.map(str::as_bytes);
-            registry.find(words.0.as_bytes(), subcommand).map(|found| found.name().to_owned())
+            catalog.find(words.0.as_bytes(), subcommand).map(|found| found.name().to_owned())
         };
         assert_eq!(name(("FETCH", None)).as_deref(), Some("get"));
         assert_eq!(name(("get", None)).as_deref(), Some("set"));
@@ -326,21 +354,27 @@ mod tests {
         assert_eq!(name(("C", Some("GET"))).as_deref(), Some("config|get"));
         assert_eq!(name(("config", Some("get"))), None);
         assert_eq!(name(("append", None)).as_deref(), Some("append"));
+        let own = |name: &str| catalog.find_own(name.as_bytes()).map(Registered::name);
+        assert_eq!(own("Get"), Some("get"));
+        assert_eq!(own("fetch"), None);
+        assert_eq!(own("CONFIG|get"), Some("config|get"));
+        assert_eq!(own("config|nosuch"), None);
+        assert_eq!(own("get|x"), None);
     }
 
     #[test]
     fn who_repeats_a_command_finds_what_others_find() {
-        let registry = renamed(&[("GET", "fetch"), ("flushall", "")]).expect("free");
+        let catalog = renamed(&[("GET", "fetch"), ("flushall", "")]).expect("free");
         let names: [&[u8]; 6] = [b"get", b"Fetch", b"set", b"SET", b"config", b""];
-        let ids = std::iter::once(None).chain(registry.iter().map(|command| Some(command.id)));
+        let ids = std::iter::once(None).chain(catalog.iter().map(|command| Some(command.id)));
         for last in ids {
             // What has no name cannot have been sent before.
-            if last.is_some_and(|id| registry.command(id).called.is_empty()) {
+            if last.is_some_and(|id| catalog.command(id).called.is_empty()) {
                 continue;
             }
             for name in names {
-                let expected = registry.find(name, Some(b"get")).map(|command| command.id);
-                let found = registry.find_again(last, name, Some(b"get"));
+                let expected = catalog.find(name, Some(b"get")).map(|command| command.id);
+                let found = catalog.find_again(last, name, Some(b"get"));
                 assert_eq!(found.map(|command| command.id), expected);
             }
         }
@@ -348,9 +382,9 @@ mod tests {
 
     #[test]
     fn a_command_without_a_name_is_not_found() {
-        let registry = renamed(&[("FLUSHALL", "")]).expect("known");
-        assert!(registry.find(b"flushall", None).is_none());
-        assert!(registry.find(b"", None).is_none());
+        let catalog = renamed(&[("FLUSHALL", "")]).expect("known");
+        assert!(catalog.find(b"flushall", None).is_none());
+        assert!(catalog.find(b"", None).is_none());
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What one set of rules allows: commands, keys, channels. A user has a root selector, and may have
 //! further ones; a request passes if one of them allows all of it.
 
-use super::category::Categories;
+use super::Terms;
 use super::keys::Access;
 use super::rule::{RuleError, is_one_word};
-use crate::registry::{CommandId, Registered, Registry};
+use crate::category::Categories;
+use crate::commands::{Catalog, CommandId, Registered};
 use engine::command::Args;
 use engine::glob;
 use engine::work::Work;
@@ -33,9 +34,9 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    pub fn new(all: bool) -> Self {
+    pub fn new(all: bool, catalog: &Catalog) -> Self {
         let word = if all { u64::MAX } else { 0 };
-        Self { bits: vec![word; Registry::standard().len().div_ceil(64)], future: all }
+        Self { bits: vec![word; catalog.len().div_ceil(64)], future: all }
     }
 
     pub fn allows(&self, id: CommandId) -> bool {
@@ -57,10 +58,14 @@ impl Commands {
 
     /// Allows or forbids the commands of a category, those without a parent first: a container
     /// takes its subcommands along. The ones that it changed.
-    pub fn set_category(&mut self, category: Categories, is_allowed: bool) -> Vec<CommandId> {
-        let registry = Registry::standard();
+    pub fn set_category(
+        &mut self,
+        category: Categories,
+        is_allowed: bool,
+        catalog: &Catalog,
+    ) -> Vec<CommandId> {
         let is_in = |command: &&Registered| command.categories.intersects(category);
-        let changed: Vec<&Registered> = registry.iter().filter(is_in).collect();
+        let changed: Vec<&Registered> = catalog.iter().filter(is_in).collect();
         for command in &changed {
             self.set(command, is_allowed);
         }
@@ -84,23 +89,23 @@ pub(super) struct Selector {
 
 impl Selector {
     /// Allows nothing, or every channel (`acl-pubsub-default`).
-    pub fn new(all_channels: bool) -> Self {
+    pub fn new(terms: Terms<'_>) -> Self {
         Self {
-            commands: Commands::new(false),
+            commands: Commands::new(false, terms.catalog),
             all_commands: false,
             first_arguments: BTreeMap::new(),
             all_keys: false,
             key_patterns: Vec::new(),
-            all_channels,
+            all_channels: terms.all_channels,
             channels: Vec::new(),
         }
     }
 
     /// From `(rules)`. Quotes that do not balance leave it without rules, as in Redis.
-    pub fn parse(rules: &[u8], all_channels: bool, work: &Work) -> Result<Self, RuleError> {
-        let mut selector = Self::new(all_channels);
+    pub fn parse(rules: &[u8], terms: Terms<'_>) -> Result<Self, RuleError> {
+        let mut selector = Self::new(terms);
         for rule in split_line(rules).unwrap_or_default() {
-            selector.apply(&rule, work)?;
+            selector.apply(&rule, terms)?;
         }
         Ok(selector)
     }
@@ -111,24 +116,26 @@ impl Selector {
     }
 
     /// Applies one rule. Counts a step, and one for each pattern that it is compared with.
-    pub fn apply(&mut self, rule: &[u8], work: &Work) -> Result<(), RuleError> {
-        work.steps(1 + self.key_patterns.len() + self.channels.len());
+    pub fn apply(&mut self, rule: &[u8], terms: Terms<'_>) -> Result<(), RuleError> {
+        let catalog = terms.catalog;
+        terms.work.steps(1 + self.key_patterns.len() + self.channels.len());
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
             _ if is("allkeys") || is("~*") => self.reset_keys(true),
             _ if is("resetkeys") => self.reset_keys(false),
             _ if is("allchannels") || is("&*") => self.reset_channels(true),
             _ if is("resetchannels") => self.reset_channels(false),
-            _ if is("allcommands") || is("+@all") => self.reset_commands(true),
-            _ if is("nocommands") || is("-@all") => self.reset_commands(false),
+            _ if is("allcommands") || is("+@all") => self.reset_commands(true, catalog),
+            _ if is("nocommands") || is("-@all") => self.reset_commands(false, catalog),
             [b'~', pattern @ ..] => self.add_key_pattern(pattern, true, true)?,
             [b'%', rest @ ..] => self.add_limited_pattern(rest)?,
             [b'&', pattern @ ..] => self.add_channel(pattern)?,
-            [b'+', b'@', name @ ..] => self.set_category(name, true)?,
-            [b'-', b'@', name @ ..] => self.set_category(name, false)?,
-            [b'+', name @ ..] => self.allow(name)?,
+            [b'+', b'@', name @ ..] => self.set_category(name, true, catalog)?,
+            [b'-', b'@', name @ ..] => self.set_category(name, false, catalog)?,
+            [b'+', name @ ..] => self.allow(name, catalog)?,
             [b'-', name @ ..] => {
-                self.set_command(find(name).ok_or(RuleError::UnknownCommand)?, false);
+                let command = catalog.find_own(name).ok_or(RuleError::UnknownCommand)?;
+                self.set_command(command, false);
             }
             _ => return Err(RuleError::Syntax),
         }
@@ -145,8 +152,8 @@ impl Selector {
         self.channels.clear();
     }
 
-    fn reset_commands(&mut self, all: bool) {
-        self.commands = Commands::new(all);
+    fn reset_commands(&mut self, all: bool, catalog: &Catalog) {
+        self.commands = Commands::new(all, catalog);
         self.all_commands = all;
         self.first_arguments.clear();
     }
@@ -213,9 +220,14 @@ impl Selector {
         Ok(())
     }
 
-    fn set_category(&mut self, name: &[u8], is_allowed: bool) -> Result<(), RuleError> {
+    fn set_category(
+        &mut self,
+        name: &[u8],
+        is_allowed: bool,
+        catalog: &Catalog,
+    ) -> Result<(), RuleError> {
         let category = Categories::named(name).ok_or(RuleError::UnknownCommand)?;
-        for id in self.commands.set_category(category, is_allowed) {
+        for id in self.commands.set_category(category, is_allowed, catalog) {
             self.first_arguments.remove(&id);
         }
         self.all_commands &= is_allowed;
@@ -229,12 +241,13 @@ impl Selector {
     }
 
     /// `+name`, `+container|subcommand` or `+name|first-argument`: what follows the `+`.
-    fn allow(&mut self, name: &[u8]) -> Result<(), RuleError> {
+    fn allow(&mut self, name: &[u8], catalog: &Catalog) -> Result<(), RuleError> {
+        let find = |name| catalog.find_own(name).ok_or(RuleError::UnknownCommand);
         let Some(at) = name.iter().rposition(|byte| *byte == b'|') else {
-            self.set_command(find(name).ok_or(RuleError::UnknownCommand)?, true);
+            self.set_command(find(name)?, true);
             return Ok(());
         };
-        let command = find(&name[..at]).ok_or(RuleError::UnknownCommand)?;
+        let command = find(&name[..at])?;
         let first_argument = &name[at + 1..];
         if command.parent.is_some() {
             return Err(RuleError::FirstArgumentOfSubcommand);
@@ -243,7 +256,7 @@ impl Selector {
             return Err(RuleError::Syntax);
         }
         if !command.subcommands.is_empty() {
-            self.set_command(find(name).ok_or(RuleError::UnknownCommand)?, true);
+            self.set_command(find(name)?, true);
             return Ok(());
         }
         tracing::warn!(
@@ -288,12 +301,7 @@ impl Selector {
 }
 
 /// Whether one of the patterns allows a channel. A pattern to subscribe to must be one of them.
-pub(super) fn matches_channel(
-    allowed: &[Vec<u8>],
-    channel: &[u8],
-    is_pattern: bool,
-    work: &Work,
-) -> bool {
+pub fn matches_channel(allowed: &[Vec<u8>], channel: &[u8], is_pattern: bool, work: &Work) -> bool {
     allowed.iter().any(|pattern| {
         if is_pattern {
             work.step();
@@ -302,16 +310,4 @@ pub(super) fn matches_channel(
             glob::matches(pattern, channel, work)
         }
     })
-}
-
-/// A command by its own name, whatever clients call it here; `container|subcommand` is one too.
-fn find(name: &[u8]) -> Option<&'static Registered> {
-    let registry = Registry::standard();
-    match name.iter().position(|byte| *byte == b'|') {
-        Some(at) => {
-            let found = registry.find(&name[..at], Some(&name[at + 1..]))?;
-            found.parent.is_some().then_some(found)
-        }
-        None => registry.find(name, None),
-    }
 }

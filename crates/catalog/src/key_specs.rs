@@ -1,8 +1,8 @@
 //! Key specifications: which arguments are keys, and what becomes of them (Redis documentation,
 //! "Command key specifications").
 
-use super::facts::KEY_SPECS;
-use engine::command::{Declared, Flags, KeySpec};
+use crate::facts::KEY_SPECS;
+use engine::command::{Args, Declared, Flags, KeySpec, KeyUse};
 use resp::Reply;
 use resp::integer::parse_i64;
 
@@ -17,7 +17,7 @@ enum Begin {
 }
 
 /// How the keys lie from there.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Find {
     /// Up to `last` (negative: from the end), every `step`-th; `limit` says which part of the rest.
     Range {
@@ -36,10 +36,27 @@ enum Find {
 
 /// One key specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Spec {
+pub struct Spec {
     begin: Begin,
     find: Find,
-    flags: Vec<String>,
+    uses: KeyUse,
+}
+
+/// Arguments of one request that are keys: from the first on, every `step`-th up to the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct KeyRange {
+    pub first: usize,
+    pub last: usize,
+    pub step: usize,
+}
+
+impl KeyRange {
+    /// No argument.
+    pub const NONE: Self = Self { first: 1, last: 0, step: 1 };
+
+    pub fn indexes(self) -> impl Iterator<Item = usize> {
+        (self.first..=self.last).step_by(self.step)
+    }
 }
 
 /// The specifications of a command: as [`KEY_SPECS`] lists them, else as its row tells.
@@ -48,7 +65,7 @@ pub(crate) fn specs_of(command: &Declared, flags: Flags) -> Vec<Spec> {
         return texts.iter().filter_map(|text| Spec::parse(text)).collect();
     }
     let is_read = flags.contains(Flags::READONLY);
-    let flags = if is_read { ["RO", "access"] } else { ["RW", "update"] };
+    let uses = if is_read { KeyUse::READ } else { KeyUse::UPDATE };
     let of_row = |spec: &KeySpec| {
         let (begin, find) = match *spec {
             KeySpec::Range { first, last, step } => {
@@ -64,7 +81,7 @@ pub(crate) fn specs_of(command: &Declared, flags: Flags) -> Vec<Spec> {
                 Find::Range { last: 0, step: 1, limit: 0 },
             ),
         };
-        Spec { begin, find, flags: flags.map(str::to_owned).to_vec() }
+        Spec { begin, find, uses }
     };
     command.keys.iter().map(of_row).collect()
 }
@@ -73,7 +90,7 @@ impl Spec {
     /// Reads the form that [`KEY_SPECS`] uses.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(',');
-        let (begin, find, flags) = (parts.next()?, parts.next()?, parts.next()?);
+        let (begin, find, uses) = (parts.next()?, parts.next()?, parts.next()?);
         let begin = match (begin.strip_prefix('@'), begin.split_once(':')) {
             (Some(index), _) => Begin::Index(index.parse().ok()?),
             (None, Some((word, from))) => Begin::Keyword(word.to_owned(), from.parse().ok()?),
@@ -91,29 +108,37 @@ impl Spec {
             [last, step, limit] => Find::Range { last, step: step as usize, limit: limit as usize },
             _ => Find::Unknown,
         };
-        Some(Self { begin, find, flags: flags.split('+').map(str::to_owned).collect() })
+        Some(Self { begin, find, uses: KeyUse::parse(uses)? })
     }
 
     /// What becomes of the keys.
-    pub fn flags(&self) -> &[String] {
-        &self.flags
+    pub fn uses(&self) -> KeyUse {
+        self.uses
     }
 
-    pub fn has(&self, flag: &str) -> bool {
-        self.flags.iter().any(|own| own == flag)
+    /// Whether it only says what is hashed like a key.
+    pub(crate) fn is_no_key(&self) -> bool {
+        self.uses.intersects(KeyUse::NOT_KEY)
     }
 
-    /// The indexes of the keys in a request of `count` arguments; `None` if it makes no sense, or
-    /// if this specification cannot tell.
-    pub fn find_keys<'a>(
-        &self,
-        count: usize,
-        argument: impl Fn(usize) -> &'a [u8],
-    ) -> Option<Vec<usize>> {
+    /// The arguments if they depend on nothing but how many there are, counted from one place on.
+    pub(crate) fn fixed(&self) -> Option<(usize, i64, usize)> {
+        match (&self.begin, self.find) {
+            (Begin::Index(first), Find::Range { last, step, limit: 0 | 1 }) => {
+                Some((*first, last, step.max(1)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The arguments of a request that are keys; `None` if it makes no sense, or if this
+    /// specification cannot tell.
+    pub(crate) fn locate(&self, args: Args<'_>) -> Option<KeyRange> {
+        let count = args.len();
         let first = match &self.begin {
             Begin::Index(index) => *index,
             Begin::Keyword(word, from) => {
-                let is_word = |at: &usize| argument(*at).eq_ignore_ascii_case(word.as_bytes());
+                let is_word = |at: &usize| args.at(*at).eq_ignore_ascii_case(word.as_bytes());
                 let found = if *from >= 0 {
                     // A keyword without anything behind it is none.
                     (*from as usize..count - 1).find(is_word)
@@ -123,38 +148,31 @@ impl Spec {
                 };
                 match found {
                     Some(at) => at + 1,
-                    None => return Some(Vec::new()),
+                    None => return Some(KeyRange::NONE),
                 }
             }
             Begin::Unknown => return None,
         };
-        let (first, last, step) = match self.find {
+        match self.find {
             Find::Range { last, step, limit } => {
-                let end = match last {
+                let rest = count as i64 - first as i64;
+                let last = match last {
                     0.. => first as i64 + last,
-                    _ if limit > 1 => {
-                        first as i64 + (count as i64 - first as i64) / limit as i64 + last
-                    }
+                    _ if limit > 1 => first as i64 + rest / limit as i64 + last,
                     _ => count as i64 + last,
                 };
-                (first, end, step)
+                range(first, last, step, count)
             }
             Find::Count { at, first: offset, step } => {
-                let at = first + at;
-                let keys = if at < count { argument(at) } else { return None };
+                let keys = args.get(first + at)?;
                 let keys = parse_i64(keys).filter(|keys| (0..=count as i64).contains(keys))?;
-                (first + offset, (first + offset) as i64 + keys - 1, step)
+                range(first + offset, (first + offset) as i64 + keys - 1, step, count)
             }
-            Find::Unknown => return None,
-        };
-        if last >= count as i64 || last < first as i64 {
-            return None;
+            Find::Unknown => None,
         }
-        Some((first as i64..=last).step_by(step.max(1)).map(|at| at as usize).collect())
     }
 
-    /// The form that [`KEY_SPECS`] uses.
-    #[cfg(test)]
+    /// The form that rows use.
     pub fn text(&self) -> String {
         let begin = match &self.begin {
             Begin::Index(index) => format!("@{index}"),
@@ -166,16 +184,17 @@ impl Spec {
             Find::Count { at, first, step } => format!("#{at}/{first}/{step}"),
             Find::Unknown => "?".to_owned(),
         };
-        format!("{begin},{find},{}", self.flags.join("+"))
+        let uses: Vec<&str> = self.uses.words().collect();
+        format!("{begin},{find},{}", uses.join("+"))
     }
 
     /// Writes it as COMMAND INFO shows it.
     pub fn write(&self, reply: &mut Reply) {
         reply.map(3);
         reply.bulk("flags");
-        reply.set(self.flags.len());
-        for flag in &self.flags {
-            reply.simple(flag);
+        reply.set(self.uses.words().count());
+        for word in self.uses.words() {
+            reply.simple(word);
         }
         reply.bulk("begin_search");
         match &self.begin {
@@ -209,6 +228,12 @@ impl Spec {
     }
 }
 
+/// A range within a request of `count` arguments, which has at least one key.
+pub(crate) fn range(first: usize, last: i64, step: usize, count: usize) -> Option<KeyRange> {
+    let last = usize::try_from(last).ok().filter(|last| (first..count).contains(last))?;
+    Some(KeyRange { first, last, step: step.max(1) })
+}
+
 fn write_kind(reply: &mut Reply, kind: &str, fields: usize) {
     reply.map(2);
     reply.bulk("type");
@@ -230,8 +255,13 @@ mod tests {
     use super::*;
 
     fn check(spec: &str, request: &str, expected: Option<&[usize]>) {
-        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
-        let found = Spec::parse(spec).unwrap().find_keys(words.len(), |at| words[at]);
+        let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
+        for word in request.split(' ') {
+            ranges.push((bytes.len() as u32, word.len() as u32));
+            bytes.extend_from_slice(word.as_bytes());
+        }
+        let found = Spec::parse(spec).expect("a specification").locate(Args::new(&bytes, &ranges));
+        let found: Option<Vec<usize>> = found.map(|range| range.indexes().collect());
         assert_eq!(found.as_deref(), expected, "{spec} {request}");
     }
 

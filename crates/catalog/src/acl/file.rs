@@ -2,11 +2,11 @@
 //!
 //! It is taken as a whole or not at all: with a single mistake in it the users stay as they were.
 
-use super::Acl;
 use super::rule::{RuleError, is_one_word, join_selectors};
 use super::user::User;
+use super::{Acl, Terms};
+use crate::commands::Catalog;
 use crate::secrets::shown_rule;
-use engine::work::Work;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Everything that is wrong with it, in one line, as Redis says it.
-pub fn parse(text: &[u8], shown: &Path, all_channels: bool) -> Result<Vec<User>, String> {
+pub fn parse(text: &[u8], shown: &Path, terms: Terms<'_>) -> Result<Vec<User>, String> {
     let mut users: Vec<User> = Vec::new();
     let mut errors = String::new();
     for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -23,7 +23,7 @@ pub fn parse(text: &[u8], shown: &Path, all_channels: bool) -> Result<Vec<User>,
             continue;
         }
         let place = format!("{}:{}", shown.display(), index + 1);
-        match parse_line(line, &place, &users, all_channels) {
+        match parse_line(line, &place, &users, terms) {
             Ok(user) => users.push(user),
             Err(error) => errors.push_str(&error),
         }
@@ -37,12 +37,7 @@ pub fn parse(text: &[u8], shown: &Path, all_channels: bool) -> Result<Vec<User>,
     Err(errors)
 }
 
-fn parse_line(
-    line: &[u8],
-    place: &str,
-    users: &[User],
-    all_channels: bool,
-) -> Result<User, String> {
+fn parse_line(line: &[u8], place: &str, users: &[User], terms: Terms<'_>) -> Result<User, String> {
     let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let [b"user", name, words @ ..] = &words[..] else {
         return Err(format!("{place} should start with user keyword followed by the username. "));
@@ -57,12 +52,12 @@ fn parse_line(
     }
     let rules = join_selectors(words)
         .map_err(|_| format!("{place}: Unmatched parenthesis in selector definition."))?;
-    let (mut user, work) = (User::new(name, all_channels), Work::default());
+    let mut user = User::new(name, terms);
     let mut errors = String::new();
     let mut is_told = false;
     for rule in rules {
         let rule = rule.trim_ascii();
-        match user.apply(rule, all_channels, &work) {
+        match user.apply(rule, terms) {
             Ok(()) => {}
             // What may be a password is hidden also in a selector beside an unknown command.
             Err(error @ RuleError::UnknownCommand) => {
@@ -82,8 +77,8 @@ fn parse_line(
 }
 
 /// The text of a file that makes these users.
-pub fn write(acl: &Acl) -> Vec<u8> {
-    let mut text = acl.lines().join(&b'\n');
+pub fn write(acl: &Acl, catalog: &Catalog) -> Vec<u8> {
+    let mut text = acl.lines(catalog).join(&b'\n');
     text.push(b'\n');
     text
 }
