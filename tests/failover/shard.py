@@ -20,13 +20,15 @@ def shared_log(folder, _):
 
 class Shard:
     """`count` servers; `log` makes a member's arguments that name its log, from the shared folder and
-    the member's number."""
+    the member's number. With `first_leads` the others are started once the first is the primary; else any may
+    become it."""
 
-    def __init__(self, command, count, log, arguments=()):
+    def __init__(self, command, count, log, arguments=(), first_leads=False):
         paths.RUNS.mkdir(parents=True, exist_ok=True)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kiln-shard-", dir=paths.RUNS))
         # What is to be looked at after a failure.
         self.keeps_folder = False
+        self.first_leads = first_leads
         self.members = [
             Server(command, [*log(self.folder, number), *arguments],
                    directory=self._member_folder(number))
@@ -40,6 +42,8 @@ class Shard:
     def __enter__(self):
         for member in self.members:
             member.start()
+            if self.first_leads and member is self.members[0]:
+                self.primary()
         return self
 
     def __exit__(self, *_):
