@@ -23,7 +23,7 @@ commands:
 
 options:
   -h, --help     show this; behind a command, what that does
-  -v, --version  show the version
+  -v, --version  show the version, and which logs this build can keep
 
 a durable server on port 6379 with its data in ./data, and any Redis client:
   kiln server --dir data
@@ -108,9 +108,18 @@ impl Topic {
     }
 }
 
-/// The version, and that of the Redis whose commands it speaks.
+/// The version, that of the Redis whose commands it speaks, and where this build can keep a log.
 pub fn version() -> String {
-    format!("kiln {} (Redis {})\n", env!("CARGO_PKG_VERSION"), node::REDIS_VERSION)
+    let clients = [
+        ("directory", true),
+        ("jetstream", cfg!(feature = "jetstream")),
+        ("objects", cfg!(feature = "objects")),
+        ("etcd", cfg!(feature = "etcd")),
+    ];
+    let logs: Vec<&str> =
+        clients.iter().filter(|(_, is_here)| *is_here).map(|(log, _)| *log).collect();
+    let (kiln, redis) = (env!("CARGO_PKG_VERSION"), node::REDIS_VERSION);
+    format!("kiln {kiln} (Redis {redis}), logs: {}\n", logs.join(", "))
 }
 
 /// A line for each directive that Redis does not have: how it is given by default, and what for.
