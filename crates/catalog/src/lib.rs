@@ -14,8 +14,8 @@
 //! are without functions, so that whatever asks what a command is need not know what it does.
 //!
 //! Absent, on purpose: functions, sessions and servers (who is disconnected because a right is gone
-//! is decided in `node`), files (the text of an ACL file is read and made here, the file is not), and
-//! any table of commands that is there without being handed over.
+//! is decided in `node`), files (the text of an ACL file is read and made here, the file is not),
+//! and any table of commands that is there without being handed over.
 #![forbid(unsafe_code)]
 
 pub mod acl;

@@ -1,7 +1,7 @@
 //! The command line: which command it means, and what to say when it means none.
 //!
-//! What `kiln server` is given is Redis's business and read in `configuration`; here only a question
-//! for help is taken out of it.
+//! What `kiln server` is given is Redis's business and read in `configuration`; here only a
+//! question for help is taken out of it.
 
 use crate::help::{self, Topic};
 

@@ -19,8 +19,8 @@ use std::io::{self, Write};
 use std::panic;
 use std::process::{self, ExitCode};
 
-/// Does what the command line says. Exit status: 0 it was done, 1 it could not be done, 2 the command
-/// line is not understood.
+/// Does what the command line says. Exit status: 0 it was done, 1 it could not be done, 2 the
+/// command line is not understood.
 pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     end_at_panics();

@@ -1,6 +1,7 @@
 //! The server's side: who is denied what, and whose connection ends because a right is gone.
 
-use crate::command::client::describe;
+use crate::core::Core;
+use crate::core::describe::describe;
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
@@ -17,7 +18,7 @@ use engine::work::Work;
 use std::io;
 use std::path::Path;
 
-impl Server {
+impl Core {
     /// Why the session's user may not run a request, which is noted in the ACL log.
     #[inline]
     pub(crate) fn denied(
@@ -27,7 +28,7 @@ impl Server {
         args: Args<'_>,
     ) -> Option<Denied> {
         // What a master sends was checked there.
-        if self.core.process.acl.is_open() || self.core.clients.at(client).is_link {
+        if self.process.acl.is_open() || self.clients.at(client).is_link {
             return None;
         }
         self.denied_by_rules(client, command, args)
@@ -39,7 +40,7 @@ impl Server {
         command: &Registered,
         args: Args<'_>,
     ) -> Option<Denied> {
-        let user = self.core.process.acl.user(self.core.clients.at(client).user);
+        let user = self.process.acl.user(self.clients.at(client).user);
         if user.is_unrestricted() {
             return None;
         }
@@ -55,18 +56,18 @@ impl Server {
     }
 
     fn log_denial(&mut self, client: ConnectionId, reason: Reason, object: &[u8], user: Vec<u8>) {
-        let is_in_transaction = self.core.clients.at(client).transaction.is_some()
-            || self.core.clients.at(client).is_in_exec;
+        let is_in_transaction =
+            self.clients.at(client).transaction.is_some() || self.clients.at(client).is_in_exec;
         let entry = Entry {
             count: 1,
             reason,
             place: if is_in_transaction { Place::Multi } else { Place::Toplevel },
             object: object.to_vec(),
             user,
-            at: self.core.turn.monotonic,
-            client: describe(self, self.core.clients.at(client)).trim_end().to_owned(),
+            at: self.turn.monotonic,
+            client: describe(self, self.clients.at(client)).trim_end().to_owned(),
         };
-        self.core.process.acl.log.add(entry, self.core.process.settings.acllog_max_len);
+        self.process.acl.log.add(entry, self.process.settings.acllog_max_len);
     }
 
     /// Whether a session's request may read keys that it does not name.
@@ -77,10 +78,10 @@ impl Server {
         args: Args<'_>,
     ) -> bool {
         // Only these two do.
-        self.core.process.acl.is_open()
-            || self.core.clients.at(client).is_link
+        self.process.acl.is_open()
+            || self.clients.at(client).is_link
             || !matches!(command.name(), "sort" | "sort_ro")
-            || self.core.process.acl.user(self.core.clients.at(client).user).reads_every_key(
+            || self.process.acl.user(self.clients.at(client).user).reads_every_key(
                 command,
                 args,
                 &self.work(),
@@ -98,10 +99,10 @@ impl Server {
         name: &[u8],
         password: &[u8],
     ) -> Outcome {
-        match self.core.process.acl.find(name) {
-            Some(id) if self.core.process.acl.user(id).admits(password, &self.work()) => {
-                self.core.clients.at_mut(client).user = id;
-                self.core.clients.at_mut(client).is_authenticated = true;
+        match self.process.acl.find(name) {
+            Some(id) if self.process.acl.user(id).admits(password, &self.work()) => {
+                self.clients.at_mut(client).user = id;
+                self.clients.at_mut(client).is_authenticated = true;
                 Ok(())
             }
             _ => {
@@ -113,17 +114,17 @@ impl Server {
 
     /// What a session is before it says who it is.
     pub(crate) fn make_default_user(&mut self, client: ConnectionId) {
-        let session = self.core.clients.at_mut(client);
+        let session = self.clients.at_mut(client);
         session.user = UserId::DEFAULT;
-        session.is_authenticated = !self.core.process.acl.requires_authentication();
+        session.is_authenticated = !self.process.acl.requires_authentication();
     }
 
     /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
     pub(crate) fn set_user(&mut self, client: ConnectionId, user: User) {
         let work = self.work();
-        let known = self.core.process.acl.find(&user.name);
+        let known = self.process.acl.find(&user.name);
         if let Some(id) = known
-            && let Some(channels) = user.channels_left(self.core.process.acl.user(id), &work)
+            && let Some(channels) = user.channels_left(self.process.acl.user(id), &work)
         {
             let is_lost =
                 |session: &Session| session.user == id && listens_beyond(session, &channels, &work);
@@ -134,13 +135,13 @@ impl Server {
                 .collect();
             self.close_all(client, &lost);
         }
-        self.core.process.acl.put(user);
+        self.process.acl.put(user);
     }
 
     /// Deletes a user and disconnects its clients; whether there was one.
     pub(crate) fn delete_user(&mut self, client: ConnectionId, name: &[u8]) -> bool {
-        let Some(id) = self.core.process.acl.remove(name) else { return false };
-        let of_user = self.core.clients.sessions.values_mut().filter(|it| it.user == id);
+        let Some(id) = self.process.acl.remove(name) else { return false };
+        let of_user = self.clients.sessions.values_mut().filter(|it| it.user == id);
         let mut connections: Vec<ConnectionId> = of_user
             .map(|session| {
                 (session.user, session.is_authenticated) = (UserId::DEFAULT, false);
@@ -157,13 +158,15 @@ impl Server {
     pub(crate) fn close_all(&mut self, caller: ConnectionId, connections: &[ConnectionId]) {
         for &connection in connections {
             if connection == caller {
-                self.core.clients.at_mut(caller).is_closing = true;
+                self.clients.at_mut(caller).is_closing = true;
             } else {
                 self.close(connection);
             }
         }
     }
+}
 
+impl Server {
     /// Replaces all users by those of the ACL file. All clients but the default user's are
     /// disconnected, as by Redis.
     ///
@@ -174,7 +177,7 @@ impl Server {
         let others: Vec<Vec<u8>> =
             self.core.process.acl.others().map(|user| user.name.clone()).collect();
         for name in others {
-            self.delete_user(client, &name);
+            self.core.delete_user(client, &name);
         }
         self.core.process.acl.replace(users, self.core.process.catalog);
         Ok(())

@@ -5,57 +5,79 @@
 //! the unit that woke it and the next request of that unit's own client, as in Redis: nobody ever
 //! sees an element that somebody waits for.
 
-use crate::core::Broken;
+use crate::core::{Broken, Core};
 use crate::server::Server;
-use crate::session::Blocked;
-use base::{ConnectionId, DatabaseId, Sequence};
+use crate::session::{Blocked, OwnedRequest, Why};
+use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence};
 use engine::ids::WaiterId;
 use engine::unit::TimeoutReply;
 use engine::value::Awaited;
 
-impl Server {
+impl Core {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
     /// came for it would be lost.
     pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
         if let Blocked::Keys { wait, .. } = &blocked {
-            if self.core.clients.at(client).is_gone {
+            if self.clients.at(client).is_gone {
                 self.close_session(client);
                 return;
             }
             let waiter = WaiterId(client.0);
             for key in &wait.keys {
-                self.core.shard.engine.keyspace.work.step();
-                self.core.interest.waiters.add(waiter, wait.database, key);
+                self.shard.engine.keyspace.work.step();
+                self.interest.waiters.add(waiter, wait.database, key);
             }
         }
         if let Some(deadline) = blocked.deadline() {
-            self.core.clients.deadlines.insert((deadline, client));
+            self.clients.deadlines.insert((deadline, client));
         }
-        self.core.clients.at_mut(client).blocked = Some(blocked);
+        self.clients.at_mut(client).blocked = Some(blocked);
+    }
+
+    /// Leaves a client waiting with a request that is judged again from the gate once whatever
+    /// it waits for has put the client into [`crate::core::Clients::resuming`].
+    pub(crate) fn park(
+        &mut self,
+        client: ConnectionId,
+        why: Why,
+        request: OwnedRequest,
+        deadline: Option<MonotonicNanos>,
+    ) {
+        self.block(client, Blocked::Parked { why, request, deadline });
     }
 
     /// Ends a session's wait, whatever comes next; what it waited for.
     pub(crate) fn unblock(&mut self, client: ConnectionId) -> Option<Blocked> {
-        let blocked = self.core.clients.at_mut(client).blocked.take()?;
+        let blocked = self.clients.at_mut(client).blocked.take()?;
         if let Blocked::Keys { wait, .. } = &blocked {
             let waiter = WaiterId(client.0);
             for key in &wait.keys {
-                self.core.shard.engine.keyspace.work.step();
-                self.core.interest.waiters.remove(waiter, wait.database, key);
+                self.shard.engine.keyspace.work.step();
+                self.interest.waiters.remove(waiter, wait.database, key);
             }
         }
-        if matches!(blocked, Blocked::Replicas { .. }) {
-            self.forget_waiter(client);
-        }
-        if matches!(blocked, Blocked::Migration) {
-            self.migrations.leave(client);
-        }
         if let Some(deadline) = blocked.deadline() {
-            self.core.clients.deadlines.remove(&(deadline, client));
+            self.clients.deadlines.remove(&(deadline, client));
         }
         Some(blocked)
     }
 
+    /// Holds the replies of those whose wait was ended since the last call, and goes on with them.
+    /// That nothing came reveals every write to the keys so far. That a unit ended the wait reveals
+    /// the unit, so this is called when the record that holds it is known: a unit that takes long
+    /// or has many effects comes to stand behind others.
+    pub(crate) fn hold_ended(&mut self, observed: Sequence) {
+        for (connection, written) in std::mem::take(&mut self.clients.ended) {
+            if !self.clients.has(connection) {
+                continue;
+            }
+            self.finish_reply(connection, written, observed);
+            self.enqueue(connection);
+        }
+    }
+}
+
+impl Server {
     /// Serves the clients that wait for keys which the last unit made ready; serving one may make
     /// further keys ready.
     pub(crate) fn wake_ready(&mut self) {
@@ -105,31 +127,31 @@ impl Server {
         };
         self.core.shard.unit.clear();
         self.core.shard.unit.woken_by = Some(key.to_vec());
-        let mut context = self.context(connection);
+        let mut context = self.core.context(connection);
         context.database = wait.database;
         context.retry = true;
         let written = self.core.clients.at(connection).output.end();
         self.core.turn.lap = self.core.process.options.clock.monotonic();
         let command = self.core.process.catalog.command(request.command);
-        match self.denied(connection, command, request.args()) {
+        match self.core.denied(connection, command, request.args()) {
             // The right was taken from the user while the client waited.
-            Some(denied) => self.refuse(connection, written, &denied.refusal(command)),
+            Some(denied) => self.core.refuse(connection, written, &denied.refusal(command)),
             None => self.call(connection, request.command, request.args(), context),
         }
         let is_served = self.core.shard.unit.wait.take().is_none();
         self.core.clients.at_mut(connection).blocked =
             Some(Blocked::Keys { request, wait, deadline });
-        let observed = self.settle_unit();
+        let observed = self.core.settle_unit();
         if self.core.shard.unit.changes > 0 {
-            self.core.clients.at_mut(connection).fed_offset = self.feed.offset();
+            self.core.clients.at_mut(connection).fed_offset = self.core.stream.offset;
             self.core.clients.at_mut(connection).wrote = observed;
         }
         if is_served {
-            self.unblock(connection);
-            self.finish_reply(connection, written, observed);
-            self.enqueue(connection);
+            self.core.unblock(connection);
+            self.core.finish_reply(connection, written, observed);
+            self.core.enqueue(connection);
         }
-        self.spread(observed, None);
+        self.core.spread(observed, None);
         is_served
     }
 
@@ -142,21 +164,7 @@ impl Server {
             self.core.clients.deadlines.pop_first();
             self.end_wait(connection, None);
         }
-        self.hold_ended(self.core.shard.newest_executed());
-    }
-
-    /// Holds the replies of those whose wait was ended since the last call, and goes on with them.
-    /// That nothing came reveals every write to the keys so far. That a unit ended the wait reveals
-    /// the unit, so this is called when the record that holds it is known: a unit that takes long
-    /// or has many effects comes to stand behind others.
-    pub(crate) fn hold_ended(&mut self, observed: Sequence) {
-        for (connection, written) in std::mem::take(&mut self.core.clients.ended) {
-            if !self.core.clients.has(connection) {
-                continue;
-            }
-            self.finish_reply(connection, written, observed);
-            self.enqueue(connection);
-        }
+        self.core.hold_ended(self.core.shard.newest_executed());
     }
 
     /// Ends a session's wait for keys or replicas, as if its time were up or with this error;
@@ -171,9 +179,13 @@ impl Server {
         };
         let waits = matches!(
             self.core.clients.at(connection).blocked,
-            Some(Blocked::Keys { .. } | Blocked::Replicas { .. } | Blocked::Newest { .. })
+            Some(
+                Blocked::Keys { .. }
+                    | Blocked::Replicas { .. }
+                    | Blocked::Parked { why: Why::Newest, .. }
+            )
         );
-        let ended = if waits { self.unblock(connection) } else { None };
+        let ended = if waits { self.core.unblock(connection) } else { None };
         if let Some(blocked) = &ended {
             let written = self.core.clients.at(connection).output.end();
             let reply = self.core.clients.reply(connection);
@@ -183,13 +195,13 @@ impl Server {
                     TimeoutReply::Null => reply.null(),
                     TimeoutReply::NullArray => reply.null_array(),
                 },
-                (None, Blocked::Newest { .. }) => reply.error(crate::members::UNKNOWN),
+                (None, Blocked::Parked { .. }) => reply.error(crate::members::UNKNOWN),
                 (None, _) => reply.integer(have as i64),
             }
             self.core.clients.ended.push((connection, written));
         }
         if self.core.broken == Some(Broken::TellsEndOfWaitAtOnce) {
-            self.hold_ended(self.core.shard.newest_executed());
+            self.core.hold_ended(self.core.shard.newest_executed());
         }
         ended.is_some()
     }

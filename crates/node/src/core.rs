@@ -4,11 +4,19 @@
 //! three lifetimes, and each is a type: [`Process`] outlives demotions, [`Core`] is one life of it,
 //! [`Turn`] is one turn of the loop.
 
+mod client_memory;
+pub(crate) mod describe;
+mod flush;
+mod guards;
+pub(crate) mod limits;
+pub mod pause;
+pub(crate) mod pubsub;
 mod sessions;
+mod stream;
 
+use crate::core::limits::owed_bytes_max;
 use crate::cross_protocol::CrossProtocol;
 use crate::latency::Latency;
-use crate::limits::owed_bytes_max;
 use crate::metrics::Metrics;
 use crate::session::Session;
 use crate::slowlog::Slowlog;
@@ -22,6 +30,9 @@ use catalog::acl::Acl;
 use config::Config;
 use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
+use engine::master::Master;
+use guards::Guards;
+use pause::Pause;
 use resp::Reply;
 use sessions::Sessions;
 use shard::Shard;
@@ -29,6 +40,7 @@ use shard::role::state::Roles;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use stream::Stream;
 
 /// What the server was started with.
 #[derive(Clone)]
@@ -171,10 +183,14 @@ pub struct Clients {
     pub(crate) held: VecDeque<(Sequence, ConnectionId)>,
     /// Blocked sessions by deadline.
     pub(crate) deadlines: BTreeSet<(MonotonicNanos, ConnectionId)>,
+    /// Sessions whose parked request is judged again.
+    pub(crate) resuming: VecDeque<ConnectionId>,
     /// Sessions to be closed at the end of the turn.
     pub(crate) closing: Vec<ConnectionId>,
     /// Sessions whose wait the running unit ended, and where their replies begin.
     pub(crate) ended: Vec<(ConnectionId, u64)>,
+    /// Sessions that run MONITOR.
+    pub(crate) monitors: BTreeSet<ConnectionId>,
     /// Sessions that run MONITOR and were told of the running unit, once for each line.
     pub(crate) told_monitors: Vec<ConnectionId>,
     /// Reply bytes that wait for the log, over all sessions.
@@ -240,6 +256,16 @@ pub struct Core {
     pub interest: Interest,
     pub clients: Clients,
     pub turn: Turn,
+    /// CLIENT PAUSE, and what else lets writes wait.
+    pub(crate) pause: Pause,
+    /// What replicas of Redis are told.
+    pub(crate) stream: Stream,
+    /// Keys that the server itself watches.
+    pub(crate) guards: Guards,
+    /// A rule that a test breaks: this master is followed whenever this process leads.
+    pub(crate) forced_master: Option<Option<Master>>,
+    /// Why a request of the master's stream was refused, the first since the link last asked.
+    pub(crate) master_refused: Option<String>,
     /// What this process is to the shard: primary or replica.
     pub roles: Roles,
     pub persistence: Persistence,
@@ -256,6 +282,11 @@ pub struct Core {
 }
 
 impl Core {
+    /// Bytes that replicas of Redis were told: `master_repl_offset`.
+    pub fn stream_offset(&self) -> u64 {
+        self.stream.offset
+    }
+
     pub(crate) fn new(process: Process) -> Self {
         let lap = process.options.clock.monotonic();
         Self {
@@ -263,6 +294,11 @@ impl Core {
             interest: Interest::bounded(owed_bytes_max(&process.settings)),
             clients: Clients::default(),
             turn: Turn { lap, ..Turn::default() },
+            pause: Pause::default(),
+            stream: Stream::default(),
+            guards: Guards::default(),
+            forced_master: None,
+            master_refused: None,
             roles: Roles::alone(),
             persistence: Persistence::new(process.options.clock.unix_millis()),
             has_served: false,
@@ -282,7 +318,7 @@ impl Core {
         }
     }
 
-    /// Says in the server's log how a stop that was asked for has ended: the last line of a process.
+    /// Says in the server's log how a stop that was asked for has ended: a process's last line.
     pub fn tell_stopped(&self) {
         let sequence = self.shard.durable().sequence.0;
         if self.persistence.is_loading {

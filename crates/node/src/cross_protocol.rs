@@ -47,7 +47,7 @@ impl Server {
                  page does that tries to send commands through a browser; its connection is closed"
             );
         }
-        self.close_session(client);
+        self.core.close_session(client);
     }
 }
 

@@ -1,14 +1,14 @@
 //! A request's way through gate and execution to a held reply.
 
 use crate::core::Core;
+use crate::core::pause::Paused;
 use crate::cross_protocol::is_http;
 use crate::functions::Function;
 use crate::gate::Verdict;
-use crate::migrate::is_guard;
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, ReplyMode};
+use crate::session::{Blocked, OwnedRequest, ReplyMode, Why};
 use base::{ConnectionId, Sequence};
-use catalog::CommandId;
+use catalog::{CommandId, Kind, Registered};
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
 use engine::unit::Context;
@@ -23,6 +23,109 @@ pub(crate) enum Dispatched {
     Stop,
     /// Not executed; look at it again next turn.
     Later,
+}
+
+impl Core {
+    /// Whether a request must wait for the end of the pause.
+    fn must_pause(&self, client: ConnectionId, command: &Registered) -> bool {
+        let session = self.clients.at(client);
+        match self.pause.paused() {
+            None => false,
+            // Who waits for them to catch up waits during a pause.
+            _ if session.is_replica() => false,
+            // Its requests wait in its input, where the place in the stream is known.
+            _ if session.is_link => false,
+            Some(Paused::All) => true,
+            Some(Paused::Writes) => {
+                let replicates = |command: &Registered| {
+                    command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+                        || command.kind() == Kind::Write
+                };
+                replicates(command) || self.is_any_queued(client, command, replicates)
+            }
+        }
+    }
+
+    /// Replaces whatever the command wrote by its refusal.
+    pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
+        self.process.statistics.error(refusal.code());
+        if self.clients.at(client).is_link {
+            self.master_refused.get_or_insert_with(|| refusal.0.to_string());
+        }
+        self.clients.at_mut(client).output.truncate(written);
+        self.clients.reply(client).error(refusal.0.as_bytes());
+    }
+
+    /// The record that the unit's reply waits for; dirties the watchers of what it changed.
+    pub(crate) fn settle_unit(&mut self) -> Sequence {
+        let observed = self.shard.settle_unit(self.turn.now);
+        self.stream.gather(&self.shard.unit);
+        if !self.clients.told_monitors.is_empty() {
+            self.hold_monitors();
+        }
+        let garbage = std::mem::take(&mut self.shard.unit.garbage);
+        self.discard(garbage);
+        if !self.clients.ended.is_empty() {
+            self.hold_ended(observed.max(self.shard.newest_executed()));
+        }
+        observed
+    }
+
+    /// Delivers a unit's messages and dirties the sessions that watch what it changed.
+    /// `sender` is the client whose request the unit was.
+    pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
+        if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {
+            return;
+        }
+        for watcher in std::mem::take(&mut self.interest.dirtied) {
+            if self.guards.note_changed(watcher) {
+                continue;
+            }
+            if let Some(session) = self.clients.sessions.get_mut(ConnectionId(watcher.0)) {
+                session.is_dirty = true;
+            }
+        }
+        let messages = std::mem::take(&mut self.interest.messages);
+        if !messages.is_empty() {
+            self.cut_overdrawn();
+            self.publish(&messages, observed, sender);
+        }
+    }
+
+    /// Holds what was written behind the stream offset `written` until `observed` is durable, as
+    /// CLIENT REPLY says.
+    pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
+        if self.clients.at(client).is_replica() && self.clients.at(client).output.end() > written {
+            // It would stand between the commands that the replica is told.
+            tracing::warn!(
+                client = self.clients.at(client).id,
+                "a replica sent a request: disconnected"
+            );
+            self.clients.at_mut(client).output.truncate(written);
+            self.close_session(client);
+        }
+        if self.clients.at_mut(client).output.take_over() {
+            // Replies that were set aside in EXEC, and headers.
+            self.clients.at_mut(client).output.truncate(written);
+            if !matches!(self.clients.at(client).reply_mode, ReplyMode::Off | ReplyMode::Skip) {
+                self.cut_off(client);
+            }
+        }
+        match self.clients.at(client).reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => self.clients.at_mut(client).output.truncate(written),
+            ReplyMode::Skip => {
+                self.clients.at_mut(client).output.truncate(written);
+                self.clients.at_mut(client).reply_mode = ReplyMode::On;
+            }
+            ReplyMode::SkipNext => self.clients.at_mut(client).reply_mode = ReplyMode::Skip,
+        }
+        if !self.clients.at(client).pushes.is_empty() {
+            let pushes = std::mem::take(&mut self.clients.at_mut(client).pushes);
+            self.clients.reply(client).raw(&pushes);
+        }
+        self.hold(client, observed);
+    }
 }
 
 impl Server {
@@ -59,20 +162,22 @@ impl Server {
                 }
                 let refusal = match known {
                     Some(command) if command.name() == "exec" => {
-                        self.discard_transaction(client);
+                        self.core.discard_transaction(client);
                         exec_abort(&refusal)
                     }
                     _ => refusal,
                 };
-                self.refuse(client, written, &refusal);
-                self.finish_reply(client, written, Sequence::ZERO);
+                self.core.refuse(client, written, &refusal);
+                self.core.finish_reply(client, written, Sequence::ZERO);
                 return Dispatched::Done;
             }
             Verdict::Run => {}
         }
         let Some(id) = command else { return Dispatched::Done };
-        if known.is_some_and(|command| self.must_pause(client, command)) {
-            self.wait_for_pause(client, OwnedRequest::new(id, args));
+        if known.is_some_and(|command| self.core.must_pause(client, command)) {
+            self.core.pause.add(client);
+            let request = OwnedRequest::new(id, args);
+            self.core.park(client, Why::Pause, request, None);
             return Dispatched::Stop;
         }
         if !queues
@@ -89,9 +194,33 @@ impl Server {
             return self.queue(client, written, OwnedRequest::new(id, args));
         }
         self.core.shard.unit.clear();
-        let context = self.context(client);
+        let context = self.core.context(client);
         self.call(client, id, args, context);
         self.finish_unit(client, written, || OwnedRequest::new(id, args))
+    }
+
+    /// Judges the parked requests again of those who need not wait any more, in the order in which
+    /// that came about.
+    pub(crate) fn execute_resuming(&mut self) {
+        for client in std::mem::take(&mut self.core.clients.resuming) {
+            let session = self.core.clients.sessions.get(client);
+            let blocked = session.and_then(|session| session.blocked.as_ref());
+            if !matches!(blocked, Some(Blocked::Parked { .. })) {
+                continue;
+            }
+            let Some(Blocked::Parked { why, request, deadline }) = self.core.unblock(client) else {
+                continue;
+            };
+            self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
+            let dispatched = self.dispatch(client, Some(request.command), request.args());
+            self.core.clients.at_mut(client).newest.is_confirmed = false;
+            if dispatched == Dispatched::Later {
+                self.core.park(client, why, request, deadline);
+                self.core.clients.resuming.push_back(client);
+            } else {
+                self.core.enqueue(client);
+            }
+        }
     }
 
     /// Keeps a request of a transaction until EXEC. A client that has more kept than the limit
@@ -100,11 +229,11 @@ impl Server {
         if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
             transaction.queue(request);
         }
-        if self.check_input(client) {
+        if self.core.check_input(client) {
             return Dispatched::Stop;
         }
         self.core.clients.reply(client).simple("QUEUED");
-        self.finish_reply(client, written, Sequence::ZERO);
+        self.core.finish_reply(client, written, Sequence::ZERO);
         Dispatched::Done
     }
 
@@ -118,18 +247,18 @@ impl Server {
     ) {
         let written = self.core.clients.at(client).output.end();
         let command = self.core.process.catalog.command(id);
-        context.reads_every_key = self.reads_every_key(client, command, args);
+        context.reads_every_key = self.core.reads_every_key(client, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
             self.core.shard.unit.whole = true;
         }
         let began = self.core.turn.lap;
-        self.bound_reply(client);
+        self.core.bound_reply(client);
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
-        let is_monitored = !self.monitors.is_empty() && is_shown;
+        let is_monitored = !self.core.clients.monitors.is_empty() && is_shown;
         let is_exec = is_monitored && command.name() == "exec";
         if is_monitored && !is_exec {
-            self.tell_monitors(client, args);
+            self.core.tell_monitors(client, args);
         }
         let outcome = match self.functions.of(id) {
             Some(Function::Data(function)) => self.run_data(client, &function, args, context),
@@ -138,15 +267,15 @@ impl Server {
         };
         let is_failed = outcome.is_err();
         if let Err(refusal) = outcome {
-            self.refuse(client, written, &refusal);
+            self.core.refuse(client, written, &refusal);
         }
         self.core.clients.at_mut(client).output.unbound();
         if is_exec {
-            self.tell_monitors(client, args);
+            self.core.tell_monitors(client, args);
         }
         // A call that waits is counted when it ends.
         if self.core.shard.unit.wait.is_none() {
-            self.count_call(client, command, args, began, is_failed);
+            self.core.count_call(client, command, args, began, is_failed);
         }
     }
 
@@ -162,16 +291,6 @@ impl Server {
         engine.run(function, context, args, reply, unit, interest)
     }
 
-    /// Replaces whatever the command wrote by its refusal.
-    pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
-        self.core.process.statistics.error(refusal.code());
-        if self.core.clients.at(client).is_link {
-            self.link_refused(&refusal.0);
-        }
-        self.core.clients.at_mut(client).output.truncate(written);
-        self.core.clients.reply(client).error(refusal.0.as_bytes());
-    }
-
     /// Ends the unit: notes what it wrote, holds its reply, delivers its messages, wakes whom it
     /// may serve. `request` is what to run again if the command waits.
     pub(crate) fn finish_unit(
@@ -180,20 +299,20 @@ impl Server {
         written: u64,
         request: impl FnOnce() -> OwnedRequest,
     ) -> Dispatched {
-        let observed = self.settle_unit();
+        let observed = self.core.settle_unit();
         if self.core.shard.unit.changes > 0 {
-            self.core.clients.at_mut(client).fed_offset = self.feed.offset();
+            self.core.clients.at_mut(client).fed_offset = self.core.stream.offset;
             self.core.clients.at_mut(client).wrote = observed;
         }
         if let Some(wait) = self.core.shard.unit.wait.take() {
             let deadline =
                 wait.wait_millis.map(|millis| self.core.turn.monotonic.after_millis(millis));
-            self.block(client, Blocked::Keys { request: request(), wait, deadline });
+            self.core.block(client, Blocked::Keys { request: request(), wait, deadline });
         } else if self.core.clients.at(client).blocked.is_none() {
             // Else its reply is still to come.
-            self.finish_reply(client, written, observed);
+            self.core.finish_reply(client, written, observed);
         }
-        self.spread(observed, Some(client));
+        self.core.spread(observed, Some(client));
         self.wake_ready();
         if self.core.clients.at(client).is_closing || self.core.clients.at(client).blocked.is_some()
         {
@@ -202,88 +321,13 @@ impl Server {
         Dispatched::Done
     }
 
-    /// The record that the unit's reply waits for; dirties the watchers of what it changed.
-    pub(crate) fn settle_unit(&mut self) -> Sequence {
-        let observed = self.core.shard.settle_unit(self.core.turn.now);
-        self.gather_feed();
-        if !self.core.clients.told_monitors.is_empty() {
-            self.hold_monitors();
-        }
-        let garbage = std::mem::take(&mut self.core.shard.unit.garbage);
-        self.discard(garbage);
-        if !self.core.clients.ended.is_empty() {
-            self.hold_ended(observed.max(self.core.shard.newest_executed()));
-        }
-        observed
-    }
-
     /// Tells those who listen of what this process applied as a replica: it is durable. Only
     /// requests that read can wait for a key here.
     pub(crate) fn spread_applied(&mut self) {
         if self.core.interest.has_notices() {
-            self.spread(Sequence::ZERO, None);
+            self.core.spread(Sequence::ZERO, None);
             self.wake_ready();
         }
-    }
-
-    /// Delivers a unit's messages and dirties the sessions that watch what it changed.
-    /// `sender` is the client whose request the unit was.
-    pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
-        if self.core.interest.dirtied.is_empty() && self.core.interest.messages.is_empty() {
-            return;
-        }
-        for watcher in std::mem::take(&mut self.core.interest.dirtied) {
-            if is_guard(watcher) {
-                self.migrations.note_changed(watcher);
-                continue;
-            }
-            if let Some(session) = self.core.clients.sessions.get_mut(ConnectionId(watcher.0)) {
-                session.is_dirty = true;
-            }
-        }
-        let messages = std::mem::take(&mut self.core.interest.messages);
-        if !messages.is_empty() {
-            self.cut_overdrawn();
-            self.publish(&messages, observed, sender);
-        }
-    }
-
-    /// Holds what was written behind the stream offset `written` until `observed` is durable, as
-    /// CLIENT REPLY says.
-    pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
-        if self.core.clients.at(client).is_replica()
-            && self.core.clients.at(client).output.end() > written
-        {
-            // It would stand between the commands that the replica is told.
-            tracing::warn!(
-                client = self.core.clients.at(client).id,
-                "a replica sent a request: disconnected"
-            );
-            self.core.clients.at_mut(client).output.truncate(written);
-            self.close_session(client);
-        }
-        if self.core.clients.at_mut(client).output.take_over() {
-            // Replies that were set aside in EXEC, and headers.
-            self.core.clients.at_mut(client).output.truncate(written);
-            if !matches!(self.core.clients.at(client).reply_mode, ReplyMode::Off | ReplyMode::Skip)
-            {
-                self.cut_off(client);
-            }
-        }
-        match self.core.clients.at(client).reply_mode {
-            ReplyMode::On => {}
-            ReplyMode::Off => self.core.clients.at_mut(client).output.truncate(written),
-            ReplyMode::Skip => {
-                self.core.clients.at_mut(client).output.truncate(written);
-                self.core.clients.at_mut(client).reply_mode = ReplyMode::On;
-            }
-            ReplyMode::SkipNext => self.core.clients.at_mut(client).reply_mode = ReplyMode::Skip,
-        }
-        if !self.core.clients.at(client).pushes.is_empty() {
-            let pushes = std::mem::take(&mut self.core.clients.at_mut(client).pushes);
-            self.core.clients.reply(client).raw(&pushes);
-        }
-        self.hold(client, observed);
     }
 }
 

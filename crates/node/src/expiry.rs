@@ -11,6 +11,7 @@
 //! Records that only renew the lease carry the clock as well, so a client that reads sees time go
 //! on by a quarter of a lease at least. While clients are paused the time of a key is told at once.
 
+use crate::core::Core;
 use crate::server::Server;
 use base::{DatabaseId, UnixMillis};
 use engine::unit::{Context, Overdue};
@@ -20,11 +21,11 @@ use txlog::Gate;
 /// Keys deleted per turn because their time has come.
 const EXPIRED_KEYS_MAX: usize = 256;
 
-impl Server {
+impl Core {
     /// The time in which commands execute: the shard's. A replica of the log lives in the time of
     /// the records that it has applied.
     pub(crate) fn shard_time(&self) -> UnixMillis {
-        self.core.shard.applied_clock().unwrap_or(self.core.turn.now)
+        self.shard.applied_clock().unwrap_or(self.turn.now)
     }
 
     /// How a command treats keys past their time, and at which instant expiry stands still, if it
@@ -36,26 +37,28 @@ impl Server {
         let has_master = self.master().is_some();
         let is_paused = self.pause.paused().is_some();
         let overdue = match has_master {
-            true if self.core.process.settings.replica_read_only => Overdue::Hidden,
-            _ if has_master || is_paused || !self.core.shard.is_open() => Overdue::Left,
+            true if self.process.settings.replica_read_only => Overdue::Hidden,
+            _ if has_master || is_paused || !self.shard.is_open() => Overdue::Left,
             _ => return (Overdue::Deleted, None),
         };
-        (overdue, self.core.shard.recorded_clock())
+        (overdue, self.shard.recorded_clock())
     }
 
     /// The context of work that no client asked for.
     pub(crate) fn background(&self, database: DatabaseId) -> Context {
         let (overdue, stands_at) = self.expiry();
-        Context { overdue, stands_at, ..Context::background(self.core.turn.now, database) }
+        Context { overdue, stands_at, ..Context::background(self.turn.now, database) }
     }
+}
 
+impl Server {
     /// Appends a record for the clock in it, if the time of a key has come since the newest one and
     /// no deletion says so. Not while a failover waits for a replica to have the newest record: it
     /// might wait for ever; and not to a log that is short of room.
     pub(crate) fn tell_time(&mut self) {
-        let (_, Some(recorded)) = self.expiry() else { return };
+        let (_, Some(recorded)) = self.core.expiry() else { return };
         let is_wanted =
-            self.core.has_served && self.core.roles.leads() && !self.pause.is_failing_over;
+            self.core.has_served && self.core.roles.leads() && !self.core.pause.is_failing_over;
         // Who is told LOADING is shown nothing.
         let is_wanted =
             is_wanted && !self.core.persistence.is_loading && !self.core.shard.has_gathered();
@@ -72,8 +75,8 @@ impl Server {
         let is_open = self.core.shard.gate() == Gate::Open;
         // An end that waits for what is under way must come.
         let is_ending = self.core.stopping.is_some();
-        let is_paused = self.pause.paused().is_some();
-        let stands_still = is_paused || self.is_replica() || is_ending;
+        let is_paused = self.core.pause.paused().is_some();
+        let stands_still = is_paused || self.core.is_replica() || is_ending;
         if !self.core.process.is_active_expiry_on
             || stands_still
             || self.core.persistence.is_loading
@@ -94,12 +97,12 @@ impl Server {
             &mut self.core.interest,
         );
         if self.core.shard.unit.changes > 0 {
-            let observed = self.settle_unit();
-            self.spread(observed, None);
+            let observed = self.core.settle_unit();
+            self.core.spread(observed, None);
             self.wake_ready();
         }
         let nanos = self.core.process.options.clock.monotonic().since(began);
         self.core.process.statistics.expire_nanos += nanos;
-        self.note_latency("expire-cycle", nanos / 1_000_000);
+        self.core.note_latency("expire-cycle", nanos / 1_000_000);
     }
 }

@@ -27,8 +27,7 @@ pub use replica::{Replica, Stage};
 use crate::server::Server;
 use backlog::Backlog;
 use base::disk::{DiskOutcome, DiskTicket};
-use base::{ConnectionId, DatabaseId, DiskQueue, MonotonicNanos};
-use resp::Reply;
+use base::{ConnectionId, DiskQueue, MonotonicNanos};
 use std::collections::BTreeSet;
 
 /// Nanoseconds in a second.
@@ -42,19 +41,13 @@ pub struct Feed {
     done: Vec<(DiskTicket, DiskOutcome)>,
     /// Sessions that asked to follow.
     replicas: BTreeSet<ConnectionId>,
-    /// Bytes told since the process started: `master_repl_offset`.
-    offset: u64,
-    /// The database that was selected last in the stream.
-    selected: Option<DatabaseId>,
-    /// Told in this turn and not handed on yet.
-    turn: Reply,
     backlog: Option<Backlog>,
     /// When the last replica left.
     deserted_at: MonotonicNanos,
     pinged_at: MonotonicNanos,
     ticked_at: MonotonicNanos,
     /// Sessions that run WAIT.
-    waiters: Vec<ConnectionId>,
+    waiters: BTreeSet<ConnectionId>,
     /// Full and partial synchronisations, and partial ones refused, for INFO.
     pub syncs_full: u64,
     pub syncs_partial: u64,
@@ -62,30 +55,9 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// `master_repl_offset`: bytes told since the process started.
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// The first byte that the backlog still has, and how many it has; `None` without a backlog.
     pub fn backlog(&self) -> Option<(u64, usize)> {
         self.backlog.as_ref().map(|backlog| (backlog.first(), backlog.len()))
-    }
-
-    fn select(&mut self, database: DatabaseId) {
-        if self.selected != Some(database) {
-            self.selected = Some(database);
-            self.turn.array(2);
-            self.turn.bulk("SELECT");
-            self.turn.bulk_integer(i64::from(database.0));
-        }
-    }
-
-    fn command(&mut self, words: &[&str]) {
-        self.turn.array(words.len());
-        for word in words {
-            self.turn.bulk(word);
-        }
     }
 }
 
@@ -96,42 +68,10 @@ impl Server {
         self.feed.queue = Some(queue);
     }
 
-    /// Takes over what the unit that just ended told.
-    pub(crate) fn gather_feed(&mut self) {
-        let told = &self.core.shard.unit.feed;
-        if !told.is_on() || told.is_empty() {
-            return;
-        }
-        let feed = &mut self.feed;
-        let before = feed.turn.len();
-        let is_transaction = told.is_transaction();
-        for (index, (database, command)) in told.commands().enumerate() {
-            feed.select(database);
-            if is_transaction && index == 0 {
-                feed.command(&["MULTI"]);
-            }
-            feed.turn.raw(command);
-        }
-        if is_transaction {
-            feed.command(&["EXEC"]);
-        }
-        feed.offset += (feed.turn.len() - before) as u64;
-    }
-
-    /// Tells replicas what is no change: PING, REPLCONF GETACK.
-    fn tell_replicas(&mut self, words: &[&str]) {
-        let before = self.feed.turn.len();
-        self.feed.command(words);
-        self.feed.offset += (self.feed.turn.len() - before) as u64;
-    }
-
     /// Hands on what was told in this turn. It leaves when everything that happened until now is
     /// durable.
     pub(crate) fn deliver_feed(&mut self) {
-        if self.feed.turn.is_empty() {
-            return;
-        }
-        let bytes = self.feed.turn.take();
+        let Some(bytes) = self.core.stream.take() else { return };
         if let Some(backlog) = &mut self.feed.backlog {
             backlog.push(&bytes, self.core.process.settings.repl_backlog_size);
         }
@@ -141,11 +81,11 @@ impl Server {
             match session.replica.as_mut() {
                 Some(replica) if replica.is_online() && !session.is_cut => {
                     session.reply().raw(&bytes);
-                    self.hold(connection, newest);
+                    self.core.hold(connection, newest);
                 }
                 Some(replica) if replica.is_gathering() => {
                     replica.keep(&bytes);
-                    self.check_output(connection);
+                    self.core.check_output(connection);
                 }
                 _ => {}
             }
@@ -174,7 +114,7 @@ impl Server {
         if is_followed && self.core.turn.monotonic.since(self.feed.pinged_at) >= ping_nanos {
             self.feed.pinged_at = self.core.turn.monotonic;
             if self.core.shard.unit.feed.is_on() {
-                self.tell_replicas(&["PING"]);
+                self.core.stream.tell(&["PING"]);
             }
         }
         for connection in self.replicas() {
@@ -184,7 +124,7 @@ impl Server {
             if self.core.clients.at(connection).is_waiting_for_file() {
                 // Redis's sign of life while there is nothing to send.
                 self.core.clients.reply(connection).raw(b"\n");
-                self.hold(connection, base::Sequence::ZERO);
+                self.core.hold(connection, base::Sequence::ZERO);
             }
             let lag_max = u64::from(self.core.process.settings.repl_timeout);
             let waiting = self.core.clients.at(connection).output.pending_bytes();
@@ -198,7 +138,7 @@ impl Server {
                     client = self.core.clients.at(connection).id,
                     "a replica does not answer: disconnected"
                 );
-                self.close_session(connection);
+                self.core.close_session(connection);
             }
         }
         let kept_nanos = self.core.process.settings.repl_backlog_ttl.saturating_mul(SECOND);
@@ -211,7 +151,7 @@ impl Server {
     /// Begins to tell what happens, if nobody was told before.
     fn start_telling(&mut self) {
         if self.feed.backlog.is_none() {
-            self.feed.backlog = Some(Backlog::new(self.feed.offset));
+            self.feed.backlog = Some(Backlog::new(self.core.stream.offset));
             self.core.shard.unit.feed.switch(true);
         }
     }
@@ -228,7 +168,7 @@ impl Server {
     /// history.
     pub(crate) fn drop_replicas(&mut self) {
         for connection in self.replicas() {
-            self.close(connection);
+            self.core.close(connection);
         }
         if self.feed.backlog.is_some() {
             self.stop_telling();
@@ -245,6 +185,6 @@ impl Server {
         if self.feed.replicas.remove(&connection) && self.feed.replicas.is_empty() {
             self.feed.deserted_at = self.core.turn.monotonic;
         }
-        self.feed.waiters.retain(|waiter| *waiter != connection);
+        self.feed.waiters.remove(&connection);
     }
 }

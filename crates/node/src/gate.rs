@@ -1,6 +1,7 @@
 //! Every reason to refuse a request, in the order in which Redis looks at them (server.c,
 //! processCommand). Refusing comes before execution, never after.
 
+use crate::core::Core;
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::{Kind, Registered};
@@ -20,6 +21,13 @@ pub enum Verdict {
 
 /// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
 const EXCERPT_BYTES_MAX: usize = 128;
+
+impl Core {
+    /// Whether a client has yet to say who it is.
+    fn is_stranger(&self, client: ConnectionId) -> bool {
+        !self.clients.at(client).is_authenticated && self.process.acl.requires_authentication()
+    }
+}
 
 impl Server {
     /// Judges a request. `command` is `None` if its name is unknown.
@@ -50,13 +58,13 @@ impl Server {
         if command.flags.contains(Flags::PROTECTED) && !permitted.permits(is_local) {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }
-        if self.is_stranger(client) && !command.flags.contains(Flags::NO_AUTH) {
+        if self.core.is_stranger(client) && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
         if self.core.clients.at(client).transaction.is_some() && is_never_queued(command) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
         }
-        if let Some(denied) = self.denied(client, command, args) {
+        if let Some(denied) = self.core.denied(client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
         if let refused @ Verdict::Refuse(_) = self.judge_memory(client, command) {
@@ -64,7 +72,7 @@ impl Server {
         }
         let changes = |command: &Registered| command.flags.contains(Flags::WRITE);
         if self.lacks_replicas()
-            && (changes(command) || self.is_any_queued(client, command, changes))
+            && (changes(command) || self.core.is_any_queued(client, command, changes))
         {
             return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
         }
@@ -82,7 +90,7 @@ impl Server {
         }
         let waits = |command: &Registered| !command.flags.contains(Flags::LOADING);
         if (self.core.persistence.is_loading || self.link.is_loading())
-            && (waits(command) || self.is_any_queued(client, command, waits))
+            && (waits(command) || self.core.is_any_queued(client, command, waits))
         {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
@@ -90,18 +98,12 @@ impl Server {
             return refused;
         }
         let writes = |command: &Registered| self.needs_log(command);
-        self.judge_log(writes(command) || self.is_any_queued(client, command, writes))
-    }
-
-    /// Whether a client has yet to say who it is.
-    fn is_stranger(&self, client: ConnectionId) -> bool {
-        !self.core.clients.at(client).is_authenticated
-            && self.core.process.acl.requires_authentication()
+        self.judge_log(writes(command) || self.core.is_any_queued(client, command, writes))
     }
 
     /// Whether the log must take what a command does. It also says whom the shard follows.
     fn needs_log(&self, command: &Registered) -> bool {
-        if self.is_following() {
+        if self.core.is_following() {
             // Who would write was refused already.
             return false;
         }
@@ -111,8 +113,8 @@ impl Server {
     /// Evicts keys if memory is short, and refuses what needs more of it.
     fn judge_memory(&mut self, client: ConnectionId, command: &Registered) -> Verdict {
         let needs_room = |command: &Registered| command.flags.contains(Flags::DENYOOM);
-        let denyoom = needs_room(command) || self.is_any_queued(client, command, needs_room);
-        if self.make_room(Some(client)) == Room::None && denyoom {
+        let denyoom = needs_room(command) || self.core.is_any_queued(client, command, needs_room);
+        if self.core.make_room(Some(client)) == Room::None && denyoom {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));

@@ -30,7 +30,6 @@
 
 mod acl;
 mod blocked;
-mod client_memory;
 pub mod command;
 pub mod configured;
 pub mod core;
@@ -38,20 +37,16 @@ mod cross_protocol;
 mod dispatch;
 mod expiry;
 pub mod feed;
-mod flush;
 pub mod functions;
 pub mod gate;
 pub mod histogram;
 pub mod latency;
-pub mod limits;
 pub mod link;
 pub mod members;
 pub mod metrics;
 mod migrate;
 mod observe;
 pub mod output;
-pub mod pause;
-pub mod pubsub;
 pub mod reactor;
 pub mod role;
 mod saves;

@@ -86,8 +86,6 @@ pub struct Link {
     peer: Option<Master>,
     /// It was decided whether the configuration's `replicaof` counts.
     has_judged_configuration: bool,
-    /// A rule that a test breaks: this one is followed whenever this process leads.
-    forced_master: Option<Option<Master>>,
     phase: Phase,
     connection: Option<ConnectionId>,
     /// Connections given up, to be closed.
@@ -110,8 +108,6 @@ pub struct Link {
     down_since: Option<MonotonicNanos>,
     /// Why the last attempt failed.
     error: Option<String>,
-    /// Why the request of the stream that is being executed was refused.
-    refusal: Option<String>,
     /// A request was refused: what is here is not what the master has.
     is_diverged: bool,
     /// The database that the stream has selected.
@@ -133,7 +129,6 @@ impl Link {
         Self {
             peer,
             has_judged_configuration: self.has_judged_configuration,
-            forced_master: self.forced_master.take(),
             dropped: std::mem::take(&mut self.dropped),
             ..Self::default()
         }
@@ -313,7 +308,7 @@ impl Server {
             return;
         }
         self.turn_to_master();
-        let Some(master) = self.master() else { return };
+        let Some(master) = self.core.master() else { return };
         if let Phase::Waiting = self.link.phase {
             if self.link.retry_at <= self.core.turn.monotonic {
                 let (host, port) = (master.host(), master.port());
@@ -407,7 +402,7 @@ impl Server {
             // Its session goes first, and reports back through `link_forgotten`.
             (Phase::Streaming, Some(connection)) => {
                 self.link.error = Some(why.to_owned());
-                self.close(connection);
+                self.core.close(connection);
             }
             _ => self.fail_link(why, Fault::Connection),
         }
@@ -432,7 +427,7 @@ impl Server {
         if self.must_make_way() {
             self.core.shard.unit.clear();
             self.make_way();
-            self.end_own_unit();
+            self.core.end_own_unit();
         }
     }
 }

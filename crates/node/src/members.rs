@@ -165,7 +165,7 @@ impl Server {
     /// The replicas of this shard, as far as this process knows: a primary those that report, a
     /// replica those that its primary told it of.
     pub fn known_members(&self) -> Vec<Known> {
-        if self.is_following() { self.members.heard.clone() } else { self.reporting_members() }
+        if self.core.is_following() { self.members.heard.clone() } else { self.reporting_members() }
     }
 
     /// Keeps up the connection to the primary, and reports.
@@ -173,10 +173,9 @@ impl Server {
         for connection in std::mem::take(&mut self.members.dropped) {
             driver.close(connection);
         }
-        self.resume_reads();
         let primary = self.core.roles.leader().map(|leader| &leader.member);
         let primary = primary.filter(|it| it.port > 0 && it.id != self.core.roles.id());
-        let primary = primary.filter(|_| self.is_following() && self.core.stopping.is_none());
+        let primary = primary.filter(|_| self.core.is_following() && self.core.stopping.is_none());
         if primary != self.members.primary.as_ref() {
             let primary = primary.cloned();
             self.members.hang_up();
@@ -361,6 +360,5 @@ impl Server {
         self.members.heard = answer.members;
         self.members.snapshot = answer.snapshot;
         self.members.reads.learned(answer.newest, turn);
-        self.resume_reads();
     }
 }

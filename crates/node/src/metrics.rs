@@ -26,7 +26,7 @@ const fn gauge(name: &'static str, help: &'static str, read: fn(&Server) -> u64)
 
 /// All figures, in the order in which they are shown.
 const FIGURES: [Figure; 21] = [
-    gauge("kiln_clients_connected", "Connected clients.", |s| s.clients() as u64),
+    gauge("kiln_clients_connected", "Connected clients.", |s| s.core.clients() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.core.process.statistics.connections_received
     }),

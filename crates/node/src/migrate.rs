@@ -32,14 +32,12 @@ use crate::server::Server;
 use crate::session::Blocked;
 use base::driver::Sent;
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
-use engine::ids::WatcherId;
 use engine::notify::Class;
 use engine::rdb::dump::dump;
 use engine::refusal::Refusal;
 use engine::unit::Context;
 use exchange::{Dumped, Exchange};
 use idle::{Idle, IdleConnections};
-pub(crate) use moving::is_guard;
 use moving::{Guard, Moving};
 use std::collections::BTreeMap;
 
@@ -111,8 +109,8 @@ struct Key {
 
 /// One request under way.
 pub(crate) struct Migration {
-    /// Whom to answer; `None`: it is gone.
-    client: Option<ConnectionId>,
+    /// Whom to answer, if it still waits for this.
+    client: ConnectionId,
     database: DatabaseId,
     order: Order,
     stage: Stage,
@@ -152,18 +150,6 @@ impl Migrations {
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         let running = self.running.values().filter_map(|migration| migration.connection);
         running.chain(self.idle.connections()).chain(self.dropped.iter().copied())
-    }
-
-    /// A client waits no longer: what it asked for goes on.
-    pub fn leave(&mut self, client: ConnectionId) {
-        for migration in self.running.values_mut() {
-            migration.client = migration.client.filter(|waiting| *waiting != client);
-        }
-    }
-
-    /// Notes that what a guard watches was changed.
-    pub fn note_changed(&mut self, watcher: WatcherId) {
-        self.moving.changed(watcher);
     }
 
     /// How long until a migration wants to do something by itself; `None`: as long as you like.
@@ -230,7 +216,7 @@ impl Server {
         }
         let keys = keys.into_iter().map(|name| Key { name, guard: None, is_taken: false });
         let migration = Migration {
-            client: Some(client),
+            client,
             database: self.core.clients.at(client).database,
             order,
             stage: Stage::New,
@@ -245,7 +231,7 @@ impl Server {
         self.migrations.begun += 1;
         self.migrations.running.insert(self.migrations.begun, migration);
         self.migrations.is_due = true;
-        self.block(client, Blocked::Migration);
+        self.core.block(client, Blocked::Migration(self.migrations.begun));
     }
 
     /// Brings all migrations further, each by a bounded piece.
@@ -258,7 +244,7 @@ impl Server {
         for id in migrations.running.keys().copied().collect::<Vec<_>>() {
             let Some(mut migration) = self.migrations.running.remove(&id) else { continue };
             self.advance_migration(driver, &mut migration, &mut bytes_left);
-            if migration.is_over() && self.conclude_migration(&mut migration) {
+            if migration.is_over() && self.conclude_migration(id, &mut migration) {
                 has_ended = true;
             } else {
                 self.migrations.running.insert(id, migration);
@@ -310,7 +296,7 @@ impl Server {
 
     /// Why no key of this server is its own to move, if none is any more.
     fn refuses_to_move(&self) -> Option<Refusal> {
-        let follows = self.is_replica() && self.core.process.settings.replica_read_only;
+        let follows = self.core.is_replica() && self.core.process.settings.replica_read_only;
         follows.then_some(crate::link::READ_ONLY)
     }
 
@@ -334,7 +320,7 @@ impl Server {
 
     /// Sends the next keys, as far as there is room.
     fn dump_keys(&mut self, migration: &mut Migration, bytes_left: &mut usize) {
-        let context = self.background(migration.database);
+        let context = self.core.background(migration.database);
         while migration.exchange.is_open() && migration.sent < migration.keys.len() {
             let pending = migration.exchange.output.pending_bytes();
             if pending >= OUTPUT_BYTES_MAX {
@@ -357,8 +343,8 @@ impl Server {
                     Some((dump(entry.value(), view.work()), entry.expire_at()))
                 },
             );
-            let observed = self.settle_unit();
-            self.spread(observed, None);
+            let observed = self.core.settle_unit();
+            self.core.spread(observed, None);
             let Some((payload, expire_at)) = found else { continue };
             let dumped = Dumped {
                 index,
@@ -384,7 +370,7 @@ impl Server {
         let output = &mut migration.exchange.output;
         output.release(self.core.shard.tracker.durable());
         while !migration.is_clogged && !output.sendable().is_empty() {
-            if self.has_lapsed() && self.core.broken != Some(Broken::MigratesWithoutLease) {
+            if self.core.has_lapsed() && self.core.broken != Some(Broken::MigratesWithoutLease) {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
                 self.migrations.is_due = true;
@@ -436,14 +422,14 @@ impl Server {
     }
 
     /// Deletes what the target has taken, and answers. Whether that could be done now.
-    fn conclude_migration(&mut self, migration: &mut Migration) -> bool {
+    fn conclude_migration(&mut self, id: u64, migration: &mut Migration) -> bool {
         let Stage::Over(refusal) = &migration.stage else { return false };
         let mut refusal = refusal.clone();
         let deletes = migration.keys.iter().any(|key| key.is_taken) && !migration.order.copies;
         let mut stays = self.refuses_to_move();
         if deletes && stays.is_none() {
             // The data set stands still, or the log takes nothing now.
-            if self.pause.paused().is_some() {
+            if self.core.pause.paused().is_some() {
                 return false;
             }
             match self.judge_log(true) {
@@ -474,8 +460,8 @@ impl Server {
             refusal = refusal.or(Some(why));
         }
         self.delete_moved(migration.database, &leaving);
-        self.answer_migration(migration, refusal);
-        self.spread(self.core.shard.newest_executed(), None);
+        self.answer_migration(id, migration, refusal);
+        self.core.spread(self.core.shard.newest_executed(), None);
         self.wake_ready();
         self.part_from_target(migration);
         true
@@ -498,27 +484,29 @@ impl Server {
                 }
             },
         );
-        self.settle_unit();
+        self.core.settle_unit();
     }
 
     /// Tells the client how it ended, once everything that reveals is durable.
-    fn answer_migration(&mut self, migration: &Migration, refusal: Option<Refusal>) {
-        let Some(connection) = migration.client else { return };
-        if !self.core.clients.has(connection) {
+    fn answer_migration(&mut self, id: u64, migration: &Migration, refusal: Option<Refusal>) {
+        let connection = migration.client;
+        let session = self.core.clients.sessions.get(connection);
+        let waits = session.and_then(|session| session.blocked.as_ref());
+        if !matches!(waits, Some(Blocked::Migration(it)) if *it == id) {
             return;
         }
-        self.unblock(connection);
+        self.core.unblock(connection);
         let written = self.core.clients.at(connection).output.end();
         match refusal {
-            Some(refusal) => self.refuse(connection, written, &refusal),
+            Some(refusal) => self.core.refuse(connection, written, &refusal),
             None => self.core.clients.reply(connection).ok(),
         }
         if self.core.shard.unit.changes > 0 {
-            self.core.clients.at_mut(connection).fed_offset = self.feed.offset();
+            self.core.clients.at_mut(connection).fed_offset = self.core.stream.offset;
         }
         let observed = self.core.shard.newest_executed();
-        self.finish_reply(connection, written, observed);
-        self.enqueue(connection);
+        self.core.finish_reply(connection, written, observed);
+        self.core.enqueue(connection);
     }
 
     /// Keeps the connection if another migration could use it.

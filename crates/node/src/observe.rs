@@ -2,6 +2,7 @@
 //!
 //! One reading of the clock a command: the end of one is the beginning of the next.
 
+use crate::core::Core;
 use crate::server::Server;
 use crate::slowlog::{Entry, abridge};
 use base::{ConnectionId, MonotonicNanos};
@@ -15,7 +16,7 @@ use std::fmt::Write;
 /// nanoseconds.
 const IDLE_NANOS: u64 = 2_000_000_000;
 
-impl Server {
+impl Core {
     /// Notes a call that began then and ends now.
     pub(crate) fn count_call(
         &mut self,
@@ -25,12 +26,12 @@ impl Server {
         began: MonotonicNanos,
         is_failed: bool,
     ) {
-        let now = self.core.process.options.clock.monotonic();
-        let nanos = now.since(began) + std::mem::take(&mut self.core.turn.slept_nanos);
-        self.core.turn.lap = now;
-        self.core.process.statistics.commands_processed += 1;
-        let tracks = self.core.process.settings.latency_tracking;
-        let counted = self.core.process.statistics.command(command.id);
+        let now = self.process.options.clock.monotonic();
+        let nanos = now.since(began) + std::mem::take(&mut self.turn.slept_nanos);
+        self.turn.lap = now;
+        self.process.statistics.commands_processed += 1;
+        let tracks = self.process.settings.latency_tracking;
+        let counted = self.process.statistics.command(command.id);
         counted.calls += 1;
         counted.nanos += nanos;
         counted.failed += u64::from(is_failed);
@@ -38,7 +39,7 @@ impl Server {
             counted.durations.get_or_insert_default().record(nanos);
         }
         let micros = nanos / 1000;
-        let threshold = self.core.process.settings.slowlog_log_slower_than;
+        let threshold = self.process.settings.slowlog_log_slower_than;
         if threshold >= 0 && micros >= threshold as u64 {
             self.note_slow(client, command, args, micros);
         }
@@ -48,13 +49,13 @@ impl Server {
 
     /// Notes an event in the latency monitor if it took long enough.
     pub(crate) fn note_latency(&mut self, event: &'static str, millis: u64) {
-        let threshold = self.core.process.settings.latency_monitor_threshold;
+        let threshold = self.process.settings.latency_monitor_threshold;
         if threshold > 0 && millis >= threshold {
-            self.core.process.latency.add(
+            self.process.latency.add(
                 event,
                 millis,
-                self.core.turn.now.0.div_euclid(1000),
-                self.core.turn.monotonic,
+                self.turn.now.0.div_euclid(1000),
+                self.turn.monotonic,
             );
         }
     }
@@ -69,31 +70,31 @@ impl Server {
         if command.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
-        let secrets = secret_arguments(self.core.process.catalog, args);
+        let secrets = secret_arguments(self.process.catalog, args);
         let entry = Entry {
             id: 0,
-            at_seconds: self.core.turn.now.0.div_euclid(1000),
+            at_seconds: self.turn.now.0.div_euclid(1000),
             micros,
             arguments: abridge(args, |index| secrets.binary_search(&index).is_ok()),
-            peer: self.core.clients.at(client).peer.clone(),
-            name: self.core.clients.at(client).name.clone(),
+            peer: self.clients.at(client).peer.clone(),
+            name: self.clients.at(client).name.clone(),
         };
         let entries_max =
-            usize::try_from(self.core.process.settings.slowlog_max_len).unwrap_or(usize::MAX);
-        self.core.process.slowlog.push(entry, entries_max);
+            usize::try_from(self.process.settings.slowlog_max_len).unwrap_or(usize::MAX);
+        self.process.slowlog.push(entry, entries_max);
     }
 
     /// Shows a command to the sessions that run MONITOR. The line stays unsent until
     /// [`Self::hold_monitors`].
     pub(crate) fn tell_monitors(&mut self, client: ConnectionId, args: Args<'_>) {
-        let secrets = secret_arguments(self.core.process.catalog, args);
-        let micros = self.core.process.options.clock.unix_micros();
+        let secrets = secret_arguments(self.process.catalog, args);
+        let micros = self.process.options.clock.unix_micros();
         let mut line = format!(
             "{}.{:06} [{} {}]",
             micros / 1_000_000,
             micros % 1_000_000,
-            self.core.clients.at(client).database.0,
-            self.core.clients.at(client).peer
+            self.clients.at(client).database.0,
+            self.clients.at(client).peer
         );
         for (index, argument) in args.iter().enumerate() {
             line.push(' ');
@@ -101,10 +102,10 @@ impl Server {
             quote(if is_secret { REDACTED.as_bytes() } else { argument }, &mut line);
         }
         // A monitor's own requests are not shown to it: its reply is in the making.
-        for monitor in self.monitors.iter().filter(|monitor| **monitor != client) {
-            if let Some(session) = self.core.clients.sessions.get_mut(*monitor) {
+        for monitor in self.clients.monitors.iter().filter(|monitor| **monitor != client) {
+            if let Some(session) = self.clients.sessions.get_mut(*monitor) {
                 session.reply().simple(&line);
-                self.core.clients.told_monitors.push(*monitor);
+                self.clients.told_monitors.push(*monitor);
             }
         }
     }
@@ -112,14 +113,16 @@ impl Server {
     /// Lets the monitors' lines go when everything that happened until now is durable: a line
     /// reveals what its command may have written.
     pub(crate) fn hold_monitors(&mut self) {
-        let newest = self.core.shard.tracker.newest();
-        for monitor in std::mem::take(&mut self.core.clients.told_monitors) {
-            if self.core.clients.has(monitor) {
+        let newest = self.shard.tracker.newest();
+        for monitor in std::mem::take(&mut self.clients.told_monitors) {
+            if self.clients.has(monitor) {
                 self.hold(monitor, newest);
             }
         }
     }
+}
 
+impl Server {
     /// The periodic work, when it is due.
     pub(crate) fn tick(&mut self) {
         if self.core.process.statistics.is_sample_due(self.core.turn.monotonic) {
@@ -131,7 +134,7 @@ impl Server {
     #[cold]
     fn sample(&mut self) {
         self.core.process.statistics.sample(self.core.turn.monotonic);
-        self.check_sessions();
+        self.core.check_sessions();
         let used = self.core.shard.engine.keyspace.used_bytes() as u64;
         self.core.process.statistics.memory_peak_bytes =
             self.core.process.statistics.memory_peak_bytes.max(used);

@@ -9,7 +9,7 @@
 
 mod batch;
 
-use crate::core::Stop;
+use crate::core::{Clients, Stop};
 use crate::server::Server;
 use crate::session::Blocked;
 use base::driver::Received;
@@ -121,7 +121,8 @@ impl Server {
         }
         self.advance_role();
         self.adopt_configured_master();
-        self.resume_after_pause();
+        self.core.resume_after_pause();
+        self.resume_reads();
         self.execute_ready(scratch);
         // Before anything lets this turn end early.
         self.note_appended();
@@ -140,14 +141,14 @@ impl Server {
         self.advance_snapshots();
         self.advance_feed();
         self.deliver_feed();
-        self.evict_clients();
+        self.core.evict_clients();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
         self.advance_failover();
-        self.core.is_lapsed = self.has_lapsed();
+        self.core.is_lapsed = self.core.has_lapsed();
         if !self.core.is_lapsed {
-            self.flush(driver);
+            self.core.flush(driver);
         }
         self.shed_unserved();
         self.close_sessions(driver);
@@ -166,16 +167,17 @@ impl Server {
         {
             return Some(0);
         }
-        let has_more =
-            self.has_more_to_evict || !self.core.clients.ready.is_empty() && !self.is_stalled();
-        if self.resumes_after_pause() || has_more {
+        let Clients { ready, resuming, .. } = &self.core.clients;
+        let has_ready = !ready.is_empty() || !resuming.is_empty() && self.core.may_execute();
+        let has_more = self.has_more_to_evict || has_ready && !self.is_stalled();
+        if self.core.resumes_after_pause() || has_more {
             return Some(0);
         }
         let blocked = self.core.clients.deadlines.first().map(|(deadline, _)| *deadline);
-        let deadline = blocked.into_iter().chain(self.pause.deadline()).min();
+        let deadline = blocked.into_iter().chain(self.core.pause.deadline()).min();
         let until = deadline.map(|at| at.since(self.core.turn.monotonic));
         let is_linked =
-            self.master().is_some() && self.core.stopping.is_none() && !self.is_stalled();
+            self.core.master().is_some() && self.core.stopping.is_none() && !self.is_stalled();
         let link = self.link.wait_nanos(self.core.turn.monotonic).filter(|_| is_linked);
         let migrations =
             self.migrations.wait_nanos(self.core.turn.monotonic).filter(|_| !self.core.is_lapsed);
@@ -221,13 +223,13 @@ impl Server {
                 }
                 if let Some(session) = self.core.clients.sessions.get_mut(connection) {
                     session.is_clogged = false;
-                    self.flush_later(connection);
+                    self.core.flush_later(connection);
                 }
             }
             Event::Broken(connection) => {
                 let is_own = self.link_broken(connection) || self.members_broken(connection);
                 if !is_own && !self.migration_broken(connection) {
-                    self.close(connection);
+                    self.core.close(connection);
                 }
             }
             Event::Connected { connection, .. } => {
@@ -254,7 +256,7 @@ impl Server {
     }
 
     fn receive_into(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
-        let unexecuted_max = self.unexecuted_bytes_max(client);
+        let unexecuted_max = self.core.unexecuted_bytes_max(client);
         let mut received = 0;
         loop {
             let room = self.core.clients.at(client).input.room(unexecuted_max);
@@ -284,8 +286,8 @@ impl Server {
         if self.core.clients.at(client).is_link {
             self.link_received(received);
         }
-        self.count_memory(client);
-        if self.check_input(client) {
+        self.core.count_memory(client);
+        if self.core.check_input(client) {
             return;
         }
         let waits = matches!(
@@ -297,7 +299,7 @@ impl Server {
         {
             self.hang_up(client);
         } else {
-            self.enqueue(client);
+            self.core.enqueue(client);
         }
     }
 
@@ -305,9 +307,9 @@ impl Server {
     /// or on their way: a client may close its side alone.
     fn hang_up(&mut self, client: ConnectionId) {
         self.core.clients.at_mut(client).is_closing = true;
-        self.unblock(client);
+        self.core.unblock(client);
         if self.core.clients.at(client).output.pending_bytes() == 0 {
-            self.close_session(client);
+            self.core.close_session(client);
         }
     }
 
@@ -316,7 +318,7 @@ impl Server {
         if self.core.stopping.is_some() {
             return;
         }
-        self.has_more_to_evict = self.make_room(None) == Room::More;
+        self.has_more_to_evict = self.core.make_room(None) == Room::More;
     }
 
     /// Appends what the turn gathered. For a lone client the loop syncs the log itself: nobody else

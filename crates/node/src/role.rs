@@ -47,6 +47,24 @@ const CLOCK_RIGHT_MILLIS_MAX: u64 = 8_000;
 /// Random delay before standing, as a fraction of a lease, so that two challengers do not collide.
 const JITTER_PART: u64 = 10;
 
+impl Core {
+    /// Whether this process leads, and its lease is over now, or it has handed over.
+    pub(crate) fn has_lapsed(&self) -> bool {
+        self.roles.has_yielded()
+            || self.roles.leads() && !self.roles.holds_lease(self.process.options.clock.moment())
+    }
+
+    /// Whether this process is a replica of whoever writes the transaction log.
+    pub fn is_following(&self) -> bool {
+        self.roles.follows()
+    }
+
+    /// Whether the primary was heard of within its lease.
+    pub(crate) fn hears_primary(&self) -> bool {
+        self.roles.hears_holder(self.turn.monotonic)
+    }
+}
+
 impl Server {
     /// This process as a member of its shard: its name in INFO, and where clients find it.
     pub(crate) fn member(&self) -> Member {
@@ -58,7 +76,7 @@ impl Server {
     /// Where others find a server that listens on all addresses, unless protected mode turns them
     /// away.
     fn address_for_others(&self) -> Option<String> {
-        if self.turns_strangers_away() {
+        if self.core.turns_strangers_away() {
             return None;
         }
         let Identity { address_v4, address_v6, .. } = &self.core.process.identity;
@@ -105,7 +123,8 @@ impl Server {
             Progress::Durable => {
                 let now = self.core.process.options.clock.moment();
                 self.core.roles.durable(self.core.shard.tracker.durable(), now);
-                self.release();
+                self.core.release();
+                self.migrations.is_due = true;
             }
             Progress::Nothing => {}
             Progress::Deposed(why) => self.demote(format!("another process may lead: {why}")),
@@ -260,7 +279,7 @@ impl Server {
                 self.note_appended();
             }
         }
-        self.core.is_lapsed = self.has_lapsed();
+        self.core.is_lapsed = self.core.has_lapsed();
     }
 
     /// Appends a record that only says who leads, and when.
@@ -299,13 +318,6 @@ impl Server {
         }
     }
 
-    /// Whether this process leads, and its lease is over now, or it has handed over.
-    pub(crate) fn has_lapsed(&self) -> bool {
-        self.core.roles.has_yielded()
-            || self.core.roles.leads()
-                && !self.core.roles.holds_lease(self.core.process.options.clock.moment())
-    }
-
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does
     /// not answer. Nothing may be answered, and what was executed has an unknown outcome: that
     /// is what the end of a connection says, and a client may try elsewhere. Where nobody else
@@ -339,18 +351,8 @@ impl Server {
         }
         tracing::warn!(clients = waiting.len(), "the log does not answer: disconnects who waits");
         for connection in waiting {
-            self.close(connection);
+            self.core.close(connection);
         }
-    }
-
-    /// Whether this process is a replica of whoever writes the transaction log.
-    pub fn is_following(&self) -> bool {
-        self.core.roles.follows()
-    }
-
-    /// Whether the primary was heard of within its lease.
-    pub(crate) fn hears_primary(&self) -> bool {
-        self.core.roles.hears_holder(self.core.turn.monotonic)
     }
 
     /// In how many nanoseconds leadership or log want a turn; `None`: not by time.

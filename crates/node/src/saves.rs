@@ -47,7 +47,7 @@ impl Server {
     fn snapshots_to_take(&mut self) -> Result<&mut Snapshots, Refusal> {
         const FOLLOWS: Refusal =
             Refusal::of("ERR the primary takes the snapshots, and this is a replica");
-        if self.is_following() {
+        if self.core.is_following() {
             return Err(FOLLOWS);
         }
         self.snapshots.as_mut().ok_or(Refusal::of("ERR there is no snapshot store"))
@@ -56,7 +56,7 @@ impl Server {
     /// Leaves a session waiting for the snapshot that was just asked for (SAVE).
     pub(crate) fn wait_for_snapshot(&mut self, client: ConnectionId) {
         self.saves_waiting.push(client);
-        self.block(client, Blocked::Snapshot);
+        self.core.block(client, Blocked::Snapshot);
     }
 
     /// Whether so much waits for the snapshot's disk that writing commands must wait too.
@@ -92,7 +92,7 @@ impl Server {
             snapshots.advance(&mut self.core.shard, &turn, &mut self.news);
         }
         let garbage = self.core.shard.engine.keyspace.take_garbage();
-        self.discard(garbage);
+        self.core.discard(garbage);
         self.take_news();
     }
 
@@ -122,7 +122,7 @@ impl Server {
             if !self.core.clients.has(client) || !waits(self.core.clients.at(client)) {
                 continue;
             }
-            self.unblock(client);
+            self.core.unblock(client);
             let written = self.core.clients.at(client).output.end();
             let reply = self.core.clients.reply(client);
             if is_ok {
@@ -130,8 +130,8 @@ impl Server {
             } else {
                 reply.error(b"ERR the snapshot failed, the log says why");
             }
-            self.finish_reply(client, written, Sequence::ZERO);
-            self.enqueue(client);
+            self.core.finish_reply(client, written, Sequence::ZERO);
+            self.core.enqueue(client);
         }
     }
 
@@ -144,7 +144,7 @@ impl Server {
     /// What is said of the snapshots: to a primary by its replicas; by a primary to this replica.
     fn sightings(&self) -> Vec<Report> {
         if self.core.roles.leads() {
-            return self.sessions().filter_map(sighting_of).collect();
+            return self.core.sessions().filter_map(sighting_of).collect();
         }
         let Some(newest) = self.members.primary_snapshot() else { return Vec::new() };
         let member = self.member();

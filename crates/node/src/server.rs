@@ -7,15 +7,14 @@
 use crate::command::scripting::Scripts;
 use crate::command::sentinel::Switches;
 use crate::configured::{Configured, configured};
+use crate::core::limits::owed_bytes_max;
 use crate::core::{Core, Garbage, Options, Process};
 use crate::feed::Feed;
 use crate::functions::{Functions, standard};
-use crate::limits::owed_bytes_max;
 use crate::link::Link;
 use crate::members::failover::Failover;
 use crate::members::{Members, Progress};
 use crate::migrate::Migrations;
-use crate::pause::Pause;
 use crate::reactor::LoneClient;
 use crate::session::Session;
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
@@ -27,7 +26,6 @@ use shard::clock::ShardClock;
 use shard::snapshots::Snapshots;
 use shard::{News, Told};
 use std::any::Any;
-use std::collections::BTreeSet;
 use txlog::Gate;
 
 /// One reactor's state: the core, and each feature's own.
@@ -56,10 +54,6 @@ pub struct Server {
     pub link: Link,
     /// Keys on their way to other servers.
     pub(crate) migrations: Migrations,
-    /// Sessions that run MONITOR.
-    pub(crate) monitors: BTreeSet<ConnectionId>,
-    /// CLIENT PAUSE.
-    pub(crate) pause: Pause,
     /// Makes the replication id, which DEBUG CHANGE-REPL-ID changes.
     pub(crate) replication_seed: u64,
     pub(crate) clock: ShardClock,
@@ -85,6 +79,130 @@ pub struct Server {
 /// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below
 /// a millisecond.
 const EVICTED_KEYS_MAX: usize = 128;
+
+impl Core {
+    /// How many clients are connected.
+    pub fn clients(&self) -> usize {
+        self.clients.by_id.len()
+    }
+
+    /// All sessions, by CLIENT ID.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.clients.by_id.values().filter_map(|it| self.clients.sessions.get(*it))
+    }
+
+    /// Frees big values away from the loop.
+    pub(crate) fn discard(&mut self, garbage: Vec<Box<dyn Any + Send>>) {
+        for value in garbage {
+            (self.process.garbage)(value);
+        }
+    }
+
+    /// Counts steps of long work, as commands of the engine do.
+    pub(crate) fn work(&self) -> Work {
+        self.shard.engine.keyspace.work.clone()
+    }
+
+    /// Whether `maxmemory` is reached.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        !self.ignores_memory_limit() && self.shard.engine.keyspace.is_over_limit()
+    }
+
+    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
+    /// nothing goes while writes are paused or the log takes none, which the gate tells those who
+    /// want to write. `sender` is the client whose request asks.
+    pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>) -> Room {
+        if !self.is_out_of_memory() {
+            return Room::Enough;
+        }
+        let stands_still = self.pause.paused().is_some() || self.persistence.is_loading;
+        if stands_still || !matches!(self.shard.gate(), Gate::Open) {
+            return Room::Later;
+        }
+        self.shard.unit.clear();
+        let room = self.shard.engine.evict(
+            self.turn.now,
+            EVICTED_KEYS_MAX,
+            &mut self.shard.unit,
+            &mut self.interest,
+        );
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, sender);
+        }
+        room
+    }
+
+    /// Protected mode: whoever comes from another machine is turned away, because nobody would be
+    /// asked for a password.
+    pub(crate) fn turns_strangers_away(&self) -> bool {
+        self.process.settings.protected_mode && self.process.acl.default_user().has_no_password()
+    }
+
+    /// Closes a session once the turn ends, whatever it still has to say.
+    pub fn close(&mut self, connection: ConnectionId) {
+        if self.clients.has(connection) {
+            self.close_session(connection);
+        } else {
+            self.clients.close_later(connection);
+        }
+    }
+
+    /// As [`Self::close`], for a session that is here. It waits for nothing any more: what comes
+    /// until the end of the turn is for others.
+    pub(crate) fn close_session(&mut self, client: ConnectionId) {
+        self.unblock(client);
+        self.clients.at_mut(client).is_closing = true;
+        self.clients.close_later(client);
+    }
+
+    /// Puts a session in the queue of those with input to execute.
+    pub(crate) fn enqueue(&mut self, client: ConnectionId) {
+        let session = self.clients.at_mut(client);
+        if !std::mem::replace(&mut session.is_queued, true) {
+            self.clients.ready.push_back(client);
+        }
+    }
+
+    /// What was written to a session waits for `observed`; it is sent when that is durable.
+    pub(crate) fn hold(&mut self, client: ConnectionId, observed: Sequence) {
+        self.check_output(client);
+        let durable = self.shard.tracker.durable();
+        let waits = self.clients.hold(client, observed, durable);
+        self.count_memory(client);
+        if !waits {
+            self.flush_later(client);
+        }
+    }
+
+    /// Puts a session in the list of those with bytes that may be sent, or to be read from again.
+    pub(crate) fn flush_later(&mut self, client: ConnectionId) {
+        let session = self.clients.at_mut(client);
+        if !std::mem::replace(&mut session.is_flushing, true) {
+            self.clients.flushing.push(client);
+        }
+    }
+
+    /// The log became durable further: what waited for it may leave.
+    pub(crate) fn release(&mut self) {
+        let durable = self.shard.tracker.durable();
+        while let Some(&(sequence, connection)) = self.clients.held.front() {
+            if sequence > durable {
+                break;
+            }
+            self.clients.held.pop_front();
+            let Some(session) = self.clients.sessions.get_mut(connection) else { continue };
+            let before = session.output.held_bytes();
+            let has_bytes = session.output.release(durable);
+            let released = before - session.output.held_bytes();
+            let goes_on = has_bytes || session.is_closing;
+            self.clients.held_bytes -= released;
+            if goes_on {
+                self.flush_later(connection);
+            }
+        }
+    }
+}
 
 impl Server {
     /// The last thing that is asked of a server: the process ends.
@@ -121,8 +239,6 @@ impl Server {
             has_more_to_load: false,
             link: Link::default(),
             migrations: Migrations::default(),
-            monitors: BTreeSet::new(),
-            pause: Pause::default(),
             replication_seed,
             clock: ShardClock::default(),
             heard_clock: None,
@@ -163,71 +279,12 @@ impl Server {
         let (before, _) = self.core.process.config.acl_defaults();
         let (requirepass, all_channels) = config.acl_defaults();
         let changed = (requirepass != before).then_some(requirepass);
-        let work = self.work();
+        let work = self.core.work();
         self.core.process.acl.reconfigure(changed, all_channels, &work);
         self.core.process.settings = node_settings(&config);
         self.core.interest.owed_bytes_max = owed_bytes_max(&self.core.process.settings);
         self.core.shard.engine.keyspace.settings = engine_settings(&config);
         self.core.process.config = config;
-    }
-
-    /// How many clients are connected.
-    pub fn clients(&self) -> usize {
-        self.core.clients.by_id.len()
-    }
-
-    /// All sessions, by CLIENT ID.
-    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.core.clients.by_id.values().filter_map(|it| self.core.clients.sessions.get(*it))
-    }
-
-    /// Frees big values away from the loop.
-    pub(crate) fn discard(&mut self, garbage: Vec<Box<dyn Any + Send>>) {
-        for value in garbage {
-            (self.core.process.garbage)(value);
-        }
-    }
-
-    /// Counts steps of long work, as commands of the engine do.
-    pub(crate) fn work(&self) -> Work {
-        self.core.shard.engine.keyspace.work.clone()
-    }
-
-    /// Whether `maxmemory` is reached.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        !self.ignores_memory_limit() && self.core.shard.engine.keyspace.is_over_limit()
-    }
-
-    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
-    /// nothing goes while writes are paused or the log takes none, which the gate tells those who
-    /// want to write. `sender` is the client whose request asks.
-    pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>) -> Room {
-        if !self.is_out_of_memory() {
-            return Room::Enough;
-        }
-        let stands_still = self.pause.paused().is_some() || self.core.persistence.is_loading;
-        if stands_still || !matches!(self.core.shard.gate(), Gate::Open) {
-            return Room::Later;
-        }
-        self.core.shard.unit.clear();
-        let room = self.core.shard.engine.evict(
-            self.core.turn.now,
-            EVICTED_KEYS_MAX,
-            &mut self.core.shard.unit,
-            &mut self.core.interest,
-        );
-        if self.core.shard.unit.changes > 0 {
-            let observed = self.settle_unit();
-            self.spread(observed, sender);
-        }
-        room
-    }
-
-    /// Protected mode: whoever comes from another machine is turned away, because nobody would be
-    /// asked for a password.
-    pub(crate) fn turns_strangers_away(&self) -> bool {
-        self.core.process.settings.protected_mode
-            && self.core.process.acl.default_user().has_no_password()
     }
 
     /// Takes in a new connection; `None` if it must be turned away, with the line to say.
@@ -243,7 +300,7 @@ impl Server {
             self.core.process.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
-        if self.turns_strangers_away() && !is_local {
+        if self.core.turns_strangers_away() && !is_local {
             self.core.process.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }
@@ -255,7 +312,7 @@ impl Server {
         session.is_local = is_local;
         self.core.clients.by_id.insert(session.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
-        self.make_default_user(connection);
+        self.core.make_default_user(connection);
         Ok(())
     }
 
@@ -267,81 +324,16 @@ impl Server {
         if self.core.clients.at(connection).is_link {
             self.link_forgotten(connection);
         }
-        self.forget_memory(connection);
-        self.monitors.remove(&connection);
+        self.core.forget_memory(connection);
+        self.core.clients.monitors.remove(&connection);
         self.forget_replica(connection);
         self.note_departed(connection);
-        self.discard_transaction(connection);
-        self.forget_subscriptions(connection);
-        self.unblock(connection);
+        self.core.discard_transaction(connection);
+        self.core.forget_subscriptions(connection);
+        self.core.unblock(connection);
         if let Some(session) = self.core.clients.sessions.remove(connection) {
             self.core.clients.by_id.remove(&session.id);
             self.core.clients.held_bytes -= session.output.held_bytes();
-        }
-    }
-
-    /// Closes a session once the turn ends, whatever it still has to say.
-    pub fn close(&mut self, connection: ConnectionId) {
-        if self.core.clients.has(connection) {
-            self.close_session(connection);
-        } else {
-            self.core.clients.close_later(connection);
-        }
-    }
-
-    /// As [`Self::close`], for a session that is here. It waits for nothing any more: what comes
-    /// until the end of the turn is for others.
-    pub(crate) fn close_session(&mut self, client: ConnectionId) {
-        self.unblock(client);
-        self.core.clients.at_mut(client).is_closing = true;
-        self.core.clients.close_later(client);
-    }
-
-    /// Puts a session in the queue of those with input to execute.
-    pub(crate) fn enqueue(&mut self, client: ConnectionId) {
-        let session = self.core.clients.at_mut(client);
-        if !std::mem::replace(&mut session.is_queued, true) {
-            self.core.clients.ready.push_back(client);
-        }
-    }
-
-    /// What was written to a session waits for `observed`; it is sent when that is durable.
-    pub(crate) fn hold(&mut self, client: ConnectionId, observed: Sequence) {
-        self.check_output(client);
-        let durable = self.core.shard.tracker.durable();
-        let waits = self.core.clients.hold(client, observed, durable);
-        self.count_memory(client);
-        if !waits {
-            self.flush_later(client);
-        }
-    }
-
-    /// Puts a session in the list of those with bytes that may be sent, or to be read from again.
-    pub(crate) fn flush_later(&mut self, client: ConnectionId) {
-        let session = self.core.clients.at_mut(client);
-        if !std::mem::replace(&mut session.is_flushing, true) {
-            self.core.clients.flushing.push(client);
-        }
-    }
-
-    /// The log became durable further: what waited for it may leave.
-    pub(crate) fn release(&mut self) {
-        let durable = self.core.shard.tracker.durable();
-        self.migrations.is_due = true;
-        while let Some(&(sequence, connection)) = self.core.clients.held.front() {
-            if sequence > durable {
-                break;
-            }
-            self.core.clients.held.pop_front();
-            let Some(session) = self.core.clients.sessions.get_mut(connection) else { continue };
-            let before = session.output.held_bytes();
-            let has_bytes = session.output.release(durable);
-            let released = before - session.output.held_bytes();
-            let goes_on = has_bytes || session.is_closing;
-            self.core.clients.held_bytes -= released;
-            if goes_on {
-                self.flush_later(connection);
-            }
         }
     }
 }

@@ -92,36 +92,44 @@ pub const NAME_BYTES: usize = 64;
 pub enum Blocked {
     /// A key (BLPOP and its kin): the request runs again when one is ready.
     Keys { request: OwnedRequest, wait: Wait, deadline: Option<MonotonicNanos> },
-    /// The end of CLIENT PAUSE, or of the migration of a key: the request runs then.
-    Pause { request: OwnedRequest },
+    /// Something that its request needs before it can run: it is judged again from the gate then.
+    Parked { why: Why, request: OwnedRequest, deadline: Option<MonotonicNanos> },
     /// The publication of a snapshot (SAVE).
     Snapshot,
-    /// What another server makes of its keys (MIGRATE).
-    Migration,
+    /// What another server makes of its keys (MIGRATE): the number of the migration.
+    Migration(u64),
     /// Replicas that have executed the stream, or applied the log, so far (WAIT). No deadline:
     /// without limit.
     Replicas { offset: u64, wrote: Sequence, wanted: i64, deadline: Option<MonotonicNanos> },
-    /// That what it reads is the newest, on a replica of the log: the request runs then.
-    Newest { request: OwnedRequest, deadline: MonotonicNanos },
+}
+
+/// What a parked request waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The end of CLIENT PAUSE.
+    Pause,
+    /// The end of the migration of a key.
+    Migration,
+    /// That what it reads is the newest, on a replica of the log.
+    Newest,
 }
 
 impl Blocked {
     /// Memory that the request which waits occupies.
     fn allocated_bytes(&self) -> usize {
         match self {
-            Self::Keys { request, .. } | Self::Pause { request } | Self::Newest { request, .. } => {
-                request.allocated_bytes()
-            }
-            Self::Snapshot | Self::Migration | Self::Replicas { .. } => 0,
+            Self::Keys { request, .. } | Self::Parked { request, .. } => request.allocated_bytes(),
+            Self::Snapshot | Self::Migration(_) | Self::Replicas { .. } => 0,
         }
     }
 
     /// When the wait ends with the reply of a time that is up; `None`: not by time.
     pub fn deadline(&self) -> Option<MonotonicNanos> {
         match self {
-            Self::Keys { deadline, .. } | Self::Replicas { deadline, .. } => *deadline,
-            Self::Newest { deadline, .. } => Some(*deadline),
-            Self::Pause { .. } | Self::Snapshot | Self::Migration => None,
+            Self::Keys { deadline, .. }
+            | Self::Replicas { deadline, .. }
+            | Self::Parked { deadline, .. } => *deadline,
+            Self::Snapshot | Self::Migration(_) => None,
         }
     }
 }

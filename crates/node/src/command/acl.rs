@@ -125,9 +125,9 @@ fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         .core
         .process
         .acl
-        .changed(name, &rules, server.core.process.catalog, &server.work())
+        .changed(name, &rules, server.core.process.catalog, &server.core.work())
         .map_err(|error| Refusal::new(format!("ERR {error}")))?;
-    server.set_user(client, user);
+    server.core.set_user(client, user);
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -136,9 +136,9 @@ fn delete(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
     if args.from(2).any(|name| name == b"default") {
         return Err(Refusal::of("ERR The 'default' user cannot be removed"));
     }
-    let work = server.work();
+    let work = server.core.work();
     let names = args.from(2).inspect(|_| work.step());
-    let deleted = names.filter(|name| server.delete_user(client, name)).count();
+    let deleted = names.filter(|name| server.core.delete_user(client, name)).count();
     server.core.clients.reply(client).integer(deleted as i64);
     Ok(())
 }
@@ -277,7 +277,7 @@ fn dry_run(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome
         return Err(Refusal::arity(command.name()));
     }
     let named = |at: usize| shown(request.at(at));
-    match server.core.process.acl.user(id).check(command, request, &server.work()) {
+    match server.core.process.acl.user(id).check(command, request, &server.core.work()) {
         Ok(()) => server.core.clients.reply(client).ok(),
         Err(denied) => server.core.clients.reply(client).bulk(match denied {
             Denied::Command => {

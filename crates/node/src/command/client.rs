@@ -1,16 +1,14 @@
 //! CLIENT (Redis documentation, CLIENT): what connections say about themselves and do to others.
 
-mod describe;
 mod kill;
 
 use super::connection::{NAME_BYTES_MAX, NAME_TOO_LONG, checked_name};
 use super::{SessionFn, session, timeout_millis};
-use crate::pause::Paused;
+use crate::core::describe::{Kind, describe, kind_of};
+use crate::core::pause::Paused;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use base::ConnectionId;
-pub(crate) use describe::describe;
-use describe::{Kind, kind_of};
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
@@ -153,7 +151,7 @@ fn tracking_info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outc
 }
 
 fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let line = describe(server, server.core.clients.at(client));
+    let line = describe(&server.core, server.core.clients.at(client));
     server.core.clients.reply(client).verbatim(b"txt", line);
     Ok(())
 }
@@ -161,7 +159,7 @@ fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let lines = if args.len() == 4 && args.is(2, "TYPE") {
         let kind = Kind::parse(args.at(3))?;
-        lines(server, client, server.sessions().filter(|other| kind_of(other) == kind))
+        lines(server, client, server.core.sessions().filter(|other| kind_of(other) == kind))
     } else if args.len() > 3 && args.is(2, "ID") {
         let mut ids = Vec::new();
         for id in args.from(3) {
@@ -169,7 +167,7 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         }
         lines(server, client, ids.into_iter().filter_map(|id| server.by_client_id(id)))
     } else if args.len() == 2 {
-        lines(server, client, server.sessions())
+        lines(server, client, server.core.sessions())
     } else {
         return Err(Refusal::SYNTAX);
     };
@@ -184,13 +182,13 @@ fn lines<'s>(
     client: ConnectionId,
     shown: impl Iterator<Item = &'s Session>,
 ) -> String {
-    let (work, mut lines) = (server.work(), String::new());
+    let (work, mut lines) = (server.core.work(), String::new());
     for other in shown {
         work.step();
         if !server.core.clients.at(client).output.reply.admits(lines.len()) {
             break;
         }
-        lines.push_str(&describe(server, other));
+        lines.push_str(&describe(&server.core, other));
     }
     lines
 }
@@ -241,13 +239,13 @@ fn pause(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         _ => return Err(Refusal::SYNTAX),
     };
     let millis = timeout_millis(server, args.at(2))?;
-    server.pause.begin(paused, server.core.turn.monotonic.after_millis(millis));
+    server.core.pause.begin(paused, server.core.turn.monotonic.after_millis(millis));
     server.core.clients.reply(client).ok();
     Ok(())
 }
 
 fn unpause(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.pause.end();
+    server.core.pause.end();
     server.core.clients.reply(client).ok();
     Ok(())
 }

@@ -131,7 +131,7 @@ fn write_info(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
 
 fn docs(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let catalog = server.core.process.catalog;
-    let work = server.work();
+    let work = server.core.work();
     let wanted: Vec<&Registered> = match args.len() {
         2 => top_level(catalog),
         _ => {
@@ -186,7 +186,7 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
                 let wanted = Categories::named(word).unwrap_or_default();
                 every().filter(|c| c.categories.intersects(wanted)).collect()
             } else if args.is(3, "PATTERN") {
-                let work = server.work();
+                let work = server.core.work();
                 let fits =
                     |c: &&Registered| glob::matches_ignoring_case(word, c.name().as_bytes(), &work);
                 every().filter(fits).collect()

@@ -33,7 +33,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 
 fn get(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.tell_configuration();
-    let work = server.work();
+    let work = server.core.work();
     let found = server.core.process.config.get(args.from(2), &work);
     let reply = server.core.clients.reply(client);
     reply.map(found.len());

@@ -116,7 +116,7 @@ fn auth(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
             (&b"default"[..], args.at(1))
         }
     };
-    server.authenticate(client, args.at(0), user, password)?;
+    server.core.authenticate(client, args.at(0), user, password)?;
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -152,11 +152,11 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
             }
         };
     }
-    let (work, mut at) = (server.work(), 2);
+    let (work, mut at) = (server.core.work(), 2);
     while at < args.len() {
         work.step();
         if args.is(at, "AUTH") && at + 2 < args.len() {
-            server.authenticate(client, args.at(0), args.at(at + 1), args.at(at + 2))?;
+            server.core.authenticate(client, args.at(0), args.at(at + 1), args.at(at + 2))?;
             at += 3;
         } else if args.is(at, "SETNAME") && at + 1 < args.len() {
             name = Some(checked_name(args.at(at + 1))?);
@@ -188,7 +188,7 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     reply.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");
     reply.integer(id);
-    let role = if server.is_replica() { "replica" } else { "master" };
+    let role = if server.core.is_replica() { "replica" } else { "master" };
     let mode = server.mode();
     let reply = server.core.clients.reply(client);
     for (key, value) in [("mode", mode), ("role", role)] {
@@ -223,10 +223,10 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.discard_transaction(client);
-    server.forget_subscriptions(client);
+    server.core.discard_transaction(client);
+    server.core.forget_subscriptions(client);
     server.core.clients.at_mut(client).is_monitor = false;
-    server.monitors.remove(&client);
+    server.core.clients.monitors.remove(&client);
     server.core.clients.at_mut(client).database = DatabaseId(0);
     server.core.clients.at_mut(client).name.clear();
     server.core.clients.at_mut(client).reply_mode = ReplyMode::On;
@@ -234,7 +234,7 @@ fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.clients.at_mut(client).no_touch = false;
     server.core.clients.at_mut(client).reads_replica = false;
     server.core.clients.at_mut(client).newest.are_wanted = false;
-    server.make_default_user(client);
+    server.core.make_default_user(client);
     server.core.clients.reply(client).set_protocol(Protocol::Resp2);
     server.core.clients.reply(client).simple("RESET");
     Ok(())

@@ -111,7 +111,7 @@ fn change_replication_id(server: &mut Server, client: ConnectionId, _: Args<'_>)
 fn match_long_text(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let length = canonical_integer(args.at(2)).and_then(|length| usize::try_from(length).ok());
     let length = length.filter(|length| *length <= 1 << 30).ok_or(Refusal::NOT_AN_INTEGER)?;
-    let is_match = glob::matches(args.at(3), &vec![b'a'; length], &server.work());
+    let is_match = glob::matches(args.at(3), &vec![b'a'; length], &server.core.work());
     server.core.clients.reply(client).integer(i64::from(is_match));
     Ok(())
 }
@@ -153,7 +153,7 @@ fn object(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
             encoding(entry),
             entry.allocated_bytes() + boxed,
             entry.access() & 0xff_ffff,
-            idle_seconds(entry.access(), server.shard_time()),
+            idle_seconds(entry.access(), server.core.shard_time()),
         )
     })?;
     server.core.clients.reply(client).simple(line);
@@ -168,7 +168,7 @@ fn digest(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 fn digest_values(server: &mut Server, client: ConnectionId, args: Args<'_>) {
-    let (id, work) = (server.core.clients.at(client).database, server.work());
+    let (id, work) = (server.core.clients.at(client).database, server.core.work());
     let Shard { engine, unit, .. } = &mut server.core.shard;
     let reply = server.core.clients.reply(client);
     reply.array(args.len() - 2);
@@ -189,7 +189,7 @@ fn reload(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
         return Err(Refusal::of("ERR Background save already in progress"));
     }
     server.core.shard.unit.whole = true;
-    let now = server.shard_time();
+    let now = server.core.shard_time();
     server.core.shard.engine.keyspace.reload(now).map_err(|error| {
         tracing::error!("DEBUG RELOAD: {error:?}");
         Refusal::of("ERR Error trying to load the RDB dump")

@@ -31,7 +31,7 @@ fn failover(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     if server.failover.is_some() {
         return Err(Refusal::of("ERR FAILOVER already in progress."));
     }
-    if server.is_replica() {
+    if server.core.is_replica() {
         return Err(Refusal::of("ERR FAILOVER is not valid when server is a replica."));
     }
     if !server.has_successors() {

@@ -85,7 +85,7 @@ fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 
 /// The sections of these names; none means the default ones.
 pub(crate) fn render(server: &Server, client: ConnectionId, wanted: &[&[u8]]) -> String {
-    let work = server.work();
+    let work = server.core.work();
     let is_wanted = |section: &Section| {
         wanted.is_empty() && section.is_default
             || wanted.iter().any(|name| {

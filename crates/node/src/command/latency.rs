@@ -105,7 +105,7 @@ fn histogram(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outco
     if args.len() == 2 {
         wanted.extend(catalog.iter());
     }
-    let work = server.work();
+    let work = server.core.work();
     for name in args.from(2) {
         work.step();
         let (container, subcommand) = match name.iter().position(|byte| *byte == b'|') {

@@ -102,10 +102,10 @@ fn confirm(server: &mut Server, client: ConnectionId, kind: &str, sort: Sort, na
 }
 
 fn begin(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) -> Outcome {
-    let work = server.work();
+    let work = server.core.work();
     for name in args.from(1) {
         work.step();
-        server.subscribe(client, sort, name);
+        server.core.subscribe(client, sort, name);
         confirm(server, client, kinds(sort).0, sort, Some(name));
     }
     Ok(())
@@ -117,10 +117,10 @@ fn end(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) ->
     } else {
         server.core.clients.at_mut(client).subscribed(sort).iter().cloned().collect()
     };
-    let work = server.work();
+    let work = server.core.work();
     for name in &names {
         work.step();
-        server.unsubscribe(client, sort, name);
+        server.core.unsubscribe(client, sort, name);
         confirm(server, client, kinds(sort).1, sort, Some(name));
     }
     if names.is_empty() {

@@ -56,7 +56,7 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
     let port = port.ok_or(Refusal::of("ERR Invalid master port"))?;
     let host = std::str::from_utf8(args.at(1)).ok();
     let master = host.and_then(|host| Master::new(host, port)).ok_or(Refusal::INVALID_HOST)?;
-    if server.master().is_some_and(|present| present.is_same(&master)) {
+    if server.core.master().is_some_and(|present| present.is_same(&master)) {
         server.core.clients.reply(client).simple("OK Already connected to specified master");
         return Ok(());
     }
@@ -67,11 +67,11 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
 }
 
 fn role(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    if server.is_following() {
+    if server.core.is_following() {
         describe_following(server, client);
         return Ok(());
     }
-    let Some(master) = server.master().cloned() else {
+    let Some(master) = server.core.master().cloned() else {
         describe_replicas(server, client);
         return Ok(());
     };
@@ -89,7 +89,7 @@ fn role(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 /// ROLE of a replica of the transaction log. Its offset is the last record that it has applied.
 fn describe_following(server: &mut Server, client: ConnectionId) {
     let leader = server.core.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
-    let hears_primary = server.hears_primary();
+    let hears_primary = server.core.hears_primary();
     let reply = server.core.clients.reply(client);
     reply.array(5);
     reply.bulk("slave");
@@ -101,7 +101,7 @@ fn describe_following(server: &mut Server, client: ConnectionId) {
 
 /// ROLE of a server that others may follow.
 fn describe_replicas(server: &mut Server, client: ConnectionId) {
-    let online = server.sessions().filter_map(|session| {
+    let online = server.core.sessions().filter_map(|session| {
         let replica = session.replica.as_ref().filter(|replica| replica.is_online())?;
         Some((session.replica_place(), replica.acknowledged))
     });
@@ -109,7 +109,7 @@ fn describe_replicas(server: &mut Server, client: ConnectionId) {
         let Report { member, applied, .. } = &it.report;
         ((member.host.clone(), i64::from(member.port)), applied.0)
     };
-    let members = server.sessions().filter_map(|session| session.member.as_deref().map(place));
+    let members = server.core.sessions().filter_map(|session| session.member.as_deref().map(place));
     let online: Vec<_> = online.chain(members).collect();
     let offset = server.offset_shown() as i64;
     let reply = server.core.clients.reply(client);
@@ -127,12 +127,12 @@ fn describe_replicas(server: &mut Server, client: ConnectionId) {
 
 /// The lines of INFO replication that a replica has behind its role.
 pub(crate) fn describe_link(server: &Server, text: &mut Text) {
-    if server.is_following() {
+    if server.core.is_following() {
         describe_log(server, text);
         return;
     }
     let link = &server.link;
-    let Some(master) = server.master().cloned() else { return };
+    let Some(master) = server.core.master().cloned() else { return };
     let seconds = |nanos: u64| nanos / 1_000_000_000;
     let silence = seconds(link.silence_nanos(server.core.turn.monotonic));
     text.line("master_host", master.host());
@@ -171,7 +171,7 @@ fn describe_log(server: &Server, text: &mut Text) {
     let applied = server.core.shard.appended().sequence;
     text.line("master_host", &leader.host);
     text.line("master_port", leader.port);
-    text.line("master_link_status", if server.hears_primary() { "up" } else { "down" });
+    text.line("master_link_status", if server.core.hears_primary() { "up" } else { "down" });
     text.line("master_last_io_seconds_ago", silence);
     text.line("master_sync_in_progress", u8::from(!server.core.roles.is_current()));
     text.line("slave_read_repl_offset", applied);

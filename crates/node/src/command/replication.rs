@@ -137,7 +137,7 @@ const NOT_HERE: &str = concat!(
 );
 
 fn wait(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    if server.is_replica() {
+    if server.core.is_replica() {
         return Err(Refusal::of(NOT_HERE));
     }
     let wanted = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;

@@ -113,16 +113,20 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 
 fn exists(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.core.clients.reply(client).array(args.len() - 2);
-    server.work().reply_each(args.from(2), server.core.clients.reply(client), |text, reply| {
-        reply.integer(i64::from(server.scripts.contains(text)));
-    });
+    server.core.work().reply_each(
+        args.from(2),
+        server.core.clients.reply(client),
+        |text, reply| {
+            reply.integer(i64::from(server.scripts.contains(text)));
+        },
+    );
     Ok(())
 }
 
 fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     check_mode(args, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
     let scripts = std::mem::take(&mut server.scripts);
-    server.discard(vec![Box::new(scripts)]);
+    server.core.discard(vec![Box::new(scripts)]);
     server.core.clients.reply(client).ok();
     Ok(())
 }

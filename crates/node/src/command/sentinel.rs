@@ -76,7 +76,7 @@ impl Server {
         let work = &self.core.shard.engine.keyspace.work;
         self.core.interest.publish(SWITCH, text.as_bytes(), false, work);
         // What the log was read to say is durable.
-        self.spread(Sequence::ZERO, None);
+        self.core.spread(Sequence::ZERO, None);
     }
 
     fn is_shard(&self, name: &[u8]) -> bool {

@@ -127,7 +127,7 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
 
 fn monitor(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.clients.at_mut(client).is_monitor = true;
-    server.monitors.insert(client);
+    server.core.clients.monitors.insert(client);
     server.core.clients.reply(client).ok();
     Ok(())
 }

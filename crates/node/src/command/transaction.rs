@@ -1,6 +1,7 @@
 //! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
 use super::{SessionFn, session};
+use crate::core::Core;
 use crate::server::Server;
 use crate::session::Transaction;
 use base::{ConnectionId, DatabaseId};
@@ -58,34 +59,34 @@ fn exec(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let Some(transaction) = server.core.clients.at_mut(client).transaction.take() else {
         return Err(Refusal::of("ERR EXEC without MULTI"));
     };
-    let expired = server.expired_watched_keys(client);
+    let expired = server.core.expired_watched_keys(client);
     let is_dirty = server.core.clients.at(client).is_dirty || !expired.is_empty();
-    server.unwatch(client);
+    server.core.unwatch(client);
     if transaction.is_broken {
         return Err(Refusal::of("EXECABORT Transaction discarded because of previous errors."));
     }
     if is_dirty {
         // The abort reveals that somebody changed a watched key, or that its time has come.
         server.core.shard.unit.whole = true;
-        server.note_expired(client, &expired);
+        server.core.note_expired(client, &expired);
         server.core.clients.reply(client).null_array();
         return Ok(());
     }
     server.core.clients.reply(client).array(transaction.queued().len());
     server.core.clients.at_mut(client).is_in_exec = true;
-    let begun = server.context(client);
-    let work = server.work();
+    let begun = server.core.context(client);
+    let work = server.core.work();
     for request in transaction.queued() {
         work.step();
-        let mut context = server.context(client);
+        let mut context = server.core.context(client);
         context.may_block = false;
         // A record that renews the lease meanwhile moves no key past its time.
         (context.overdue, context.stands_at) = (begun.overdue, begun.stands_at);
         let written = server.core.clients.at(client).output.end();
         let command = server.core.process.catalog.command(request.command);
         // A right that was taken away since is missed by its command alone, as in Redis.
-        if let Some(denied) = server.denied(client, command, request.args()) {
-            server.refuse(client, written, &denied.refusal_in_exec());
+        if let Some(denied) = server.core.denied(client, command, request.args()) {
+            server.core.refuse(client, written, &denied.refusal_in_exec());
             continue;
         }
         // What else may refuse was asked before EXEC: from here on it is all or nothing, also if
@@ -100,7 +101,7 @@ fn discard(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.core.clients.at(client).transaction.is_none() {
         return Err(Refusal::of("ERR DISCARD without MULTI"));
     }
-    server.discard_transaction(client);
+    server.core.discard_transaction(client);
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -110,8 +111,8 @@ fn watch(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         return Err(Refusal::of("ERR WATCH inside MULTI is not allowed"));
     }
     let database = server.core.clients.at(client).database;
-    let due_by = server.context(client).due_by();
-    let work = server.work();
+    let due_by = server.core.context(client).due_by();
+    let work = server.core.work();
     for key in args.from(1) {
         work.step();
         let watcher = WatcherId(client.0);
@@ -126,46 +127,45 @@ fn watch(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn unwatch(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.unwatch(client);
+    server.core.unwatch(client);
     server.core.clients.reply(client).ok();
     Ok(())
 }
 
-impl Server {
+impl Core {
     /// Forgets a session's queued commands and watched keys.
     pub(crate) fn discard_transaction(&mut self, client: ConnectionId) {
-        self.core.clients.at_mut(client).transaction = None;
+        self.clients.at_mut(client).transaction = None;
         self.unwatch(client);
     }
 
     fn unwatch(&mut self, client: ConnectionId) {
         let (work, watcher) = (self.work(), WatcherId(client.0));
-        for (database, key) in std::mem::take(&mut self.core.clients.at_mut(client).watched).iter()
-        {
+        for (database, key) in std::mem::take(&mut self.clients.at_mut(client).watched).iter() {
             work.step();
-            self.core.interest.watchers.unwatch(watcher, *database, key);
+            self.interest.watchers.unwatch(watcher, *database, key);
         }
-        self.core.clients.at_mut(client).is_dirty = false;
+        self.clients.at_mut(client).is_dirty = false;
     }
 
     /// The watched keys whose time has come although nobody deleted them yet.
     fn expired_watched_keys(&self, client: ConnectionId) -> Vec<(DatabaseId, Vec<u8>)> {
-        let keyspace = &self.core.shard.engine.keyspace;
+        let keyspace = &self.shard.engine.keyspace;
         let watcher = WatcherId(client.0);
         let due_by = self.context(client).due_by();
         let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
             keyspace.work.step();
             keyspace.is_expired(*database, key, due_by)
-                && !self.core.interest.watchers.was_expired(watcher, *database, key)
+                && !self.interest.watchers.was_expired(watcher, *database, key)
         };
-        self.core.clients.at(client).watched.iter().filter(is_expired).cloned().collect()
+        self.clients.at(client).watched.iter().filter(is_expired).cloned().collect()
     }
 
     /// Keys are shown to be past their time, as by a read.
     fn note_expired(&mut self, client: ConnectionId, keys: &[(DatabaseId, Vec<u8>)]) {
         let context = self.context(client);
-        let shard = &mut self.core.shard;
-        shard.engine.look(context, &mut shard.unit, &mut self.core.interest, |view| {
+        let shard = &mut self.shard;
+        shard.engine.look(context, &mut shard.unit, &mut self.interest, |view| {
             for (database, key) in keys {
                 view.peek_in(*database, key);
             }

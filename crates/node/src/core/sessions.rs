@@ -3,7 +3,7 @@
 //! A request asks for its session half a dozen times. So it stands in the slot that the id of its
 //! connection names, where it is found without hashing.
 
-use crate::client_memory::ClientMemory;
+use crate::core::client_memory::ClientMemory;
 use crate::session::Session;
 use base::ConnectionId;
 

@@ -24,7 +24,7 @@ impl Server {
         client: ConnectionId,
         wanted: Option<Wanted<'_>>,
     ) -> Result<(), Refusal> {
-        if self.is_replica() {
+        if self.core.is_replica() {
             return Err(Refusal::of("NOMASTERLINK Can't SYNC while this server follows a master"));
         }
         if self.core.clients.at(client).output.pending_bytes() > 0 {
@@ -44,7 +44,7 @@ impl Server {
             self.want_snapshot_for_replica()?;
         }
         // What it was subscribed to would come between the commands.
-        self.forget_subscriptions(client);
+        self.core.forget_subscriptions(client);
         replica.stage = if missed.is_some() { Stage::Online } else { Stage::Waiting };
         replica.acknowledged_at = self.core.turn.monotonic;
         self.core.clients.at_mut(client).replica = Some(replica);
@@ -92,15 +92,14 @@ impl Server {
                 replica.stage = Stage::Gathering;
                 let acknowledges = replica.acknowledges;
                 self.start_telling();
-                // It knows of no database yet.
-                self.feed.selected = None;
+                self.core.stream.select_anew();
                 if acknowledges {
-                    let (id, offset) = (self.replication_id(), self.feed.offset());
+                    let (id, offset) = (self.replication_id(), self.core.stream.offset);
                     self.core
                         .clients
                         .reply(connection)
                         .raw(format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
-                    self.hold(connection, Sequence::ZERO);
+                    self.core.hold(connection, Sequence::ZERO);
                 }
             }
         }
@@ -115,7 +114,7 @@ impl Server {
             if let Some(replica) = &mut self.core.clients.at_mut(connection).replica {
                 replica.stage = Stage::Sending(super::transfer::Transfer::new(file, bytes));
                 self.core.clients.reply(connection).raw(format!("${bytes}\r\n").as_bytes());
-                self.hold(connection, Sequence::ZERO);
+                self.core.hold(connection, Sequence::ZERO);
             }
         }
     }
@@ -123,7 +122,7 @@ impl Server {
     /// The snapshot failed: who waited for it must ask again.
     pub(crate) fn give_up_gathering(&mut self) {
         for connection in self.gathering() {
-            self.close(connection);
+            self.core.close(connection);
         }
     }
 

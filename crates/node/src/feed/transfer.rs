@@ -91,7 +91,7 @@ impl Server {
                 transfer.offset += bytes.len() as u64;
                 let is_at_end = transfer.is_at_end();
                 self.core.clients.reply(client).raw(&bytes);
-                self.hold(client, Sequence::ZERO);
+                self.core.hold(client, Sequence::ZERO);
                 if is_at_end {
                     self.put_online(client);
                 }
@@ -99,7 +99,7 @@ impl Server {
             unreadable => {
                 let why = unreadable.err().map_or("it is cut short".to_owned(), |e| e.to_string());
                 tracing::error!("a snapshot's file cannot be sent to a replica: {why}");
-                self.close_session(client);
+                self.core.close_session(client);
             }
         }
     }
@@ -110,7 +110,7 @@ impl Server {
         let Some(replica) = &mut self.core.clients.at_mut(client).replica else { return };
         if replica.wants_only_file {
             self.core.clients.at_mut(client).is_closing = true;
-            self.flush_later(client);
+            self.core.flush_later(client);
             return;
         }
         replica.stage = Stage::Online;
@@ -123,7 +123,7 @@ impl Server {
         );
         self.core.clients.reply(client).raw(&kept);
         let newest = self.core.shard.newest();
-        self.hold(client, newest);
+        self.core.hold(client, newest);
     }
 }
 

@@ -39,7 +39,7 @@ impl Server {
 
     /// Whether writes must be refused because too few replicas are near.
     pub(crate) fn lacks_replicas(&self) -> bool {
-        if self.is_replica() {
+        if self.core.is_replica() {
             return false;
         }
         let wanted = self.core.process.settings.min_replicas_to_write as usize;
@@ -57,16 +57,11 @@ impl Server {
     ) {
         let (offset, wrote) =
             (self.core.clients.at(client).fed_offset, self.core.clients.at(client).wrote);
-        self.feed.waiters.push(client);
-        self.block(client, Blocked::Replicas { offset, wrote, wanted, deadline });
+        self.feed.waiters.insert(client);
+        self.core.block(client, Blocked::Replicas { offset, wrote, wanted, deadline });
         if self.core.shard.unit.feed.is_on() {
-            self.tell_replicas(&["REPLCONF", "GETACK", "*"]);
+            self.core.stream.tell(&["REPLCONF", "GETACK", "*"]);
         }
-    }
-
-    /// A session waits for replicas no longer.
-    pub(crate) fn forget_waiter(&mut self, connection: ConnectionId) {
-        self.feed.waiters.retain(|waiter| *waiter != connection);
     }
 
     /// A replica has acknowledged: answers whom that was enough for.
@@ -80,25 +75,26 @@ impl Server {
 
     /// Answers who waited for no more replicas than have it now.
     pub(crate) fn answer_waiters(&mut self) {
-        for connection in self.feed.waiters.clone() {
+        for connection in std::mem::take(&mut self.feed.waiters) {
             let session = self.core.clients.sessions.get(connection);
-            if let Some(Blocked::Replicas { offset, wrote, wanted, .. }) =
-                session.and_then(|session| session.blocked.as_ref())
-            {
-                let have = self.copies(*offset, *wrote);
-                if have as i64 >= *wanted {
-                    self.answer_wait(connection, have);
-                }
+            let blocked = session.and_then(|session| session.blocked.as_ref());
+            // Who waits no longer is forgotten.
+            let Some(Blocked::Replicas { offset, wrote, wanted, .. }) = blocked else { continue };
+            let have = self.copies(*offset, *wrote);
+            if have as i64 >= *wanted {
+                self.answer_wait(connection, have);
+            } else {
+                self.feed.waiters.insert(connection);
             }
         }
     }
 
     /// Ends a session's WAIT with a count.
     pub(crate) fn answer_wait(&mut self, client: ConnectionId, count: usize) {
-        self.unblock(client);
+        self.core.unblock(client);
         let written = self.core.clients.at(client).output.end();
         self.core.clients.reply(client).integer(count as i64);
-        self.finish_reply(client, written, base::Sequence::ZERO);
-        self.enqueue(client);
+        self.core.finish_reply(client, written, base::Sequence::ZERO);
+        self.core.enqueue(client);
     }
 }

@@ -8,34 +8,37 @@
 //! written since.
 
 use super::{Link, Master, Phase};
+use crate::core::Core;
 use crate::server::Server;
 use base::DatabaseId;
 use engine::effect::Effect;
 use engine::master::ReplicaOf;
 use txlog::Gate;
 
-impl Server {
+impl Core {
     /// The master that this process takes data from: the shard's, unless another process leads it.
     pub fn master(&self) -> Option<&Master> {
         if self.is_following() {
             return None;
         }
-        if let Some(broken) = &self.link.forced_master {
+        if let Some(broken) = &self.forced_master {
             return broken.as_ref();
         }
-        self.core.shard.engine.keyspace.master()
+        self.shard.engine.keyspace.master()
     }
 
+    fn configured_master(&self) -> Option<Master> {
+        let (host, port) = self.process.config.master()?;
+        Master::new(&host, port)
+    }
+}
+
+impl Server {
     /// Follows what the configuration of this process says whenever it leads, so that a test can
     /// prove that it would notice.
     #[doc(hidden)]
     pub fn break_master(&mut self) {
-        self.link.forced_master = Some(self.configured_master());
-    }
-
-    fn configured_master(&self) -> Option<Master> {
-        let (host, port) = self.core.process.config.master()?;
-        Master::new(&host, port)
+        self.core.forced_master = Some(self.core.configured_master());
     }
 
     /// Follows a master from now on, within the unit of the command that asked for it.
@@ -43,7 +46,7 @@ impl Server {
         self.unblock_everybody();
         self.drop_replicas();
         // A primary's own writes are known to no master; a replica may go on with another one.
-        let place = self.link.place.take().filter(|_| self.master().is_some());
+        let place = self.link.place.take().filter(|_| self.core.master().is_some());
         self.drop_link();
         self.change_all(Effect::ReplicaOf { host: master.host(), port: master.port() });
         self.tell_configuration();
@@ -79,18 +82,18 @@ impl Server {
     fn leave_master(&mut self) {
         if let (Phase::Streaming, Some(connection)) = (&self.link.phase, self.link.connection) {
             self.link.connection = None;
-            self.close(connection);
+            self.core.close(connection);
         }
         self.link.hang_up();
     }
 
     /// Makes the link that to the master whom the shard follows now.
     pub(super) fn turn_to_master(&mut self) {
-        if self.link.peer.as_ref() == self.master() {
+        if self.link.peer.as_ref() == self.core.master() {
             return;
         }
         self.leave_master();
-        self.link = self.link.anew(self.master().cloned());
+        self.link = self.link.anew(self.core.master().cloned());
         self.link.down_since = Some(self.core.turn.monotonic);
     }
 
@@ -107,7 +110,7 @@ impl Server {
         if *keyspace.replica_of() != ReplicaOf::Unset {
             return;
         }
-        let Some(master) = self.configured_master() else { return };
+        let Some(master) = self.core.configured_master() else { return };
         let effect = if keyspace.is_empty() {
             tracing::info!(host = master.host(), port = master.port(), "follows a master");
             Effect::ReplicaOf { host: master.host(), port: master.port() }
@@ -123,13 +126,13 @@ impl Server {
         };
         self.core.shard.unit.clear();
         self.change_all(effect);
-        self.end_own_unit();
+        self.core.end_own_unit();
     }
 
     /// Says whom a shard follows that was just loaded, and that the configuration says otherwise.
     pub(crate) fn compare_configured_master(&self) {
         let replica_of = self.core.shard.engine.keyspace.replica_of();
-        let configured = self.configured_master();
+        let configured = self.core.configured_master();
         let differs = match (replica_of, &configured) {
             (ReplicaOf::Master(master), Some(configured)) => !master.is_same(configured),
             (ReplicaOf::NoOne, Some(_)) => true,
@@ -157,7 +160,7 @@ impl Server {
                 .config
                 .set_master(master.map(|master| (master.host(), master.port())));
         }
-        if self.link.forced_master.is_some() {
+        if self.core.forced_master.is_some() {
             self.break_master();
         }
     }
@@ -165,7 +168,7 @@ impl Server {
     /// Whether half a data set is here that is no longer waited for, and can be removed. It is
     /// known to be a part in any case.
     pub(super) fn must_make_way(&self) -> bool {
-        let is_ours = self.link.peer.is_some() && self.link.peer.as_ref() == self.master();
+        let is_ours = self.link.peer.is_some() && self.link.peer.as_ref() == self.core.master();
         let takes_it =
             self.core.roles.leads() && !matches!(self.core.shard.gate(), Gate::Refuse(_));
         self.link.is_loading() && is_ours && takes_it
@@ -176,7 +179,7 @@ impl Server {
     /// follows the master whose data comes.
     pub(super) fn make_way(&mut self) {
         assert!(self.link.peer.is_some(), "only a master's data takes the place of all keys");
-        assert!(self.link.peer.as_ref() == self.master(), "the data is another master's");
+        assert!(self.link.peer.as_ref() == self.core.master(), "the data is another master's");
         self.change_all(Effect::FlushAll);
         self.change_all(Effect::TransferBegan);
     }

@@ -1,6 +1,7 @@
 //! What changes for clients while this server follows a master: which requests it refuses, by which
 //! clock keys are past their time, and who is unblocked when it begins.
 
+use crate::core::Core;
 use crate::gate::Verdict;
 use crate::server::Server;
 use crate::session::Blocked;
@@ -21,7 +22,7 @@ const PARTIAL: Refusal = Refusal::of(
 const UNBLOCKED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
-impl Server {
+impl Core {
     /// Whether this server follows a master, or another process that writes its log.
     pub fn is_replica(&self) -> bool {
         self.master().is_some() || self.is_following()
@@ -29,32 +30,43 @@ impl Server {
 
     /// What stands still while a command of a session executes.
     pub(crate) fn context(&self, client: ConnectionId) -> Context {
-        let (overdue, stands_at) = if self.core.clients.at(client).is_link {
-            (Overdue::Kept, None)
-        } else {
-            self.expiry()
-        };
-        Context { overdue, stands_at, ..self.core.clients.at(client).context(self.shard_time()) }
+        let (overdue, stands_at) =
+            if self.clients.at(client).is_link { (Overdue::Kept, None) } else { self.expiry() };
+        Context { overdue, stands_at, ..self.clients.at(client).context(self.shard_time()) }
     }
 
     /// Whether memory is the master's business.
     pub(crate) fn ignores_memory_limit(&self) -> bool {
-        self.is_following()
-            || self.is_replica() && self.core.process.settings.replica_ignore_maxmemory
+        self.is_following() || self.is_replica() && self.process.settings.replica_ignore_maxmemory
     }
 
+    /// Whether a command is an EXEC and some command of its transaction is like that.
+    pub(crate) fn is_any_queued(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        is_so: impl Fn(&Registered) -> bool,
+    ) -> bool {
+        let mut queued =
+            self.clients.at(client).transaction.iter().flat_map(|transaction| transaction.queued());
+        command.name() == "exec"
+            && queued.any(|request| is_so(self.process.catalog.command(request.command)))
+    }
+}
+
+impl Server {
     /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
     pub(crate) fn judge_write_on_replica(
         &self,
         client: ConnectionId,
         command: &Registered,
     ) -> Verdict {
-        let follows = self.master().is_some();
+        let follows = self.core.master().is_some();
         let refuses = follows
             && self.core.process.settings.replica_read_only
             && !self.core.clients.at(client).is_link;
         let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
-        if refuses && (writes(command) || self.is_any_queued(client, command, writes)) {
+        if refuses && (writes(command) || self.core.is_any_queued(client, command, writes)) {
             return Verdict::Refuse(READ_ONLY);
         }
         Verdict::Run
@@ -62,12 +74,12 @@ impl Server {
 
     /// Refuses what would show data that the master may have changed long ago.
     pub(crate) fn judge_staleness(&self, client: ConnectionId, command: &Registered) -> Verdict {
-        let is_stale = self.master().is_some()
+        let is_stale = self.core.master().is_some()
             && !self.link.is_up()
             && !self.core.process.settings.replica_serve_stale_data
             && !self.core.clients.at(client).is_link;
         let tells = |command: &Registered| !command.flags.contains(Flags::STALE);
-        if is_stale && (tells(command) || self.is_any_queued(client, command, tells)) {
+        if is_stale && (tells(command) || self.core.is_any_queued(client, command, tells)) {
             return Verdict::Refuse(STALE);
         }
         Verdict::Run
@@ -81,34 +93,17 @@ impl Server {
             !command.flags.contains(Flags::STALE) && !matches!(command.name(), "flushall" | "ping")
         };
         let is_partial = self.core.shard.engine.keyspace.is_partial();
-        if is_partial && (tells(command) || self.is_any_queued(client, command, tells)) {
+        if is_partial && (tells(command) || self.core.is_any_queued(client, command, tells)) {
             return Verdict::Refuse(PARTIAL);
         }
         Verdict::Run
-    }
-
-    /// Whether a command is an EXEC and some command of its transaction is like that.
-    pub(crate) fn is_any_queued(
-        &self,
-        client: ConnectionId,
-        command: &Registered,
-        is_so: impl Fn(&Registered) -> bool,
-    ) -> bool {
-        let mut queued = self
-            .core
-            .clients
-            .at(client)
-            .transaction
-            .iter()
-            .flat_map(|transaction| transaction.queued());
-        command.name() == "exec"
-            && queued.any(|request| is_so(self.core.process.catalog.command(request.command)))
     }
 
     /// Clients that wait for keys would wait for what they may no longer take, and those that wait
     /// for replicas for what no longer comes.
     pub(super) fn unblock_everybody(&mut self) {
         let waiting = self
+            .core
             .sessions()
             .filter(|session| {
                 let blocked = session.blocked.as_ref();

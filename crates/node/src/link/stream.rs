@@ -40,8 +40,8 @@ impl Server {
         session.is_paused = true;
         self.core.clients.by_id.insert(session.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
-        self.enqueue(connection);
-        self.flush_later(connection);
+        self.core.enqueue(connection);
+        self.core.flush_later(connection);
         tracing::info!("the link to the master is up");
         self.acknowledge();
     }
@@ -72,7 +72,7 @@ impl Server {
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
-        if self.pause.paused().is_some() {
+        if self.core.pause.paused().is_some() {
             // The stream itself may have begun it.
             return Dispatched::Later;
         }
@@ -85,19 +85,19 @@ impl Server {
         if let Gate::Refuse(why) = self.core.shard.gate() {
             // Nothing is applied, so that the next connection can go on from here.
             self.link.error = Some(format!("the transaction log takes no writes: {why}"));
-            self.close_session(client);
+            self.core.close_session(client);
             return Dispatched::Stop;
         }
         let dispatched = self.dispatch(client, command, args);
         if dispatched == Dispatched::Later {
             return dispatched;
         }
-        if let Some(why) = self.link.refusal.take() {
+        if let Some(why) = self.core.master_refused.take() {
             let name: String = String::from_utf8_lossy(args.at(0)).chars().take(64).collect();
             let why = format!("a command of the master's stream cannot be applied: {name}: {why}");
             self.link.error = Some(why);
             self.link.is_diverged = true;
-            self.close_session(client);
+            self.core.close_session(client);
             return Dispatched::Stop;
         }
         dispatched
@@ -114,11 +114,6 @@ impl Server {
         }
     }
 
-    /// Notes why a request of the stream failed.
-    pub(crate) fn link_refused(&mut self, why: &str) {
-        self.link.refusal.get_or_insert_with(|| why.to_owned());
-    }
-
     /// Tells the master how far this replica is.
     pub(super) fn acknowledge(&mut self) {
         let Some(connection) = self.link.connection else { return };
@@ -131,7 +126,7 @@ impl Server {
     /// The line leaves when everything executed until now is durable.
     fn acknowledge_from(&mut self, client: ConnectionId) {
         self.link.said = self.core.turn.monotonic;
-        if self.core.clients.at(client).is_paused || self.pause.paused().is_some() {
+        if self.core.clients.at(client).is_paused || self.core.pause.paused().is_some() {
             // Nothing is heard because nothing is read.
             self.link.heard = self.core.turn.monotonic;
         }
@@ -139,20 +134,7 @@ impl Server {
         let line = acknowledgement(place.offset);
         self.core.clients.reply(client).raw(&line);
         let newest = self.core.shard.tracker.newest();
-        self.hold(client, newest);
-    }
-
-    /// Executes what waits, after a pause.
-    pub(crate) fn resume_link(&mut self) {
-        let Some(connection) = self.link.connection else { return };
-        if !self.core.clients.has(connection) {
-            return;
-        }
-        if self.core.clients.at(connection).is_link
-            && !self.core.clients.at(connection).input.is_empty()
-        {
-            self.enqueue(connection);
-        }
+        self.core.hold(client, newest);
     }
 
     /// The session of the link is gone, and its connection is being closed.

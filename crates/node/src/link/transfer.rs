@@ -9,6 +9,7 @@
 
 use super::handshake::{request, take_line, text};
 use super::{Fault, Phase, Place};
+use crate::core::Core;
 use crate::server::Server;
 use base::{DatabaseId, Driver};
 use engine::import::{Importer, Step};
@@ -162,6 +163,19 @@ fn frame_of(line: &[u8]) -> Result<Frame, String> {
     }
 }
 
+impl Core {
+    /// Ends a unit that no client asked for.
+    pub(super) fn end_own_unit(&mut self) {
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, None);
+        }
+        if self.shard.is_record_full() {
+            self.shard.commit(self.turn.now);
+        }
+    }
+}
+
 impl Server {
     /// Takes what arrived into the transfer, and stops receiving while enough waits.
     pub(super) fn feed_transfer(&mut self, driver: &mut dyn Driver) {
@@ -205,7 +219,7 @@ impl Server {
             transfer.is_flushed = true;
             self.core.shard.unit.clear();
             self.make_way();
-            self.end_own_unit();
+            self.core.end_own_unit();
         }
         let outcome = if transfer.rest.is_some() {
             Ok(Step::Finished)
@@ -230,7 +244,7 @@ impl Server {
                 tracing::info!(keys = transfer.keys, "the master's data set is loaded");
                 self.core.shard.unit.clear();
                 self.call_whole();
-                self.end_own_unit();
+                self.core.end_own_unit();
                 let (place, database) = (transfer.place.clone(), transfer.stream_database);
                 self.begin_stream(place, database, rest);
             }
@@ -261,20 +275,9 @@ impl Server {
             }
         }
         // What was imported before a failure counts as done: effects were recorded.
-        self.end_own_unit();
+        self.core.end_own_unit();
         transfer.is_fed = matches!(outcome, Ok(Step::Done | Step::Finished));
         outcome.map_err(|error| error.to_string())
-    }
-
-    /// Ends a unit that no client asked for.
-    pub(super) fn end_own_unit(&mut self) {
-        if self.core.shard.unit.changes > 0 {
-            let observed = self.settle_unit();
-            self.spread(observed, None);
-        }
-        if self.core.shard.is_record_full() {
-            self.core.shard.commit(self.core.turn.now);
-        }
     }
 }
 

@@ -64,7 +64,7 @@ fn rank(priority: u32, applied: Sequence) -> impl Ord {
 impl Server {
     /// Replicas that may take over, with how far they are.
     fn successors(&self) -> impl Iterator<Item = &Reported> {
-        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
         reports.filter(|it| {
             it.report.priority > 0 && self.core.turn.monotonic.since(it.at) < SILENCE_NANOS_MAX
         })
@@ -90,7 +90,7 @@ impl Server {
 
     pub(crate) fn begin_failover(&mut self, failover: Failover) {
         tracing::info!(target = ?failover.target, "failover requested");
-        self.pause.is_failing_over = true;
+        self.core.pause.is_failing_over = true;
         self.failover = Some(failover);
     }
 
@@ -100,7 +100,7 @@ impl Server {
         if is_waiting {
             tracing::warn!("failover aborted: {why}");
             self.failover = None;
-            self.pause.is_failing_over = false;
+            self.core.pause.is_failing_over = false;
         }
         is_waiting
     }

@@ -9,12 +9,10 @@
 //!
 //! One report serves all requests that arrived before it was sent.
 
-use crate::dispatch::Dispatched;
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest};
+use crate::session::{OwnedRequest, Why};
 use base::ConnectionId;
 use catalog::{Kind, Registered};
-use engine::command::Args;
 use shard::RecordId;
 use std::collections::VecDeque;
 
@@ -82,58 +80,40 @@ impl Reads {
 impl Server {
     /// Whether a request must wait until it is known that what it reads is the newest.
     pub(crate) fn must_learn_newest(&self, client: ConnectionId, command: &Registered) -> bool {
-        if !self.core.clients.at(client).newest.are_wanted
-            || self.core.clients.at(client).newest.is_confirmed
-            || !self.is_following()
-        {
+        let newest = &self.core.clients.at(client).newest;
+        if !newest.are_wanted || newest.is_confirmed || !self.core.is_following() {
             return false;
         }
         let reads = matches!(command.kind(), Kind::Read | Kind::Write) || command.name() == "exec";
-        reads
-            && self.core.clients.at(client).newest.confirmed_turn
-                < self.core.clients.at(client).newest.received_turn
+        reads && newest.confirmed_turn < newest.received_turn
     }
 
     pub(crate) fn wait_for_newest(&mut self, client: ConnectionId, request: OwnedRequest) {
         self.members.reads.waiting.push(client);
         let deadline = self.core.turn.monotonic.after_millis(WAIT_MILLIS_MAX);
-        self.block(client, Blocked::Newest { request, deadline });
+        self.core.park(client, Why::Newest, request, Some(deadline));
     }
 
-    /// Runs the reads that have waited long enough.
+    /// Lets the reads go on that have waited long enough.
     pub(crate) fn resume_reads(&mut self) {
-        if !self.is_following() {
+        if !self.core.is_following() {
             // What a primary has is the newest.
-            for connection in self.members.reads.take_all() {
-                self.resume_read(connection, self.core.turn.number);
+            for client in self.members.reads.take_all() {
+                self.resume_read(client, self.core.turn.number);
             }
             return;
         }
         let applied = self.core.shard.newest_id();
         while let Some((turn, readers)) = self.members.reads.take_ready(&applied) {
-            for connection in readers {
-                self.resume_read(connection, turn);
+            for client in readers {
+                self.resume_read(client, turn);
             }
         }
     }
 
-    fn resume_read(&mut self, connection: ConnectionId, turn: u64) {
-        if !self.core.clients.has(connection) {
-            return;
-        }
-        if matches!(self.core.clients.at(connection).blocked, Some(Blocked::Newest { .. }))
-            && let Some(Blocked::Newest { request, .. }) = self.unblock(connection)
-        {
-            self.core.clients.at_mut(connection).newest.confirmed_turn = turn;
-            self.core.clients.at_mut(connection).newest.is_confirmed = true;
-            let args: Args<'_> = request.args();
-            let dispatched = self.dispatch(connection, Some(request.command), args);
-            self.core.clients.at_mut(connection).newest.is_confirmed = false;
-            if dispatched == Dispatched::Later {
-                self.wait_for_newest(connection, request);
-            } else {
-                self.enqueue(connection);
-            }
-        }
+    fn resume_read(&mut self, client: ConnectionId, turn: u64) {
+        let Some(session) = self.core.clients.sessions.get_mut(client) else { return };
+        session.newest.confirmed_turn = turn;
+        self.core.clients.resuming.push_back(client);
     }
 }

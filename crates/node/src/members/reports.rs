@@ -115,27 +115,31 @@ impl Server {
     /// How far this server is, in what its replicas count: records if they are replicas of the log,
     /// else bytes of the stream of commands.
     pub(crate) fn offset_shown(&self) -> u64 {
-        let is_log = self.sessions().any(|session| session.member.is_some());
+        let is_log = self.core.sessions().any(|session| session.member.is_some());
         let is_fed = self.feed.backlog().is_some();
-        if is_log && !is_fed { self.core.shard.appended().sequence.0 } else { self.feed.offset() }
+        if is_log && !is_fed {
+            self.core.shard.appended().sequence.0
+        } else {
+            self.core.stream.offset
+        }
     }
 
     /// The replicas that report.
     pub(super) fn reporting_members(&self) -> Vec<Known> {
-        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
         reports.map(|it| it.known(self.core.turn.monotonic)).collect()
     }
 
     /// How many of them have applied a record that a session wrote.
     pub(crate) fn members_through(&self, wrote: Sequence) -> usize {
         let place = self.core.shard.in_log(wrote).sequence;
-        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
         reports.filter(|it| it.report.applied >= place).count()
     }
 
     /// How many of them reported within so many seconds.
     pub(crate) fn near_members(&self, seconds: u64) -> usize {
-        let reports = self.sessions().filter_map(|session| session.member.as_deref());
+        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
         reports
             .filter(|it| self.core.turn.monotonic.since(it.at) / 1_000_000_000 <= seconds)
             .count()

@@ -13,26 +13,19 @@
 //! The second rule need not be exact. A name counts in every database, because a transaction may
 //! select another. RESTORE never waits: it may be this very migration, arriving where it left.
 
-use crate::dispatch::Dispatched;
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest};
+use crate::session::{OwnedRequest, Why};
 use base::{ConnectionId, DatabaseId};
 use catalog::Registered;
 use engine::command::{Args, Flags};
 use engine::ids::WatcherId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Sets the names of guards apart from those of connections, which are counted from 1.
-const GUARD: u64 = 1 << 63;
-
 /// The keys under way.
 #[derive(Default)]
 pub(super) struct Moving {
     /// How many migrations have a key of this name.
     names: BTreeMap<Vec<u8>, usize>,
-    /// Those who watch, and whether their key changed.
-    guards: BTreeMap<WatcherId, bool>,
-    guards_made: u64,
     /// Sessions whose requests wait, in the order in which they came.
     waiting: VecDeque<ConnectionId>,
 }
@@ -42,11 +35,6 @@ pub(super) struct Guard {
     watcher: WatcherId,
     /// When the time of the key comes: that it goes then is no change, it goes there too.
     pub expire_at: Option<i64>,
-}
-
-/// Whether it is a migration that watches.
-pub(crate) fn is_guard(watcher: WatcherId) -> bool {
-    watcher.0 & GUARD != 0
 }
 
 impl Moving {
@@ -66,13 +54,6 @@ impl Moving {
     fn has(&self, name: &[u8]) -> bool {
         self.names.contains_key(name)
     }
-
-    /// Notes that what a guard watches was changed.
-    pub fn changed(&mut self, watcher: WatcherId) {
-        if let Some(changed) = self.guards.get_mut(&watcher) {
-            *changed = true;
-        }
-    }
 }
 
 impl Server {
@@ -83,10 +64,7 @@ impl Server {
         key: &[u8],
         expire_at: Option<i64>,
     ) -> Guard {
-        let moving = &mut self.migrations.moving;
-        moving.guards_made += 1;
-        let watcher = WatcherId(GUARD | moving.guards_made);
-        moving.guards.insert(watcher, false);
+        let watcher = self.core.guards.add();
         self.core.interest.watchers.watch(watcher, database, key, false);
         Guard { watcher, expire_at }
     }
@@ -94,7 +72,7 @@ impl Server {
     /// Watches a key no longer; whether it is what it was.
     pub(super) fn unguard(&mut self, database: DatabaseId, key: &[u8], guard: &Guard) -> bool {
         self.core.interest.watchers.unwatch(guard.watcher, database, key);
-        let is_changed = self.migrations.moving.guards.remove(&guard.watcher);
+        let is_changed = self.core.guards.remove(guard.watcher);
         let has_expired = guard.expire_at.is_some_and(|at| at <= self.core.turn.now.0);
         is_changed == Some(false)
             || has_expired && !self.core.shard.engine.keyspace.exists(database, key)
@@ -146,17 +124,12 @@ impl Server {
     /// Leaves a session waiting for the end of a migration.
     pub(crate) fn wait_for_migration(&mut self, client: ConnectionId, request: OwnedRequest) {
         self.migrations.moving.waiting.push_back(client);
-        self.block(client, Blocked::Pause { request });
+        self.core.park(client, Why::Migration, request, None);
     }
 
     /// A migration has ended: lets the requests go on that waited, in the order in which they came.
     /// Those that still must wait come to stand in that order again.
     pub(super) fn resume_after_migration(&mut self) {
-        for connection in std::mem::take(&mut self.migrations.moving.waiting) {
-            if self.resume(connection) == Some(Dispatched::Later) {
-                self.migrations.moving.waiting.push_back(connection);
-                self.migrations.is_due = true;
-            }
-        }
+        self.core.clients.resuming.append(&mut self.migrations.moving.waiting);
     }
 }

@@ -91,8 +91,11 @@ impl Server {
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
         let mut share = Share { requests: TURN_REQUESTS_MAX, reply_bytes: TURN_REPLY_BYTES_MAX };
         let mut bytes_left = TURN_BYTES_MAX;
-        if !self.core.clients.ready.is_empty() {
+        if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.turn.lap = self.core.process.options.clock.monotonic();
+        }
+        if !self.is_stalled() && self.core.may_execute() {
+            self.execute_resuming();
         }
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
@@ -107,14 +110,14 @@ impl Server {
                 continue;
             }
             self.core.clients.at_mut(connection).is_queued = false;
-            if self.core.clients.at(connection).is_link && self.pause.paused().is_some() {
+            if self.core.clients.at(connection).is_link && self.core.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
-                self.pause.is_link_waiting = true;
+                self.core.pause.add_input(connection);
                 continue;
             }
             let received = self.core.clients.at(connection).input.waiting_bytes();
             self.execute_session(connection, &mut share, scratch);
-            self.count_memory(connection);
+            self.core.count_memory(connection);
             bytes_left = bytes_left
                 .saturating_sub(received - self.core.clients.at(connection).input.waiting_bytes());
             self.core.has_served = true;
@@ -160,7 +163,7 @@ impl Server {
             && self.core.clients.at(client).blocked.is_none()
             && !self.core.clients.at(client).is_closing
         {
-            if self.chokes(client) {
+            if self.core.chokes(client) {
                 break;
             }
             let limit = BATCH_REQUESTS_MAX.min(share.requests);
@@ -175,13 +178,13 @@ impl Server {
             if dispatched != Dispatched::Done {
                 self.core.clients.at_mut(client).rewind();
                 if dispatched == Dispatched::Later {
-                    self.enqueue(client);
+                    self.core.enqueue(client);
                 }
                 break;
             }
         }
         if share.is_used_up() && self.core.clients.at(client).blocked.is_none() {
-            self.enqueue(client);
+            self.core.enqueue(client);
         }
         // Nothing was received into the taken buffer meanwhile: receiving is another step.
         self.core.clients.at_mut(client).input.compact(&mut bytes);
@@ -189,7 +192,7 @@ impl Server {
         self.core.clients.at_mut(client).input.executing = (0, 0);
         if self.core.clients.at(client).is_paused {
             // Executing may have made room, or shown that the request in the making is larger.
-            self.flush_later(client);
+            self.core.flush_later(client);
         }
         if self.core.clients.at(client).is_gone
             && !goes_on
@@ -198,7 +201,7 @@ impl Server {
             // A request that was cut off by the hangup never comes to an end.
             self.core.clients.at_mut(client).is_closing = true;
             if self.core.clients.at(client).output.pending_bytes() == 0 {
-                self.close_session(client);
+                self.core.close_session(client);
             }
         }
     }
@@ -370,7 +373,7 @@ impl Server {
             let written = self.core.clients.at(client).output.end();
             self.core.clients.reply(client).error(error.line());
             self.core.process.statistics.error("ERR");
-            self.finish_reply(client, written, base::Sequence::ZERO);
+            self.core.finish_reply(client, written, base::Sequence::ZERO);
             self.core.clients.at_mut(client).is_closing = true;
             return Dispatched::Stop;
         }

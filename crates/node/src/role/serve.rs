@@ -23,7 +23,7 @@ impl Server {
         if self.core.persistence.is_loading {
             return Verdict::Run;
         }
-        if !self.is_following() {
+        if !self.core.is_following() {
             return self.judge_write_on_replica(client, command);
         }
         // PFCOUNT writes only to spare the next one its work, and here it does not.
@@ -34,7 +34,7 @@ impl Server {
         {
             return Verdict::Refuse(self.moved(key));
         }
-        if writes(command) || self.is_any_queued(client, command, writes) {
+        if writes(command) || self.core.is_any_queued(client, command, writes) {
             return Verdict::Refuse(crate::link::READ_ONLY);
         }
         Verdict::Run

@@ -33,14 +33,14 @@ fn live(life: &mut Life, random: &mut Random, ledger: &mut Ledger) -> u64 {
     }
     for _ in 0..TURNS_MAX {
         let follower = life.follower.as_ref();
-        let is_behind = follower.is_none_or(|it| it.executed < life.server.feed.offset());
+        let is_behind = follower.is_none_or(|it| it.executed < life.server.core.stream_offset());
         let is_quiet = !is_behind && !life.server.core.shard.is_in_flight();
         if is_quiet && agreements(life) > 0 || !life.turn(ledger) {
             return agreements(life);
         }
     }
     let follower = life.follower.as_ref().map(Follower::describe);
-    panic!("the replica does not catch up with {}: {follower:?}", life.server.feed.offset());
+    panic!("the replica does not catch up with {}: {follower:?}", life.server.core.stream_offset());
 }
 
 fn agreements(life: &Life) -> u64 {

@@ -240,7 +240,8 @@ impl Life {
 
     /// One turn of the loop. False once the node is dead.
     pub fn turn(&mut self, ledger: &mut Ledger) -> bool {
-        let (told, newest) = (self.server.feed.offset(), self.server.core.shard.tracker.newest());
+        let (told, newest) =
+            (self.server.core.stream_offset(), self.server.core.shard.tracker.newest());
         let first = self.server.core.shard.gathering();
         self.server.turn(&mut self.driver, &mut self.scratch);
         let shard = &self.server.core.shard;
@@ -248,7 +249,7 @@ impl Life {
             if shard.tracker.newest() > newest {
                 let is_whole = !shard.has_gathered();
                 let state = is_whole.then(|| Digest::of_keyspace(&shard.engine.keyspace));
-                follower.note(told..self.server.feed.offset(), first, state);
+                follower.note(told..self.server.core.stream_offset(), first, state);
             }
             follower.follow(shard.tracker.durable());
         }

@@ -1,6 +1,6 @@
 //! CLIENT KILL, in its old form (one address) and its new one (filters).
 
-use super::describe::{Kind, kind_of};
+use crate::core::describe::{Kind, kind_of};
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
@@ -72,9 +72,10 @@ pub(super) fn kill(server: &mut Server, client: ConnectionId, args: Args<'_>) ->
     let filter = if is_old_form {
         Filter { peer: Some(args.at(2)), ..Filter::default() }
     } else {
-        Filter::parse(args, &server.core.process.acl, &server.work())?
+        Filter::parse(args, &server.core.process.acl, &server.core.work())?
     };
     let killed: Vec<ConnectionId> = server
+        .core
         .sessions()
         .filter(|session| filter.fits(session))
         .map(|session| session.connection)
@@ -83,7 +84,7 @@ pub(super) fn kill(server: &mut Server, client: ConnectionId, args: Args<'_>) ->
     if is_old_form && killed.is_empty() {
         return Err(Refusal::of("ERR No such client"));
     }
-    server.close_all(client, &killed);
+    server.core.close_all(client, &killed);
     let reply = server.core.clients.reply(client);
     if is_old_form {
         reply.ok();

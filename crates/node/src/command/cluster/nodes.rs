@@ -68,7 +68,7 @@ impl Server {
             member.host = address.to_owned();
         }
         let offset = self.core.shard.appended().sequence.0;
-        let is_primary = !self.is_following();
+        let is_primary = !self.core.is_following();
         let mut nodes = Nodes(Vec::new());
         if let Some(leader) = self.primary_elsewhere() {
             nodes.add(Node {
@@ -76,7 +76,7 @@ impl Server {
                 is_primary: true,
                 is_self: false,
                 offset,
-                has_failed: !self.hears_primary(),
+                has_failed: !self.core.hears_primary(),
                 silence_millis: self.core.turn.monotonic.since(self.core.roles.heard()) / 1_000_000,
             });
         }
@@ -109,7 +109,7 @@ impl Server {
         let leader = &self.core.roles.leader()?.member;
         let own = self.member();
         let is_here = leader.id == own.id || (&leader.host, leader.port) == (&own.host, own.port);
-        (self.is_following() && !leader.host.is_empty() && !is_here).then_some(leader)
+        (self.core.is_following() && !leader.host.is_empty() && !is_here).then_some(leader)
     }
 
     /// What INFO and HELLO say this is, for clients that choose their protocol by it.

@@ -64,7 +64,7 @@ impl Memory {
         let overhead = keyspace.databases().map(|(_, database)| {
             (database.table().allocated_bytes() + database.expiries().len() * 24) as u64
         });
-        let clients = server.sessions().map(Session::memory_bytes).sum::<usize>();
+        let clients = server.core.sessions().map(Session::memory_bytes).sum::<usize>();
         Self {
             used,
             overhead: overhead.sum(),

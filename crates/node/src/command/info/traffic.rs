@@ -10,14 +10,15 @@ use engine::subscribers::Sort;
 
 pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
     let blocked = server
+        .core
         .sessions()
         .filter(|session| {
             let blocked = session.blocked.as_ref();
             blocked.is_some_and(|blocked| !matches!(blocked, Blocked::Snapshot))
         })
         .count();
-    let replicas = server.sessions().filter(|session| session.is_replica()).count();
-    text.line("connected_clients", server.clients() - replicas);
+    let replicas = server.core.sessions().filter(|session| session.is_replica()).count();
+    text.line("connected_clients", server.core.clients() - replicas);
     text.line("cluster_connections", 0);
     text.line("maxclients", server.core.process.settings.maxclients);
     text.line("client_recent_max_input_buffer", server.core.process.statistics.input_bytes_max);
@@ -95,7 +96,7 @@ pub(super) fn stats(server: &Server, _: ConnectionId, text: &mut Text) {
 }
 
 pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
-    text.line("role", if server.is_replica() { "slave" } else { "master" });
+    text.line("role", if server.core.is_replica() { "slave" } else { "master" });
     describe_link(server, text);
     let log = server.core.shard.appended();
     text.line("kiln_log_epoch", server.core.shard.chain().epoch.0);
@@ -104,8 +105,8 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_replicaof", server.core.shard.engine.keyspace.replica_of());
     text.line("kiln_clock_gaps", server.core.process.statistics.clock_gaps);
     text.line("kiln_data_is_partial", u8::from(server.core.shard.engine.keyspace.is_partial()));
-    let replicas: Vec<&Session> = server.sessions().filter(|it| it.is_replica()).collect();
-    let members = server.sessions().filter_map(|it| it.member.as_deref()).count();
+    let replicas: Vec<&Session> = server.core.sessions().filter(|it| it.is_replica()).collect();
+    let members = server.core.sessions().filter_map(|it| it.member.as_deref()).count();
     text.line("connected_slaves", replicas.len() + members);
     if server.core.process.settings.min_replicas_to_write > 0
         && server.core.process.settings.min_replicas_max_lag > 0
@@ -136,8 +137,8 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
 
 /// Replicas of the log behind those of Redis. Their offsets are records.
 fn describe_members(server: &Server, text: &mut Text) {
-    let before = server.sessions().filter(|session| session.is_replica()).count();
-    let members = server.sessions().filter_map(|session| session.member.as_deref());
+    let before = server.core.sessions().filter(|session| session.is_replica()).count();
+    let members = server.core.sessions().filter_map(|session| session.member.as_deref());
     for (index, reported) in members.enumerate() {
         let report = &reported.report;
         let lag = server.lag_of(report.applied);
@@ -157,7 +158,7 @@ fn describe_members(server: &Server, text: &mut Text) {
 }
 
 pub(super) fn keyspace(server: &Server, _: ConnectionId, text: &mut Text) {
-    let now = server.shard_time();
+    let now = server.core.shard_time();
     for (id, database) in server.core.shard.engine.keyspace.databases() {
         if database.is_empty() {
             continue;

@@ -4,7 +4,7 @@
 //! What a session occupies is counted again wherever it may have changed, which takes no walk; the
 //! sum is looked at once a turn. Without the limit nothing is counted.
 
-use crate::server::Server;
+use crate::core::Core;
 use crate::session::Session;
 use base::{ConnectionId, MonotonicNanos};
 
@@ -30,33 +30,31 @@ fn is_client(session: &Session) -> bool {
     !session.is_link && !session.is_replica() && session.member.is_none()
 }
 
-impl Server {
+impl Core {
     /// Counts anew what a session occupies.
     pub(crate) fn count_memory(&mut self, client: ConnectionId) {
-        if self.core.process.settings.maxmemory_clients > 0 {
-            let session = self.core.clients.at_mut(client);
+        if self.process.settings.maxmemory_clients > 0 {
+            let session = self.clients.at_mut(client);
             let bytes = if is_client(session) { session.memory_bytes() } else { 0 };
             let counted = std::mem::replace(&mut session.counted_bytes, bytes);
-            self.core.clients.sessions.memory.bytes += bytes;
-            self.core.clients.sessions.memory.bytes -= counted;
+            self.clients.sessions.memory.bytes += bytes;
+            self.clients.sessions.memory.bytes -= counted;
         }
     }
 
     /// A session goes.
     pub(crate) fn forget_memory(&mut self, client: ConnectionId) {
-        self.core.clients.sessions.memory.bytes -= self.core.clients.at(client).counted_bytes;
+        self.clients.sessions.memory.bytes -= self.clients.at(client).counted_bytes;
     }
 
     /// Disconnects the largest clients while all together occupy as much as `maxmemory-clients`.
     pub(crate) fn evict_clients(&mut self) {
-        let limit = self.core.process.settings.maxmemory_clients;
-        if limit == 0
-            || (self.core.clients.sessions.memory.bytes as u64) < limit.max(LIMIT_BYTES_MIN)
-        {
+        let limit = self.process.settings.maxmemory_clients;
+        if limit == 0 || (self.clients.sessions.memory.bytes as u64) < limit.max(LIMIT_BYTES_MIN) {
             return;
         }
-        let futile = self.core.clients.sessions.memory.futile_since;
-        if futile.is_some_and(|then| self.core.turn.monotonic.since(then) < FUTILE_NANOS) {
+        let futile = self.clients.sessions.memory.futile_since;
+        if futile.is_some_and(|then| self.turn.monotonic.since(then) < FUTILE_NANOS) {
             return;
         }
         self.evict_largest(limit.max(LIMIT_BYTES_MIN));
@@ -65,27 +63,27 @@ impl Server {
     #[cold]
     fn evict_largest(&mut self, limit: u64) {
         let mut candidates: Vec<(usize, ConnectionId)> = Vec::new();
-        for connection in self.core.clients.by_id.values().copied().collect::<Vec<_>>() {
-            if !self.core.clients.has(connection) {
+        for connection in self.clients.by_id.values().copied().collect::<Vec<_>>() {
+            if !self.clients.has(connection) {
                 continue;
             }
             // What was sent since it was counted is gone.
             self.count_memory(connection);
-            let session = self.core.clients.at(connection);
+            let session = self.clients.at(connection);
             if is_client(session) && !session.no_evict && !session.is_cut {
                 candidates.push((session.counted_bytes, connection));
             }
         }
         candidates.sort_unstable();
-        let mut left = self.core.clients.sessions.memory.bytes as u64;
+        let mut left = self.clients.sessions.memory.bytes as u64;
         while left >= limit {
             let Some((bytes, connection)) = candidates.pop() else { break };
             left -= bytes as u64;
             self.evict_client(connection, bytes);
         }
-        let was_futile = self.core.clients.sessions.memory.futile_since.take().is_some();
+        let was_futile = self.clients.sessions.memory.futile_since.take().is_some();
         if left >= limit {
-            self.core.clients.sessions.memory.futile_since = Some(self.core.turn.monotonic);
+            self.clients.sessions.memory.futile_since = Some(self.turn.monotonic);
             if !was_futile {
                 tracing::warn!(
                     bytes = left,
@@ -96,17 +94,17 @@ impl Server {
     }
 
     fn evict_client(&mut self, connection: ConnectionId, bytes: usize) {
-        if !self.core.clients.has(connection) {
+        if !self.clients.has(connection) {
             return;
         }
         tracing::info!(
-            client = self.core.clients.at(connection).id,
-            peer = self.core.clients.at(connection).peer,
+            client = self.clients.at(connection).id,
+            peer = self.clients.at(connection).peer,
             bytes,
             "evicts a client"
         );
-        self.core.process.statistics.evicted_clients += 1;
-        self.core.clients.at_mut(connection).is_cut = true;
+        self.process.statistics.evicted_clients += 1;
+        self.clients.at_mut(connection).is_cut = true;
         self.close_session(connection);
     }
 }

@@ -1,13 +1,13 @@
 //! The line that CLIENT LIST and CLIENT INFO show of a connection.
 
-use crate::server::Server;
+use super::Core;
 use crate::session::{Session, Transaction};
 use engine::refusal::Refusal;
 use resp::Protocol;
 
 /// The classes of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Normal,
     Primary,
     Replica,
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-pub(super) fn kind_of(session: &Session) -> Kind {
+pub(crate) fn kind_of(session: &Session) -> Kind {
     match () {
         () if session.is_link => Kind::Primary,
         () if session.is_replica() || session.member.is_some() => Kind::Replica,
@@ -60,18 +60,18 @@ fn flags(session: &Session) -> String {
 }
 
 /// One line, its end included.
-pub(crate) fn describe(server: &Server, session: &Session) -> String {
+pub(crate) fn describe(core: &Core, session: &Session) -> String {
     let transaction = session.transaction.as_ref();
     let queued = transaction.map_or(-1, |transaction| transaction.queued().len() as i64);
     let input = &session.input.bytes;
     let (executing, room) = session.input.executing;
     let output = &session.output;
-    let command = session.last_command.map(|id| server.core.process.catalog.command(id).name());
+    let command = session.last_command.map(|id| core.process.catalog.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.library;
     let user = match session.is_link {
         true => "(superuser)".into(),
-        false => String::from_utf8_lossy(&server.core.process.acl.user(session.user).name),
+        false => String::from_utf8_lossy(&core.process.acl.user(session.user).name),
     };
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
@@ -83,8 +83,8 @@ pub(crate) fn describe(server: &Server, session: &Session) -> String {
         session.local,
         session.connection.0 & 0xff_ffff,
         String::from_utf8_lossy(&session.name),
-        server.core.turn.monotonic.seconds_since(session.created),
-        server.core.turn.monotonic.seconds_since(session.last_interaction),
+        core.turn.monotonic.seconds_since(session.created),
+        core.turn.monotonic.seconds_since(session.last_interaction),
         flags(session),
         session.database.0,
         session.channels.len(),

@@ -8,8 +8,8 @@
 //! A choked client costs nobody anything: it leaves the queue of those with something to execute
 //! until it has read enough.
 
-use crate::limits::PENDING_BYTES_MAX;
-use crate::server::Server;
+use crate::core::Core;
+use crate::core::limits::PENDING_BYTES_MAX;
 use base::driver::Sent;
 use base::{ConnectionId, Driver};
 
@@ -17,15 +17,15 @@ use base::{ConnectionId, Driver};
 /// loop for the whole of its backlog. A guess.
 const TURN_SENT_BYTES_MAX: usize = 4 << 20;
 
-impl Server {
+impl Core {
     /// Sends what may leave.
     pub(crate) fn flush(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.core.clients.flushing) {
-            if !self.core.clients.has(connection) {
+        for connection in std::mem::take(&mut self.clients.flushing) {
+            if !self.clients.has(connection) {
                 continue;
             }
-            self.core.clients.at_mut(connection).is_flushing = false;
-            if !self.core.clients.at(connection).is_cut {
+            self.clients.at_mut(connection).is_flushing = false;
+            if !self.clients.at(connection).is_cut {
                 self.flush_session(driver, connection);
             }
         }
@@ -33,8 +33,8 @@ impl Server {
 
     fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let mut left = TURN_SENT_BYTES_MAX;
-        while !self.core.clients.at(client).is_clogged {
-            let sendable = self.core.clients.at(client).output.sendable();
+        while !self.clients.at(client).is_clogged {
+            let sendable = self.clients.at(client).output.sendable();
             if sendable.is_empty() {
                 break;
             }
@@ -45,13 +45,13 @@ impl Server {
             // One long value is one piece; a client that reads meanwhile could have it all sent in
             // one call.
             let offered = sendable.len().min(left);
-            self.core.process.statistics.writes += 1;
+            self.process.statistics.writes += 1;
             match driver.send(client, &sendable[..offered]) {
                 Sent::Bytes(count) => {
-                    self.core.process.statistics.output_bytes += count as u64;
-                    self.core.clients.at_mut(client).output.sent(count);
-                    self.core.clients.at_mut(client).last_interaction = self.core.turn.monotonic;
-                    self.core.clients.at_mut(client).is_clogged = count < offered;
+                    self.process.statistics.output_bytes += count as u64;
+                    self.clients.at_mut(client).output.sent(count);
+                    self.clients.at_mut(client).last_interaction = self.turn.monotonic;
+                    self.clients.at_mut(client).is_clogged = count < offered;
                     left = left.saturating_sub(count);
                 }
                 Sent::Closed => {
@@ -60,20 +60,20 @@ impl Server {
                 }
             }
         }
-        let pending = self.core.clients.at(client).output.pending_bytes();
-        if self.core.clients.at(client).is_closing && pending == 0 {
+        let pending = self.clients.at(client).output.pending_bytes();
+        if self.clients.at(client).is_closing && pending == 0 {
             self.close_session(client);
             return;
         }
-        if self.core.clients.at(client).is_choked && pending <= PENDING_BYTES_MAX {
-            self.core.clients.at_mut(client).is_choked = false;
+        if self.clients.at(client).is_choked && pending <= PENDING_BYTES_MAX {
+            self.clients.at_mut(client).is_choked = false;
             self.enqueue(client);
         }
         // Whether or not it reads: it may have to write all its requests before it does.
-        if self.core.clients.at(client).is_paused
-            && self.core.clients.at(client).input.room(self.unexecuted_bytes_max(client)) > 0
+        if self.clients.at(client).is_paused
+            && self.clients.at(client).input.room(self.unexecuted_bytes_max(client)) > 0
         {
-            self.core.clients.at_mut(client).is_paused = false;
+            self.clients.at_mut(client).is_paused = false;
             driver.set_reading(client, true);
         }
     }
@@ -81,12 +81,12 @@ impl Server {
     /// Whether so much output is unread that nothing more is executed until some of it is.
     pub(crate) fn chokes(&mut self, client: ConnectionId) -> bool {
         // What a replica says is how far it is, and is not answered.
-        if self.core.clients.at(client).output.pending_bytes() <= PENDING_BYTES_MAX
-            || self.core.clients.at(client).is_replica()
+        if self.clients.at(client).output.pending_bytes() <= PENDING_BYTES_MAX
+            || self.clients.at(client).is_replica()
         {
             return false;
         }
-        self.core.clients.at_mut(client).is_choked = true;
+        self.clients.at_mut(client).is_choked = true;
         // More may be received now.
         self.flush_later(client);
         true

@@ -4,7 +4,7 @@
 //! message waits like a reply: it leaves when everything its unit wrote or read is durable, and
 //! everything its sender still waits for. To its own sender it comes after the reply.
 
-use crate::server::Server;
+use crate::core::Core;
 use crate::session::{NAME_BYTES, ReplyMode, Session};
 use base::{ConnectionId, Sequence};
 use engine::ids::SubscriberId;
@@ -40,82 +40,6 @@ impl Session {
     }
 }
 
-impl Server {
-    /// Subscribes a session; subscribing twice is subscribing once.
-    pub fn subscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
-        if self.core.clients.at_mut(client).subscribed(sort).insert(name.to_vec()) {
-            self.core.clients.at_mut(client).subscribed_bytes += name.len() + NAME_BYTES;
-            let subscriber = SubscriberId(client.0);
-            self.core.interest.subscribers.subscribe(subscriber, sort, name);
-        }
-    }
-
-    pub fn unsubscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
-        self.core.shard.engine.keyspace.work.step();
-        if self.core.clients.at_mut(client).subscribed(sort).remove(name) {
-            self.core.clients.at_mut(client).subscribed_bytes -= name.len() + NAME_BYTES;
-            let subscriber = SubscriberId(client.0);
-            self.core.interest.subscribers.unsubscribe(subscriber, sort, name);
-        }
-    }
-
-    /// Drops all subscriptions of a session, without telling it.
-    pub(crate) fn forget_subscriptions(&mut self, client: ConnectionId) {
-        for sort in [Sort::Channel, Sort::Pattern, Sort::Shard] {
-            for name in self.core.clients.at_mut(client).subscribed(sort).clone() {
-                self.unsubscribe(client, sort, &name);
-            }
-        }
-    }
-
-    /// Disconnects those for whom more was published in one unit than they may be owed. They need
-    /// not be subscribers any more: the unit may have ended that.
-    pub(crate) fn cut_overdrawn(&mut self) {
-        for subscriber in std::mem::take(&mut self.core.interest.overdrawn) {
-            let overdrawn = ConnectionId(subscriber.0);
-            if self.core.clients.has(overdrawn) {
-                self.cut_off(overdrawn);
-            }
-        }
-    }
-
-    /// Delivers messages; they leave when `observed` is durable, and what their sender still waits
-    /// for.
-    pub(crate) fn publish(
-        &mut self,
-        messages: &[Message],
-        observed: Sequence,
-        sender: Option<ConnectionId>,
-    ) {
-        let sender = sender.and_then(|client| self.core.clients.sessions.get(client));
-        let observed = sender.map_or(observed, |session| observed.max(session.waits_for));
-        for message in messages {
-            for receiver in &message.receivers {
-                self.core.shard.engine.keyspace.work.step();
-                let to = ConnectionId(receiver.subscriber.0);
-                let pattern = receiver.pattern.as_deref();
-                if self.core.clients.has(to) {
-                    self.deliver(to, message, pattern, observed);
-                }
-            }
-        }
-    }
-
-    fn deliver(
-        &mut self,
-        client: ConnectionId,
-        message: &Message,
-        pattern: Option<&[u8]>,
-        observed: Sequence,
-    ) {
-        let session = self.core.clients.at_mut(client);
-        if !session.is_cut {
-            push_message(session.reply(), message, pattern);
-            self.hold(client, observed);
-        }
-    }
-}
-
 fn push_message(reply: &mut Reply, message: &Message, pattern: Option<&[u8]>) {
     let kind: &[u8] = match (message.sharded, pattern) {
         (true, _) => b"smessage",
@@ -129,4 +53,79 @@ fn push_message(reply: &mut Reply, message: &Message, pattern: Option<&[u8]>) {
     }
     reply.bulk(&message.channel);
     reply.bulk(&message.payload);
+}
+impl Core {
+    /// Subscribes a session; subscribing twice is subscribing once.
+    pub fn subscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
+        if self.clients.at_mut(client).subscribed(sort).insert(name.to_vec()) {
+            self.clients.at_mut(client).subscribed_bytes += name.len() + NAME_BYTES;
+            let subscriber = SubscriberId(client.0);
+            self.interest.subscribers.subscribe(subscriber, sort, name);
+        }
+    }
+
+    pub fn unsubscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
+        self.shard.engine.keyspace.work.step();
+        if self.clients.at_mut(client).subscribed(sort).remove(name) {
+            self.clients.at_mut(client).subscribed_bytes -= name.len() + NAME_BYTES;
+            let subscriber = SubscriberId(client.0);
+            self.interest.subscribers.unsubscribe(subscriber, sort, name);
+        }
+    }
+
+    /// Drops all subscriptions of a session, without telling it.
+    pub(crate) fn forget_subscriptions(&mut self, client: ConnectionId) {
+        for sort in [Sort::Channel, Sort::Pattern, Sort::Shard] {
+            for name in self.clients.at_mut(client).subscribed(sort).clone() {
+                self.unsubscribe(client, sort, &name);
+            }
+        }
+    }
+
+    /// Disconnects those for whom more was published in one unit than they may be owed. They need
+    /// not be subscribers any more: the unit may have ended that.
+    pub(crate) fn cut_overdrawn(&mut self) {
+        for subscriber in std::mem::take(&mut self.interest.overdrawn) {
+            let overdrawn = ConnectionId(subscriber.0);
+            if self.clients.has(overdrawn) {
+                self.cut_off(overdrawn);
+            }
+        }
+    }
+
+    /// Delivers messages; they leave when `observed` is durable, and what their sender still waits
+    /// for.
+    pub(crate) fn publish(
+        &mut self,
+        messages: &[Message],
+        observed: Sequence,
+        sender: Option<ConnectionId>,
+    ) {
+        let sender = sender.and_then(|client| self.clients.sessions.get(client));
+        let observed = sender.map_or(observed, |session| observed.max(session.waits_for));
+        for message in messages {
+            for receiver in &message.receivers {
+                self.shard.engine.keyspace.work.step();
+                let to = ConnectionId(receiver.subscriber.0);
+                let pattern = receiver.pattern.as_deref();
+                if self.clients.has(to) {
+                    self.deliver(to, message, pattern, observed);
+                }
+            }
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        client: ConnectionId,
+        message: &Message,
+        pattern: Option<&[u8]>,
+        observed: Sequence,
+    ) {
+        let session = self.clients.at_mut(client);
+        if !session.is_cut {
+            push_message(session.reply(), message, pattern);
+            self.hold(client, observed);
+        }
+    }
 }

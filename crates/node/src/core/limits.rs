@@ -4,7 +4,7 @@
 //! The limits are `client-output-buffer-limit`, `client-query-buffer-limit` and `timeout`, as in
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
-use crate::server::Server;
+use crate::core::Core;
 use base::ConnectionId;
 use config::settings::NodeSettings;
 use config::value::BufferLimit;
@@ -61,34 +61,33 @@ fn hard_bytes(limit: BufferLimit) -> usize {
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-impl Server {
+impl Core {
     /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
     /// long. It is not told: what lies in its output is dropped, as by Redis.
     pub(crate) fn check_output(&mut self, client: ConnectionId) {
-        if !self.core.clients.at(client).is_cut && self.exceeds_output_limit(client) {
+        if !self.clients.at(client).is_cut && self.exceeds_output_limit(client) {
             self.cut_off(client);
         }
     }
 
     /// Disconnects a session whose output has reached its limit, or would have.
     pub(crate) fn cut_off(&mut self, client: ConnectionId) {
-        let session = self.core.clients.at_mut(client);
+        let session = self.clients.at_mut(client);
         if std::mem::replace(&mut session.is_cut, true) {
             return;
         }
         let bytes = session.output.pending_bytes();
         let (id, peer) = (session.id, &session.peer);
         tracing::warn!(client = id, peer, bytes, "disconnected: its output reached its limit");
-        self.core.process.statistics.output_limit_disconnections += 1;
+        self.process.statistics.output_limit_disconnections += 1;
         self.close_session(client);
     }
 
     fn exceeds_output_limit(&mut self, client: ConnectionId) -> bool {
         let limit = self.output_limit(client);
-        let session = self.core.clients.at_mut(client);
+        let session = self.clients.at_mut(client);
         let pending = session.output.pending_bytes();
-        let is_stranger =
-            !session.is_authenticated && self.core.process.acl.requires_authentication();
+        let is_stranger = !session.is_authenticated && self.process.acl.requires_authentication();
         if is_stranger && pending > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
@@ -101,12 +100,12 @@ impl Server {
             session.soft_limit_since = None;
             return false;
         }
-        let since = *session.soft_limit_since.get_or_insert(self.core.turn.monotonic);
-        self.core.turn.monotonic.since(since) > limit.soft_seconds * SECOND
+        let since = *session.soft_limit_since.get_or_insert(self.turn.monotonic);
+        self.turn.monotonic.since(since) > limit.soft_seconds * SECOND
     }
 
     fn output_limit(&self, client: ConnectionId) -> BufferLimit {
-        let session = self.core.clients.at(client);
+        let session = self.clients.at(client);
         let class = if session.is_replica() {
             REPLICA
         } else if session.is_subscriber() {
@@ -114,23 +113,23 @@ impl Server {
         } else {
             NORMAL
         };
-        self.core.process.settings.client_output_buffer_limits[class]
+        self.process.settings.client_output_buffer_limits[class]
     }
 
     /// Bounds the reply of the command that begins: what would bring the session's output to its
     /// limit is not even made.
     pub(crate) fn bound_reply(&mut self, client: ConnectionId) {
         let bytes_max = hard_bytes(self.output_limit(client));
-        self.core.clients.at_mut(client).output.bound(bytes_max);
+        self.clients.at_mut(client).output.bound(bytes_max);
     }
 
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
     /// because of us is no reason to disconnect.
     pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {
-        if !self.core.clients.at(client).is_choked {
+        if !self.clients.at(client).is_choked {
             return UNEXECUTED_BYTES_MAX;
         }
-        let half_limit = (self.core.process.settings.client_query_buffer_limit / 2) as usize;
+        let half_limit = (self.process.settings.client_query_buffer_limit / 2) as usize;
         CHOKED_INPUT_BYTES_MAX.min(half_limit).max(UNEXECUTED_BYTES_MAX)
     }
 
@@ -140,30 +139,30 @@ impl Server {
     /// What is kept is what MULTI queued, as in Redis 7.0, and the names that WATCH and SUBSCRIBE
     /// gave, which Redis keeps without limit.
     pub(crate) fn check_input(&mut self, client: ConnectionId) -> bool {
-        let bytes = self.core.clients.at(client).input.waiting_bytes()
-            + self.core.clients.at(client).kept_bytes();
-        if self.core.clients.at(client).is_link
-            || bytes as u64 <= self.core.process.settings.client_query_buffer_limit
+        let bytes =
+            self.clients.at(client).input.waiting_bytes() + self.clients.at(client).kept_bytes();
+        if self.clients.at(client).is_link
+            || bytes as u64 <= self.process.settings.client_query_buffer_limit
         {
             return false;
         }
         // Its first bytes are not told, other than by Redis: they may be a password.
         tracing::warn!(
-            client = self.core.clients.at(client).id,
-            peer = self.core.clients.at(client).peer,
+            client = self.clients.at(client).id,
+            peer = self.clients.at(client).peer,
             bytes,
             "disconnected: it reached the client-query-buffer-limit"
         );
-        self.core.process.statistics.input_limit_disconnections += 1;
+        self.process.statistics.input_limit_disconnections += 1;
         self.close_session(client);
         true
     }
 
     /// The periodic look at every session: soft limits without traffic, and idle clients.
     pub(crate) fn check_sessions(&mut self) {
-        let ids: Vec<ConnectionId> = self.core.clients.by_id.values().copied().collect();
+        let ids: Vec<ConnectionId> = self.clients.by_id.values().copied().collect();
         for connection in ids {
-            if !self.core.clients.has(connection) {
+            if !self.clients.has(connection) {
                 continue;
             }
             self.check_output(connection);
@@ -176,15 +175,14 @@ impl Server {
 
     /// Subscribers, monitors, replicas and blocked clients are silent by nature.
     fn is_idle_for_too_long(&self, client: ConnectionId) -> bool {
-        let seconds_max = u64::from(self.core.process.settings.timeout);
-        let listens = self.core.clients.at(client).is_subscriber()
-            || self.core.clients.at(client).is_monitor
-            || self.core.clients.at(client).is_replica();
-        let is_exempt = self.core.clients.at(client).is_link
-            || listens
-            || self.core.clients.at(client).blocked.is_some();
+        let seconds_max = u64::from(self.process.settings.timeout);
+        let listens = self.clients.at(client).is_subscriber()
+            || self.clients.at(client).is_monitor
+            || self.clients.at(client).is_replica();
+        let is_exempt =
+            self.clients.at(client).is_link || listens || self.clients.at(client).blocked.is_some();
         let idle_seconds =
-            self.core.turn.monotonic.seconds_since(self.core.clients.at(client).last_interaction);
+            self.turn.monotonic.seconds_since(self.clients.at(client).last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
 }
