@@ -6,7 +6,8 @@ use base::{DatabaseId, HashKey, UnixMillis};
 use engine::effect::Effect;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
-use engine::rdb::{Crc64, write::checksum};
+use engine::rdb::Crc64;
+use engine::save::checksum;
 use engine::settings::Settings;
 
 fn main() {
@@ -34,7 +35,7 @@ fn main() {
         let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(2));
         let began = clock();
         let mut loader = Loader::of_own_file(&file[..], keys, UnixMillis(0));
-        loader.load(&mut loaded, u64::MAX).expect("it was just written");
+        loader.load_all(&mut loaded).expect("it was just written");
         let took = began.elapsed();
         println!(
             "{keys} keys, {} bytes: walked in {walked:?}, crc64 in {summed:?}, loaded in {took:?}",

@@ -9,11 +9,8 @@
 
 use crate::keyspace::Keyspace;
 use crate::sha1::sha1;
-use crate::value::{EntryRef, Value};
+use crate::value::{Element, EntryRef, StringValue, Value};
 use crate::work::Work;
-use structures::entry::ValueRef;
-use structures::listpack::Item;
-use structures::member::MemberRef;
 
 /// 160 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,78 +28,48 @@ impl Digest {
         self.0 = sha1(&self.0);
     }
 
+    /// Adds two texts that belong together.
+    fn add_pair(&mut self, first: &[u8], second: &[u8]) {
+        let mut pair = Self::default();
+        pair.mix(first);
+        pair.mix(second);
+        self.xor(&pair.0);
+    }
+
     /// As DEBUG shows it.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Redis's numbers of the types.
-fn type_number(value: ValueRef<'_, Value>) -> u32 {
-    match value {
-        ValueRef::Bytes(_) | ValueRef::Integer(_) | ValueRef::Boxed(Value::Text(_)) => 0,
-        ValueRef::Boxed(Value::List(_)) => 1,
-        ValueRef::Boxed(Value::Set(_)) => 2,
-        ValueRef::Boxed(Value::Sorted(_)) => 3,
-        ValueRef::Boxed(Value::Hash(_)) => 4,
-    }
-}
-
-/// An element's text.
-fn text<'a>(item: Item<'a>, buffer: &'a mut Vec<u8>) -> &'a [u8] {
-    match item {
-        Item::Bytes(bytes) => bytes,
-        Item::Integer(integer) => {
-            buffer.clear();
-            buffer.extend_from_slice(integer.to_string().as_bytes());
-            buffer
-        }
-    }
-}
-
 /// Adds a value's digest to `digest`.
 fn add_value(digest: &mut Digest, entry: EntryRef<'_>, work: &Work) {
     work.step();
-    let mut buffer = Vec::new();
-    let value = entry.value();
-    digest.mix(&type_number(value).to_be_bytes());
-    match value {
-        ValueRef::Bytes(bytes) => digest.mix(bytes),
-        ValueRef::Integer(integer) => digest.mix(integer.to_string().as_bytes()),
-        ValueRef::Boxed(Value::Text(bytes)) => digest.mix(bytes),
-        ValueRef::Boxed(Value::List(list)) => {
-            for item in list.iter().inspect(|_| work.step()) {
-                digest.mix(text(item, &mut buffer));
-            }
-        }
-        ValueRef::Boxed(Value::Set(set)) => {
-            for member in set.iter().inspect(|_| work.step()) {
-                match member {
-                    MemberRef::Bytes(bytes) => digest.xor(bytes),
-                    MemberRef::Integer(integer) => digest.xor(integer.to_string().as_bytes()),
-                }
-            }
-        }
-        ValueRef::Boxed(Value::Sorted(sorted)) => {
-            for (member, score) in sorted.iter().inspect(|_| work.step()) {
-                let mut pair = Digest::default();
-                pair.mix(text(member, &mut buffer));
-                pair.mix(resp::format_double::format_double(score).as_bytes());
-                digest.xor(&pair.0);
-            }
-        }
-        ValueRef::Boxed(Value::Hash(hash)) => {
-            for (field, value) in hash.iter().inspect(|_| work.step()) {
-                let mut pair = Digest::default();
-                pair.mix(text(field, &mut buffer));
-                pair.mix(text(value, &mut buffer));
-                digest.xor(&pair.0);
-            }
+    match Value::of(entry) {
+        Some(value) => add_collection(digest, value, work),
+        None => {
+            digest.mix(&0_u32.to_be_bytes());
+            digest.mix(&StringValue::of(entry).map_or(Vec::new(), |text| text.to_vec()));
         }
     }
     if entry.expire_at().is_some() {
         digest.xor(b"!!expire!!");
     }
+}
+
+fn add_collection(digest: &mut Digest, value: &Value, work: &Work) {
+    digest.mix(&value.type_number().to_be_bytes());
+    value.each(|element| {
+        work.step();
+        match element {
+            Element::Text(bytes) | Element::Ordered(bytes) => digest.mix(bytes),
+            Element::Member(bytes) => digest.xor(bytes),
+            Element::Pair(field, text) => digest.add_pair(field, text),
+            Element::Scored(member, score) => {
+                digest.add_pair(member, resp::format_double::format_double(score).as_bytes());
+            }
+        }
+    });
 }
 
 /// The digest of one value (DEBUG DIGEST-VALUE).

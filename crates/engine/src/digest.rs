@@ -6,7 +6,7 @@
 //! What has no order is summed (not XORed, where two equal elements would cancel out).
 
 use crate::keyspace::Keyspace;
-use crate::value::{EntryRef, StringValue, Value, type_name};
+use crate::value::{Element, EntryRef, StringValue, Value, type_name};
 use base::DatabaseId;
 use std::fmt;
 use structures::KeyHasher;
@@ -63,25 +63,18 @@ impl Digest {
     }
 
     fn of_collection(value: &Value) -> Self {
-        let mut digest = Self::default();
-        match value {
-            Value::Text(text) => digest.add(&[text]),
-            Value::List(list) => {
-                for (index, item) in list.iter().enumerate() {
-                    digest.add(&[&(index as u64).to_le_bytes(), &item.to_vec()]);
-                }
+        let (mut digest, mut index) = (Self::default(), 0_u64);
+        value.each(|element| match element {
+            Element::Text(bytes) | Element::Member(bytes) => digest.add(&[bytes]),
+            Element::Ordered(item) => {
+                digest.add(&[&index.to_le_bytes(), item]);
+                index += 1;
             }
-            Value::Set(set) => set.iter().for_each(|member| digest.add(&[&member.to_vec()])),
-            Value::Hash(hash) => {
-                hash.iter()
-                    .for_each(|(field, text)| digest.add(&[&field.to_vec(), &text.to_vec()]));
+            Element::Pair(field, text) => digest.add(&[field, text]),
+            Element::Scored(member, score) => {
+                digest.add(&[&score.to_bits().to_le_bytes(), member]);
             }
-            Value::Sorted(sorted) => {
-                for (member, score) in sorted.iter() {
-                    digest.add(&[&score.to_bits().to_le_bytes(), &member.to_vec()]);
-                }
-            }
-        }
+        });
         digest
     }
 

@@ -7,9 +7,9 @@
 
 use crate::apply::Applied;
 use crate::effect::{Effect, End};
-use crate::rdb::value::{NODE_PACKED, NODE_PLAIN};
 use crate::rdb::{RdbError, Source, kind, old, opcode};
 use crate::tx::Tx;
+use crate::value::list::{NODE_PACKED, NODE_PLAIN};
 use base::DatabaseId;
 use std::io::{self, Read};
 use structures::{Intset, Listpack};

@@ -6,7 +6,7 @@ use crate::master::{Master, ReplicaOf};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
-use crate::value::{Awaited, Entry, EntryRef, Value};
+use crate::value::{Awaited, Entry, EntryRef, Recipe, Value};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
@@ -124,6 +124,11 @@ impl Keyspace {
         self.hasher
     }
 
+    /// What new values are made with.
+    pub(crate) fn recipe(&self) -> Recipe<'_> {
+        Recipe { settings: &self.settings, hasher: self.hasher, work: &self.work }
+    }
+
     /// A database that exists: SELECT and the log's reader check the number.
     pub fn database(&self, id: DatabaseId) -> &Database {
         &self.databases[id.0 as usize]
@@ -184,11 +189,7 @@ impl Keyspace {
 
     /// What a key can serve to blocked clients, if it is there and of such a type.
     pub fn serves(&self, database: DatabaseId, key: &[u8]) -> Option<Awaited> {
-        match Value::of(self.database(database).find(self.hash(key), key)?)? {
-            Value::List(_) => Some(Awaited::List),
-            Value::Sorted(_) => Some(Awaited::SortedSet),
-            _ => None,
-        }
+        Value::of(self.database(database).find(self.hash(key), key)?)?.serves()
     }
 
     /// Whether a key is there, but its time has come.

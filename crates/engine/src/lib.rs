@@ -21,10 +21,11 @@
 //! | state | [`keyspace`] | the databases: tables of entries, expiry times |
 //! | | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |
 //! | parts | [`unit`] | what one unit did, saw and said |
-//! | | [`rdb`] | values and files in Redis's snapshot format |
+//! | | [`save`], [`dump`] | entries of an RDB file and its frame; one value as DUMP gives it |
 //! | | [`notify`] | keyspace notifications and published messages |
 //! | | [`feed`] | the commands that a unit amounts to, for replicas that know no effects |
 //! | | [`value`] | what a key can hold, and in which encoding |
+//! | | [`rdb`] | the numbers, strings and checksums of Redis's snapshot format |
 //! | | [`subscribers`] | who is subscribed to what |
 //! | | [`expiries`] | which key expires next |
 //! | | [`effect`] | changes as outcomes, and their bytes in the log |
@@ -50,6 +51,7 @@ pub mod apply;
 pub mod command;
 pub mod debug_digest;
 pub mod digest;
+pub mod dump;
 pub mod effect;
 pub mod eviction;
 pub mod execute;
@@ -72,6 +74,7 @@ pub mod random;
 pub mod rdb;
 pub mod refusal;
 pub mod replay;
+pub mod save;
 pub mod settings;
 pub mod sha1;
 pub mod slot;

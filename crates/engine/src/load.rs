@@ -11,15 +11,21 @@ use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::master::{self, ReplicaOf};
 use crate::rdb::{OWN_FIELDS, PARTIAL, RdbError, Source, VERSION, opcode};
-use crate::value::{Entry, Recipe, entry_bytes};
+use crate::value::growing::{Begun, Growing};
+use crate::value::{Entry, entry_bytes};
 use base::{DatabaseId, UnixMillis};
 use std::io::Read;
+use structures::entry::Payload;
 
 /// Entries whose buckets are asked for before the first is inserted: enough to overlap the misses.
 const BATCH_ENTRIES: usize = 32;
 
 /// Longest auxiliary value that is kept, in bytes; the known ones are short.
 const AUXILIARY_BYTES_MAX: usize = 64;
+
+/// Bytes of the file that a slice takes, and a small value. A millisecond or so, so that whoever is
+/// told LOADING meanwhile need not wait; one buffer of a [`Source`].
+const SLICE_BYTES: u64 = 256 << 10;
 
 /// Loads one file.
 pub struct Loader<R> {
@@ -29,7 +35,10 @@ pub struct Loader<R> {
     /// The file is one of our own: no key stands in it twice.
     is_own: bool,
     is_done: bool,
+    /// The key of the entry being read.
     key: Vec<u8>,
+    /// That entry, if its value did not fit into the last slice.
+    unfinished: Option<Unfinished>,
     batch: Vec<(KeyHash, Entry)>,
     /// The instant against which idle times count.
     now: UnixMillis,
@@ -40,6 +49,20 @@ pub struct Loader<R> {
     pub keys_loaded: u64,
     /// Auxiliary fields as they stood in the file.
     pub auxiliary: Vec<(String, String)>,
+}
+
+/// An entry of which a part was read.
+struct Unfinished {
+    value: Growing,
+    traits: Traits,
+}
+
+/// What stands before an entry's type.
+#[derive(Clone, Copy, Default)]
+struct Traits {
+    expire_at: Option<i64>,
+    /// The access word, if the file has one.
+    access: Option<u32>,
 }
 
 impl<R: Read> Loader<R> {
@@ -66,6 +89,7 @@ impl<R: Read> Loader<R> {
             is_own,
             is_done: false,
             key: Vec::new(),
+            unfinished: None,
             batch: Vec::with_capacity(BATCH_ENTRIES),
             now,
             keys_known: 0,
@@ -80,8 +104,9 @@ impl<R: Read> Loader<R> {
         self.source.offset()
     }
 
-    /// Loads up to about `entries_max` keys; whether the file is finished. Keys past their time
-    /// are kept: the log says when they went.
+    /// Loads up to about `entries_max` keys, or fewer if they are long: about [`SLICE_BYTES`].
+    /// Whether the file is finished. A large value takes several slices, and its key is not there
+    /// before the last. Keys past their time are kept: the log says when they went.
     ///
     /// # Errors
     /// [`RdbError`]; the keyspace then holds a part of the file and is of no use.
@@ -90,12 +115,25 @@ impl<R: Read> Loader<R> {
             self.header()?;
             self.has_header = true;
         }
-        let until = self.keys_loaded + entries_max;
-        while !self.is_done && self.keys_loaded < until {
-            self.next(keyspace)?;
+        let until = self.keys_loaded.saturating_add(entries_max);
+        let bytes_until = self.offset() + SLICE_BYTES;
+        while !self.is_done && self.keys_loaded < until && self.offset() < bytes_until {
+            match self.unfinished.take() {
+                Some(unfinished) => self.go_on(unfinished, keyspace, bytes_until)?,
+                None => self.next(keyspace, bytes_until)?,
+            }
         }
         self.insert_batch(keyspace)?;
         Ok(self.is_done)
+    }
+
+    /// Loads the rest of the file, however long that takes.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_all(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
+        while !self.load(keyspace, u64::MAX)? {}
+        Ok(())
     }
 
     fn header(&mut self) -> Result<(), RdbError> {
@@ -113,32 +151,31 @@ impl<R: Read> Loader<R> {
         }
     }
 
-    /// Reads up to the end of the next entry, or to the end of the file.
-    fn next(&mut self, keyspace: &mut Keyspace) -> Result<(), RdbError> {
-        let mut expire_at = None;
-        let mut word = None;
+    /// Reads up to the end of the next entry, or of the file, or to `bytes_until` within an entry.
+    fn next(&mut self, keyspace: &mut Keyspace, bytes_until: u64) -> Result<(), RdbError> {
+        let mut traits = Traits::default();
         loop {
             let code = self.source.byte()?;
             match code {
                 opcode::EXPIRE_MILLIS => {
-                    expire_at = Some(i64::from_le_bytes(self.source.array()?));
+                    traits.expire_at = Some(i64::from_le_bytes(self.source.array()?));
                 }
                 opcode::EXPIRE_SECONDS => {
                     let seconds = i32::from_le_bytes(self.source.array()?);
-                    expire_at = Some(i64::from(seconds) * 1000);
+                    traits.expire_at = Some(i64::from(seconds) * 1000);
                 }
                 opcode::IDLE => {
                     let idle = self.source.length()?;
-                    word = Some(access::of_idle(idle, self.now));
+                    traits.access = Some(access::of_idle(idle, self.now));
                 }
                 opcode::FREQUENCY => {
-                    word = Some(access::of_frequency(self.source.byte()?, self.now));
+                    traits.access = Some(access::of_frequency(self.source.byte()?, self.now));
                 }
                 opcode::AUX => self.auxiliary(keyspace)?,
                 opcode::RESIZE_DATABASE => self.sizes(keyspace)?,
                 opcode::SELECT_DATABASE => self.select(keyspace)?,
                 opcode::EOF => return self.end(),
-                kind => return self.entry(kind, expire_at, word, keyspace),
+                kind => return self.entry(kind, traits, keyspace, bytes_until),
             }
         }
     }
@@ -202,17 +239,49 @@ impl<R: Read> Loader<R> {
     fn entry(
         &mut self,
         kind: u8,
-        expire_at: Option<i64>,
-        word: Option<u32>,
+        traits: Traits,
         keyspace: &mut Keyspace,
+        bytes_until: u64,
     ) -> Result<(), RdbError> {
         let Self { source, key, .. } = self;
         source.text_into(key)?;
-        let recipe =
-            Recipe { settings: &keyspace.settings, hasher: keyspace.hasher, work: &keyspace.work };
-        let payload = source.value(kind, &recipe)?;
-        let entry = Entry::new(key, payload, expire_at);
-        entry.set_access(word.unwrap_or_else(|| access::fresh(self.now, &keyspace.settings)));
+        match source.begin_value(kind, &keyspace.recipe(), bytes_until)? {
+            Begun::Whole(payload) => {
+                let entry = Entry::new(key, payload, traits.expire_at);
+                self.add(entry, traits, keyspace)
+            }
+            Begun::Growing(value) => {
+                self.unfinished = Some(Unfinished { value, traits });
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads on in an entry that an earlier slice began.
+    fn go_on(
+        &mut self,
+        mut unfinished: Unfinished,
+        keyspace: &mut Keyspace,
+        bytes_until: u64,
+    ) -> Result<(), RdbError> {
+        if !unfinished.value.grow(&mut self.source, &keyspace.recipe(), bytes_until)? {
+            self.unfinished = Some(unfinished);
+            return Ok(());
+        }
+        let Unfinished { value, traits } = unfinished;
+        let payload = Payload::Boxed(value.finish(&self.source)?);
+        let entry = Entry::new(&self.key, payload, traits.expire_at);
+        self.add(entry, traits, keyspace)
+    }
+
+    fn add(
+        &mut self,
+        entry: Entry,
+        traits: Traits,
+        keyspace: &mut Keyspace,
+    ) -> Result<(), RdbError> {
+        let fresh = || access::fresh(self.now, &keyspace.settings);
+        entry.set_access(traits.access.unwrap_or_else(fresh));
         self.batch.push((keyspace.hasher.hash(&self.key), entry));
         self.keys_loaded += 1;
         if self.batch.len() == BATCH_ENTRIES {
@@ -254,3 +323,6 @@ impl<R: Read> Loader<R> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

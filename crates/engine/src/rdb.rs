@@ -1,4 +1,4 @@
-//! Values and files in the format of Redis 7.0 (RDB version 10).
+//! The format of Redis 7.0 (RDB version 10): its numbers, strings and checksums.
 //!
 //! Snapshots are valid RDB files, so that any Redis tool reads them and nobody is locked in.
 //!
@@ -15,25 +15,21 @@
 //! | [`length`] | lengths and strings |
 //! | [`lzf`] | compressed strings, read only |
 //! | [`source`] | a stream, buffered and digested |
-//! | [`value`] | one value of each type |
 //! | `old` | encodings of old releases, read only |
-//! | [`write`](mod@write) | entries and the frame of a file |
-//! | [`dump`] | one value as DUMP hands it out and RESTORE takes it |
+//!
+//! What a value looks like in it, its type says ([`crate::value`]). Files and payloads are written
+//! and read by [`crate::save`], [`crate::load`], [`crate::import`] and [`crate::dump`].
 //!
 //! Source: the format as Redis 7.0.15 writes it (rdb.c), and
 //! <https://rdb.fnordig.de/file_format.html>.
 
 pub mod crc64;
-pub mod dump;
 pub mod length;
 pub mod lzf;
 pub(crate) mod old;
-pub mod piece;
 pub mod source;
 #[cfg(test)]
 pub(crate) mod tests;
-pub mod value;
-pub mod write;
 
 pub use crc64::Crc64;
 pub use source::Source;

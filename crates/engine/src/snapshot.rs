@@ -21,10 +21,10 @@ use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
 use crate::master::{self, ReplicaOf};
 use crate::rdb::PARTIAL;
-use crate::rdb::piece::{Place, put_count, put_piece, put_pieces};
-use crate::rdb::write::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
+use crate::save::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
 use crate::settings::Settings;
-use crate::value::{EntryRef, Hash, Set, Sorted, Value};
+use crate::value::stored::{Cursor, put_count, put_piece, put_pieces};
+use crate::value::{EntryRef, Value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,18 +69,12 @@ struct Big {
     database: DatabaseId,
     key: Vec<u8>,
     /// How far it is written.
-    place: Place,
+    cursor: Cursor,
 }
 
 /// Whether to write a value in pieces. Small encodings are one string, and limited.
 fn is_big(value: &Value) -> bool {
-    let is_divisible = match value {
-        Value::Text(_) | Value::List(_) => true,
-        Value::Set(set) => matches!(set, Set::Table(_)),
-        Value::Hash(hash) => matches!(hash, Hash::Table(_)),
-        Value::Sorted(sorted) => matches!(sorted, Sorted::Tree(_)),
-    };
-    is_divisible && value.allocated_bytes() > BIG_BYTES
+    value.is_divisible() && value.allocated_bytes() > BIG_BYTES
 }
 
 impl Writing {
@@ -145,14 +139,15 @@ impl Writing {
             put_key(&mut self.bytes, entry, self.began, settings);
             put_count(&mut self.bytes, value);
         }
-        let place = Place::default();
+        let cursor = Cursor::default();
         let key = || entry.key().to_vec();
-        let unfinished = self.unfinished.get_or_insert_with(|| Big { database, key: key(), place });
+        let unfinished =
+            self.unfinished.get_or_insert_with(|| Big { database, key: key(), cursor });
         let is_written = if bytes_max == usize::MAX {
-            put_pieces(&mut self.bytes, value, &mut unfinished.place, work);
+            put_pieces(&mut self.bytes, value, &mut unfinished.cursor, work);
             true
         } else {
-            put_piece(&mut self.bytes, value, &mut unfinished.place, bytes_max)
+            put_piece(&mut self.bytes, value, &mut unfinished.cursor, bytes_max)
         };
         if is_written {
             self.unfinished = None;

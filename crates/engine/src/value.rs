@@ -4,19 +4,24 @@
 //! collections, and strings that grew large or are being appended to.
 
 pub mod bits;
+pub(crate) mod growing;
 pub mod hash;
 pub mod list;
 pub mod set;
 pub mod sorted;
+pub(crate) mod stored;
 pub mod text;
+mod value_type;
 
 pub use hash::Hash;
 pub use set::Set;
 pub use sorted::Sorted;
 pub use text::StringValue;
+pub(crate) use value_type::{Element, ValueType};
 
 use crate::settings::Settings;
 use crate::work::Work;
+use std::convert::Infallible;
 use structures::entry::ValueRef;
 use structures::{KeyHasher, Quicklist};
 
@@ -48,6 +53,21 @@ pub enum Value {
     Sorted(Sorted),
 }
 
+/// Does the same with a value of each type. The types are listed here and in [`Value`].
+macro_rules! each_type {
+    ($value:expr, $it:ident => $body:expr) => {
+        match $value {
+            Value::Text($it) => $body,
+            Value::List($it) => $body,
+            Value::Set($it) => $body,
+            Value::Hash($it) => $body,
+            Value::Sorted($it) => $body,
+        }
+    };
+}
+
+pub(crate) use each_type;
+
 impl Value {
     /// The boxed collection of an entry, `None` if it holds a string.
     pub fn of(entry: EntryRef<'_>) -> Option<&Self> {
@@ -60,15 +80,8 @@ impl Value {
     /// The same once more, for another key.
     pub fn copied(&self, work: &Work) -> Self {
         match self {
-            Self::Text(text) => {
-                work.bytes(text.len());
-                Self::Text(text.clone())
-            }
-            // Nodes are copied whole, a gigabyte in some tenths of a second.
-            Self::List(list) => {
-                work.bytes(list.allocated_bytes());
-                Self::List(list.clone())
-            }
+            Self::Text(text) => Self::Text(ValueType::copied(text, work)),
+            Self::List(list) => Self::List(ValueType::copied(list, work)),
             Self::Set(set) => Self::Set(set.copied(work)),
             Self::Hash(hash) => Self::Hash(hash.copied(work)),
             Self::Sorted(sorted) => Self::Sorted(sorted.copied(work)),
@@ -77,58 +90,56 @@ impl Value {
 
     /// Whether a collection has lost its last element: its key then goes.
     pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Text(_) => false,
-            Self::List(list) => list.is_empty(),
-            Self::Set(set) => set.is_empty(),
-            Self::Hash(hash) => hash.is_empty(),
-            Self::Sorted(sorted) => sorted.is_empty(),
-        }
+        each_type!(self, value => ValueType::is_empty(value))
     }
 
     /// The type as TYPE names it.
     pub fn type_name(&self) -> &'static str {
-        match self {
-            Self::Text(_) => "string",
-            Self::List(_) => "list",
-            Self::Set(_) => "set",
-            Self::Hash(_) => "hash",
-            Self::Sorted(_) => "zset",
-        }
+        each_type!(self, value => ValueType::type_name(value))
+    }
+
+    /// Redis's number of the type, which its digests begin with.
+    pub(crate) fn type_number(&self) -> u32 {
+        each_type!(self, value => ValueType::type_number(value))
+    }
+
+    /// What commands wait for that the value serves.
+    pub(crate) fn serves(&self) -> Option<Awaited> {
+        each_type!(self, value => ValueType::serves(value))
     }
 
     /// The encoding as OBJECT ENCODING names it.
     pub fn encoding(&self) -> &'static str {
-        match self {
-            Self::Text(_) => "raw",
-            Self::List(_) => list::ENCODING,
-            Self::Set(set) => set.encoding(),
-            Self::Hash(hash) => hash.encoding(),
-            Self::Sorted(sorted) => sorted.encoding(),
-        }
+        each_type!(self, value => ValueType::encoding(value))
     }
 
     /// Bytes that the value occupies, its own allocation included.
     pub fn allocated_bytes(&self) -> usize {
-        let inside = match self {
-            Self::Text(text) => text.capacity(),
-            Self::List(list) => size_of::<Quicklist>() + list.allocated_bytes(),
-            Self::Set(set) => set.allocated_bytes(),
-            Self::Hash(hash) => hash.allocated_bytes(),
-            Self::Sorted(sorted) => sorted.allocated_bytes(),
-        };
-        size_of::<Self>() + inside
+        size_of::<Self>() + each_type!(self, value => ValueType::allocated_bytes(value))
     }
 
     /// A measure of the work to free it: large values are freed on a background thread.
     pub fn elements(&self) -> usize {
-        match self {
-            Self::Text(_) => 1,
-            Self::List(list) => list.len(),
-            Self::Set(set) => set.len(),
-            Self::Hash(hash) => hash.len(),
-            Self::Sorted(sorted) => sorted.len(),
-        }
+        each_type!(self, value => ValueType::elements(value))
+    }
+
+    /// Hands every element to `visit`, until it fails.
+    ///
+    /// # Errors
+    /// That of `visit`.
+    pub(crate) fn try_each<E>(
+        &self,
+        visit: impl FnMut(Element<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each_type!(self, value => value.try_each(visit))
+    }
+
+    /// Hands every element to `visit`.
+    pub(crate) fn each(&self, mut visit: impl FnMut(Element<'_>)) {
+        let Ok(()) = self.try_each(|element| {
+            visit(element);
+            Ok::<(), Infallible>(())
+        });
     }
 }
 

@@ -22,8 +22,8 @@ use base::{HashKey, UnixMillis};
 use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
-use engine::rdb::write::{checksum, put_database, put_end, put_entry, put_header};
 use engine::rdb::{Crc64, RdbError};
+use engine::save::{checksum, put_database, put_end, put_entry, put_header};
 use engine::settings::Settings;
 
 /// A target's name, which is that of its folder of seeds, and what it runs.

@@ -2,12 +2,9 @@
 
 use super::Loader;
 use crate::keyspace::{Database, Keyspace};
-use crate::rdb::write::{checksum, put_database, put_end, put_entry, put_header};
 use crate::rdb::{Crc64, RdbError};
+use crate::save::{checksum, put_database, put_end, put_entry, put_header};
 use base::UnixMillis;
-
-/// Keys read at a time.
-const STEP_KEYS: u64 = 1000;
 
 impl Keyspace {
     /// Replaces every value by what its bytes say. Nothing that a client can see changes but
@@ -30,8 +27,7 @@ impl Keyspace {
         bytes.extend_from_slice(&checksum(crc));
         let mut fresh = Self::with_hasher(self.settings.clone(), self.hasher);
         fresh.databases = self.databases.iter().map(|_| Database::new(self.hasher)).collect();
-        let mut loader = Loader::new(&bytes[..], now);
-        while !loader.load(&mut fresh, STEP_KEYS)? {}
+        Loader::new(&bytes[..], now).load_all(&mut fresh)?;
         std::mem::swap(&mut self.databases, &mut fresh.databases);
         Ok(())
     }

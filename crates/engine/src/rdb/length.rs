@@ -19,8 +19,12 @@ const INTEGER_16: u8 = 0xc1;
 const INTEGER_32: u8 = 0xc2;
 const LZF: u8 = 0xc3;
 
-/// Longest string that is read, in bytes: what an effect can hold. No listpack is longer either.
-const STRING_BYTES_MAX: u64 = crate::value::text::STRING_BYTES_MAX;
+/// Longest string, in bytes, whatever `proto-max-bulk-len` says: effects and RDB files give lengths
+/// in 32 bits. What was longer could be made, and then neither logged nor read from a snapshot.
+pub const STRING_BYTES_MAX: u64 = u32::MAX as u64;
+
+/// Bytes from which on a string may be read in pieces. Shorter ones take 0.1 ms or so.
+const LONG_BYTES_MIN: u64 = 128 << 10;
 
 pub fn put_length(out: &mut Vec<u8>, length: u64) {
     match length {
@@ -87,14 +91,26 @@ impl Text<'_> {
 }
 
 /// What the first byte of a length announces.
-enum Head {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Head {
     Length(u64),
     Integer(i64),
     Compressed,
 }
 
+impl Head {
+    /// The length of a string that may be read in pieces.
+    pub(crate) fn long(self) -> Option<u64> {
+        match self {
+            Self::Length(length) if length >= LONG_BYTES_MIN => Some(length),
+            _ => None,
+        }
+    }
+}
+
 impl<R: Read> Source<R> {
-    fn head(&mut self) -> Result<Head, RdbError> {
+    /// What a length or a string begins with.
+    pub(crate) fn head(&mut self) -> Result<Head, RdbError> {
         let first = self.byte()?;
         Ok(match (first & 0xc0, first) {
             (0, _) => Head::Length(u64::from(first)),
@@ -119,7 +135,13 @@ impl<R: Read> Source<R> {
 
     /// A string. It lives until the next read.
     pub fn text(&mut self) -> Result<Text<'_>, RdbError> {
-        match self.head()? {
+        let head = self.head()?;
+        self.text_behind(head)
+    }
+
+    /// The rest of a string that begins with `head`. It lives until the next read.
+    pub(crate) fn text_behind(&mut self, head: Head) -> Result<Text<'_>, RdbError> {
+        match head {
             Head::Integer(integer) => Ok(Text::Integer(integer)),
             Head::Length(length) => {
                 let length = self.checked(length)?;
@@ -160,7 +182,8 @@ impl<R: Read> Source<R> {
         Ok(out)
     }
 
-    fn checked(&self, length: u64) -> Result<usize, RdbError> {
+    /// The length of a string, if one can be as long.
+    pub(crate) fn checked(&self, length: u64) -> Result<usize, RdbError> {
         if length > STRING_BYTES_MAX {
             return Err(self.damaged("a string that is too long"));
         }

@@ -18,6 +18,8 @@ pub struct Source<R> {
     crc: Crc64,
     /// Whether the checksum is kept at all.
     is_digesting: bool,
+    /// Whether lengths in the stream may be believed.
+    is_trusted: bool,
     /// Where reading can go back to, if it can: see [`Source::keep`].
     kept: Option<usize>,
     /// Where in the stream the buffer begins.
@@ -36,6 +38,7 @@ impl<R: Read> Source<R> {
             digested: 0,
             crc: Crc64::default(),
             is_digesting: true,
+            is_trusted: false,
             kept: None,
             base: 0,
             inflated: Vec::new(),
@@ -52,15 +55,22 @@ impl<R: Read> Source<R> {
             digested: 0,
             crc: Crc64::default(),
             is_digesting: false,
+            is_trusted: false,
             kept: None,
             base: 0,
             inflated: Vec::new(),
         }
     }
 
-    /// A stream whose bytes somebody else checks: no checksum is kept.
+    /// A stream whose bytes somebody else checks before they arrive here: no checksum is kept, and
+    /// what the stream says of lengths is believed.
     pub fn without_checksum(stream: R) -> Self {
-        Self { is_digesting: false, ..Self::new(stream) }
+        Self { is_digesting: false, is_trusted: true, ..Self::new(stream) }
+    }
+
+    /// Whether lengths in the stream may be believed.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 
     /// Marks this place: from now on [`Self::rewind`] comes back to it. For a stream that says

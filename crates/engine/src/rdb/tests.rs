@@ -2,11 +2,11 @@
 
 mod recorded;
 
-use super::write::{checksum, put_database, put_end, put_entry, put_header, put_sizes};
 use super::{Crc64, RdbError};
 use crate::effect::Effect;
 use crate::keyspace::Keyspace;
 use crate::load::Loader;
+use crate::save::{checksum, put_database, put_end, put_entry, put_header, put_sizes};
 use crate::settings::{EvictionPolicy, Settings};
 use crate::testing::{Bench, holdings};
 use base::{DatabaseId, HashKey, UnixMillis};
@@ -106,7 +106,7 @@ fn what_is_written_is_read_back() {
     let loaded = load(&bytes).unwrap();
     assert_eq!(holdings(&loaded), holdings(&bench.engine.keyspace));
     let mut own = Keyspace::new(Settings::default(), HashKey::fixed(98));
-    assert!(Loader::of_own_file(&bytes[..], 9, NOW).load(&mut own, u64::MAX).unwrap());
+    Loader::of_own_file(&bytes[..], 9, NOW).load_all(&mut own).unwrap();
     assert_eq!(holdings(&own), holdings(&bench.engine.keyspace));
     assert!(own.used_bytes() > 0 && loaded.used_bytes() > 0);
     let due = loaded.databases().flat_map(|(_, database)| database.expiries().iter());
@@ -133,7 +133,7 @@ fn tables_are_laid_out_for_the_keys_there_are_whatever_the_file_says() {
     put_end(&mut bytes);
     bytes.extend_from_slice(&[0; 8]);
     let mut known = Keyspace::new(Settings::default(), HashKey::fixed(98));
-    assert!(Loader::of_own_file(&bytes[..], 1000, NOW).load(&mut known, u64::MAX).unwrap());
+    Loader::of_own_file(&bytes[..], 1000, NOW).load_all(&mut known).unwrap();
     let grown = load(&bytes).unwrap();
     assert_eq!(holdings(&known), holdings(&grown));
     let table =
@@ -177,7 +177,7 @@ fn access_words_survive_as_far_as_the_format_carries_them() {
         }
         put_end(&mut out);
         out.extend_from_slice(&[0; 8]);
-        Loader::new(&out[..], later).load(&mut keyspace, u64::MAX).unwrap();
+        Loader::new(&out[..], later).load_all(&mut keyspace).unwrap();
         let entry = keyspace.database(DatabaseId(0)).table().iter().next().unwrap();
         match policy {
             EvictionPolicy::AllKeysLru => {

@@ -6,7 +6,7 @@ use crate::effect::EffectEncoder;
 use crate::interest::Interest;
 use crate::load::Loader;
 use crate::master::{Master, ReplicaOf};
-use crate::rdb::write::checksum;
+use crate::save::checksum;
 use crate::testing::{Bench, holdings};
 use base::HashKey;
 
@@ -17,7 +17,7 @@ fn load(bytes: &[u8]) -> Keyspace {
     crc.update(bytes);
     let file = [bytes, &checksum(crc)].concat();
     let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(77));
-    assert!(Loader::new(&file[..], NOW).load(&mut keyspace, u64::MAX).unwrap());
+    Loader::new(&file[..], NOW).load_all(&mut keyspace).unwrap();
     keyspace
 }
 

@@ -3,6 +3,7 @@
 //! As in Redis 7.0 the thresholds are looked at when a field is set, and a hash never goes back to
 //! the smaller form.
 
+mod as_value;
 #[cfg(test)]
 mod tests;
 
@@ -77,32 +78,6 @@ impl Hash {
     /// An empty hash that is a table already: what a snapshot says is one stays one.
     pub fn empty_table(hasher: KeyHasher) -> Self {
         Self::Table(Box::new(FieldTable::new(hasher)))
-    }
-
-    /// The same once more.
-    pub fn copied(&self, work: &Work) -> Self {
-        match self {
-            Self::Pack(pack) => Self::Pack(pack.clone()),
-            Self::Table(fields) => Self::Table(Box::new(fields.copied(work))),
-        }
-    }
-
-    /// The encoding as OBJECT ENCODING names it.
-    pub fn encoding(&self) -> &'static str {
-        match self {
-            Self::Pack(_) => "listpack",
-            Self::Table(_) => "hashtable",
-        }
-    }
-
-    /// Bytes behind the hash, without the struct itself.
-    pub fn allocated_bytes(&self) -> usize {
-        match self {
-            Self::Pack(pack) => pack.allocated_bytes(),
-            Self::Table(fields) => {
-                size_of::<FieldTable>() + fields.table.allocated_bytes() + fields.field_bytes
-            }
-        }
     }
 
     /// The table, if it is one.

@@ -3,15 +3,16 @@
 //! Redis 7.0 has no other encoding for a list (the small listpack came with 7.2), so OBJECT
 //! ENCODING says `quicklist` whatever the list holds.
 
+mod as_value;
+
+pub(crate) use as_value::{NODE_PACKED, NODE_PLAIN};
+
 use crate::effect::End;
 use crate::refusal::Refusal;
 use crate::value::{EntryRef, Recipe, Value};
 use structures::entry::ValueRef;
 use structures::listpack::Item;
 use structures::quicklist::{self, NodeLimits, Quicklist};
-
-/// The encoding as OBJECT ENCODING names it.
-pub const ENCODING: &str = "quicklist";
 
 /// From this many bytes on, an element is a node of its own: what a listpack bears (Redis's
 /// packed threshold).

@@ -3,6 +3,7 @@
 //! Redis 7.0 has exactly these two (the listpack came with 7.2). A set never goes back to the
 //! smaller form, except that its key is deleted and made anew.
 
+mod as_value;
 #[cfg(test)]
 mod tests;
 
@@ -86,32 +87,6 @@ impl Set {
     /// An empty set that is a table already: what a snapshot says is one stays one.
     pub fn empty_table(hasher: KeyHasher) -> Self {
         Self::Table(Box::new(MemberTable::new(hasher)))
-    }
-
-    /// The same once more.
-    pub fn copied(&self, work: &Work) -> Self {
-        match self {
-            Self::Integers(integers) => Self::Integers(integers.clone()),
-            Self::Table(table) => Self::Table(Box::new(table.copied(work))),
-        }
-    }
-
-    /// The encoding as OBJECT ENCODING names it.
-    pub fn encoding(&self) -> &'static str {
-        match self {
-            Self::Integers(_) => "intset",
-            Self::Table(_) => "hashtable",
-        }
-    }
-
-    /// Bytes behind the set, without the struct itself.
-    pub fn allocated_bytes(&self) -> usize {
-        match self {
-            Self::Integers(integers) => integers.allocated_bytes(),
-            Self::Table(members) => {
-                size_of::<MemberTable>() + members.table.allocated_bytes() + members.member_bytes
-            }
-        }
     }
 
     /// The table, if it is one.

@@ -3,13 +3,13 @@
 //! The larger form answers to Redis's name for it, `skiplist`. As in Redis 7.0 the thresholds are
 //! looked at when a member is added, and a sorted set never goes back to the smaller form.
 
+mod as_value;
 mod pack;
 #[cfg(test)]
 mod tests;
 
 use crate::refusal::Refusal;
 use crate::value::{EntryRef, Recipe, Value};
-use crate::work::Work;
 use std::ops::Range;
 use structures::entry::ValueRef;
 use structures::listpack::Item;
@@ -74,37 +74,6 @@ impl Sorted {
             sorted.make_tree(recipe.hasher);
         }
         sorted
-    }
-
-    /// The same once more.
-    pub fn copied(&self, work: &Work) -> Self {
-        match self {
-            Self::Pack(pack) => Self::Pack(pack.clone()),
-            Self::Tree(tree) => {
-                let mut copy = SortedSet::new(tree.hasher());
-                for (member, score) in tree.iter() {
-                    work.step();
-                    copy.insert(member, score);
-                }
-                Self::Tree(Box::new(copy))
-            }
-        }
-    }
-
-    /// The encoding as OBJECT ENCODING names it.
-    pub fn encoding(&self) -> &'static str {
-        match self {
-            Self::Pack(_) => "listpack",
-            Self::Tree(_) => "skiplist",
-        }
-    }
-
-    /// Bytes behind the sorted set, without the struct itself.
-    pub fn allocated_bytes(&self) -> usize {
-        match self {
-            Self::Pack(pack) => pack.allocated_bytes(),
-            Self::Tree(tree) => size_of::<SortedSet>() + tree.allocated_bytes(),
-        }
     }
 
     /// How many members there are.

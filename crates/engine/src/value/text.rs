@@ -1,12 +1,11 @@
 //! Strings: bytes inside the entry, an integer inside the entry, or a boxed growing string.
 
+mod as_value;
+
+pub use crate::rdb::length::STRING_BYTES_MAX;
 use crate::refusal::Refusal;
 use crate::value::{EntryRef, Value};
 use structures::entry::{Payload, ValueRef};
-
-/// Longest string, in bytes, whatever `proto-max-bulk-len` says: effects and RDB files give lengths
-/// in 32 bits. What was longer could be made, and then neither logged nor read from a snapshot.
-pub const STRING_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// A string as commands read it. Integers keep their number until somebody wants bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

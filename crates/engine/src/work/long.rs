@@ -262,7 +262,7 @@ fn a_value_that_goes_to_another_server_is_counted() {
         let (mut bench, work) = filled();
         let hash = bench.engine.keyspace.hash(key.as_bytes());
         let entry = bench.engine.keyspace.database(base::DatabaseId(0)).find(hash, key.as_bytes());
-        let payload = crate::rdb::dump::dump(entry.expect("it was filled").value(), &work);
+        let payload = crate::dump::dump(entry.expect("it was filled").value(), &work);
         // Many elements to a step.
         assert!(work.0.taken.get() > ELEMENTS / 10, "{key}: {}", work.0.taken.get());
         work.0.taken.set(0);

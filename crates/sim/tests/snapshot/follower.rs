@@ -110,8 +110,8 @@ impl Follower {
                 }
                 let file: Vec<u8> = self.received.drain(..length).collect();
                 let mut loader = Loader::new(&file[..], UnixMillis(0));
-                let loaded = loader.load(&mut self.engine.keyspace, u64::MAX);
-                assert!(loaded.expect("the file is whole"));
+                let loaded = loader.load_all(&mut self.engine.keyspace);
+                loaded.expect("the file is whole");
                 self.stage = Stage::Commands;
                 self.reached = self.executed + self.received.len() as u64;
             }

@@ -5,7 +5,8 @@ use base::{ConnectionId, DatabaseId, HashKey, UnixMillis};
 use engine::digest::Digest;
 use engine::effect::{Effect, End};
 use engine::keyspace::Keyspace;
-use engine::rdb::{Crc64, write::checksum};
+use engine::rdb::Crc64;
+use engine::save::checksum;
 use engine::settings::Settings;
 use sim::driver::SimDriver;
 

@@ -5,9 +5,9 @@
 
 use crate::access;
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, read, write};
-use crate::effect::{Effect, End};
+use crate::dump::{DumpError, dump as payload_of, with_value};
+use crate::effect::Effect;
 use crate::notify::Class;
-use crate::rdb::dump::{DumpError, dump as payload_of, with_value};
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::value::{Recipe, Value};
@@ -175,36 +175,7 @@ fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Outcome {
         }
         Payload::Boxed(boxed) => &**boxed,
     };
-    match boxed {
-        Value::Text(value) => {
-            tx.change(key, Effect::SetString { value, expire_at: None })?;
-        }
-        Value::List(list) => {
-            for item in list.iter() {
-                let value = item.bytes(&mut buffer);
-                tx.change(key, Effect::ListPush { end: End::Tail, value })?;
-            }
-        }
-        Value::Set(set) => {
-            for member in set.iter() {
-                tx.change(key, Effect::SetAdd { member: member.bytes(&mut buffer) })?;
-            }
-        }
-        Value::Hash(hash) => {
-            let mut second = MemberBuffer::new();
-            for (field, value) in hash.iter() {
-                let (field, value) = (field.bytes(&mut buffer), value.bytes(&mut second));
-                tx.change(key, Effect::HashSet { field, value })?;
-            }
-        }
-        Value::Sorted(sorted) => {
-            for (member, score) in sorted.iter() {
-                let member = member.bytes(&mut buffer);
-                tx.change(key, Effect::SortedAdd { member, score })?;
-            }
-        }
-    }
-    Ok(())
+    boxed.try_each(|element| tx.change(key, element.effect()).map(drop))
 }
 
 #[cfg(test)]

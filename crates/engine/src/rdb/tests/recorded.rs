@@ -2,9 +2,9 @@
 
 use super::load;
 use crate::digest::Digest;
+use crate::dump::dump;
 use crate::keyspace::Keyspace;
 use crate::rdb::Crc64;
-use crate::rdb::dump::dump;
 use crate::sha1::sha1;
 use crate::testing::Bench;
 use crate::value;

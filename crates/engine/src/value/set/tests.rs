@@ -1,5 +1,6 @@
 use super::*;
 use crate::settings::Settings;
+use crate::value::ValueType;
 use crate::work::Work;
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
 //! Entries, and the frame of a file around them.
 
-use super::length::{put_length, put_string};
-use super::value::{kind_of, put_value};
-use super::{Crc64, VERSION, opcode};
 use crate::access;
+use crate::rdb::length::{put_length, put_string};
+use crate::rdb::{Crc64, VERSION, opcode};
 use crate::settings::{EvictionPolicy, Settings};
 use crate::value::EntryRef;
+use crate::value::stored::{kind_of, put_value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 

@@ -5,8 +5,8 @@
 //! ```
 //! Source: cluster.c of Redis 7.0.15, as its DUMP writes it.
 
-use super::value::{kind_of, put_value};
-use super::{Crc64, RdbError, Source, VERSION};
+use crate::rdb::{Crc64, RdbError, Source, VERSION};
+use crate::value::stored::{kind_of, put_value};
 use crate::value::{Recipe, Value};
 use crate::work::{BYTES_PER_STEP, Work};
 use structures::entry::{Payload, ValueRef};

@@ -1,0 +1,94 @@
+//! A large value takes many slices, and is the same in the end.
+
+use super::*;
+use crate::digest::Digest;
+use crate::effect::{Effect, End};
+use crate::rdb::Crc64;
+use crate::save::{checksum, put_database, put_end, put_entry, put_header};
+use crate::settings::Settings;
+use base::HashKey;
+
+const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
+
+/// Keys whose values need several slices each: by their elements, or by one element that does.
+fn large() -> Keyspace {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(7));
+    let mut apply = |key: &str, effect: &Effect<'_>| {
+        keyspace.apply(DatabaseId(0), key.as_bytes(), effect).expect("each key has one type");
+    };
+    for number in 0..40_000_u32 {
+        let text = format!("element-{number}-{}", "x".repeat(number as usize % 30));
+        let text = text.as_bytes();
+        apply("list", &Effect::ListPush { end: End::Tail, value: text });
+        apply("set", &Effect::SetAdd { member: text });
+        apply("hash", &Effect::HashSet { field: text, value: b"v" });
+        apply("sorted", &Effect::SortedAdd { score: f64::from(number % 50), member: text });
+    }
+    let long: Vec<u8> = (0..1_500_000_u32).map(|number| (number % 251) as u8).collect();
+    apply("string", &Effect::SetString { value: &long, expire_at: Some(NOW.0 + 1) });
+    for count in [140_000, 600_000, 1_500_000] {
+        let long = &long[..count];
+        apply("long:list", &Effect::ListPush { end: End::Tail, value: long });
+        apply("long:set", &Effect::SetAdd { member: long });
+        apply("long:hash", &Effect::HashSet { field: long, value: long });
+        apply("long:sorted", &Effect::SortedAdd { score: 1.5, member: long });
+    }
+    apply("small", &Effect::SetAdd { member: b"m" });
+    apply("small:string", &Effect::SetString { value: b"s", expire_at: None });
+    keyspace
+}
+
+fn saved(keyspace: &Keyspace) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_header(&mut bytes, &[]);
+    put_database(&mut bytes, DatabaseId(0));
+    for entry in keyspace.database(DatabaseId(0)).table().iter() {
+        put_entry(&mut bytes, entry, NOW, &keyspace.settings, &keyspace.work);
+    }
+    put_end(&mut bytes);
+    let mut crc = Crc64::default();
+    crc.update(&bytes);
+    bytes.extend_from_slice(&checksum(crc));
+    bytes
+}
+
+#[test]
+fn a_large_value_is_loaded_in_slices() {
+    let keyspace = large();
+    let file = saved(&keyspace);
+    let keys = keyspace.len() as u64;
+    for is_own in [false, true] {
+        let mut loader = match is_own {
+            true => Loader::of_own_file(&file[..], keys, NOW),
+            false => Loader::new(&file[..], NOW),
+        };
+        let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(8));
+        let (mut slices, mut within) = (1, 0);
+        while !loader.load(&mut loaded, u64::MAX).expect("the file is whole") {
+            slices += 1;
+            within += u64::from(loader.unfinished.is_some());
+            assert_eq!(loaded.len() as u64, loader.keys_loaded, "a value is put in whole");
+        }
+        assert_eq!(Digest::of_keyspace(&loaded), Digest::of_keyspace(&keyspace));
+        // A slice ends with a node, a pair or a piece of a string, which here are all smaller.
+        assert!(slices >= file.len() as u64 / (2 * SLICE_BYTES), "{slices} slices");
+        assert!(within >= slices / 2, "{within} of {slices} slices end within a value");
+    }
+}
+
+#[test]
+fn a_file_that_ends_within_a_large_value_is_damaged() {
+    let file = saved(&large());
+    for part in 1..20 {
+        let mut loader = Loader::new(&file[..file.len() * part / 20], NOW);
+        let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(8));
+        let error = loop {
+            match loader.load(&mut loaded, 1000) {
+                Ok(true) => panic!("a part is no file"),
+                Ok(false) => {}
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, RdbError::Damaged { .. }), "{error}");
+    }
+}

@@ -1,0 +1,262 @@
+//! Values read from RDB files and DUMP payloads, in slices: a value of a gigabyte is built beside
+//! the table over many of them.
+//!
+//! ```text
+//! begin ─▶ whole: a short string, a small encoding
+//!       └▶ growing ─▶ grow, grow … ─▶ true ─▶ finish
+//! ```
+//! Small encodings are one string, whose size is limited by settings. Everything else is read by
+//! elements, and a long string by pieces.
+
+use super::text::payload_of;
+use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, list};
+use crate::number::parse_f64;
+use crate::rdb::length::{Head, Text};
+use crate::rdb::{RdbError, Source, kind};
+use std::collections::BTreeSet;
+use std::io::Read;
+use structures::entry::Payload;
+use structures::listpack::Item;
+use structures::{Intset, Listpack};
+
+/// Bytes of a string that are read at once.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// Bytes that a string's length is believed in a stream that nobody has checked: memory beyond it
+/// is taken as bytes arrive.
+const BELIEVED_BYTES: usize = 1 << 20;
+
+/// A value, as far as the first slice has read it.
+pub(crate) enum Begun<'a> {
+    Whole(Payload<'a, Value>),
+    Growing(Growing),
+}
+
+/// A value of which a part was read.
+pub(crate) struct Growing {
+    value: Value,
+    /// Elements to come.
+    left: u64,
+    parts: Parts,
+}
+
+/// The strings of an element, as far as they were read.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(super) strings: [Vec<u8>; 2],
+    /// A number that stands before them, once it was read.
+    pub(super) number: Option<u64>,
+    /// Strings that are complete.
+    complete: usize,
+    /// Bytes of the next one that are still to come, if it is a long one.
+    rest: Option<u64>,
+}
+
+impl Parts {
+    /// Reads until `count` strings are complete, or the source has come to `until`; whether they
+    /// are complete.
+    pub(super) fn read<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        count: usize,
+        until: u64,
+    ) -> Result<bool, RdbError> {
+        while self.complete < count {
+            if self.rest.is_none() && !self.begin(source)? {
+                continue;
+            }
+            let string = &mut self.strings[self.complete];
+            while let Some(rest @ 1..) = self.rest {
+                if source.offset() >= until {
+                    return Ok(false);
+                }
+                let piece = rest.min(PIECE_BYTES);
+                string.extend_from_slice(source.bytes(piece as usize)?);
+                self.rest = Some(rest - piece);
+            }
+            self.rest = None;
+            self.complete += 1;
+        }
+        self.complete = 0;
+        Ok(true)
+    }
+
+    /// Begins the next string; whether it is a long one, which is then still to come.
+    fn begin<R: Read>(&mut self, source: &mut Source<R>) -> Result<bool, RdbError> {
+        let string = &mut self.strings[self.complete];
+        string.clear();
+        let head = source.head()?;
+        if let Some(length) = head.long() {
+            self.begin_long(source, length)?;
+            return Ok(true);
+        }
+        let text = source.text_behind(head)?;
+        if let Text::Bytes(bytes) = text {
+            string.reserve_exact(bytes.len());
+        }
+        text.append_to(string);
+        self.complete += 1;
+        Ok(false)
+    }
+
+    fn begin_long<R: Read>(&mut self, source: &Source<R>, length: u64) -> Result<(), RdbError> {
+        let length = source.checked(length)?;
+        let believed = if source.is_trusted() { length } else { length.min(BELIEVED_BYTES) };
+        // Where there is not as much memory, it is taken as bytes arrive.
+        let _ = self.strings[self.complete].try_reserve_exact(believed);
+        self.rest = Some(length as u64);
+        Ok(())
+    }
+}
+
+impl Growing {
+    /// A value that is kept by elements, with none so far; `None` if this type is one string.
+    fn begin<R: Read>(
+        kind: u8,
+        source: &mut Source<R>,
+        recipe: &Recipe<'_>,
+    ) -> Result<Option<Self>, RdbError> {
+        let value = match kind {
+            kind::LIST_QUICKLIST_2 => list::create(recipe),
+            kind::SET => Value::Set(Set::empty_table(recipe.hasher)),
+            kind::HASH => Value::Hash(Hash::empty_table(recipe.hasher)),
+            kind::ZSET_2 => Value::Sorted(Sorted::new()),
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { value, left: source.length()?, parts: Parts::default() }))
+    }
+
+    fn of_text<R: Read>(source: &Source<R>, length: u64) -> Result<Self, RdbError> {
+        let mut parts = Parts::default();
+        parts.begin_long(source, length)?;
+        Ok(Self { value: Value::Text(Vec::new()), left: 1, parts })
+    }
+
+    /// Reads on, until the source has come to `until`; whether the value is complete.
+    ///
+    /// # Errors
+    /// [`RdbError`] if the bytes are damaged.
+    pub(crate) fn grow<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        recipe: &Recipe<'_>,
+        until: u64,
+    ) -> Result<bool, RdbError> {
+        let Self { value, left, parts } = self;
+        each_type!(value, value => {
+            while *left > 0 {
+                if source.offset() >= until || !value.read_element(source, parts, recipe, until)? {
+                    return Ok(false);
+                }
+                *left -= 1;
+            }
+        });
+        Ok(true)
+    }
+
+    /// The complete value.
+    ///
+    /// # Errors
+    /// It has no elements.
+    pub(crate) fn finish<R: Read>(self, source: &Source<R>) -> Result<Box<Value>, RdbError> {
+        match self.value.is_empty() {
+            true => Err(source.damaged("an empty collection")),
+            false => Ok(Box::new(self.value)),
+        }
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// Reads a value of this type. Collections take the encoding that the file has, as in Redis.
+    ///
+    /// # Errors
+    /// [`RdbError`] if the bytes are damaged, or the type is unknown.
+    pub fn value(&mut self, kind: u8, recipe: &Recipe<'_>) -> Result<Payload<'_, Value>, RdbError> {
+        match self.begin_value(kind, recipe, u64::MAX)? {
+            Begun::Whole(payload) => Ok(payload),
+            Begun::Growing(_) => unreachable!("nothing ends the slice"),
+        }
+    }
+
+    /// Begins to read a value, and comes as far as `until`.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub(crate) fn begin_value(
+        &mut self,
+        kind: u8,
+        recipe: &Recipe<'_>,
+        until: u64,
+    ) -> Result<Begun<'_>, RdbError> {
+        let growing = if kind == kind::STRING {
+            let head = self.head()?;
+            match head.long() {
+                Some(length) => Some(Growing::of_text(self, length)?),
+                None => return Ok(Begun::Whole(self.short_text(head)?)),
+            }
+        } else {
+            Growing::begin(kind, self, recipe)?
+        };
+        if let Some(mut growing) = growing {
+            return Ok(match growing.grow(self, recipe, until)? {
+                true => Begun::Whole(Payload::Boxed(growing.finish(self)?)),
+                false => Begun::Growing(growing),
+            });
+        }
+        let value = match kind {
+            kind::SET_INTSET => Value::Set(Set::from_intset(self.intset()?)),
+            kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs()?)),
+            kind::ZSET_LISTPACK => Value::Sorted(self.small_sorted(recipe)?),
+            _ => return Err(self.unsupported(format!("a value of type {kind}"))),
+        };
+        if value.is_empty() {
+            return Err(self.damaged("an empty collection"));
+        }
+        Ok(Begun::Whole(Payload::Boxed(Box::new(value))))
+    }
+
+    fn short_text(&mut self, head: Head) -> Result<Payload<'_, Value>, RdbError> {
+        Ok(match self.text_behind(head)? {
+            Text::Integer(integer) => Payload::Integer(integer),
+            Text::Bytes(bytes) => payload_of(bytes),
+        })
+    }
+
+    fn intset(&mut self) -> Result<Intset, RdbError> {
+        let bytes = self.owned()?;
+        Intset::from_bytes(bytes).map_err(|error| self.damaged(error.to_string()))
+    }
+
+    fn small_sorted(&mut self, recipe: &Recipe<'_>) -> Result<Sorted, RdbError> {
+        let pack = self.pairs()?;
+        let is_score = |item: Item<'_>| match item {
+            Item::Integer(_) => true,
+            Item::Bytes(text) => parse_f64(text).is_some(),
+        };
+        if !pack.iter().skip(1).step_by(2).all(is_score) {
+            return Err(self.damaged("a score that is not a number"));
+        }
+        Ok(Sorted::from_listpack(pack, recipe))
+    }
+
+    /// A listpack of names and what belongs to them; no name stands in it twice.
+    fn pairs(&mut self) -> Result<Listpack, RdbError> {
+        let bytes = self.owned()?;
+        let pack = self.listpack(bytes)?;
+        let mut names = BTreeSet::new();
+        let mut items = pack.iter();
+        while let Some(name) = items.next() {
+            if items.next().is_none() {
+                return Err(self.damaged("a listpack of pairs with an odd element"));
+            }
+            if !names.insert(name.to_vec()) {
+                return Err(self.damaged("a name that stands in its listpack twice"));
+            }
+        }
+        Ok(pack)
+    }
+
+    pub(super) fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {
+        Listpack::from_bytes(bytes).map_err(|error| self.damaged(error.to_string()))
+    }
+}
