@@ -6,7 +6,7 @@
 use crate::Config;
 use crate::table::row;
 use crate::value::{BUFFER_CLASSES, BufferLimit, Value};
-use engine::settings::{EvictionPolicy, Settings};
+use engine::settings::{EvictionPolicy, Limits, Settings};
 use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
 
@@ -281,6 +281,7 @@ pub fn engine_settings(config: &Config) -> Settings {
         maxmemory_samples: config.number(const { row("maxmemory-samples") }),
         lfu_log_factor: config.number(const { row("lfu-log-factor") }),
         lfu_decay_time: config.number(const { row("lfu-decay-time") }),
+        limits: Limits::default(),
     }
 }
 

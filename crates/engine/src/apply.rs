@@ -20,7 +20,7 @@ use crate::value::{Entry, EntryRef, Recipe, Value, entry_bytes};
 use base::DatabaseId;
 use structures::entry::{Payload, ValueRef};
 
-/// What an effect did.
+/// The outcome of applying an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Applied {
     /// Nothing was there to change: the effect need not be recorded.
@@ -61,7 +61,7 @@ impl Keyspace {
                 for id in 0..self.databases.len() as u32 {
                     self.flush(DatabaseId(id));
                 }
-                // Nothing is no part of anything.
+                // An empty keyspace is complete: this clears the mark of a partial transfer.
                 self.is_partial = false;
                 Ok(Applied::Changed)
             }
@@ -202,13 +202,9 @@ impl Keyspace {
     /// Frees an entry: at once if that is quick, else on a background thread.
     pub(crate) fn discard(&mut self, entry: Entry) {
         if let ValueRef::Boxed(value) = entry.value()
-            && value.elements() > ELEMENTS_FREED_INLINE_MAX
+            && value.elements() > self.settings.limits.freed_inline_elements_max
         {
             self.garbage.push(Box::new(entry));
         }
     }
 }
-
-/// Elements of a collection that are freed on the loop; more go to a background thread. Redis's
-/// lazyfree threshold.
-const ELEMENTS_FREED_INLINE_MAX: usize = 64;

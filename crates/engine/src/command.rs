@@ -50,7 +50,7 @@ pub const FAMILIES: &[&[Command<DataFn>]] = &[
     string::COMMANDS,
 ];
 
-/// What a command function returns: a refusal is one Redis error line, and then nothing changed.
+/// The result of a command function: a refusal is one Redis error line, and then nothing changed.
 pub type Outcome = Result<(), Refusal>;
 
 /// Reads get a [`View`], writes the [`Tx`]: a command declared read-only cannot change a key.

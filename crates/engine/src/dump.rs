@@ -14,7 +14,7 @@ use structures::entry::{Payload, ValueRef};
 const VERSION_BYTES: usize = 2;
 const CHECKSUM_BYTES: usize = 8;
 
-/// Why a payload is not taken.
+/// An error of a payload that is not taken.
 #[derive(Debug)]
 pub enum DumpError {
     /// It is too short, of a later version, or its checksum is another.

@@ -81,7 +81,7 @@ pub enum Effect<'a> {
     ReplicaOfNoOne,
 }
 
-/// Why a key went: the statistics of replicas and the change stream tell them apart.
+/// The reason of a deletion: the statistics of replicas and the change stream tell them apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeleteReason {
     /// A command removed it.

@@ -18,7 +18,7 @@ use base::{DatabaseId, UnixMillis};
 /// Random picks per wanted sample when only keys with an expiry may go and few have one.
 const VOLATILE_TRIES: usize = 8;
 
-/// What an attempt to make room came to.
+/// The outcome of an attempt to make room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
     /// Memory is below the limit.

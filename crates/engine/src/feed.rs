@@ -46,7 +46,7 @@ struct Open {
     count: usize,
 }
 
-/// What may be said of several keys, elements, fields or members at once.
+/// A command that may name several keys, elements, fields or members at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verb {
     Set,

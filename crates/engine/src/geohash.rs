@@ -28,9 +28,9 @@ const MERCATOR_MAX: f64 = 20037726.37;
 
 const EVEN_BITS: u64 = 0x5555_5555_5555_5555;
 
-/// A place, in degrees.
+/// A position on Earth, in degrees.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Place {
+pub struct Coordinates {
     pub longitude: f64,
     pub latitude: f64,
 }
@@ -51,7 +51,7 @@ struct Edges {
     north: f64,
 }
 
-/// What is searched around a place, in units of `metres` metres.
+/// The area of a search around a position, in units of `metres` metres.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub outline: Outline,
@@ -64,7 +64,7 @@ pub enum Outline {
     Box { width: f64, height: f64 },
 }
 
-impl Place {
+impl Coordinates {
     /// The place that a score stands for: the middle of its cell.
     pub fn of_score(score: f64) -> Self {
         let edges = Cell { bits: bits_of(score), steps: STEPS_MAX }.edges();
@@ -207,7 +207,7 @@ impl Cell {
 
 impl Shape {
     /// The distance in metres from the middle, if a place is within the shape around it.
-    pub fn distance_within(self, middle: Place, place: Place) -> Option<f64> {
+    pub fn distance_within(self, middle: Coordinates, place: Coordinates) -> Option<f64> {
         match self.outline {
             Outline::Circle { radius } => {
                 let distance = middle.distance(place);
@@ -217,7 +217,7 @@ impl Shape {
                 if place.distance_north(middle) > height * self.metres / 2.0 {
                     return None;
                 }
-                let beside = Place { longitude: middle.longitude, ..place };
+                let beside = Coordinates { longitude: middle.longitude, ..place };
                 if place.distance(beside) > width * self.metres / 2.0 {
                     return None;
                 }
@@ -227,7 +227,7 @@ impl Shape {
     }
 
     /// The cells that cover the shape around a place, in the order in which Redis looks at them.
-    pub fn cover(self, middle: Place) -> Vec<Cell> {
+    pub fn cover(self, middle: Coordinates) -> Vec<Cell> {
         let bounds = self.bounds(middle);
         let mut steps = self.steps(middle);
         let mut cell = middle.cell(steps, LATITUDE_MAX);
@@ -259,14 +259,14 @@ impl Shape {
     }
 
     /// A box in degrees around the shape.
-    fn bounds(self, middle: Place) -> Edges {
+    fn bounds(self, middle: Coordinates) -> Edges {
         let (width, height) = match self.outline {
             Outline::Circle { radius } => (self.metres * radius, self.metres * radius),
             Outline::Box { width, height } => {
                 (self.metres * (width / 2.0), self.metres * (height / 2.0))
             }
         };
-        let Place { longitude, latitude } = middle;
+        let Coordinates { longitude, latitude } = middle;
         let north = degrees(height / EARTH_RADIUS);
         // Meridians are closest at the end away from the equator.
         let widest = if latitude < 0.0 { latitude - north } else { latitude + north };
@@ -280,7 +280,7 @@ impl Shape {
     }
 
     /// How fine the cells may be: three of them, side by side, about cover the shape.
-    fn steps(self, middle: Place) -> u32 {
+    fn steps(self, middle: Coordinates) -> u32 {
         let radius = match self.outline {
             Outline::Circle { radius } => radius,
             Outline::Box { width, height } => {

@@ -23,12 +23,12 @@ const CHECKSUM_SINCE: u32 = 5;
 
 /// Bytes that have arrived and were not read.
 #[derive(Default)]
-struct Feed {
+struct Arrived {
     bytes: Vec<u8>,
     used: usize,
 }
 
-impl Read for Feed {
+impl Read for Arrived {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let rest = &self.bytes[self.used..];
         if rest.is_empty() {
@@ -45,7 +45,7 @@ impl Read for Feed {
     }
 }
 
-/// How far a step has come.
+/// The outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Something was read, and perhaps applied.
@@ -56,7 +56,7 @@ pub enum Step {
     Finished,
 }
 
-/// What is read next.
+/// The next thing to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Header,
@@ -76,7 +76,7 @@ type ApplyPair = fn(&mut Importer, &[u8], &[u8], &mut Tx<'_>) -> Result<(), RdbE
 
 /// Imports one file.
 pub struct Importer {
-    source: Source<Feed>,
+    source: Source<Arrived>,
     stage: Stage,
     version: u32,
     database: DatabaseId,
@@ -93,7 +93,7 @@ pub struct Importer {
 impl Default for Importer {
     fn default() -> Self {
         Self {
-            source: Source::new(Feed::default()),
+            source: Source::new(Arrived::default()),
             stage: Stage::Header,
             version: 0,
             database: DatabaseId(0),

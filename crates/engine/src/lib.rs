@@ -1,7 +1,7 @@
 //! Redis as a value: a request, the time and a seed go in, a reply and effects come out.
 //!
-//! A request comes in at the top of the table: a command reads and changes keys through [`view`]
-//! and [`tx`], these use the keyspace, and the keyspace is made of values. Each module uses only
+//! A request comes in at the top of the table: a command reads and changes keys through `view`
+//! and `tx`, these use the keyspace, and the keyspace is made of values. Each module uses only
 //! its own floor and those below; `cargo xtask tidy` checks it.
 //!
 //! | floor | module | holds |
@@ -10,33 +10,33 @@
 //! | | [`execute`] | runs one command, deletes what it found expired |
 //! | commands | [`command`] | the declaration of commands, and one file per family |
 //! | | [`import`] | a foreign RDB file into effects, as its bytes arrive |
-//! | access | [`tx`], [`view`] | the keyspace as a writing and a reading command sees it |
+//! | access | `tx`, `view` | the keyspace as a writing and a reading command sees it |
 //! | | [`replay`] | applies the records of the log, on replicas and in recovery |
-//! | change | [`apply`] | the one place where keys change, on every role |
+//! | change | `apply` | the one place where keys change, on every role |
 //! | | [`interest`] | who must hear of changes: watched keys, blocked clients, subscribers |
 //! | | `translate` | an effect as a command, for replicas that know no effects |
 //! | | [`load`] | an RDB file into an empty keyspace |
 //! | | [`digest`] | what keys hold in 128 bits, for comparison |
 //! | | [`debug_digest`] | the same as Redis computes it, to compare with a Redis server |
 //! | state | [`keyspace`] | the databases: tables of entries, expiry times |
-//! | | [`snapshot`] | the whole keyspace as it was at one instant, beside writes |
+//! | | `snapshot` | the whole keyspace as it was at one instant, beside writes |
 //! | parts | [`unit`] | what one unit did, saw and said |
 //! | | [`save`], [`dump`] | entries of an RDB file and its frame; one value as DUMP gives it |
 //! | | [`notify`] | keyspace notifications and published messages |
-//! | | [`feed`] | the commands that a unit amounts to, for replicas that know no effects |
+//! | | `feed` | the commands that a unit amounts to, for replicas that know no effects |
 //! | | [`value`] | what a key can hold, and in which encoding |
 //! | | [`rdb`] | the numbers, strings and checksums of Redis's snapshot format |
 //! | | [`subscribers`] | who is subscribed to what |
-//! | | [`expiries`] | which key expires next |
+//! | | `expiries` | which key expires next |
 //! | | [`effect`] | changes as outcomes, and their bytes in the log |
-//! | nouns | [`settings`], [`statistics`] | what is configured, what is counted |
+//! | nouns | [`settings`], `statistics` | what is configured, what is counted |
 //! | | [`master`] | the server of Redis that the shard follows, as its log says |
 //! | | [`access`] | how recently or often a key was used |
 //! | | [`work`] | counts the steps of long commands, so that the node can act amid one |
 //! | | [`ids`], [`slot`] | names of keys and clients, slots of a cluster |
-//! | | [`refusal`], [`random`] | what a client did wrong, chance from a seed |
-//! | | [`glob`], [`number`] | Redis's patterns, and its numbers as text |
-//! | | [`geohash`], [`sha1`] | positions on Earth as scores; the hash that names scripts |
+//! | | [`refusal`], `random` | what a client did wrong, chance from a seed |
+//! | | [`glob`], `number` | Redis's patterns, and its numbers as text |
+//! | | `geohash`, [`sha1`] | positions on Earth as scores; the hash that names scripts |
 //!
 //! Deliberately absent:
 //! - A clock, I/O, threads, and randomness that is not passed in: the same calls with the same
@@ -47,7 +47,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
-pub mod apply;
+mod apply;
 pub mod command;
 pub mod debug_digest;
 pub mod digest;
@@ -55,11 +55,11 @@ pub mod dump;
 pub mod effect;
 pub mod eviction;
 pub mod execute;
-pub mod expiries;
-pub mod feed;
+mod expiries;
+mod feed;
 #[cfg(test)]
 mod flood;
-pub mod geohash;
+mod geohash;
 pub mod glob;
 pub mod ids;
 pub mod import;
@@ -68,9 +68,9 @@ pub mod keyspace;
 pub mod load;
 pub mod master;
 pub mod notify;
-pub mod number;
+mod number;
 mod prefetch;
-pub mod random;
+mod random;
 pub mod rdb;
 pub mod refusal;
 pub mod replay;
@@ -78,16 +78,16 @@ pub mod save;
 pub mod settings;
 pub mod sha1;
 pub mod slot;
-pub mod snapshot;
-pub mod statistics;
+mod snapshot;
+mod statistics;
 pub mod subscribers;
 #[cfg(test)]
 pub mod testing;
 mod translate;
-pub mod tx;
+mod tx;
 pub mod unit;
 pub mod value;
-pub mod view;
+mod view;
 pub mod work;
 
 #[cfg(feature = "twins")]

@@ -23,10 +23,6 @@ const BATCH_ENTRIES: usize = 32;
 /// Longest auxiliary value that is kept, in bytes; the known ones are short.
 const AUXILIARY_BYTES_MAX: usize = 64;
 
-/// Bytes of the file that a slice takes, and a small value. A millisecond or so, so that whoever is
-/// told LOADING meanwhile need not wait; one buffer of a [`Source`].
-const SLICE_BYTES: u64 = 256 << 10;
-
 /// Loads one file.
 pub struct Loader<R> {
     source: Source<R>,
@@ -57,7 +53,7 @@ struct Unfinished {
     traits: Traits,
 }
 
-/// What stands before an entry's type.
+/// The attributes of an entry, which stand before its type.
 #[derive(Clone, Copy, Default)]
 struct Traits {
     expire_at: Option<i64>,
@@ -104,9 +100,10 @@ impl<R: Read> Loader<R> {
         self.source.offset()
     }
 
-    /// Loads up to about `entries_max` keys, or fewer if they are long: about [`SLICE_BYTES`].
-    /// Whether the file is finished. A large value takes several slices, and its key is not there
-    /// before the last. Keys past their time are kept: the log says when they went.
+    /// Loads up to about `entries_max` keys, or fewer if they are long: one slice takes about
+    /// [`crate::settings::Limits::load_slice_bytes`]. Whether the file is finished. A large value
+    /// takes several slices, and its key is not there before the last. Keys past their time are
+    /// kept: the log says when they went.
     ///
     /// # Errors
     /// [`RdbError`]; the keyspace then holds a part of the file and is of no use.
@@ -116,7 +113,7 @@ impl<R: Read> Loader<R> {
             self.has_header = true;
         }
         let until = self.keys_loaded.saturating_add(entries_max);
-        let bytes_until = self.offset() + SLICE_BYTES;
+        let bytes_until = self.offset() + keyspace.settings.limits.load_slice_bytes;
         while !self.is_done && self.keys_loaded < until && self.offset() < bytes_until {
             match self.unfinished.take() {
                 Some(unfinished) => self.go_on(unfinished, keyspace, bytes_until)?,

@@ -48,7 +48,7 @@ impl fmt::Display for Master {
     }
 }
 
-/// What was said of the server that a shard follows.
+/// The server that a shard follows, as the newest effect about it says.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum ReplicaOf {
     /// Nothing was ever said.

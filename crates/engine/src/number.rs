@@ -6,7 +6,6 @@ mod hexadecimal;
 use crate::number::hexadecimal::Hexadecimal;
 pub use extended::Extended;
 pub use resp::format_double::format_double;
-pub use resp::integer::{parse_i64, parse_u64};
 
 /// Scores beyond half the range of an `i64` are printed as doubles: Redis's bound for a safe cast.
 const INTEGRAL_SCORE_MAX: f64 = (i64::MAX / 2) as f64;

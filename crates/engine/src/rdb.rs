@@ -88,7 +88,7 @@ pub mod opcode {
     pub const EOF: u8 = 255;
 }
 
-/// Why a file cannot be read.
+/// An error of a file that cannot be read.
 #[derive(Debug)]
 pub enum RdbError {
     /// The stream failed.

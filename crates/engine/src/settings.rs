@@ -3,7 +3,7 @@
 //! `config` owns the text form and sets these fields; the names are Redis's directives with
 //! underscores.
 
-/// How keys are chosen when memory is short, as `maxmemory-policy` names them.
+/// The rule by which keys go when memory is short, as `maxmemory-policy` names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EvictionPolicy {
     NoEviction,
@@ -51,6 +51,36 @@ pub struct Settings {
     pub lfu_log_factor: u64,
     /// In minutes.
     pub lfu_decay_time: u64,
+    /// No directive changes them.
+    pub limits: Limits,
+}
+
+/// The sizes from which on work is divided. Small ones in tests walk the edges at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of memory from which on a snapshot writes a value in pieces. It is written in 0.1 ms
+    /// or so.
+    pub whole_value_bytes_max: usize,
+    /// Bytes that a snapshot keeps aside after which the value that they wait for is finished at
+    /// once. A guess: memory that nobody counts on, against a step of some tenths of a second.
+    pub aside_bytes_max: usize,
+    /// Bytes of a file that one slice of loading takes, and a small value. A millisecond or so, so
+    /// that whoever is told LOADING meanwhile need not wait; one buffer of a source.
+    pub load_slice_bytes: u64,
+    /// Elements of a value that is freed on the loop; larger ones go to a background thread.
+    /// Redis's lazyfree threshold.
+    pub freed_inline_elements_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            whole_value_bytes_max: 128 << 10,
+            aside_bytes_max: 64 << 20,
+            load_slice_bytes: 256 << 10,
+            freed_inline_elements_max: 64,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -72,6 +102,7 @@ impl Default for Settings {
             maxmemory_samples: 5,
             lfu_log_factor: 10,
             lfu_decay_time: 1,
+            limits: Limits::default(),
         }
     }
 }

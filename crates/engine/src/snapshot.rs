@@ -33,12 +33,6 @@ use structures::entry::ValueRef;
 /// Keys visited between two looks at the bounds of a slice: six cells or so.
 const STEP_ENTRIES: usize = 32;
 
-/// Bytes of memory from which on a value is written in pieces. It is written in 0.1 ms or so.
-const BIG_BYTES: usize = 128 << 10;
-
-/// Bytes kept aside after which the value that they wait for is finished at once.
-const ASIDE_BYTES_MAX: usize = 64 << 20;
-
 /// A snapshot under way.
 pub struct Snapshot {
     writing: Writing,
@@ -73,8 +67,8 @@ struct Big {
 }
 
 /// Whether to write a value in pieces. Small encodings are one string, and limited.
-fn is_big(value: &Value) -> bool {
-    value.is_divisible() && value.allocated_bytes() > BIG_BYTES
+fn is_big(value: &Value, settings: &Settings) -> bool {
+    value.is_divisible() && value.allocated_bytes() > settings.limits.whole_value_bytes_max
 }
 
 impl Writing {
@@ -89,7 +83,7 @@ impl Writing {
     ) {
         self.keys += 1;
         match entry.value() {
-            ValueRef::Boxed(value) if may_wait && is_big(value) => {
+            ValueRef::Boxed(value) if may_wait && is_big(value, settings) => {
                 self.waiting.entry(database).or_default().insert(entry.key().to_vec());
             }
             _ => self.put_whole(database, entry, settings, work),
@@ -343,7 +337,7 @@ impl Keyspace {
             // What changes now must be written now.
             writing.put(id, entry, settings, work, entry.key() != key);
         });
-        if writing.aside.len() > ASIDE_BYTES_MAX {
+        if writing.aside.len() > settings.limits.aside_bytes_max {
             self.write_next_big(usize::MAX);
         }
     }

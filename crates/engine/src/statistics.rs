@@ -3,7 +3,7 @@
 use crate::effect::DeleteReason;
 use std::cell::Cell;
 
-/// What INFO stats shows of the keyspace.
+/// The counters of the keyspace that INFO stats shows.
 #[derive(Default, Debug)]
 pub struct Statistics {
     pub keyspace_hits: Cell<u64>,

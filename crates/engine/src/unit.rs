@@ -10,7 +10,7 @@ use crate::value::Awaited;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
 
-/// What a unit left behind, for the node to log and to hold. Reused between units. What it has to
+/// The results of a unit, for the node to log and to hold. Reused between units. What it has to
 /// tell those who listen is in [`crate::interest::Interest`].
 pub struct Unit {
     /// Encoded effects of this unit.
@@ -106,10 +106,11 @@ pub enum TimeoutReply {
     NullArray,
 }
 
-/// What stands still while a unit executes.
+/// The parameters of one execution, constant while it runs: its time, its database, and the rules
+/// for blocking, access times and expired keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// The time of the unit, in milliseconds and (for TIME-like needs) microseconds.
+    /// The time of the unit.
     pub now: UnixMillis,
     /// Expiry stands still at this instant: keys are past their time by it, not by `now`.
     pub stands_at: Option<UnixMillis>,
@@ -125,7 +126,7 @@ pub struct Context {
     pub overdue: Overdue,
 }
 
-/// What is made of keys whose time has come.
+/// The treatment of keys whose time has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overdue {
     /// Whoever meets one deletes it, by an effect.

@@ -31,7 +31,7 @@ pub type Entry = structures::Entry<Value>;
 /// A key as its table lends it.
 pub type EntryRef<'a> = structures::EntryRef<'a, Value>;
 
-/// What new values are made with.
+/// The parameters with which values are made.
 #[derive(Clone, Copy)]
 pub struct Recipe<'a> {
     /// The thresholds that choose encodings.

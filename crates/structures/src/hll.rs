@@ -51,7 +51,7 @@ pub enum Encoding {
     Sparse,
 }
 
-/// Why a string cannot be used.
+/// An error of a string that is no HyperLogLog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HllError {
     /// The header is not one: to Redis the key is of the wrong type.

@@ -22,7 +22,7 @@ pub struct Intset {
     bytes: Vec<u8>,
 }
 
-/// Why bytes are no intset.
+/// An error of bytes that are no intset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntsetError {
     /// Shorter than the header.

@@ -1,19 +1,27 @@
 //! Compact forms of the data types, and the quarantine for unsafe code.
 //!
-//! A structure here knows bytes and order, never what a command means or what a type is called.
 //! What leaves the process raw (listpack, intset, HyperLogLog) is byte for byte what Redis writes.
+//! Each module uses those below it in the table; `cargo xtask tidy` checks it.
 //!
 //! | file | holds | unsafe |
 //! |---|---|---|
-//! | [`table`] | the hash table of keys, and of big hashes and sets | calls [`Element`] |
+//! | [`sorted_set`] | a table and a tree over the same members | yes |
 //! | [`entry`] | a key, its expiry and its value in one allocation | yes |
 //! | [`member`] | a set's member, a hash's field, a sorted set's member | yes |
-//! | [`sorted_set`] | a table and a tree over the same members | yes |
+//! | [`quicklist`] | a list as a chain of listpacks | |
+//! | [`table`] | the hash table of keys, and of big hashes and sets | calls [`Element`] |
 //! | [`ordered`] | the counted B+tree | |
 //! | [`listpack`], [`intset`] | small collections, as Redis stores them | |
-//! | [`quicklist`] | a list as a chain of listpacks | |
 //! | [`hll`] | HyperLogLog, as Redis stores it | |
-//! | `chosen` | keys that an attacker would choose, for tests | |
+//! | `size_class`, `varint` | the allocator's sizes, lengths in few bytes | `varint` |
+//! | `prefetch` | a hint to the processor | yes |
+//! | `twin`, `chosen` | for tests: safe twins, keys that an attacker would choose | |
+//!
+//! Deliberately absent:
+//! - What a command means, what a type is called, and when an encoding changes: a structure knows
+//!   bytes and order.
+//! - Threads, locks and clocks: a structure has one owner, and does nothing by itself. Long work
+//!   (growing a table, walking it) is handed out in steps.
 
 #[cfg(any(test, feature = "twins"))]
 pub mod chosen;

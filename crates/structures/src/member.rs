@@ -33,6 +33,10 @@ use crate::listpack::parse_integer;
 use crate::prefetch::prefetch;
 use crate::table::{Element, KeyHasher};
 
+/// Every big hash, set and sorted set has a table: this and its owner's counter are a size class of
+/// the allocator, 112 bytes.
+const _: () = assert!(size_of::<crate::table::Table<Member>>() <= 104);
+
 /// The lowest bit of a slot that holds an integer.
 const INTEGER_MARK: u64 = 1;
 /// Bits of an inline integer: 48 less the mark.

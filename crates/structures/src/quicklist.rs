@@ -37,7 +37,7 @@ use spine::Spine;
 /// once instead of being moved a dozen times; what may stay unused is little beside the others.
 const LONG_LIST_NODES: usize = 16;
 
-/// Which end of a list.
+/// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Front,

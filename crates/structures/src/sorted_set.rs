@@ -35,7 +35,7 @@ unsafe impl Send for SortedSet {}
 // SAFETY: nothing changes through a shared sorted set.
 unsafe impl Sync for SortedSet {}
 
-/// What [`SortedSet::insert`] did.
+/// The outcome of [`SortedSet::insert`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scored {
     Added,

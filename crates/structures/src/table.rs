@@ -121,13 +121,9 @@ pub struct Table<E: Element> {
     elements: PhantomData<E>,
 }
 
-/// Every big hash, set and sorted set has one: this and its owner's counter are a size class of the
-/// allocator, 112 bytes.
-const _: () = assert!(size_of::<Table<crate::entry::Entry<()>>>() <= 104);
-
-/// The place of one element.
+/// The position of an element in the table. Stale once an element was added or removed.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     segment: u32,
     spot: Spot,
 }
@@ -180,23 +176,23 @@ impl<E: Element> Table<E> {
     }
 
     #[inline]
-    fn place_by(&self, hash: u64, same: impl Fn(E::Ref<'_>) -> bool) -> Option<Place> {
+    fn place_by(&self, hash: u64, same: impl Fn(E::Ref<'_>) -> bool) -> Option<Position> {
         let index = self.segment_index(hash)?;
         let spot = self.segments[index].find(hash, |raw| {
             // SAFETY: `raw` lies in a slot, so it came from `into_raw` and was not given back;
             // exclusive borrows of elements borrow the whole table, so there is none now.
             same(unsafe { E::borrow(raw) })
         })?;
-        Some(Place { segment: index as u32, spot })
+        Some(Position { segment: index as u32, spot })
     }
 
     #[inline]
-    fn raw_at(&self, place: Place) -> u64 {
+    fn raw_at(&self, place: Position) -> u64 {
         self.segments[place.segment as usize].stored(place.spot).raw()
     }
 
     #[inline]
-    fn element_at(&self, place: Place) -> E::Ref<'_> {
+    fn element_at(&self, place: Position) -> E::Ref<'_> {
         // SAFETY: a place names an occupied slot (its makers look it up and change nothing in
         // between); the borrow of the table keeps the element shared for the result's lifetime.
         unsafe { E::borrow(self.raw_at(place)) }
@@ -291,25 +287,25 @@ impl<E: Element> Table<E> {
         }
     }
 
-    fn add(&mut self, hash: u64, raw: u64) -> Place {
+    fn add(&mut self, hash: u64, raw: u64) -> Position {
         let index = self.make_room(hash);
         let segment = &mut self.segments[index];
         let bytes_before = segment.allocated_bytes();
         let spot = segment.add(Stored::new(raw, segment.tag_of_hash(hash), fingerprint(hash)));
         self.segment_bytes += segment.allocated_bytes() - bytes_before;
         self.len += 1;
-        Place { segment: index as u32, spot }
+        Position { segment: index as u32, spot }
     }
 
     /// Puts `raw` where another element was, and returns that one.
-    fn exchange(&mut self, place: Place, raw: u64) -> E {
+    fn exchange(&mut self, place: Position, raw: u64) -> E {
         let old = self.raw_at(place);
         self.segments[place.segment as usize].set_raw(place.spot, raw);
         // SAFETY: `old` has just left its slot, the only one that held it.
         unsafe { E::from_raw(old) }
     }
 
-    fn remove_at(&mut self, place: Place) -> E {
+    fn remove_at(&mut self, place: Position) -> E {
         let raw = self.segments[place.segment as usize].remove(place.spot);
         self.len -= 1;
         self.give_room_back(place.segment as usize);

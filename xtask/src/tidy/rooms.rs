@@ -14,7 +14,14 @@ type Floors = &'static [&'static [&'static str]];
 const OTHERS: &str = "*";
 
 /// The crates whose rooms have floors.
-const FLOORS: &[(&str, Floors)] = &[("engine", ENGINE)];
+const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE)];
+
+const STRUCTURES: Floors = &[
+    &["hll", "prefetch", "size_class", "varint"],
+    &["intset", "listpack", "ordered", "table"],
+    &["entry", "member", "quicklist"],
+    &["sorted_set"],
+];
 
 const ENGINE: Floors = &[
     &[

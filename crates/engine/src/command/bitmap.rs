@@ -95,7 +95,7 @@ fn getbit(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// What the bounds of a range count.
+/// The unit of a range's bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Byte,
@@ -183,12 +183,16 @@ fn bitpos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn bitop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let operation = match () {
-        () if args.is(1, "AND") => Some(Operation::And),
-        () if args.is(1, "OR") => Some(Operation::Or),
-        () if args.is(1, "XOR") => Some(Operation::Xor),
-        () if args.is(1, "NOT") => None,
-        () => return Err(Refusal::SYNTAX),
+    let operation = if args.is(1, "AND") {
+        Some(Operation::And)
+    } else if args.is(1, "OR") {
+        Some(Operation::Or)
+    } else if args.is(1, "XOR") {
+        Some(Operation::Xor)
+    } else if args.is(1, "NOT") {
+        None
+    } else {
+        return Err(Refusal::SYNTAX);
     };
     if operation.is_none() && args.len() != 4 {
         return Err(Refusal::of("ERR BITOP NOT must be called with a single source key."));

@@ -12,7 +12,7 @@ mod tests;
 use super::sorted::add::Options;
 use super::sorted::view_sorted;
 use super::{Args, Command, DataFn, Group, Outcome, read, write};
-use crate::geohash::Place;
+use crate::geohash::Coordinates;
 use crate::number::parse_f64;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -81,10 +81,10 @@ fn geoadd(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 /// Reads a longitude and the latitude behind it.
-fn place(args: Args<'_>, at: usize) -> Result<Place, Refusal> {
+fn place(args: Args<'_>, at: usize) -> Result<Coordinates, Refusal> {
     let longitude = parse_f64(args.at(at)).ok_or(Refusal::NOT_A_FLOAT)?;
     let latitude = parse_f64(args.at(at + 1)).ok_or(Refusal::NOT_A_FLOAT)?;
-    let place = Place { longitude, latitude };
+    let place = Coordinates { longitude, latitude };
     if !place.is_valid() {
         return Err(Refusal::new(format!(
             "ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}"
@@ -106,7 +106,7 @@ fn geopos(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(args.len() - 2);
     view.work().reply_each(args.from(2), reply, |member, reply| {
         match sorted.and_then(|sorted| sorted.score(member)) {
-            Some(score) => reply_place(Place::of_score(score), reply),
+            Some(score) => reply_place(Coordinates::of_score(score), reply),
             None => reply.null_array(),
         }
     });
@@ -118,7 +118,7 @@ fn geohash(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(args.len() - 2);
     view.work().reply_each(args.from(2), reply, |member, reply| {
         match sorted.and_then(|sorted| sorted.score(member)) {
-            Some(score) => reply.bulk(Place::of_score(score).text()),
+            Some(score) => reply.bulk(Coordinates::of_score(score).text()),
             None => reply.null(),
         }
     });
@@ -132,7 +132,7 @@ fn geodist(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         _ => return Err(Refusal::SYNTAX),
     };
     let sorted = view_sorted(view, args.at(1))?;
-    let place = |at| Some(Place::of_score(sorted?.score(args.at(at))?));
+    let place = |at| Some(Coordinates::of_score(sorted?.score(args.at(at))?));
     match (place(2), place(3)) {
         (Some(from), Some(to)) => reply_distance(from.distance(to) / metres, reply),
         _ => reply.null(),
@@ -148,7 +148,7 @@ fn reply_distance(distance: f64, reply: &mut Reply) {
 }
 
 /// Appends a longitude and a latitude: up to 17 digits behind the point, no exponent.
-fn reply_place(place: Place, reply: &mut Reply) {
+fn reply_place(place: Coordinates, reply: &mut Reply) {
     reply.array(2);
     for degrees in [place.longitude, place.latitude] {
         let text = format!("{degrees:.17}");

@@ -10,7 +10,7 @@ use resp::integer::parse_i64;
 /// client's output buffer if that has one.
 const REPEATED_MAX: u64 = 1 << 22;
 
-/// How many elements a client wants.
+/// The number of elements that a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// Up to so many different ones.

@@ -7,7 +7,7 @@
 
 use super::flags::Flags;
 
-/// Which arguments are keys.
+/// The positions of the keys among the arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeySpec {
     /// From argument `first` to `last` (negative: from the end), every `step`-th.
@@ -18,7 +18,7 @@ pub enum KeySpec {
     Keyword { word: &'static str, from: usize },
 }
 
-/// What a usage line says.
+/// A usage line, parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Declared {
     /// Lower-case, `config|get` for a subcommand.

@@ -2,18 +2,18 @@
 
 use super::*;
 
-const PALERMO: Place = Place { longitude: 13.361389, latitude: 38.115556 };
-const CATANIA: Place = Place { longitude: 15.087269, latitude: 37.502669 };
+const PALERMO: Coordinates = Coordinates { longitude: 13.361389, latitude: 38.115556 };
+const CATANIA: Coordinates = Coordinates { longitude: 15.087269, latitude: 37.502669 };
 
 #[test]
 fn places_have_the_scores_and_texts_of_redis() {
     assert_eq!(PALERMO.score(), 3479099956230698.0);
     assert_eq!(CATANIA.score(), 3479447370796909.0);
-    let stored = Place::of_score(PALERMO.score());
+    let stored = Coordinates::of_score(PALERMO.score());
     assert_eq!(stored.longitude, 13.361389338970184);
     assert_eq!(stored.latitude, 38.1155563954963);
     assert_eq!(&stored.text(), b"sqc8b49rny0");
-    let other = Place::of_score(CATANIA.score());
+    let other = Coordinates::of_score(CATANIA.score());
     assert_eq!(&other.text(), b"sqdtr74hyu0");
     assert_eq!((stored.distance(other) * 10_000.0).round(), 1_662_741_516.0);
 }
@@ -25,7 +25,7 @@ fn every_place_within_a_shape_is_in_a_cell_of_its_cover() {
     let mut within = 0;
     for _ in 0..200 {
         // Away from the date line and the poles, where Redis's cover has gaps.
-        let middle = Place { longitude: coordinate(100.0), latitude: coordinate(60.0) };
+        let middle = Coordinates { longitude: coordinate(100.0), latitude: coordinate(60.0) };
         let radius = 1.0 + coordinate(500.0).abs();
         let outline = if radius < 250.0 {
             Outline::Circle { radius }
@@ -35,11 +35,11 @@ fn every_place_within_a_shape_is_in_a_cell_of_its_cover() {
         let shape = Shape { outline, metres: 1000.0 };
         let cells = shape.cover(middle);
         for _ in 0..200 {
-            let place = Place {
+            let place = Coordinates {
                 longitude: middle.longitude + coordinate(6.0),
                 latitude: middle.latitude + coordinate(4.0),
             };
-            let place = Place::of_score(place.score());
+            let place = Coordinates::of_score(place.score());
             if shape.distance_within(middle, place).is_some() {
                 within += 1;
                 let score = place.score();
@@ -53,6 +53,6 @@ fn every_place_within_a_shape_is_in_a_cell_of_its_cover() {
 #[test]
 fn any_score_is_some_place() {
     for score in [-1.0, -1e300, 1e300, f64::INFINITY, f64::NEG_INFINITY, 0.5, 1e19] {
-        assert!(Place::of_score(score).is_valid(), "{score}");
+        assert!(Coordinates::of_score(score).is_valid(), "{score}");
     }
 }

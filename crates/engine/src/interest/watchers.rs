@@ -32,7 +32,7 @@ struct Watch {
     was_expired: bool,
 }
 
-/// What becomes of a watched key when its database is emptied or exchanged.
+/// A watched key before and after its database is emptied or exchanged.
 #[derive(Clone, Copy)]
 pub(crate) struct Replaced {
     /// It was there before.

@@ -3,9 +3,9 @@
 use super::*;
 use crate::digest::Digest;
 use crate::effect::{Effect, End};
-use crate::rdb::Crc64;
-use crate::save::{checksum, put_database, put_end, put_entry, put_header};
-use crate::settings::Settings;
+use crate::rdb::tests::{sample, save};
+use crate::settings::{Limits, Settings};
+use crate::testing::holdings;
 use base::HashKey;
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
@@ -38,25 +38,11 @@ fn large() -> Keyspace {
     keyspace
 }
 
-fn saved(keyspace: &Keyspace) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    put_header(&mut bytes, &[]);
-    put_database(&mut bytes, DatabaseId(0));
-    for entry in keyspace.database(DatabaseId(0)).table().iter() {
-        put_entry(&mut bytes, entry, NOW, &keyspace.settings, &keyspace.work);
-    }
-    put_end(&mut bytes);
-    let mut crc = Crc64::default();
-    crc.update(&bytes);
-    bytes.extend_from_slice(&checksum(crc));
-    bytes
-}
-
 #[test]
 fn a_large_value_is_loaded_in_slices() {
     let keyspace = large();
-    let file = saved(&keyspace);
-    let keys = keyspace.len() as u64;
+    let file = save(&keyspace);
+    let (keys, slice_bytes) = (keyspace.len() as u64, keyspace.settings.limits.load_slice_bytes);
     for is_own in [false, true] {
         let mut loader = match is_own {
             true => Loader::of_own_file(&file[..], keys, NOW),
@@ -71,14 +57,14 @@ fn a_large_value_is_loaded_in_slices() {
         }
         assert_eq!(Digest::of_keyspace(&loaded), Digest::of_keyspace(&keyspace));
         // A slice ends with a node, a pair or a piece of a string, which here are all smaller.
-        assert!(slices >= file.len() as u64 / (2 * SLICE_BYTES), "{slices} slices");
+        assert!(slices >= file.len() as u64 / (2 * slice_bytes), "{slices} slices");
         assert!(within >= slices / 2, "{within} of {slices} slices end within a value");
     }
 }
 
 #[test]
 fn a_file_that_ends_within_a_large_value_is_damaged() {
-    let file = saved(&large());
+    let file = save(&large());
     for part in 1..20 {
         let mut loader = Loader::new(&file[..file.len() * part / 20], NOW);
         let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(8));
@@ -90,5 +76,18 @@ fn a_file_that_ends_within_a_large_value_is_damaged() {
             }
         };
         assert!(matches!(error, RdbError::Damaged { .. }), "{error}");
+    }
+}
+
+#[test]
+fn wherever_slices_end_the_same_is_loaded() {
+    let keyspace = sample().engine.keyspace;
+    let file = save(&keyspace);
+    for load_slice_bytes in [1, 2, 3, 5, 17, 100, 1000] {
+        let limits = Limits { load_slice_bytes, ..Limits::default() };
+        let settings = Settings { limits, ..keyspace.settings.clone() };
+        let mut loaded = Keyspace::new(settings, HashKey::fixed(8));
+        Loader::new(&file[..], NOW).load_all(&mut loaded).expect("the file is whole");
+        assert_eq!(holdings(&loaded), holdings(&keyspace), "by {load_slice_bytes} bytes");
     }
 }

@@ -90,7 +90,7 @@ impl Text<'_> {
     }
 }
 
-/// What the first byte of a length announces.
+/// The form of a length or a string, which its first byte announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Head {
     Length(u64),

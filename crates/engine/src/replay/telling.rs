@@ -118,7 +118,7 @@ impl<'i, 'p> Telling<'i, 'p> {
     }
 }
 
-/// What became of a key: whether it was and is there, and when it was and is to expire.
+/// A key before and after an effect: `None` if it is not there, else when it expires.
 #[derive(Clone, Copy)]
 struct Change {
     before: Option<Option<i64>>,

@@ -77,7 +77,7 @@ const fn through(bit: usize) -> u8 {
     0xff << (7 - bit % 8)
 }
 
-/// How BITOP combines strings.
+/// The operation by which BITOP combines strings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     And,

@@ -23,7 +23,7 @@ pub(super) const STEP_ELEMENTS: usize = 16;
 /// Bytes of a value that is written without a pause, from one count of the work to the next.
 const COUNTED_BYTES: usize = 16 << 10;
 
-/// How a file holds a value: the byte of its type, and what follows.
+/// The form of a value in a file: the byte of its type, and what follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stored<'a> {
     /// A small encoding: one string.
@@ -32,7 +32,7 @@ pub(crate) enum Stored<'a> {
     InPieces(u8, usize),
 }
 
-/// How far a value has been written: bytes of a string, nodes of a list, members of a sorted set
+/// The progress of writing a value: bytes of a string, nodes of a list, members of a sorted set
 /// from the greatest down, the cursor of a set's or a hash's scan.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cursor(pub(super) u64);

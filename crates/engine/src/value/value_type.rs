@@ -77,7 +77,7 @@ pub(crate) trait ValueType: Sized {
     /// That of `visit`.
     fn try_each<E>(&self, visit: impl FnMut(Element<'_>) -> Result<(), E>) -> Result<(), E>;
 
-    /// How a file holds the value.
+    /// The form of the value in a file.
     fn stored(&self) -> Stored<'_>;
 
     /// Goes on from `cursor` until about `bytes_max` more are written: an element, or a list's

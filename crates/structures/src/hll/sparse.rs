@@ -26,7 +26,7 @@ struct Operation {
     bytes: usize,
 }
 
-/// What became of an attempt to raise a register.
+/// The outcome of an attempt to raise a register.
 pub(super) enum Raised {
     No,
     Yes,

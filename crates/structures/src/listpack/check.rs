@@ -6,7 +6,7 @@
 use super::encoding::{END, backlen_len, decode, read_backlen};
 use super::{COUNT_UNKNOWN, HEADER_BYTES};
 
-/// What is wrong, and at which byte.
+/// An error of bytes that are no listpack, and at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListpackError {
     /// Not even a header and an end mark.

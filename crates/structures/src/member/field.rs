@@ -31,7 +31,7 @@ pub struct FieldMut<'a> {
     owner: PhantomData<&'a mut [u8]>,
 }
 
-/// Where the parts lie in a block.
+/// The positions of the parts in a block.
 struct Parts {
     name: *const u8,
     name_len: usize,

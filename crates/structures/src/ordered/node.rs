@@ -35,8 +35,8 @@ pub(super) struct Inner<T> {
     bytes: usize,
 }
 
-/// Where a subtree lies in the tree. A split at the tree's very end is taken for an ascending or
-/// descending load, and leaves a full node behind instead of two halves.
+/// The sides of the tree at which a subtree lies. A split at the tree's very end is taken for an
+/// ascending or descending load, and leaves a full node behind instead of two halves.
 #[derive(Clone, Copy)]
 pub(super) struct Edges {
     leftmost: bool,
@@ -52,7 +52,7 @@ impl Edges {
     }
 }
 
-/// What an insertion did below.
+/// The outcome of an insertion below.
 pub(super) enum Inserted<T> {
     Present,
     /// `first`: the new item is now the smallest of the subtree.

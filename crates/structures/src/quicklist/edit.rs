@@ -1,7 +1,7 @@
 //! Changes in the middle of a list.
 
 use super::node::{Body, Node};
-use super::spine::Place;
+use super::spine::NodeIndex;
 use super::{End, Quicklist};
 
 impl Quicklist {
@@ -51,7 +51,7 @@ impl Quicklist {
 
     /// The element goes between the full node at `place` and its neighbour: into the neighbour if
     /// that has room, into a node of its own otherwise.
-    fn insert_beside(&mut self, place: Place, after: bool, text: &[u8]) {
+    fn insert_beside(&mut self, place: NodeIndex, after: bool, text: &[u8]) {
         let (neighbour, end) = match after {
             true => (self.spine.next(place), End::Front),
             false => (self.spine.prev(place), End::Back),
@@ -65,7 +65,7 @@ impl Quicklist {
     }
 
     /// The element goes into the middle of a full node.
-    fn insert_by_split(&mut self, place: Place, at: usize, after: bool, text: &[u8]) {
+    fn insert_by_split(&mut self, place: NodeIndex, at: usize, after: bool, text: &[u8]) {
         let ordinal = self.spine.ordinal_of(place);
         let mut right = self.spine.edit(place, |node| node.split_off(at));
         if self.limits.is_large(text.len()) {

@@ -1,7 +1,7 @@
 //! Walks a list between two indexes, from either end.
 
 use super::node::{Body, Node};
-use super::spine::{Place, Spine};
+use super::spine::{NodeIndex, Spine};
 use crate::listpack::{self, Item};
 
 /// Elements of a list. Each end stands in a node and goes on to the next when that is used up.
@@ -11,8 +11,8 @@ pub struct Iter<'a> {
     start: usize,
     /// One past the index of the next element from the back.
     end: usize,
-    front: Option<(Place, Within<'a>)>,
-    back: Option<(Place, Within<'a>)>,
+    front: Option<(NodeIndex, Within<'a>)>,
+    back: Option<(NodeIndex, Within<'a>)>,
 }
 
 /// The elements left in one node.

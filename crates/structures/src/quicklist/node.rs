@@ -12,7 +12,7 @@ const COUNTED_NODE_BYTES_MAX: usize = 8 << 10;
 /// What Redis thinks a merge saves: header and end mark of the ziplist that nodes once were.
 const MERGE_BYTES_SAVED: usize = 11;
 
-/// How large nodes grow: the settings of a list.
+/// The limits of a node's size: the settings of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLimits {
     /// `list-max-listpack-size`: elements per node if not negative, -1 to -5 for 4, 8, 16, 32 or

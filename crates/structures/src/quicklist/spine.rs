@@ -17,9 +17,9 @@ struct Chunk {
     nodes: VecDeque<Node>,
 }
 
-/// Where a node stands. Stale once a node was added or removed.
+/// The index of a node. Stale once a node was added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NodeIndex {
     chunk: usize,
     node: usize,
 }
@@ -88,38 +88,38 @@ impl Spine {
         self.chunks.iter().map(|chunk| chunk.nodes.len()).sum()
     }
 
-    pub(super) fn node(&self, place: Place) -> &Node {
+    pub(super) fn node(&self, place: NodeIndex) -> &Node {
         &self.chunks[place.chunk].nodes[place.node]
     }
 
-    pub(super) fn first(&self) -> Option<Place> {
-        (!self.chunks.is_empty()).then_some(Place { chunk: 0, node: 0 })
+    pub(super) fn first(&self) -> Option<NodeIndex> {
+        (!self.chunks.is_empty()).then_some(NodeIndex { chunk: 0, node: 0 })
     }
 
-    pub(super) fn last(&self) -> Option<Place> {
+    pub(super) fn last(&self) -> Option<NodeIndex> {
         let chunk = self.chunks.len().checked_sub(1)?;
-        Some(Place { chunk, node: self.chunks[chunk].nodes.len() - 1 })
+        Some(NodeIndex { chunk, node: self.chunks[chunk].nodes.len() - 1 })
     }
 
-    pub(super) fn next(&self, place: Place) -> Option<Place> {
+    pub(super) fn next(&self, place: NodeIndex) -> Option<NodeIndex> {
         if place.node + 1 < self.chunks[place.chunk].nodes.len() {
-            return Some(Place { node: place.node + 1, ..place });
+            return Some(NodeIndex { node: place.node + 1, ..place });
         }
         let chunk = place.chunk + 1;
-        (chunk < self.chunks.len()).then_some(Place { chunk, node: 0 })
+        (chunk < self.chunks.len()).then_some(NodeIndex { chunk, node: 0 })
     }
 
-    pub(super) fn prev(&self, place: Place) -> Option<Place> {
+    pub(super) fn prev(&self, place: NodeIndex) -> Option<NodeIndex> {
         if let Some(node) = place.node.checked_sub(1) {
-            return Some(Place { node, ..place });
+            return Some(NodeIndex { node, ..place });
         }
         let chunk = place.chunk.checked_sub(1)?;
-        Some(Place { chunk, node: self.chunks[chunk].nodes.len() - 1 })
+        Some(NodeIndex { chunk, node: self.chunks[chunk].nodes.len() - 1 })
     }
 
     /// The node that holds element `index`, and the element's place in the node. Looks at chunks,
     /// and then at nodes, from the nearer end.
-    pub(super) fn locate(&self, index: usize) -> Option<(Place, usize)> {
+    pub(super) fn locate(&self, index: usize) -> Option<(NodeIndex, usize)> {
         if index >= self.len {
             return None;
         }
@@ -127,12 +127,12 @@ impl Spine {
         let (chunk, rest) = nearer_end(chunks, self.len, index)?;
         let nodes = self.chunks[chunk].nodes.iter().map(Node::count);
         let (node, offset) = nearer_end(nodes, self.chunks[chunk].len, rest)?;
-        Some((Place { chunk, node }, offset))
+        Some((NodeIndex { chunk, node }, offset))
     }
 
     /// Changes a node in place and keeps the counts true. The node must not become empty, unless
     /// the caller removes it next.
-    pub(super) fn edit<R>(&mut self, place: Place, edit: impl FnOnce(&mut Node) -> R) -> R {
+    pub(super) fn edit<R>(&mut self, place: NodeIndex, edit: impl FnOnce(&mut Node) -> R) -> R {
         let chunk = &mut self.chunks[place.chunk];
         let node = &mut chunk.nodes[place.node];
         let (before, bytes_before) = (node.count(), node.allocated_bytes());
@@ -177,7 +177,7 @@ impl Spine {
     }
 
     /// Puts a node before or behind the one at `place`.
-    pub(super) fn insert_node(&mut self, place: Place, after: bool, node: Node) {
+    pub(super) fn insert_node(&mut self, place: NodeIndex, after: bool, node: Node) {
         let chunk = &mut self.chunks[place.chunk];
         let room = chunk.room();
         self.len += node.count();
@@ -196,7 +196,7 @@ impl Spine {
         }
     }
 
-    pub(super) fn remove_node(&mut self, place: Place) -> Node {
+    pub(super) fn remove_node(&mut self, place: NodeIndex) -> Node {
         let chunk = &mut self.chunks[place.chunk];
         let node = chunk.nodes.remove(place.node).expect("a place points at a node");
         chunk.len -= node.count();
@@ -212,11 +212,11 @@ impl Spine {
     }
 
     /// The place of the node with `ordinal` nodes before it.
-    pub(super) fn place_of(&self, ordinal: usize) -> Option<Place> {
+    pub(super) fn place_of(&self, ordinal: usize) -> Option<NodeIndex> {
         let mut node = ordinal;
         for (chunk, it) in self.chunks.iter().enumerate() {
             if node < it.nodes.len() {
-                return Some(Place { chunk, node });
+                return Some(NodeIndex { chunk, node });
             }
             node -= it.nodes.len();
         }
@@ -224,7 +224,7 @@ impl Spine {
     }
 
     /// How many nodes stand before the one at `place`.
-    pub(super) fn ordinal_of(&self, place: Place) -> usize {
+    pub(super) fn ordinal_of(&self, place: NodeIndex) -> usize {
         let before = self.chunks.range(..place.chunk).map(|chunk| chunk.nodes.len());
         before.sum::<usize>() + place.node
     }

@@ -1,15 +1,15 @@
 //! A found element, with the right to change, replace or remove it.
 
-use super::{Element, Place, Table, raw_of};
+use super::{Element, Position, Table, raw_of};
 
 /// Exclusive access to one element of a table; see [`Table::find_mut`].
 pub struct Occupied<'t, E: Element> {
     table: &'t mut Table<E>,
-    place: Place,
+    place: Position,
 }
 
 impl<'t, E: Element> Occupied<'t, E> {
-    pub(super) fn new(table: &'t mut Table<E>, place: Place) -> Self {
+    pub(super) fn new(table: &'t mut Table<E>, place: Position) -> Self {
         Self { table, place }
     }
 
@@ -49,7 +49,7 @@ impl<'t, E: Element> Occupied<'t, E> {
         /// Takes the stale reference out of its slot if `change` does not return.
         struct Hole<'a, E: Element> {
             table: &'a mut Table<E>,
-            place: Place,
+            place: Position,
         }
         impl<E: Element> Drop for Hole<'_, E> {
             fn drop(&mut self) {

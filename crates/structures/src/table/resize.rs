@@ -4,7 +4,7 @@ use super::segment::{
     BUCKETS_MAX, DEPTH_ABOVE_BASE_MAX, OVERFLOW_MAX, Segment, buckets_for, entries_limit,
 };
 use super::segments::Segments;
-use super::{Element, Place, Table};
+use super::{Element, Position, Table};
 
 /// The deepest directory: 2^30 entries for 10^11 elements. Prefixes are 32 bits wide.
 const DEPTH_MAX: u8 = 30;
@@ -225,7 +225,7 @@ impl<E: Element> Table<E> {
     }
 
     /// Empties a slot without touching what it refers to.
-    pub(super) fn forget_at(&mut self, place: Place) {
+    pub(super) fn forget_at(&mut self, place: Position) {
         self.segments[place.segment as usize].remove(place.spot);
         self.len -= 1;
         self.give_room_back(place.segment as usize);

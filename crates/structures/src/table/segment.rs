@@ -31,7 +31,7 @@ pub(super) const OVERFLOW_MAX: usize = 12;
 const BUCKET_STEPS: [u8; 19] =
     [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, BUCKETS_MAX as u8];
 
-/// Where an entry lies in a segment.
+/// The position of an entry in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spot {
     Bucket { bucket: u8, place: u8 },

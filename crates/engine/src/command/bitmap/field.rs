@@ -50,7 +50,7 @@ fn bitfield_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
     each(1, KeyUse::READ);
 }
 
-/// What happens to a value that does not fit.
+/// The treatment of a value that does not fit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
@@ -58,7 +58,7 @@ enum Overflow {
     Fail,
 }
 
-/// Where an integer stands, and how wide it is.
+/// An integer within a string: its offset and its width.
 #[derive(Clone, Copy)]
 struct Field {
     /// Of its first, most significant bit.
@@ -195,11 +195,14 @@ fn parse(args: Args<'_>, bytes_max: u64) -> Result<Vec<Step>, Refusal> {
     while at < args.len() {
         let left = args.len() - at - 1;
         if args.is(at, "OVERFLOW") && left >= 1 {
-            overflow = match () {
-                () if args.is(at + 1, "WRAP") => Overflow::Wrap,
-                () if args.is(at + 1, "SAT") => Overflow::Saturate,
-                () if args.is(at + 1, "FAIL") => Overflow::Fail,
-                () => return Err(Refusal::of("ERR Invalid OVERFLOW type specified")),
+            overflow = if args.is(at + 1, "WRAP") {
+                Overflow::Wrap
+            } else if args.is(at + 1, "SAT") {
+                Overflow::Saturate
+            } else if args.is(at + 1, "FAIL") {
+                Overflow::Fail
+            } else {
+                return Err(Refusal::of("ERR Invalid OVERFLOW type specified"));
             };
             at += 2;
             continue;

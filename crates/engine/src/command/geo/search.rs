@@ -4,7 +4,7 @@ use super::{place, reply_distance, reply_place, unit};
 use crate::command::sorted::copied::Copied;
 use crate::command::sorted::{reply_member, store, view_sorted};
 use crate::command::{Args, Command, DataFn, Group, KeySpec, KeyUse, Outcome, read, write};
-use crate::geohash::{Outline, Place, Shape};
+use crate::geohash::{Coordinates, Outline, Shape};
 use crate::number::parse_f64;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -125,7 +125,7 @@ const COST: &str = "O(N+log(M)) where N is the number of elements in the grid-al
                     area around the shape provided as the filter and M is the number of items \
                     inside the shape";
 
-/// Which command it is.
+/// The command that searches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Search,
@@ -157,7 +157,7 @@ impl Form {
 /// A whole request.
 struct Request<'a> {
     /// The middle of the search; unknown if it is a member of a sorted set that is not there.
-    middle: Option<Place>,
+    middle: Option<Coordinates>,
     shape: Option<Shape>,
     with_distance: bool,
     with_score: bool,
@@ -182,7 +182,7 @@ enum Order {
 struct Found<'a> {
     member: Text<'a>,
     score: f64,
-    place: Place,
+    place: Coordinates,
     /// In metres.
     distance: f64,
 }
@@ -327,7 +327,7 @@ impl<'a> Request<'a> {
                 if found.len() >= enough {
                     break;
                 }
-                let place = Place::of_score(score);
+                let place = Coordinates::of_score(score);
                 if let Some(distance) = shape.distance_within(middle, place) {
                     found.push(Found { member, score, place, distance });
                 }
@@ -377,10 +377,10 @@ fn stores(args: Args<'_>, at: usize) -> bool {
 }
 
 /// The place of a member; nothing if there is no sorted set.
-fn member_place(sorted: Option<&Sorted>, member: &[u8]) -> Result<Option<Place>, Refusal> {
+fn member_place(sorted: Option<&Sorted>, member: &[u8]) -> Result<Option<Coordinates>, Refusal> {
     let Some(sorted) = sorted else { return Ok(None) };
     match sorted.score(member) {
-        Some(score) => Ok(Some(Place::of_score(score))),
+        Some(score) => Ok(Some(Coordinates::of_score(score))),
         None => Err(Refusal::of("ERR could not decode requested zset member")),
     }
 }

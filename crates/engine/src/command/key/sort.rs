@@ -283,7 +283,7 @@ fn elements(view: &mut View<'_>, key: &[u8]) -> Result<(Vec<Vec<u8>>, Sort), Ref
     })
 }
 
-/// What an element is compared by.
+/// The value by which an element is sorted.
 enum Weight {
     Number(f64),
     /// `None` if the pattern led nowhere: before every text.

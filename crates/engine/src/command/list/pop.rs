@@ -84,7 +84,7 @@ fn remove(tx: &mut Tx<'_>, key: &[u8], end: End, count: u64, len: usize) -> Outc
     Ok(())
 }
 
-/// What LMPOP and BLMPOP say behind the keys.
+/// The arguments of LMPOP and BLMPOP behind the keys.
 struct Many<'a> {
     keys: std::ops::Range<usize>,
     args: Args<'a>,

@@ -46,10 +46,12 @@ fn push(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome
 }
 
 pub(super) fn linsert(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let behind = match () {
-        () if args.is(2, "AFTER") => 1,
-        () if args.is(2, "BEFORE") => 0,
-        () => return Err(Refusal::SYNTAX),
+    let behind = if args.is(2, "AFTER") {
+        1
+    } else if args.is(2, "BEFORE") {
+        0
+    } else {
+        return Err(Refusal::SYNTAX);
     };
     let (key, pivot, value) = (args.at(1), args.at(3), args.at(4));
     let work = tx.work();

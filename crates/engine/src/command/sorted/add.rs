@@ -27,7 +27,7 @@ pub const ZINCRBY: Command<DataFn> = write("ZINCRBY key increment member", zincr
     .denyoom()
     .fast();
 
-/// What ZADD says before the scores, and GEOADD in part.
+/// The options of ZADD, which stand before the scores; GEOADD has some of them.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
     pub new_only: bool,

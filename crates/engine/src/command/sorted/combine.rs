@@ -100,7 +100,7 @@ enum Operation {
     Difference,
 }
 
-/// How the scores of one member in several inputs become one.
+/// The function that makes one score of a member's scores in several inputs.
 #[derive(Clone, Copy)]
 enum Aggregate {
     Sum,
@@ -124,7 +124,7 @@ fn number_or_zero(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-/// What stands at an input's key.
+/// The collection at an input's key.
 #[derive(Clone, Copy)]
 enum Members<'a> {
     Absent,
@@ -181,7 +181,7 @@ struct Input<'a> {
     weight: f64,
 }
 
-/// What a command says behind its inputs.
+/// The options of a command, which stand behind its inputs.
 struct Options {
     aggregate: Aggregate,
     with_scores: bool,
@@ -189,7 +189,7 @@ struct Options {
     limit: u64,
 }
 
-/// Which words a command takes behind its inputs.
+/// The options that a command accepts behind its inputs.
 #[derive(Clone, Copy)]
 struct Takes {
     weights: bool,

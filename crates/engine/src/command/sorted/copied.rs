@@ -12,7 +12,7 @@ pub struct Copied {
     pairs: Vec<Pair>,
 }
 
-/// Where a member's text stands, and its score.
+/// A member, by the position of its text, and its score.
 #[derive(Clone, Copy)]
 struct Pair {
     start: usize,

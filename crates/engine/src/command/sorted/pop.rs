@@ -79,7 +79,7 @@ enum End {
     Max,
 }
 
-/// How a reply names what was popped.
+/// The form of a reply that names what was popped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `member score …`
@@ -212,7 +212,7 @@ fn bzpop(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcom
     Ok(())
 }
 
-/// What ZMPOP and BZMPOP say behind the keys.
+/// The arguments of ZMPOP and BZMPOP behind the keys.
 struct Many {
     keys: Range<usize>,
     end: End,

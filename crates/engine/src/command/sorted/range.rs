@@ -85,7 +85,7 @@ pub const ZREVRANGEBYLEX: Command<DataFn> =
 const COST: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M the \
                     number of elements returned.";
 
-/// What a range is made of.
+/// The order by which a range is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axis {
     Rank,
@@ -93,7 +93,7 @@ enum Axis {
     Member,
 }
 
-/// What the command's name fixes; `None`: the arguments say.
+/// The options that a command's name fixes; `None`: the arguments say.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     by: Option<Axis>,

@@ -94,7 +94,7 @@ enum Condition {
     IfPresent,
 }
 
-/// What becomes of the key's expiry.
+/// The change to the key's expiry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expiry {
     None,
