@@ -28,7 +28,7 @@ mod members;
 mod read;
 mod trim;
 
-use crate::service::{Facts, Later, Service, ServiceStore, Trouble};
+use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
 use address::Address;
 use base::driver::Waker;
 use base::{Incarnation, Sequence};
@@ -76,11 +76,24 @@ const READ_WAIT: Duration = Duration::from_secs(15);
 /// The URL is none of this kind; the cluster cannot be reached, or refuses; what stands there is no
 /// log.
 pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
+    start(url, waker, Some(Incarnation(entropy.max(1))))
+}
+
+/// Connects to the log at `url`, to read it: as [`open`], but begins none.
+///
+/// # Errors
+/// As [`open`], and that there is no log.
+pub fn open_to_read(url: &str, waker: Waker) -> io::Result<ServiceStore> {
+    start(url, waker, None)
+}
+
+/// A log that is not there begins with the identity `new`, if there is one.
+fn start(url: &str, waker: Waker, new: Option<Incarnation>) -> io::Result<ServiceStore> {
     let address = Address::parse(url)?;
     let trouble = Trouble::default();
     let told = trouble.clone();
     ServiceStore::start("log-etcd", waker, trouble, async move {
-        let etcd = Arc::new(Etcd::connect(address, Incarnation(entropy.max(1)), told).await?);
+        let etcd = Arc::new(Etcd::connect(address, new, told).await?);
         tokio::spawn(health::watch(Arc::clone(&etcd)));
         let limits = StoreLimits {
             record_bytes_max: RECORD_BYTES_MAX,

@@ -27,7 +27,7 @@ mod reader;
 mod stream;
 mod watch;
 
-use crate::service::{Facts, Later, Service, ServiceStore, Trouble};
+use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
 use address::Address;
 use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_EXPECTED_STREAM};
 use async_nats::{HeaderMap, Message};
@@ -96,7 +96,15 @@ pub enum Broken {
 /// A wrong URL, no cluster, no access, a server that is too old, or a stream that is not set up as
 /// a log must be.
 pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-    start(url, waker, entropy, None)
+    start(url, waker, Some(Incarnation(entropy.max(1))), None)
+}
+
+/// Opens the log that `url` names, to read it: as [`open`], but begins none.
+///
+/// # Errors
+/// As [`open`], and that there is no log.
+pub fn open_to_read(url: &str, waker: Waker) -> io::Result<ServiceStore> {
+    start(url, waker, None, None)
 }
 
 /// As [`open`], with a rule broken.
@@ -107,18 +115,19 @@ pub fn open_broken(
     entropy: u64,
     broken: Broken,
 ) -> io::Result<ServiceStore> {
-    start(url, waker, entropy, Some(broken))
+    start(url, waker, Some(Incarnation(entropy.max(1))), Some(broken))
 }
 
+/// A log that is not there begins with the identity `new`, if there is one.
 fn start(
     url: &str,
     waker: Waker,
-    entropy: u64,
+    new: Option<Incarnation>,
     broken: Option<Broken>,
 ) -> io::Result<ServiceStore> {
     let address = Address::parse(url)?;
     let trouble = Trouble::default();
-    let connect = connect(address, trouble.clone(), Incarnation(entropy.max(1)), broken);
+    let connect = connect(address, trouble.clone(), new, broken);
     ServiceStore::start("jetstream", waker, trouble, connect)
 }
 
@@ -166,10 +175,10 @@ impl Patience {
 async fn connect(
     address: Address,
     trouble: Trouble,
-    incarnation: Incarnation,
+    new: Option<Incarnation>,
     broken: Option<Broken>,
 ) -> io::Result<(Arc<JetStream>, Facts)> {
-    let (connection, stream) = patiently(&address, incarnation).await?;
+    let (connection, stream) = patiently(&address, new).await?;
     if !stream.differences.is_empty() {
         return Err(io::Error::other(format!(
             "the stream {} is not set up as a log must be: {}",
@@ -203,7 +212,7 @@ async fn connect(
 /// Connects, and finds the stream or makes it, however long the cluster takes to get ready.
 async fn patiently(
     address: &Address,
-    incarnation: Incarnation,
+    new: Option<Incarnation>,
 ) -> io::Result<(Connection, Stream)> {
     let deadline = Instant::now() + OPEN_WAIT;
     let is_late = || Instant::now() >= deadline;
@@ -229,6 +238,9 @@ async fn patiently(
         let error = match Stream::find(&connection, address).await {
             Ok(stream) => return Ok((connection, stream)),
             Err(Unanswered::NoStream) => {
+                let Some(incarnation) = new else {
+                    return Err(io::Error::new(io::ErrorKind::NotFound, NO_LOG));
+                };
                 match Stream::create(&connection, address, incarnation).await {
                     Ok(()) => continue,
                     Err(Unanswered::Refused { code: code::REPLICAS_NOT_SUPPORTED, text }) => {

@@ -34,6 +34,6 @@ mod open;
 #[cfg(feature = "client")]
 mod service;
 
-pub use open::{Broken, open, open_broken};
+pub use open::{Broken, SCHEMES, open, open_broken, open_to_read};
 #[cfg(feature = "client")]
 pub use service::ServiceStore;

@@ -45,7 +45,7 @@ mod trim;
 #[doc(hidden)]
 pub use known::Broken;
 
-use crate::service::{Facts, Later, Service, ServiceStore, Trouble};
+use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
 use base::driver::Waker;
 use base::{Clock, MonotonicNanos, Sequence};
 use bytes::Bytes;
@@ -95,7 +95,15 @@ pub fn open(
     waker: Waker,
     entropy: u64,
 ) -> io::Result<ServiceStore> {
-    start(url, clock, waker, entropy, None)
+    start(url, clock, waker, Some(entropy), None)
+}
+
+/// Connects to the log at `url`, to read it: as [`open`], but begins none and puts nothing.
+///
+/// # Errors
+/// As [`open`], and that there is no log.
+pub fn open_to_read(url: &str, clock: Arc<dyn Clock>, waker: Waker) -> io::Result<ServiceStore> {
+    start(url, clock, waker, None, None)
 }
 
 /// As [`open`], with a rule broken.
@@ -110,14 +118,15 @@ pub fn open_broken(
     entropy: u64,
     broken: Broken,
 ) -> io::Result<ServiceStore> {
-    start(url, clock, waker, entropy, Some(broken))
+    start(url, clock, waker, Some(entropy), Some(broken))
 }
 
+/// With `entropy` a log that is not there is begun.
 fn start(
     url: &str,
     clock: Arc<dyn Clock>,
     waker: Waker,
-    entropy: u64,
+    entropy: Option<u64>,
     broken: Option<Broken>,
 ) -> io::Result<ServiceStore> {
     let location = Location::parse(url)?;

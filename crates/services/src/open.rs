@@ -19,12 +19,16 @@ pub enum Broken {
     Tail,
 }
 
+/// How the URLs of logs that services keep begin.
+pub const SCHEMES: [&str; 4] = ["jetstream://", "etcd://", "s3://", "file-object:"];
+
 /// What the clients need beside the URL.
 #[allow(dead_code, reason = "a build with fewer clients needs less")]
 struct Needs {
     clock: Arc<dyn Clock>,
     waker: Waker,
-    entropy: u64,
+    /// A new log's identity. `None`: the log is read, and none is begun.
+    entropy: Option<u64>,
     broken: Option<Broken>,
 }
 
@@ -41,7 +45,19 @@ pub fn open(
     waker: Waker,
     entropy: u64,
 ) -> io::Result<Box<dyn RecordStore>> {
-    choose(url, Needs { clock, waker, entropy, broken: None })
+    choose(url, Needs { clock, waker, entropy: Some(entropy), broken: None })
+}
+
+/// Opens the log at `url` to read it: as [`open`], but begins none.
+///
+/// # Errors
+/// As [`open`], and that there is no log.
+pub fn open_to_read(
+    url: &str,
+    clock: Arc<dyn Clock>,
+    waker: Waker,
+) -> io::Result<Box<dyn RecordStore>> {
+    choose(url, Needs { clock, waker, entropy: None, broken: None })
 }
 
 /// As [`open`], with a rule broken.
@@ -56,7 +72,7 @@ pub fn open_broken(
     entropy: u64,
     broken: Broken,
 ) -> io::Result<Box<dyn RecordStore>> {
-    choose(url, Needs { clock, waker, entropy, broken: Some(broken) })
+    choose(url, Needs { clock, waker, entropy: Some(entropy), broken: Some(broken) })
 }
 
 fn choose(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
@@ -74,11 +90,12 @@ fn choose(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
 
 #[cfg(feature = "jetstream")]
 fn in_jetstream(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
-    use crate::jetstream::{Broken as Rule, open, open_broken};
+    use crate::jetstream::{Broken as Rule, open, open_broken, open_to_read};
     let Needs { waker, entropy, broken, .. } = needs;
-    let store = match broken {
-        Some(Broken::Tail) => open_broken(url, waker, entropy, Rule::TrustsTheTail)?,
-        _ => open(url, waker, entropy)?,
+    let store = match (entropy, broken) {
+        (None, _) => open_to_read(url, waker)?,
+        (Some(new), Some(Broken::Tail)) => open_broken(url, waker, new, Rule::TrustsTheTail)?,
+        (Some(new), _) => open(url, waker, new)?,
     };
     Ok(Box::new(store))
 }
@@ -90,11 +107,12 @@ fn in_jetstream(_: &str, _: Needs) -> io::Result<Box<dyn RecordStore>> {
 
 #[cfg(feature = "objects")]
 fn in_objects(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
-    use crate::objects::{Broken as Rule, open, open_broken};
+    use crate::objects::{Broken as Rule, open, open_broken, open_to_read};
     let Needs { clock, waker, entropy, broken } = needs;
-    let store = match broken {
-        Some(Broken::Floor) => open_broken(url, clock, waker, entropy, Rule::TrustsAll)?,
-        _ => open(url, clock, waker, entropy)?,
+    let store = match (entropy, broken) {
+        (None, _) => open_to_read(url, clock, waker)?,
+        (Some(new), Some(Broken::Floor)) => open_broken(url, clock, waker, new, Rule::TrustsAll)?,
+        (Some(new), _) => open(url, clock, waker, new)?,
     };
     Ok(Box::new(store))
 }
@@ -106,7 +124,11 @@ fn in_objects(_: &str, _: Needs) -> io::Result<Box<dyn RecordStore>> {
 
 #[cfg(feature = "etcd")]
 fn in_etcd(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
-    Ok(Box::new(crate::etcd::open(url, needs.waker, needs.entropy)?))
+    use crate::etcd::{open, open_to_read};
+    Ok(Box::new(match needs.entropy {
+        Some(new) => open(url, needs.waker, new)?,
+        None => open_to_read(url, needs.waker)?,
+    }))
 }
 
 #[cfg(not(feature = "etcd"))]

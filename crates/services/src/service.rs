@@ -205,6 +205,9 @@ async fn put_in_order<S: Service>(
     }
 }
 
+/// What a reader is told where there is no log: it begins none.
+pub const NO_LOG: &str = "there is no log at this URL";
+
 const BROKEN_OFF: &str = "the client's thread broke it off";
 
 /// The way back to the loop.

@@ -4,9 +4,9 @@ use super::address::Address;
 use super::health::{self, Space};
 use super::keys::{self, Keys, gets};
 use super::members::Members;
-use super::{ANSWER_WAIT, Etcd, Failure, Tailing, Trouble};
+use super::{ANSWER_WAIT, Etcd, Failure, NO_LOG, Tailing, Trouble};
 use base::{Incarnation, Sequence};
-use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnResponse};
 use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -21,24 +21,24 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const VERSION_MIN: (u64, u64) = (3, 6);
 
 impl Etcd {
-    /// Connects, and finds the log or begins it, however long the cluster takes to get ready.
+    /// Connects, and finds the log or begins it as `new`, however long the cluster takes to get ready.
     pub(super) async fn connect(
         address: Address,
-        wanted: Incarnation,
+        new: Option<Incarnation>,
         trouble: Trouble,
     ) -> io::Result<Self> {
         let mut etcd = Self {
             members: Members::new(&address)?,
             keys: Keys::new(&address.prefix),
             address,
-            incarnation: wanted,
+            incarnation: Incarnation::default(),
             space: Space::default(),
             tailing: Tailing::default(),
             trouble,
         };
         let deadline = Instant::now() + OPEN_WAIT;
         loop {
-            let failure = match etcd.open().await {
+            let failure = match etcd.open(new).await {
                 Ok(()) => return Ok(etcd),
                 Err(failure) => failure,
             };
@@ -56,7 +56,7 @@ impl Etcd {
         }
     }
 
-    async fn open(&mut self) -> Result<(), Failure> {
+    async fn open(&mut self, new: Option<Incarnation>) -> Result<(), Failure> {
         let status = self
             .members
             .ask(ANSWER_WAIT, |client| async move { client.maintenance_client().status().await })
@@ -67,10 +67,32 @@ impl Etcd {
             let what = format!("etcd has version {found}, and {major}.{minor} is needed");
             return Err(Failure::Lost(what));
         }
-        self.incarnation = self.find_or_begin(self.incarnation).await?;
+        self.incarnation = match new {
+            Some(new) => self.find_or_begin(new).await?,
+            None => self.find().await?,
+        };
         self.numbers().await?;
         health::tell(self, health::look(self).await);
         Ok(())
+    }
+
+    async fn find(&self) -> Result<Incarnation, Failure> {
+        let key = self.keys.incarnation();
+        let transaction = Txn::new().and_then([TxnOp::get(key, None)]);
+        let answer = self.transact(ANSWER_WAIT, transaction).await?;
+        let found = self.found(&answer)?;
+        found.ok_or_else(|| Failure::Lost(NO_LOG.to_owned()))
+    }
+
+    /// The identity that an answer holds, if it holds one.
+    fn found(&self, answer: &TxnResponse) -> Result<Option<Incarnation>, Failure> {
+        let found = gets(answer);
+        let Some(pair) = found.first().and_then(|get| get.kvs().first()) else { return Ok(None) };
+        let key = self.keys.incarnation();
+        match keys::incarnation_of(pair.value()) {
+            Some(incarnation) => Ok(Some(incarnation)),
+            None => Err(Failure::Lost(format!("the key {key} is no log's of this release"))),
+        }
     }
 
     /// Begins the log if nothing stands there, neither a log nor what remains of one. An attempt
@@ -91,15 +113,11 @@ impl Etcd {
         if answer.succeeded() {
             return Ok(wanted);
         }
-        let found = gets(&answer);
-        let key = self.keys.incarnation();
-        let Some(pair) = found.first().and_then(|get| get.kvs().first()) else {
-            return Err(Failure::Lost(format!(
-                "the key {key} is gone, but records are there: delete all of them to begin anew"
-            )));
-        };
-        let found = keys::incarnation_of(pair.value());
-        found.ok_or_else(|| Failure::Lost(format!("the key {key} is no log's of this release")))
+        self.found(&answer)?.ok_or_else(|| {
+            let key = self.keys.incarnation();
+            let what = "is gone, but records are there: delete all of them to begin anew";
+            Failure::Lost(format!("the key {key} {what}"))
+        })
     }
 }
 

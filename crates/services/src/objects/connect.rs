@@ -5,7 +5,7 @@ use super::known::Known;
 use super::location::{Location, Store};
 use super::look::Failure;
 use super::names::{Life, Names};
-use super::{Objects, Trouble, found};
+use super::{NO_LOG, Objects, Trouble, found};
 use base::{Clock, Incarnation, Sequence};
 use futures_util::{StreamExt, TryStreamExt, future};
 use object_store::path::Path;
@@ -23,24 +23,33 @@ impl Objects {
     pub(super) async fn connect(
         location: &Location,
         clock: Arc<dyn Clock>,
-        entropy: u64,
+        entropy: Option<u64>,
         trouble: Trouble,
     ) -> io::Result<Self> {
-        let store = location.store()?;
-        let wanted = Life { incarnation: Incarnation(entropy), trim_age_ms: location.trim_age_ms };
-        Self::over(store, wanted, clock, trouble).await
+        let store = location.store(entropy.is_some())?;
+        let trim_age_ms = location.trim_age_ms;
+        let new = entropy.map(|entropy| Life { incarnation: Incarnation(entropy), trim_age_ms });
+        Self::over(store, new, clock, trouble).await
     }
 
+    /// A log that is not there is begun as `new`, if that is given; else nothing is put.
     pub(super) async fn over(
         store: Store,
-        wanted: Life,
+        new: Option<Life>,
         clock: Arc<dyn Clock>,
         trouble: Trouble,
     ) -> io::Result<Self> {
         let Store { objects: store, prefix, directory } = store;
         let names = Names::new(prefix);
-        probe(&*store, &names, wanted.incarnation.0).await?;
-        let life = find_or_begin(&*store, &names, wanted).await?;
+        let life = match new {
+            Some(new) => {
+                probe(&*store, &names, new.incarnation.0).await?;
+                find_or_begin(&*store, &names, new).await?
+            }
+            None => find(&*store, &names)
+                .await?
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_LOG))?,
+        };
         let known = Known::new(life.trim_age_ms, clock.monotonic());
         let known = Mutex::new(known);
         let directory = directory.map(|root| Directory::new(&root, &names, life));
@@ -87,14 +96,20 @@ async fn create(store: &dyn ObjectStore, path: &Path, bytes: Vec<u8>) -> Result<
     store.put_opts(path, PutPayload::from(bytes), PutMode::Create.into()).await
 }
 
+async fn find(store: &dyn ObjectStore, names: &Names) -> io::Result<Option<Life>> {
+    let object = found(store.get(&names.incarnation()).await).map_err(explained)?;
+    let Some(object) = object else { return Ok(None) };
+    let bytes = object.bytes().await.map_err(explained)?;
+    Life::decode(&bytes).map(Some).map_err(|what| {
+        let what = format!("the object {}: {what}", names.incarnation());
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })
+}
+
 async fn find_or_begin(store: &dyn ObjectStore, names: &Names, wanted: Life) -> io::Result<Life> {
     for _ in 0..BEGINNINGS_MAX {
-        if let Some(object) = found(store.get(&names.incarnation()).await).map_err(explained)? {
-            let bytes = object.bytes().await.map_err(explained)?;
-            return Life::decode(&bytes).map_err(|what| {
-                let what = format!("the object {}: {what}", names.incarnation());
-                io::Error::new(io::ErrorKind::InvalidData, what)
-            });
+        if let Some(life) = find(store, names).await? {
+            return Ok(life);
         }
         refuse_leftovers(store, names).await?;
         // The floor comes first: a log never is without one.

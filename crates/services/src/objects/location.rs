@@ -115,11 +115,11 @@ impl Location {
         Ok(Self { kind: Kind::Directory(PathBuf::from(path)), trim_age_ms })
     }
 
-    /// Opens the store; asks it nothing yet, but makes a directory.
+    /// Opens the store; asks it nothing yet, but makes a directory if it may begin a log.
     ///
     /// # Errors
     /// What an option or the environment says cannot be used, or the directory cannot.
-    pub fn store(&self) -> io::Result<Store> {
+    pub fn store(&self, may_begin: bool) -> io::Result<Store> {
         match &self.kind {
             Kind::S3 { bucket, prefix, options } => {
                 let prefix = Path::parse(prefix)
@@ -127,7 +127,9 @@ impl Location {
                 Ok(Store { objects: s3(bucket, options)?, prefix, directory: None })
             }
             Kind::Directory(path) => {
-                std::fs::create_dir_all(path)?;
+                if may_begin {
+                    std::fs::create_dir_all(path)?;
+                }
                 let path = path.canonicalize()?;
                 let objects = LocalFileSystem::new_with_prefix(&path)?.with_fsync(true);
                 let (objects, prefix) = (Arc::new(objects), Path::default());
@@ -183,7 +185,7 @@ mod tests {
         };
         let parsed = Location::parse(url).expect("the URL is right");
         assert_eq!(parsed, Location { kind, trim_age_ms: 5 });
-        parsed.store().expect("every option is one that the client knows");
+        parsed.store(true).expect("every option is one that the client knows");
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn life(incarnation: u64, trim_age_ms: u64) -> Life {
 }
 
 async fn connect(store: &Arc<dyn ObjectStore>, life: Life) -> io::Result<Arc<Objects>> {
-    Objects::over(in_memory(store), life, clock(), Trouble::default()).await.map(Arc::new)
+    Objects::over(in_memory(store), Some(life), clock(), Trouble::default()).await.map(Arc::new)
 }
 
 /// A client of the log that stands there. One that is begun lets its records be trimmed at once.
@@ -195,7 +195,7 @@ fn a_log_is_kept_in_a_directory() {
         let path: PathBuf = std::env::temp_dir().join(name);
         let url = format!("file-object:{}?trim_age_ms=0", path.display());
         let location = Location::parse(&url).expect("the URL is right");
-        let connect = || Objects::connect(&location, clock(), 7, Trouble::default());
+        let connect = || Objects::connect(&location, clock(), Some(7), Trouble::default());
         let one = Arc::new(connect().await.expect("the directory can be made"));
         let two = Arc::new(connect().await.expect("the log is there"));
         keeps_a_log(&one, &two).await;
