@@ -3,10 +3,13 @@
 import argparse
 import os
 import subprocess
+import sys
+import time
 
 from . import paths
 from .control import Control
-from .server import die_with_parent
+from .resp import Refusal
+from .server import READY_SECONDS_MAX, Server, die_with_parent
 
 
 def options(description):
@@ -15,6 +18,34 @@ def options(description):
                         help="so many faults under load in a row, beside the short ones")
     parser.add_argument("only", nargs="*", help="parts of the names of tests; all when none is named")
     return parser.parse_args()
+
+
+def inspect(log):
+    """Whether `kiln log inspect` shows what a server writes to the log at this URL, beside it."""
+    subprocess.run(["cargo", "build", "-q", *paths.BUILD, "--bin", "kiln"], cwd=paths.ROOT, check=True)
+    program = str(paths.KILN)
+    absent = subprocess.run([program, "log", "inspect", log], capture_output=True, text=True)
+    with Server(paths.KILN_COMMAND, ["--transaction-log", log]) as server, server.client() as client:
+        write(client, "ZADD", "inspected", "1.5", "member")
+        done = subprocess.run([program, "log", "inspect", log], capture_output=True, text=True)
+    is_shown = ' db 0 "inspected" sorted-add 1.5 "member"\n' in done.stdout
+    passes = absent.returncode == 1 and done.returncode == 0 and is_shown
+    if not passes:
+        print(absent, done, sep="\n", file=sys.stderr)
+    print(f"{int(passes)} passed, {int(not passes)} failed", flush=True)
+    return passes
+
+
+def write(client, *command):
+    """Has a server write that may have to lead first."""
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while True:
+        try:
+            return client.call(*command)
+        except Refusal:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def run(service, environment, chosen, obey):

@@ -24,10 +24,7 @@ use world::net::NetOptions;
 pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
     let arguments: Vec<Vec<u8>> = arguments.iter().map(|a| a.as_bytes().to_vec()).collect();
     let line: CommandLine = arguments::parse(&arguments);
-    if let Err(error) = world::process::show_arguments(&arguments, &line.shown) {
-        // Whoever starts a server in a place without /proc can do nothing about it.
-        eprintln!("passwords on the command line cannot be hidden from ps: {error}");
-    }
+    hide(&arguments, &line.shown);
     let mut stdin = None;
     if line.reads_stdin {
         let mut text = Vec::new();
@@ -78,6 +75,22 @@ impl fmt::Display for UnknownDirective {
 }
 
 impl Error for UnknownDirective {}
+
+fn hide(arguments: &[Vec<u8>], shown: &[Vec<u8>]) {
+    if let Err(error) = world::process::show_arguments(arguments, shown) {
+        // Whoever starts a process in a place without /proc can do nothing about it.
+        eprintln!("passwords on the command line cannot be hidden from ps: {error}");
+    }
+}
+
+/// Hides the password in the last argument, the name of a log, from `ps`; what may be shown of it.
+pub fn hide_password(log: &str) -> String {
+    let directive = b"--transaction-log".to_vec();
+    let line = arguments::parse(&[directive, log.as_bytes().to_vec()]);
+    let shown = &line.shown[1..];
+    hide(&[log.as_bytes().to_vec()], shown);
+    String::from_utf8_lossy(&shown.concat()).into_owned()
+}
 
 /// Sends the log to where the configuration says, and writes the process's id.
 ///

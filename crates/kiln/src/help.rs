@@ -65,11 +65,13 @@ commands:
 ";
 
 const INSPECT: &str = "
-Prints every record of a transaction log in a directory, oldest first, and under it its effects:
-what commands came to, not what was asked. A server may be running on the log; nothing is changed.
+Prints every record of a transaction log, oldest first, and under it its effects: what commands
+came to, not what was asked. Servers may be running on the log; nothing is changed.
 
-  path/to/transaction-log   the directory: 'log' in the server's 'dir', if 'transaction-log' says
+  path/to/transaction-log   a directory: 'log' in the server's 'dir', if 'transaction-log' says
                             nothing else
+  URL                       a log that a service keeps, as 'transaction-log' names it:
+                            jetstream://…, etcd://…, s3://…, file-object:…
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
 standard error.
@@ -82,7 +84,7 @@ impl Topic {
             Self::Kiln => "usage: kiln COMMAND [argument …]\n",
             Self::Server => "usage: kiln server [path/to/redis.conf] [--directive value …] [-]\n",
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
-            Self::Inspect => "usage: kiln log inspect path/to/transaction-log\n",
+            Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",
         }
     }
 

@@ -1,4 +1,5 @@
-//! `kiln log inspect DIRECTORY`: shows what a log holds, without claiming it.
+//! `kiln log inspect LOG`: shows what a log holds, without claiming it. LOG is a directory, or a
+//! URL as `transaction-log` takes it.
 //!
 //! ```text
 //! log 6d1f…: records 1 to 3, durable through 3
@@ -9,32 +10,33 @@
 //! For looking while a server runs, and for finding out where a damaged log ends. Records that do
 //! not count are shown as `void`; a unit split over records is decoded at its last part.
 
-use base::Sequence;
+use crate::configuration;
+use crate::logs::{self, LogToRead};
+use base::driver::Waker;
 use engine::effect::{EffectDecoder, Quoted};
 use std::error::Error;
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use txlog::file::{Inspection, LogError};
-use txlog::{Chain, Header, Kind, Part, Record};
-use world::disk::RealDisk;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use txlog::reader::{Goal, Next, Read, Reader};
+use txlog::{Consumed, Kind, Part};
 
-/// Shows the log in `directory` on standard output; the process's exit code.
-pub fn inspect(directory: &str) -> ExitCode {
+/// How long a log that says nothing is left alone. A guess: its waker comes before, if it works.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Shows the log on standard output; the process's exit code.
+pub fn inspect(log: &str) -> ExitCode {
+    let name = configuration::hide_password(log);
     let mut output = io::BufWriter::new(io::stdout().lock());
-    let shown = show(Path::new(directory), &mut output);
+    let shown = show(log, &mut output);
     let flushed = output.flush();
-    match shown.and_then(|damage| flushed.map(|()| damage).map_err(Into::into)) {
-        Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(damage)) => {
-            eprintln!("{damage}");
-            ExitCode::FAILURE
-        }
+    match shown.and(flushed.map_err(Into::into)) {
+        Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough.
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cannot inspect {directory}: {error}");
+            eprintln!("cannot inspect {name}: {error}");
             ExitCode::FAILURE
         }
     }
@@ -44,66 +46,46 @@ fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Writes the log's records; the damage that keeps it from being opened, if there is any.
-fn show(directory: &Path, output: &mut impl Write) -> Result<Option<LogError>, Box<dyn Error>> {
-    let Inspection { first, chain, durable, tail, mut replay, damage } =
-        txlog::file::inspect(Arc::new(RealDisk), directory)?;
-    writeln!(
-        output,
-        "log {:016x}: records {} to {}, durable through {}",
-        tail.incarnation.0, first.sequence, tail.sequence, durable.sequence
-    )?;
-    let mut reader = Reader { chain, parts: Vec::new() };
-    while let Some((position, bytes)) = replay.next_record()? {
-        let sequence = position.sequence;
-        let record = Record::decode(&bytes)
-            .map_err(|error| format!("record {sequence} cannot be read: {error}"))?;
-        reader.show_record(sequence, &record, &bytes, output)?;
+/// Writes the log's records, up to its end as it is found, or to its damage.
+fn show(log: &str, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let (wake, woken) = mpsc::sync_channel(1);
+    // One call that waits is enough, and nobody waits any more at the end.
+    let waker = Waker(Arc::new(move || wake.try_send(()).unwrap_or_default()));
+    let LogToRead { mut log, start, title } = logs::open_to_read(log, waker)?;
+    writeln!(output, "{title}")?;
+    let mut reader = Reader::new(&mut *log, start, Goal::Tail);
+    loop {
+        match reader.next(&mut *log)? {
+            Next::Record(read) => show_record(&read, output)?,
+            Next::Done => return Ok(()),
+            Next::Wait => {
+                let wait = log.wait_nanos().map_or(WAIT_MAX, Duration::from_nanos);
+                // Woken or not, the log is asked again.
+                let _ = woken.recv_timeout(wait.min(WAIT_MAX));
+            }
+        }
     }
-    Ok(damage)
 }
 
-/// Follows the chain, and keeps the parts of a split unit.
-struct Reader {
-    chain: Chain,
-    parts: Vec<u8>,
-}
-
-impl Reader {
-    fn show_record(
-        &mut self,
-        sequence: Sequence,
-        record: &Record,
-        bytes: &[u8],
-        output: &mut impl Write,
-    ) -> io::Result<()> {
-        let header = &record.header;
-        let counts = self.chain.admits(header);
-        if counts {
-            self.chain.extend(header, bytes);
+fn show_record(read: &Read, output: &mut impl Write) -> io::Result<()> {
+    let header = read.header();
+    let void = if read.counts() { "" } else { "void " };
+    let part = match header.part {
+        Part::Whole => "",
+        Part::First => " first part",
+        Part::Middle => " middle part",
+        Part::Last => " last part",
+    };
+    let clock = if header.sets_clock { "sets the clock to" } else { "clock" };
+    let (at, kind, epoch, time) =
+        (read.position.sequence, header.kind, header.epoch.0, header.clock.0);
+    let bytes = read.bytes.len();
+    writeln!(output, "{at} {void}{kind}{part} epoch {epoch} {clock} {time} {bytes} bytes")?;
+    match &read.consumed {
+        Consumed::Record(record) if header.kind == Kind::Data => {
+            show_effects(&record.payload, output)
         }
-        writeln!(
-            output,
-            "{sequence} {}{}{} epoch {} {} {} {} bytes",
-            if counts { "" } else { "void " },
-            kind(header.kind),
-            part(header),
-            header.epoch.0,
-            if header.sets_clock { "sets the clock to" } else { "clock" },
-            header.clock.0,
-            bytes.len()
-        )?;
-        if !counts || header.kind != Kind::Data {
-            return Ok(());
-        }
-        if header.is_compressed || header.is_encrypted {
-            return writeln!(output, "    a newer version wrote the payload");
-        }
-        self.parts.extend_from_slice(&record.payload);
-        if matches!(header.part, Part::First | Part::Middle) {
-            return Ok(());
-        }
-        show_effects(&std::mem::take(&mut self.parts), output)
+        _ => Ok(()),
     }
 }
 
@@ -122,28 +104,6 @@ fn show_effects(payload: &[u8], output: &mut impl Write) -> io::Result<()> {
                 return writeln!(output, "    unreadable at {}: {}", error.offset, error.what);
             }
         }
-    }
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Data => "data",
-        Kind::Lead => "lead",
-        Kind::Renew => "renew",
-        Kind::Yield => "yield",
-        Kind::Barrier => "barrier",
-        Kind::Checksum => "checksum",
-        Kind::Version => "version",
-        Kind::Slot => "slot",
-    }
-}
-
-fn part(header: &Header) -> &'static str {
-    match header.part {
-        Part::Whole => "",
-        Part::First => " first part",
-        Part::Middle => " middle part",
-        Part::Last => " last part",
     }
 }
 
@@ -182,6 +142,6 @@ mod tests {
 
     #[test]
     fn a_directory_without_a_log_is_an_error() {
-        assert!(show(Path::new("/nonexistent"), &mut Vec::new()).is_err());
+        assert!(show("/nonexistent", &mut Vec::new()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Opens the transaction log that `transaction-log` names.
+//! Opens transaction logs: for a server the one that `transaction-log` names, for a tool any.
 
 use crate::Broken;
 use base::driver::Waker;
@@ -7,7 +7,9 @@ use shard::loading::{FileLogOpener, Known, OpenLog};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use txlog::Readable;
 use txlog::file::{FileOptions, Queues};
+use txlog::reader::Start;
 use txlog::remote::RemoteLog;
 use world::clock::RealClock;
 use world::disk::RealDisk;
@@ -74,4 +76,35 @@ fn open_service(
     let incarnation = store.incarnation();
     let log = RemoteLog::new(store, Arc::new(RealClock));
     Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
+}
+
+/// A log that is only read.
+pub struct LogToRead {
+    pub log: Box<dyn Readable>,
+    pub start: Start,
+    /// Its identity, and what is known of its extent.
+    pub title: String,
+}
+
+/// Opens the log at a URL, or in a directory, to read it from its oldest record on. Nothing is
+/// begun, claimed or written. A directory is read up to where it ends now. Blocks.
+///
+/// # Errors
+/// There is no log, it cannot be reached, or this build has no client for it.
+pub fn open_to_read(name: &str, waker: Waker) -> Result<LogToRead, Box<dyn Error>> {
+    if services::SCHEMES.iter().any(|scheme| name.starts_with(scheme)) {
+        let store = services::open_to_read(name, Arc::new(RealClock), waker)?;
+        let incarnation = store.incarnation();
+        let log = RemoteLog::new(store, Arc::new(RealClock));
+        let title = format!("log {:016x}", incarnation.0);
+        return Ok(LogToRead { log: Box::new(log), start: Start::Oldest(incarnation), title });
+    }
+    let directory = name.strip_prefix("file:").unwrap_or(name);
+    let found = txlog::file::inspect(Arc::new(RealDisk), Path::new(directory))?;
+    let incarnation = found.tail.incarnation;
+    let title = format!(
+        "log {:016x}: records {} to {}, durable through {}",
+        incarnation.0, found.first.sequence, found.tail.sequence, found.durable.sequence
+    );
+    Ok(LogToRead { log: Box::new(found), start: Start::Oldest(incarnation), title })
 }

@@ -6,6 +6,8 @@ use bytes::{Bytes, BytesMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use txlog::file::inspect;
+use txlog::reader::{Goal, Next, Reader, Start};
 use txlog::record::WriterId;
 use txlog::{
     Chain, Consumed, FileLog, FileOptions, Follower, Kind, LogEvent, Part, Queues, Recovery,
@@ -128,5 +130,64 @@ fn a_second_process_reads_until_the_first_is_dead() {
     let (third, recovery) = open(&path);
     assert!(recovery.is_writer);
     assert_eq!(replayed(&third).0, [Bytes::from_static(b"payload")]);
+    std::fs::remove_dir_all(path).expect("the test made the directory");
+}
+
+/// What a tool reads of the directory, beside the server that writes: payloads, and why it ended.
+fn inspected(path: &Path) -> (Vec<Bytes>, Option<String>) {
+    let mut found = inspect(Arc::new(RealDisk), path).expect("there is a log");
+    let start = Start::Oldest(found.tail.incarnation);
+    let mut reader = Reader::new(&mut found, start, Goal::Tail);
+    let mut payloads = Vec::new();
+    loop {
+        match reader.next(&mut found) {
+            Ok(Next::Record(read)) => {
+                if let Consumed::Record(record) = read.consumed
+                    && record.header.kind == Kind::Data
+                {
+                    payloads.push(record.payload);
+                }
+            }
+            Ok(Next::Wait) => {}
+            Ok(Next::Done) => return (payloads, None),
+            Err(error) => return (payloads, Some(error.to_string())),
+        }
+    }
+}
+
+/// More than one piece of reading holds, in several segments, one of which is damaged later.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test damages a file")]
+fn a_directory_is_read_while_it_is_written_and_up_to_its_damage() {
+    let path = directory("inspected");
+    let (mut log, recovery) = open(&path);
+    let chain = recovery.chain.expect("a log that was written to has a chain");
+    let mut stamper = Stamper::new(WriterId(1), chain, UnixMillis(0));
+    let mut at = recovery.tail;
+    log.append(at, stamper.lead(1000, &[], UnixMillis(1), at.sequence));
+    let mut written = Vec::new();
+    for number in 0..400_u32 {
+        at = at.next();
+        let payload = vec![number as u8; 4000];
+        log.append(at, data(&mut stamper, &payload));
+        written.push(Bytes::from(payload));
+        log.drain();
+    }
+    assert_eq!(inspected(&path), (written.clone(), None));
+    drop(log);
+    let mut segments: Vec<PathBuf> = std::fs::read_dir(&path)
+        .expect("the log lies there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "segment"))
+        .collect();
+    segments.sort();
+    let damaged = &segments[segments.len() / 2];
+    let mut bytes = std::fs::read(damaged).expect("it is a file");
+    bytes[4096 + 100] ^= 1;
+    std::fs::write(damaged, bytes).expect("it is a file");
+    let (read, damage) = inspected(&path);
+    assert!(read.len() < written.len() && read == written[..read.len()]);
+    let name = damaged.file_name().expect("it has one").to_string_lossy().into_owned();
+    assert!(damage.as_ref().is_some_and(|what| what.contains(&name)), "{damage:?}");
     std::fs::remove_dir_all(path).expect("the test made the directory");
 }

@@ -56,6 +56,15 @@ impl Chain {
         header.epoch > self.epoch && !self.admits(header)
     }
 
+    /// Where the chain stood before a record, if that record counts. It says so itself. `None` if
+    /// the bytes are no record.
+    pub fn before(bytes: &[u8]) -> Option<Self> {
+        let header = record::decode_header(bytes, true).ok()?;
+        let epochs_begun = u64::from(header.kind == Kind::Lead);
+        let epoch = Epoch(header.epoch.0.saturating_sub(epochs_begun));
+        Some(Self { value: header.predecessor, epoch })
+    }
+
     /// Where the chain stands behind a record, if that record counts. It says so itself, because it
     /// names its predecessor. `None` if the bytes are no record.
     pub fn behind(bytes: &[u8]) -> Option<Self> {
@@ -93,7 +102,8 @@ fn mix(word: u64) -> u64 {
 pub enum Consumed {
     /// Outside the chain: skip it.
     Void,
-    /// A part of a split unit; nothing to apply until its last part.
+    /// A part of a split unit; nothing to apply until its last part, and not even then if the
+    /// reading began amid the unit.
     Buffered,
     /// A record to act on. A unit that was split arrives whole, under the header of its last part
     /// with [`Part::Whole`].
@@ -154,6 +164,8 @@ pub struct Follower {
     counted: Sequence,
     /// Payloads of the split unit under way; empty between units.
     parts: Vec<Bytes>,
+    /// The records may be the rest of a unit that began before the first of them.
+    is_amid: bool,
     /// Breaks the void rule on purpose (every record counts), so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -172,9 +184,16 @@ impl Follower {
             at,
             counted: at,
             parts: Vec::new(),
+            is_amid: false,
             counts_void_records: false,
             joins_histories: false,
         }
+    }
+
+    /// As [`Self::new`], where the record at `at` need not have ended a unit. The rest of one that
+    /// was begun before is passed over.
+    pub fn amid(at: Sequence, chain: Chain) -> Self {
+        Self { is_amid: true, ..Self::new(at, chain) }
     }
 
     /// The last record consumed.
@@ -231,6 +250,13 @@ impl Follower {
     }
 
     fn assemble(&mut self, record: Record) -> Result<Consumed, FollowError> {
+        if std::mem::take(&mut self.is_amid) {
+            let is_rest = matches!(record.header.part, Part::Middle | Part::Last);
+            self.is_amid = record.header.kind == Kind::Renew || record.header.part == Part::Middle;
+            if is_rest {
+                return Ok(Consumed::Buffered);
+            }
+        }
         match (record.header.kind, record.header.part) {
             (Kind::Data, Part::First) => {
                 if self.is_inside_unit() {

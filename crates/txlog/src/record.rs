@@ -74,6 +74,22 @@ impl Kind {
     }
 }
 
+/// The name in lower case, as tools show it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Data => "data",
+            Self::Lead => "lead",
+            Self::Renew => "renew",
+            Self::Yield => "yield",
+            Self::Barrier => "barrier",
+            Self::Checksum => "checksum",
+            Self::Version => "version",
+            Self::Slot => "slot",
+        })
+    }
+}
+
 /// Which part of a unit a Data record holds. Bits 0 and 1 of the flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]

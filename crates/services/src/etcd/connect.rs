@@ -21,7 +21,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const VERSION_MIN: (u64, u64) = (3, 6);
 
 impl Etcd {
-    /// Connects, and finds the log or begins it as `new`, however long the cluster takes to get ready.
+    /// Connects, and finds the log or begins it as `new`, however long the cluster takes to get
+    /// ready.
     pub(super) async fn connect(
         address: Address,
         new: Option<Incarnation>,

@@ -7,6 +7,7 @@
 //! | `bench` | the conformance suite of `txlog` over a service |
 //! | `writer` | the only writer of a log, and a reader that holds it to its word |
 //! | `driven` | a store driven by hand |
+//! | `reading` | a log read by a tool, beside its writer |
 //! | `outside` | the clock, chance, and the harness that kills servers |
 //! | `etcd`, `jetstream`, `objects` | the services, each with what it alone must keep |
 
@@ -18,4 +19,5 @@ mod jetstream;
 mod objects;
 mod outside;
 mod place;
+mod reading;
 mod writer;

@@ -15,6 +15,9 @@ pub trait Place {
     /// Whether the end of the log is known for certain.
     const CONFIRMS_TAIL: bool;
 
+    /// Where the log of this name is, as `transaction-log` has it.
+    fn url(&self, name: &str) -> String;
+
     /// Opens a log, or begins it. `entropy` becomes a new log's identity.
     ///
     /// # Errors

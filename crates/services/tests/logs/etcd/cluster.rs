@@ -31,9 +31,13 @@ impl Place for Cluster {
     const ACCEPTS_BY_NUMBER: bool = false;
     const CONFIRMS_TAIL: bool = true;
 
-    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
+    fn url(&self, name: &str) -> String {
         let Self { members, user, options } = self;
-        etcd::open(&format!("etcd://{user}{members}/logs/{name}{options}"), waker, entropy)
+        format!("etcd://{user}{members}/logs/{name}{options}")
+    }
+
+    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
+        etcd::open(&self.url(name), waker, entropy)
     }
 
     fn delete(&self, name: &str) {

@@ -33,8 +33,12 @@ impl Place for Cluster {
     const ACCEPTS_BY_NUMBER: bool = true;
     const CONFIRMS_TAIL: bool = false;
 
+    fn url(&self, name: &str) -> String {
+        format!("{}{}", self.url.replace("NAME", name), self.options)
+    }
+
     fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-        let url = format!("{}{}", self.url.replace("NAME", name), self.options);
+        let url = self.url(name);
         match self.broken {
             None => jetstream::open(&url, waker, entropy),
             Some(broken) => jetstream::open_broken(&url, waker, entropy, broken),

@@ -5,7 +5,7 @@ use super::places::Objects;
 use super::wire::Wire;
 use crate::driven::{Driven, first, get, trim};
 use crate::outside::{clock, entropy, faults, fresh_name, tell, until};
-use crate::place::polled;
+use crate::place::{Place, polled};
 use crate::writer::Writer;
 use base::Sequence;
 use bytes::Bytes;

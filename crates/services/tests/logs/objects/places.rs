@@ -54,8 +54,13 @@ impl Objects {
             Store::Directory(_) => "",
         }
     }
+}
 
-    pub fn url(&self, name: &str) -> String {
+impl Place for Objects {
+    const ACCEPTS_BY_NUMBER: bool = false;
+    const CONFIRMS_TAIL: bool = true;
+
+    fn url(&self, name: &str) -> String {
         let age = self.trim_age_ms;
         match &self.store {
             Store::Gateway(endpoint) | Store::Memory(endpoint) => format!(
@@ -67,11 +72,6 @@ impl Objects {
             }
         }
     }
-}
-
-impl Place for Objects {
-    const ACCEPTS_BY_NUMBER: bool = false;
-    const CONFIRMS_TAIL: bool = true;
 
     fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
         objects::open(&self.url(name), clock(), waker, entropy)
