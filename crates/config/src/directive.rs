@@ -66,8 +66,8 @@ pub struct Directive {
     /// Only the file and the command line may set it.
     pub immutable: bool,
     /// What it is for, in one line, if it is Kiln's own; "" for Redis's, which Redis documents. Of
-    /// one that is immutable, CONFIG SET to the value that it has succeeds: tools that write back every
-    /// directive they have read stop at the first refusal, and do not know ours.
+    /// one that is immutable, CONFIG SET to the value that it has succeeds: tools that write back
+    /// every directive they have read stop at the first refusal, and do not know ours.
     pub summary: &'static str,
     /// CONFIG SET needs `enable-protected-configs`.
     pub protected: bool,
