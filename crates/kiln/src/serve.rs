@@ -144,7 +144,7 @@ fn live(
         return Ok(stop);
     }
     match broken {
-        Some(Broken::Lease) => server.core.roles.break_rule(Rule::ServesWithoutLease),
+        Some(Broken::Lease) => server.core.leadership.roles.break_rule(Rule::ServesWithoutLease),
         Some(Broken::Replies) => server.core.shard.break_tracker(),
         Some(Broken::Master) => server.break_master(),
         Some(Broken::Floor | Broken::Tail | Broken::Unseen) | None => {}

@@ -23,7 +23,7 @@ use crate::slowlog::Slowlog;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
 use base::{
-    Clock, ConnectionId, Disk, Driver, Machine, Moment, MonotonicNanos, Seeds, Sequence, UnixMillis,
+    Clock, ConnectionId, Disk, Driver, Machine, MonotonicNanos, Seeds, Sequence, UnixMillis,
 };
 use catalog::Catalog;
 use catalog::acl::Acl;
@@ -35,8 +35,7 @@ use guards::Guards;
 use pause::Pause;
 use resp::Reply;
 use sessions::Sessions;
-use shard::Shard;
-use shard::role::state::Roles;
+use shard::{Leadership, Shard};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -156,8 +155,6 @@ pub struct Turn {
     pub now: UnixMillis,
     /// Monotonic time of this turn.
     pub monotonic: MonotonicNanos,
-    /// Both clocks at the beginning of this turn.
-    pub(crate) moment: Moment,
     /// When the command that executes now began.
     pub(crate) lap: MonotonicNanos,
     /// How long the command that executes now pretended to work (DEBUG SLEEP).
@@ -267,12 +264,8 @@ pub struct Core {
     /// Why a request of the master's stream was refused, the first since the link last asked.
     pub(crate) master_refused: Option<String>,
     /// What this process is to the shard: primary or replica.
-    pub roles: Roles,
+    pub leadership: Leadership,
     pub persistence: Persistence,
-    /// Clients were served since this holder's last record.
-    pub(crate) has_served: bool,
-    /// The lease was over when it was last looked at: nobody is served.
-    pub(crate) is_lapsed: bool,
     /// When a clean stop began to wait.
     pub(crate) stopping_since: Option<MonotonicNanos>,
     /// Set when the process is to stop: why.
@@ -287,7 +280,7 @@ impl Core {
         self.stream.offset
     }
 
-    pub(crate) fn new(process: Process) -> Self {
+    pub(crate) fn new(process: Process, leadership: Leadership) -> Self {
         let lap = process.options.clock.monotonic();
         Self {
             shard: Shard::loading(engine_settings(&process.config), process.options.seeds),
@@ -299,10 +292,8 @@ impl Core {
             guards: Guards::default(),
             forced_master: None,
             master_refused: None,
-            roles: Roles::alone(),
+            leadership,
             persistence: Persistence::new(process.options.clock.unix_millis()),
-            has_served: false,
-            is_lapsed: false,
             stopping_since: None,
             stopping: None,
             broken: None,

@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::server::Server;
 use base::{DatabaseId, UnixMillis};
 use engine::unit::{Context, Overdue};
+use shard::leadership::may_renew;
 use shard::role::renewal::Purpose;
 use txlog::Gate;
 
@@ -57,13 +58,14 @@ impl Server {
     /// might wait for ever; and not to a log that is short of room.
     pub(crate) fn tell_time(&mut self) {
         let (_, Some(recorded)) = self.core.expiry() else { return };
-        let is_wanted =
-            self.core.has_served && self.core.roles.leads() && !self.core.pause.is_failing_over;
+        let is_wanted = self.core.leadership.has_served
+            && self.core.leadership.roles.leads()
+            && !self.core.pause.is_failing_over;
         // Who is told LOADING is shown nothing.
         let is_wanted =
             is_wanted && !self.core.persistence.is_loading && !self.core.shard.has_gathered();
         if is_wanted
-            && self.may_renew(Purpose::Clock)
+            && may_renew(&self.core.shard, Purpose::Clock)
             && self.core.shard.engine.has_due_since(recorded, self.core.turn.now)
         {
             self.renew();

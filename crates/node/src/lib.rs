@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod announce;
 mod blocked;
 pub mod command;
 pub mod configured;
@@ -45,6 +46,7 @@ pub mod link;
 pub mod members;
 pub mod metrics;
 mod migrate;
+mod news;
 mod observe;
 pub mod output;
 pub mod reactor;

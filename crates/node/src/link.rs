@@ -302,7 +302,7 @@ impl Server {
             driver.close(connection);
         }
         if self.core.persistence.is_loading
-            || !self.core.roles.leads()
+            || !self.core.leadership.roles.leads()
             || self.core.stopping.is_some()
         {
             return;

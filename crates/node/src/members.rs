@@ -29,8 +29,9 @@ use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use exchange::{Answer, Exchange};
 pub use reads::Reads;
 pub(crate) use reads::UNKNOWN;
-pub use reports::{Progress, Reported};
+pub use reports::Reported;
 use shard::RecordId;
+use shard::lag::Lag;
 use shard::role::member::Member;
 use shard::snapshots::Sighting;
 
@@ -56,16 +57,6 @@ const RECEIVE_BYTES: usize = 16 << 10;
 
 /// Bytes of an answer under way, at most: thousands of members.
 const INPUT_BYTES_MAX: usize = 1 << 20;
-
-/// How far a replica is behind its primary.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Lag {
-    pub records: u64,
-    /// Of log. An estimate: the primary remembers the sizes of recent records in sum only.
-    pub bytes: u64,
-    /// Since the primary appended what the replica applies next; up to 50 too much.
-    pub millis: u64,
-}
 
 /// What a replica says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -173,8 +164,8 @@ impl Server {
         for connection in std::mem::take(&mut self.members.dropped) {
             driver.close(connection);
         }
-        let primary = self.core.roles.leader().map(|leader| &leader.member);
-        let primary = primary.filter(|it| it.port > 0 && it.id != self.core.roles.id());
+        let primary = self.core.leadership.roles.leader().map(|leader| &leader.member);
+        let primary = primary.filter(|it| it.port > 0 && it.id != self.core.leadership.roles.id());
         let primary = primary.filter(|_| self.core.is_following() && self.core.stopping.is_none());
         if primary != self.members.primary.as_ref() {
             let primary = primary.cloned();
@@ -217,7 +208,7 @@ impl Server {
         if !self.members.is_report_due(applied, priority, self.core.turn.monotonic) {
             return;
         }
-        let (member, newest) = (self.member(), self.core.shard.newest_id());
+        let (member, newest) = (self.core.process.member(), self.core.shard.newest_id());
         let snapshot = self.newest_snapshot();
         let report = Report { member, newest, applied, priority, snapshot };
         let members = &mut self.members;
@@ -235,7 +226,11 @@ impl Server {
     /// while it leaves leadership to others.
     fn priority(&self) -> u32 {
         let priority = self.core.process.settings.replica_priority;
-        if self.leaves_it_to_others() && priority > 0 { PRIORITY_LAST } else { priority }
+        if self.core.leadership.leaves_it_to_others() && priority > 0 {
+            PRIORITY_LAST
+        } else {
+            priority
+        }
     }
 
     /// In how many nanoseconds there is something to do; `None`: not by time.

@@ -370,7 +370,9 @@ impl Server {
         let output = &mut migration.exchange.output;
         output.release(self.core.shard.tracker.durable());
         while !migration.is_clogged && !output.sendable().is_empty() {
-            if self.core.has_lapsed() && self.core.broken != Some(Broken::MigratesWithoutLease) {
+            if self.core.leadership.has_lapsed()
+                && self.core.broken != Some(Broken::MigratesWithoutLease)
+            {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
                 self.migrations.is_due = true;

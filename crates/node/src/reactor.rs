@@ -81,7 +81,7 @@ impl Server {
     /// Whether everything executed is durable and sent as far as clients take it.
     fn is_drained(&self) -> bool {
         let is_written = !self.core.shard.has_gathered() && !self.core.shard.is_in_flight();
-        is_written && (self.core.clients.flushing.is_empty() || self.core.is_lapsed)
+        is_written && (self.core.clients.flushing.is_empty() || self.core.leadership.is_lapsed)
     }
 
     /// Whether a log that does not answer has kept a clean stop waiting for too long. What is
@@ -101,17 +101,7 @@ impl Server {
         let timeout = self.wait_nanos();
         scratch.events.clear();
         driver.wait(timeout, &mut scratch.events);
-        self.core.turn.moment = driver.clock().moment();
-        self.core.turn.monotonic = self.core.turn.moment.monotonic;
-        self.core.roles.watch_clocks(self.core.turn.moment);
-        self.core.turn.now =
-            self.clock.read(self.core.turn.moment.wall_micros, self.core.turn.monotonic);
-        self.core.turn.number += 1;
-        self.core.shard.begin_turn(
-            &self.core.process.options.clock,
-            self.core.turn.moment,
-            self.core.turn.now,
-        );
+        self.begin_turn(driver.clock().moment());
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
         }
@@ -135,7 +125,7 @@ impl Server {
         self.tick();
         self.advance_link(driver);
         self.advance_members(driver);
-        if !self.core.is_lapsed {
+        if !self.core.leadership.is_lapsed {
             self.advance_migrations(driver);
         }
         self.advance_snapshots();
@@ -146,8 +136,8 @@ impl Server {
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
         self.advance_failover();
-        self.core.is_lapsed = self.core.has_lapsed();
-        if !self.core.is_lapsed {
+        self.core.leadership.judge_lease();
+        if !self.core.leadership.is_lapsed {
             self.core.flush(driver);
         }
         self.shed_unserved();
@@ -163,7 +153,7 @@ impl Server {
         let has_work = self.is_snapshot_ready() || self.is_feed_ready();
         if has_work
             || self.has_more_to_load
-            || !self.core.clients.flushing.is_empty() && !self.core.is_lapsed
+            || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
         {
             return Some(0);
         }
@@ -179,8 +169,10 @@ impl Server {
         let is_linked =
             self.core.master().is_some() && self.core.stopping.is_none() && !self.is_stalled();
         let link = self.link.wait_nanos(self.core.turn.monotonic).filter(|_| is_linked);
-        let migrations =
-            self.migrations.wait_nanos(self.core.turn.monotonic).filter(|_| !self.core.is_lapsed);
+        let migrations = self
+            .migrations
+            .wait_nanos(self.core.turn.monotonic)
+            .filter(|_| !self.core.leadership.is_lapsed);
         let members = self.members_wait_nanos();
         let role = self.role_wait_nanos();
         let waits = until.into_iter().chain(link).chain(migrations).chain(members).chain(role);
@@ -189,8 +181,8 @@ impl Server {
 
     /// Whether too much is withheld to execute more.
     fn is_stalled(&self) -> bool {
-        self.core.is_lapsed
-            || self.core.roles.has_just_bid(self.core.turn.monotonic)
+        self.core.leadership.is_lapsed
+            || self.core.leadership.roles.has_just_bid(self.core.turn.monotonic)
             || self.core.shard.is_in_flight() && self.core.clients.held_bytes > HELD_BYTES_MAX
             || matches!(self.core.shard.gate(), txlog::Gate::Wait)
             || self.is_snapshot_behind()

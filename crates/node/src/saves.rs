@@ -5,7 +5,6 @@ use crate::server::Server;
 use crate::session::{Blocked, Session};
 use base::{ConnectionId, Sequence, UnixMillis};
 use engine::refusal::Refusal;
-use shard::News;
 use shard::snapshots::{Busy, Report, Sighting, Snapshots, Status, Turn, Unseen};
 
 impl Server {
@@ -67,7 +66,7 @@ impl Server {
     /// Whether the next turn should not wait, because a snapshot can go on.
     pub(crate) fn is_snapshot_ready(&self) -> bool {
         let is_ready = |it: &Snapshots| it.is_ready(&self.core.shard);
-        self.core.roles.leads() && self.snapshots.as_ref().is_some_and(is_ready)
+        self.core.leadership.roles.leads() && self.snapshots.as_ref().is_some_and(is_ready)
     }
 
     /// One turn's share of the snapshots.
@@ -75,8 +74,8 @@ impl Server {
         let turn = Turn {
             now: self.core.turn.now,
             monotonic: self.core.turn.monotonic,
-            leads: self.core.roles.leads(),
-            is_alone: self.core.roles.is_alone(),
+            leads: self.core.leadership.roles.leads(),
+            is_alone: self.core.leadership.roles.is_alone(),
             is_private: self.core.process.settings.snapshots_are_private,
             hears_primary: self.members.lag().is_some(),
         };
@@ -96,27 +95,8 @@ impl Server {
         self.take_news();
     }
 
-    /// Hands on what happened to the shard.
-    fn take_news(&mut self) {
-        let mut news = std::mem::take(&mut self.news);
-        for news in news.drain(..) {
-            match news {
-                News::SnapshotBegan => self.start_gathering(),
-                News::SnapshotPublished { file, bytes } => {
-                    self.send_file(&file, bytes);
-                    self.answer_saves(true);
-                }
-                News::SnapshotFailed => {
-                    self.give_up_gathering();
-                    self.answer_saves(false);
-                }
-            }
-        }
-        self.news = news;
-    }
-
     /// Answers the clients that wait for the snapshot.
-    fn answer_saves(&mut self, is_ok: bool) {
+    pub(crate) fn answer_saves(&mut self, is_ok: bool) {
         for client in std::mem::take(&mut self.saves_waiting) {
             let waits = |it: &Session| matches!(it.blocked, Some(Blocked::Snapshot));
             if !self.core.clients.has(client) || !waits(self.core.clients.at(client)) {
@@ -143,11 +123,11 @@ impl Server {
 
     /// What is said of the snapshots: to a primary by its replicas; by a primary to this replica.
     fn sightings(&self) -> Vec<Report> {
-        if self.core.roles.leads() {
+        if self.core.leadership.roles.leads() {
             return self.core.sessions().filter_map(sighting_of).collect();
         }
         let Some(newest) = self.members.primary_snapshot() else { return Vec::new() };
-        let member = self.member();
+        let member = self.core.process.member();
         let address = format!("{}:{}", member.host, member.port);
         let at = self.core.turn.monotonic;
         vec![Report { address, snapshot: Some(newest), at, client: String::new() }]
@@ -155,7 +135,7 @@ impl Server {
 
     /// The connection of a replica is gone.
     pub(crate) fn note_departed(&mut self, client: ConnectionId) {
-        let leads = self.core.roles.leads();
+        let leads = self.core.leadership.roles.leads();
         let report = sighting_of(self.core.clients.at(client));
         if let (Some(report), Some(snapshots), true) = (report, &mut self.snapshots, leads) {
             snapshots.note_departed(report);

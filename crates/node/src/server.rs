@@ -12,8 +12,8 @@ use crate::core::{Core, Garbage, Options, Process};
 use crate::feed::Feed;
 use crate::functions::{Functions, standard};
 use crate::link::Link;
+use crate::members::Members;
 use crate::members::failover::Failover;
-use crate::members::{Members, Progress};
 use crate::migrate::Migrations;
 use crate::reactor::LoneClient;
 use crate::session::Session;
@@ -22,10 +22,10 @@ use config::Config;
 use config::settings::{engine_settings, node_settings};
 use engine::eviction::Room;
 use engine::work::Work;
-use shard::clock::ShardClock;
 use shard::snapshots::Snapshots;
-use shard::{News, Told};
+use shard::{Leadership, News};
 use std::any::Any;
+use std::sync::Arc;
 use txlog::Gate;
 
 /// One reactor's state: the core, and each feature's own.
@@ -36,18 +36,12 @@ pub struct Server {
     pub scripts: Scripts,
     /// What subscribers were told of who leads.
     pub(crate) switches: Switches,
-    /// How often this process has stood for leadership in this life.
-    pub(crate) stands: u64,
     /// Since when somebody waits while the lease is over.
     pub(crate) unserved_since: Option<MonotonicNanos>,
     /// The connection of a replica to its primary.
     pub(crate) members: Members,
-    /// How the log has grown lately, for the lag of replicas.
-    pub(crate) progress: Progress,
     /// A planned failover.
     pub(crate) failover: Option<Failover>,
-    /// A buffer for what the log tells.
-    pub(crate) told: Vec<Told>,
     /// The loading has more to do at once.
     pub(crate) has_more_to_load: bool,
     /// The link to a master, if this server follows one.
@@ -56,13 +50,6 @@ pub struct Server {
     pub(crate) migrations: Migrations,
     /// Makes the replication id, which DEBUG CHANGE-REPL-ID changes.
     pub(crate) replication_seed: u64,
-    pub(crate) clock: ShardClock,
-    /// What the primary's clock showed when it was last heard running, and when that was.
-    pub(crate) heard_clock: Option<shard::clock::Heard>,
-    /// Whether this machine's wall clock may become the shard's.
-    pub(crate) wall: crate::role::wall::Wall,
-    /// This process follows, and the log would take nothing from it.
-    pub(crate) is_in_trouble: bool,
     pub(crate) lone: LoneClient,
     /// The last turn left keys over that must be evicted.
     pub(crate) has_more_to_evict: bool,
@@ -131,12 +118,6 @@ impl Core {
             self.spread(observed, sender);
         }
         room
-    }
-
-    /// Protected mode: whoever comes from another machine is turned away, because nobody would be
-    /// asked for a password.
-    pub(crate) fn turns_strangers_away(&self) -> bool {
-        self.process.settings.protected_mode && self.process.acl.default_user().has_no_password()
     }
 
     /// Closes a session once the turn ends, whatever it still has to say.
@@ -220,30 +201,25 @@ impl Server {
         // A process has one, and keeps it in all its lives.
         let catalog = renamed.map_or(standard().0, |catalog| Box::leak(Box::new(catalog)));
         let process = Process::new(options, catalog, acl, garbage);
-        Self::living(process, crate::role::wall::Wall::default())
+        let options = &process.options;
+        let leadership = Leadership::new(Arc::clone(&options.clock), options.entropy);
+        Self::living(process, leadership)
     }
 
-    fn living(process: Process, wall: crate::role::wall::Wall) -> Self {
+    fn living(process: Process, leadership: Leadership) -> Self {
         let replication_seed = !process.options.entropy;
         Self {
-            core: Core::new(process),
+            core: Core::new(process, leadership),
             functions: standard().1,
             scripts: Scripts::default(),
             switches: Switches::default(),
-            stands: 0,
             unserved_since: None,
             members: Members::default(),
-            progress: Progress::default(),
             failover: None,
-            told: Vec::new(),
             has_more_to_load: false,
             link: Link::default(),
             migrations: Migrations::default(),
             replication_seed,
-            clock: ShardClock::default(),
-            heard_clock: None,
-            wall,
-            is_in_trouble: false,
             lone: LoneClient::default(),
             has_more_to_evict: false,
             snapshots: None,
@@ -262,7 +238,8 @@ impl Server {
         }
         let process = self.core.process.in_next_life(driver);
         let created = self.core.clients.created;
-        let mut next = Self::living(process, self.wall.in_next_life());
+        let leadership = self.core.leadership.in_next_life(process.options.entropy);
+        let mut next = Self::living(process, leadership);
         next.core.clients.created = created;
         next
     }
@@ -285,6 +262,7 @@ impl Server {
         self.core.interest.owed_bytes_max = owed_bytes_max(&self.core.process.settings);
         self.core.shard.engine.keyspace.settings = engine_settings(&config);
         self.core.process.config = config;
+        self.set_policy();
     }
 
     /// Takes in a new connection; `None` if it must be turned away, with the line to say.
@@ -300,7 +278,7 @@ impl Server {
             self.core.process.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
-        if self.core.turns_strangers_away() && !is_local {
+        if self.core.process.turns_strangers_away() && !is_local {
             self.core.process.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }

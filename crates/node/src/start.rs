@@ -8,6 +8,9 @@ use base::Driver;
 use config::settings::engine_settings;
 use shard::loading::{Failure, Loaded, Loading, Step};
 
+/// Nanoseconds in a millisecond.
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
 /// A start under way: the loading, and then the wait until it is known whether this process leads
 /// or follows.
 pub struct Start {
@@ -60,7 +63,7 @@ impl Server {
             let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
             self.take_up(loaded);
         }
-        self.core.persistence.is_loading = !self.core.roles.is_role_known();
+        self.core.persistence.is_loading = !self.core.leadership.roles.is_role_known();
         Ok(!self.core.persistence.is_loading)
     }
 
@@ -76,7 +79,7 @@ impl Server {
     }
 
     fn take_up(&mut self, loaded: Loaded) {
-        let Loaded { mut shard, heartbeats, is_free, through } = loaded;
+        let Loaded { mut shard, found } = loaded;
         let keyspace = &mut shard.engine.keyspace;
         keyspace.settings = engine_settings(&self.core.process.config);
         if keyspace.is_partial() {
@@ -88,14 +91,11 @@ impl Server {
         }
         self.core.shard = shard;
         self.compare_configured_master();
-        let now = self.core.process.options.clock.monotonic();
-        self.core.roles = self.new_roles();
-        for heartbeat in heartbeats.into_order() {
-            self.core.roles.saw(heartbeat, now);
-        }
-        if is_free {
-            self.core.roles.is_free(now);
-        }
-        self.core.roles.caught_up(through, now);
+        let member = self.core.process.member();
+        let (host, port) = (&member.host, member.port);
+        tracing::info!(host, port, "other members are told that this server is here");
+        let lease_nanos = self.core.process.settings.transaction_log_lease * NANOS_PER_MILLI;
+        self.set_policy();
+        self.core.leadership.follow(member.id, lease_nanos, found);
     }
 }

@@ -8,7 +8,8 @@
 //! | [`recovery`] | applies committed records, at the start and on a replica |
 //! | [`shard`](Shard) | gathers effects into records and appends them; or follows who does |
 //! | [`tracker`] | knows what a reply must wait for |
-//! | [`role`] | primary or replica: leadership and its lease |
+//! | [`leadership`], [`role`] | primary or replica: who leads, and the lease |
+//! | [`lag`] | how far replicas are behind |
 //! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`clock`] | the shard's time, which never goes back and never jumps |
 //!
@@ -17,6 +18,8 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod lag;
+pub mod leadership;
 pub mod loading;
 mod news;
 mod no_log;
@@ -26,6 +29,7 @@ mod shard;
 pub mod snapshots;
 pub mod tracker;
 
+pub use leadership::Leadership;
 pub use news::News;
 pub use role::renewal::Renewal;
 pub use shard::{Growth, Progress, RecordId, Shard, Told};

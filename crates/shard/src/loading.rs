@@ -14,6 +14,7 @@
 mod history;
 mod open;
 
+use crate::leadership::Found;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
@@ -320,8 +321,8 @@ impl Loading {
     ) -> Result<(Stage, Step), Failure> {
         if self.records.is_empty() {
             match self.read(&replayer)? {
-                Some(Found::End(end)) => until = Some(end),
-                Some(Found::Gap(why)) => return Ok((self.begin_again(why)?, Step::More)),
+                Some(Reached::End(end)) => until = Some(end),
+                Some(Reached::Gap(why)) => return Ok((self.begin_again(why)?, Step::More)),
                 None => {}
             }
         }
@@ -344,14 +345,14 @@ impl Loading {
     }
 
     /// Takes what the log has read meanwhile.
-    fn read(&mut self, replayer: &Replayer) -> Result<Option<Found>, Failure> {
+    fn read(&mut self, replayer: &Replayer) -> Result<Option<Reached>, Failure> {
         let mut found = None;
         self.log.handle.poll(&mut self.events);
         for event in self.events.drain(..) {
             self.comparing.hear(&event)?;
             match event {
                 LogEvent::Read(position, bytes) => self.records.push_back((position, bytes)),
-                LogEvent::CaughtUp(position) => found = Some(Found::End(position.sequence)),
+                LogEvent::CaughtUp(position) => found = Some(Reached::End(position.sequence)),
                 LogEvent::Trimmed { first } => {
                     let at = replayer.at();
                     let what = if at == Sequence::ZERO {
@@ -365,7 +366,7 @@ impl Loading {
                              record {first}: the data between them is gone"
                         )
                     };
-                    found = Some(Found::Gap(what.into()));
+                    found = Some(Reached::Gap(what.into()));
                 }
                 LogEvent::Lost => {
                     let next = replayer.at().next();
@@ -416,23 +417,20 @@ impl Loading {
         let through = replayer.at();
         let mut shard = Shard::following(self.engine, handle, *replayer, incarnation);
         shard.grown = self.replayed;
-        Some(Loaded { shard, heartbeats: self.heartbeats, is_free, through })
+        let found = Found { heartbeats: self.heartbeats, is_free, through };
+        Some(Loaded { shard, found })
     }
 }
 
 /// What a loading hands over.
 pub struct Loaded {
     pub shard: Shard,
-    /// What the records that were applied said of who leads.
-    pub heartbeats: Heartbeats,
-    /// No lease need be waited for.
-    pub is_free: bool,
-    /// The end of the log, as it was found.
-    pub through: Sequence,
+    /// What was found of who leads, for [`Leadership::follow`](crate::Leadership::follow).
+    pub found: Found,
 }
 
 /// How a reading came to an end.
-enum Found {
+enum Reached {
     End(Sequence),
     Gap(Failure),
 }

@@ -38,7 +38,7 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
     if server.failover.is_some() {
         return Err(Refusal::of("ERR REPLICAOF not allowed while failing over."));
     }
-    if !server.core.roles.leads() {
+    if !server.core.leadership.roles.leads() {
         return Err(crate::link::READ_ONLY);
     }
     if args.is(1, "NO") && args.is(2, "ONE") {
@@ -88,7 +88,13 @@ fn role(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 
 /// ROLE of a replica of the transaction log. Its offset is the last record that it has applied.
 fn describe_following(server: &mut Server, client: ConnectionId) {
-    let leader = server.core.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
+    let leader = server
+        .core
+        .leadership
+        .roles
+        .leader()
+        .map(|leader| leader.member.clone())
+        .unwrap_or_default();
     let hears_primary = server.core.hears_primary();
     let reply = server.core.clients.reply(client);
     reply.array(5);
@@ -166,14 +172,21 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
 
 /// The same for a replica of the transaction log. Offsets are records.
 fn describe_log(server: &Server, text: &mut Text) {
-    let leader = server.core.roles.leader().map(|leader| leader.member.clone()).unwrap_or_default();
-    let silence = server.core.turn.monotonic.since(server.core.roles.heard()) / 1_000_000_000;
+    let leader = server
+        .core
+        .leadership
+        .roles
+        .leader()
+        .map(|leader| leader.member.clone())
+        .unwrap_or_default();
+    let silence =
+        server.core.turn.monotonic.since(server.core.leadership.roles.heard()) / 1_000_000_000;
     let applied = server.core.shard.appended().sequence;
     text.line("master_host", &leader.host);
     text.line("master_port", leader.port);
     text.line("master_link_status", if server.core.hears_primary() { "up" } else { "down" });
     text.line("master_last_io_seconds_ago", silence);
-    text.line("master_sync_in_progress", u8::from(!server.core.roles.is_current()));
+    text.line("master_sync_in_progress", u8::from(!server.core.leadership.roles.is_current()));
     text.line("slave_read_repl_offset", applied);
     text.line("slave_repl_offset", applied);
     if let Some(lag) = server.members.lag() {

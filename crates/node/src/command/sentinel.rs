@@ -67,8 +67,7 @@ impl Switches {
 
 impl Server {
     /// Tells subscribers that another process leads, if so: the log has said it.
-    pub(crate) fn tell_of_switch(&mut self) {
-        let Some(leader) = self.core.roles.leader() else { return };
+    pub(crate) fn tell_of_switch(&mut self, leader: &Leader) {
         let Some((before, now)) = self.switches.learn(leader) else { return };
         let name =
             String::from_utf8_lossy(&self.core.process.settings.discovery.sentinel_master_name);
@@ -157,7 +156,7 @@ fn check_quorum(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Ou
 }
 
 fn my_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let id = server.member().id.to_string();
+    let id = server.core.process.member().id.to_string();
     server.core.clients.reply(client).bulk(id);
     Ok(())
 }

@@ -80,7 +80,7 @@ impl Core {
 
     /// Nothing is executed behind the last record of a holder that hands over.
     pub(crate) fn may_execute(&self) -> bool {
-        self.stopping.is_none() && !self.roles.has_yielded()
+        self.stopping.is_none() && !self.leadership.roles.has_yielded()
     }
 
     /// Lets the clients go on if the pause is over, in the order in which they came.

@@ -100,7 +100,7 @@ impl Server {
     /// Takes what the configuration says of a master for the shard's word, once this process leads,
     /// if nothing was ever said of one and there is nothing to lose.
     pub(crate) fn adopt_configured_master(&mut self) {
-        let may_decide = self.core.roles.leads() && !self.core.persistence.is_loading;
+        let may_decide = self.core.leadership.roles.leads() && !self.core.persistence.is_loading;
         if self.link.has_judged_configuration || !may_decide || self.core.shard.gate() != Gate::Open
         {
             return;
@@ -169,8 +169,8 @@ impl Server {
     /// known to be a part in any case.
     pub(super) fn must_make_way(&self) -> bool {
         let is_ours = self.link.peer.is_some() && self.link.peer.as_ref() == self.core.master();
-        let takes_it =
-            self.core.roles.leads() && !matches!(self.core.shard.gate(), Gate::Refuse(_));
+        let takes_it = self.core.leadership.roles.leads()
+            && !matches!(self.core.shard.gate(), Gate::Refuse(_));
         self.link.is_loading() && is_ours && takes_it
     }
 

@@ -6,12 +6,13 @@
 //! ```
 //! Both are arrays of bulk strings, which is what requests are too: one decoder reads both.
 
-use super::{Known, Lag, Report};
+use super::{Known, Report};
 use crate::link::handshake::{take_line, text};
 use base::Sequence;
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
 use resp::{Protocol, Reply};
 use shard::RecordId;
+use shard::lag::Lag;
 use shard::role::member::{Member, MemberId};
 use shard::snapshots::Sighting;
 use std::collections::VecDeque;

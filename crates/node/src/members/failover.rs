@@ -9,7 +9,7 @@
 //! and the log lets nobody lead who has not read everything.
 
 use super::{PRIORITY_LAST, Reported};
-use crate::core::Stop;
+use crate::core::{Core, Stop};
 use crate::server::Server;
 use base::{MonotonicNanos, Sequence};
 use shard::role::member::MemberId;
@@ -146,15 +146,16 @@ impl Server {
     fn is_quiet(&self) -> bool {
         let is_written = !self.core.shard.has_gathered() && !self.core.shard.is_in_flight();
         let is_sent = self.core.clients.flushing.is_empty() && self.core.clients.held.is_empty();
-        is_written && is_sent && self.core.roles.leads() && self.core.shard.gate() == Gate::Open
+        is_written
+            && is_sent
+            && self.core.leadership.roles.leads()
+            && self.core.shard.gate() == Gate::Open
     }
 
     /// Serves no more, then says so in the log.
     pub(crate) fn yield_to(&mut self, successor: Option<MemberId>) {
-        self.core.roles.yields();
-        self.core.is_lapsed = true;
-        let id = successor.map(|id| id.0);
-        self.core.shard.append_yield(id.as_ref().map_or(&[], |id| id), self.core.turn.now);
+        let Core { leadership, shard, .. } = &mut self.core;
+        leadership.hand_over(shard, successor);
     }
 }
 

@@ -120,7 +120,7 @@ impl Server {
             self.core.count_memory(connection);
             bytes_left = bytes_left
                 .saturating_sub(received - self.core.clients.at(connection).input.waiting_bytes());
-            self.core.has_served = true;
+            self.core.leadership.has_served = true;
             self.lone.saw(connection);
         }
     }

@@ -46,7 +46,7 @@ impl Server {
         let Slot(slot) = engine::slot::of_key(key);
         match self.primary_elsewhere() {
             Some(member) => Refusal::new(format!("MOVED {slot} {}:{}", member.host, member.port)),
-            None if self.wall.doubt.is_some() => Refusal::of(
+            None if self.core.leadership.doubts_wall() => Refusal::of(
                 "CLUSTERDOWN Hash slot not served: this server does not lead because of its \
                  machine's clock, as its log says",
             ),

@@ -1,5 +1,5 @@
-//! The judgement on a machine's wall clock: may it become the shard's? Asked by `role/wall.rs` as
-//! long as this process would take it over by leading.
+//! The judgement on a machine's wall clock: may it become the shard's? Asked by
+//! `leadership/wall.rs` as long as this process would take it over by leading.
 //!
 //! A process that has heard no primary takes its own wall clock when it leads: time has passed
 //! while nobody served. If that clock is wrong by years, every key that expires is deleted, and the

@@ -1,6 +1,7 @@
 //! When the holder of a lease appends a record that says nothing but that it goes on, and what that
-//! record says. Three ask: the loop between commands (`role.rs`), the appender amid a long command
-//! (`shard/appender.rs`), and the loop where only the clock in the record is wanted (`expiry.rs`).
+//! record says. Three ask: the loop between commands (`leadership.rs`), the appender amid a long
+//! command (`shard/appender.rs`), and the node where only the clock in the record is wanted
+//! (`node/expiry.rs`).
 
 use super::member::Member;
 use txlog::Gate;

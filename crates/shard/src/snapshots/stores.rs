@@ -364,6 +364,7 @@ impl Snapshots {
     pub fn judge(&mut self, shard: &mut Shard, turn: &Turn, reports: &[Report]) {
         let (now, leads) = (turn.monotonic, turn.leads);
         let Self { stores, store, pace, .. } = self;
+        let has_published = stores.judged_at.is_none();
         stores.judged_at = Some(now);
         let members = stores.who_sees(reports, turn);
         for change in stores.judge(members, now) {
@@ -376,11 +377,15 @@ impl Snapshots {
         // taken over a moment ago with a snapshot that is due.
         let since = stores.leads_since.map_or(0, |since| now.since(since));
         let has_heard = since >= pace.report_nanos || pace.trims_unconfirmed;
-        if !leads || !has_heard && shard.is_watched() {
-            return;
-        }
-        if let Some(through) = stores.take_trim(pace.trims_unconfirmed) {
+        if leads
+            && (has_heard || !shard.is_watched())
+            && let Some(through) = stores.take_trim(pace.trims_unconfirmed)
+        {
             shard.trim(through);
+        }
+        if has_published {
+            // Others may have published since: what is known of the store is looked at too.
+            self.look_when_due(turn);
         }
     }
 }

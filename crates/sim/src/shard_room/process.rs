@@ -353,12 +353,12 @@ impl Process {
     fn break_rules(&mut self) {
         match self.broken {
             Broken::HoldsNothing if self.start.is_none() => self.server.core.shard.break_tracker(),
-            Broken::ReusesCounters if self.server.core.roles.leads() => {
+            Broken::ReusesCounters if self.server.core.leadership.roles.leads() => {
                 self.server.core.shard.break_counters();
             }
             Broken::HidesByItsOwnClock => self.server.core.shard.break_clock(),
             Broken::RenewsNothingAmid => self.server.core.shard.break_renewal(),
-            Broken::Role(rule) => self.server.core.roles.break_rule(rule),
+            Broken::Role(rule) => self.server.core.leadership.roles.break_rule(rule),
             _ => {}
         }
     }
@@ -383,20 +383,20 @@ impl Process {
 
     /// Whether it is the primary, as far as it knows.
     pub fn leads(&self) -> bool {
-        self.serves() && self.server.core.roles.leads()
+        self.serves() && self.server.core.leadership.roles.leads()
     }
 
     /// Whether its lease is over, and was not when this was last asked.
     pub fn is_newly_lapsed(&mut self) -> bool {
         let now = self.server.core.process.options.clock.moment();
-        let is_lapsed = self.leads() && !self.server.core.roles.holds_lease(now);
+        let is_lapsed = self.leads() && !self.server.core.leadership.roles.holds_lease(now);
         let was_lapsed = std::mem::replace(&mut self.was_lapsed, is_lapsed);
         is_lapsed && !was_lapsed
     }
 
     /// What it does, for a message.
     pub fn describe(&self) -> String {
-        let part = match (self.serves(), self.server.core.roles.leads()) {
+        let part = match (self.serves(), self.server.core.leadership.roles.leads()) {
             (false, _) => "starts",
             (true, true) => "leads",
             (true, false) => "follows",

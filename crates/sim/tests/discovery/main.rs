@@ -48,7 +48,7 @@ impl Node {
                 shard::role::heartbeat::Heartbeat::Lease { leader, lease_nanos: 1 << 40 };
             roles.saw(heartbeat, now);
         }
-        node.server.core.roles = roles;
+        node.server.core.leadership.roles = roles;
         node
     }
 

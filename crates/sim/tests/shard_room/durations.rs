@@ -39,7 +39,7 @@ fn promote(three: &mut Three) {
     let (began, before) = (three.millis(), three.member(1).core.turn.now.0);
     three.end(0);
     three.end(2);
-    while !three.member(1).core.roles.leads() {
+    while !three.member(1).core.leadership.roles.leads() {
         three.pass(1);
         assert!(three.millis() - began < 5000, "nobody leads");
     }

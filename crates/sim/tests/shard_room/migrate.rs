@@ -56,7 +56,10 @@ fn leaves_without_lease(broken: Option<Broken>) -> bool {
     assert_eq!(pass(&mut primary, &mut target), "+OK\r\n".repeat(3));
     primary.tells.set(Tells::Nothing);
     primary.turn_slowly("MIGRATE there 6379 k 0 60000\r\n", 0, LEASE_MILLIS);
-    assert!(!primary.server.core.roles.holds_lease(primary.clock.moment()), "the lease runs on");
+    assert!(
+        !primary.server.core.leadership.roles.holds_lease(primary.clock.moment()),
+        "the lease runs on"
+    );
     let has_left = target.has("k");
     primary.tells.set(Tells::All);
     assert_eq!(pass(&mut primary, &mut target), "+OK\r\n");

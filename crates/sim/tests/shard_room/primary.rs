@@ -142,9 +142,9 @@ impl Primary {
         server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let lease_nanos = LEASE_MILLIS * MILLISECOND;
         let terms = Terms { lease_nanos, jitter_nanos: 0, may_lead: true };
-        server.core.roles = Roles::new(MemberId([1; 20]), terms);
-        server.core.roles.bid(Moment::default());
-        server.core.roles.led();
+        server.core.leadership.roles = Roles::new(MemberId([1; 20]), terms);
+        server.core.leadership.roles.bid(Moment::default());
+        server.core.leadership.roles.led();
         server.core.shard.renew_amid(Renewal::new(LEASE_MILLIS, &Member::default()));
         let work = &server.core.shard.engine.keyspace.work;
         work.set_steps_per_pulse(1);

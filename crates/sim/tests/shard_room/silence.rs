@@ -71,9 +71,9 @@ impl Primary {
         let mut server = lone::server(&clock);
         server.core.shard.wrap_log(|log| Box::new(TappedLog { log, listener }));
         let terms = Terms { lease_nanos: LEASE_NANOS, jitter_nanos: 0, may_lead: true };
-        server.core.roles = Roles::new(MemberId([1; 20]), terms);
-        server.core.roles.bid(clock.moment());
-        server.core.roles.led();
+        server.core.leadership.roles = Roles::new(MemberId([1; 20]), terms);
+        server.core.leadership.roles.bid(clock.moment());
+        server.core.leadership.roles.led();
         let driver = SimDriver::listen(&network, "here", clock, 1);
         let client = network.connect("here");
         let scratch = Scratch::default();

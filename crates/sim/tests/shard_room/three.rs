@@ -147,7 +147,7 @@ impl Three {
     /// Where a member has read that its primary is.
     pub fn primary_of(&self, number: usize) -> Option<String> {
         let member = self.members[number].as_ref()?;
-        member.server.core.roles.leader().map(|leader| leader.member.host.clone())
+        member.server.core.leadership.roles.leader().map(|leader| leader.member.host.clone())
     }
 
     /// The server of a member.
@@ -227,7 +227,7 @@ impl Three {
     pub fn leader_after(&mut self, leases: u64) -> Option<usize> {
         self.pass(leases * LEASE_MILLIS);
         let leads = |member: &Option<Member>| {
-            member.as_ref().is_some_and(|it| it.server.core.roles.leads())
+            member.as_ref().is_some_and(|it| it.server.core.leadership.roles.leads())
         };
         self.members.iter().position(leads)
     }
@@ -276,7 +276,7 @@ fn member(
         jitter_nanos: u64::from(number) * 20 * MILLISECOND,
         may_lead: true,
     };
-    server.core.roles = Roles::new(MemberId([number + 1; 20]), terms);
+    server.core.leadership.roles = Roles::new(MemberId([number + 1; 20]), terms);
     let driver = SimDriver::listen(network, &format!("member {number}"), clock.clone(), 1);
     Member { trouble, server, driver, scratch: Scratch::default(), clock }
 }

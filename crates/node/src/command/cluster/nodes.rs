@@ -61,8 +61,8 @@ impl Server {
     /// The shard as a client is told of it. A server that was not told where it is to be found is
     /// where that client found it.
     pub(crate) fn nodes(&self, client: ConnectionId) -> Nodes {
-        let mut member = self.member();
-        if self.announced_host().is_none()
+        let mut member = self.core.process.member();
+        if self.core.process.announced_host().is_none()
             && let Some(address) = address_of(&self.core.clients.at(client).local)
         {
             member.host = address.to_owned();
@@ -77,7 +77,8 @@ impl Server {
                 is_self: false,
                 offset,
                 has_failed: !self.core.hears_primary(),
-                silence_millis: self.core.turn.monotonic.since(self.core.roles.heard()) / 1_000_000,
+                silence_millis: self.core.turn.monotonic.since(self.core.leadership.roles.heard())
+                    / 1_000_000,
             });
         }
         nodes.add(Node {
@@ -106,8 +107,8 @@ impl Server {
     /// The primary, if it is another process and the log has told where. A former life of this one
     /// that led is nobody to be sent to.
     pub(crate) fn primary_elsewhere(&self) -> Option<&Member> {
-        let leader = &self.core.roles.leader()?.member;
-        let own = self.member();
+        let leader = &self.core.leadership.roles.leader()?.member;
+        let own = self.core.process.member();
         let is_here = leader.id == own.id || (&leader.host, leader.port) == (&own.host, own.port);
         (self.core.is_following() && !leader.host.is_empty() && !is_here).then_some(leader)
     }
@@ -115,29 +116,6 @@ impl Server {
     /// What INFO and HELLO say this is, for clients that choose their protocol by it.
     pub(crate) fn mode(&self) -> &'static str {
         if self.core.process.settings.discovery.cluster_enabled { "cluster" } else { "standalone" }
-    }
-
-    /// The address or name under which clients find this process, if the operator gave one.
-    pub(crate) fn announced_host(&self) -> Option<String> {
-        let settings = &self.core.process.settings;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let discovery = &settings.discovery;
-        let name = Some(&discovery.announce_hostname)
-            .filter(|_| discovery.preferred_endpoint_type == "hostname");
-        let announced = name
-            .into_iter()
-            .chain([&discovery.announce_ip, &settings.replica_announce_ip])
-            .find(|host| !host.is_empty());
-        let bound = settings.bind.iter().map(|host| host.trim_start_matches('-'));
-        let mut bound = bound.filter(|host| !matches!(*host, "*" | "::*" | "0.0.0.0" | "::"));
-        announced.map(|host| text(host)).or_else(|| bound.next().map(str::to_owned))
-    }
-
-    /// The port under which clients find this process.
-    pub(crate) fn announced_port(&self) -> u16 {
-        let settings = &self.core.process.settings;
-        let ports = [settings.discovery.announce_port, settings.replica_announce_port];
-        ports.into_iter().find(|port| *port > 0).unwrap_or(self.core.process.options.port)
     }
 }
 

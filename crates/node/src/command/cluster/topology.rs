@@ -140,7 +140,7 @@ pub fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 pub fn my_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let id = server.member().id.to_string();
+    let id = server.core.process.member().id.to_string();
     server.core.clients.reply(client).bulk(id);
     Ok(())
 }

@@ -101,7 +101,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     let log = server.core.shard.appended();
     text.line("kiln_log_epoch", server.core.shard.chain().epoch.0);
     text.line("kiln_log_sequence", log.sequence);
-    text.line("kiln_wall_clock_ahead_ms", server.wall_ahead_millis());
+    text.line("kiln_wall_clock_ahead_ms", server.core.leadership.wall_ahead_millis());
     text.line("kiln_replicaof", server.core.shard.engine.keyspace.replica_of());
     text.line("kiln_clock_gaps", server.core.process.statistics.clock_gaps);
     text.line("kiln_data_is_partial", u8::from(server.core.shard.engine.keyspace.is_partial()));
