@@ -1,8 +1,7 @@
 //! ACL categories: the commands that `+@name` stands for. A command's group and flags say which it
-//! is in; what neither says is listed in [`crate::facts`].
+//! is in; what neither says, its row says.
 
-use crate::facts::CATEGORIES;
-use engine::command::{Flags, Group};
+use engine::command::{Command, Flags};
 
 /// Every category, in Redis's order.
 pub const NAMES: [&str; 21] = [
@@ -46,10 +45,8 @@ impl Categories {
     }
 
     /// The categories of a command.
-    pub fn of(name: &str, group: Group, flags: Flags, is_container: bool) -> Self {
-        let extra = CATEGORIES.iter().find(|(listed, _)| *listed == name);
-        let extra = extra.map_or(&[][..], |(_, extra)| *extra);
-        let group = match group.category() {
+    pub fn of<F>(name: &str, row: &Command<F>, flags: Flags, is_container: bool) -> Self {
+        let group = match row.group.category() {
             // Unlike its siblings, Redis has PUBSUB HELP in no category of its own.
             _ if is_container || name == "pubsub|help" => None,
             _ if name.starts_with("command") => Some("connection"),
@@ -68,7 +65,7 @@ impl Categories {
             _ => false,
         };
         let found = Self::each().filter(|(_, category)| {
-            is_in(category) || group == Some(*category) || extra.contains(category)
+            is_in(category) || group == Some(*category) || row.categories.contains(category)
         });
         found.fold(Self::default(), |all, (one, _)| Self(all.0 | one.0))
     }

@@ -3,7 +3,6 @@
 //! Looked up once per request, so by a hash of the name in either case, without allocating.
 
 use crate::category::Categories;
-use crate::facts::TIPS;
 use crate::key_specs::{Spec, specs_of};
 use crate::keys::Shape;
 use engine::command::{Command, Declared, Flags};
@@ -58,11 +57,6 @@ impl Registered {
     #[inline]
     pub fn kind(&self) -> Kind {
         self.row.function
-    }
-
-    /// Hints for clients that talk to several shards.
-    pub fn tips(&self) -> &'static [&'static str] {
-        TIPS.iter().find(|(name, _)| *name == self.name()).map_or(&[], |(_, tips)| tips)
     }
 
     /// Whether a client that sends this word, in whatever case, means the command. Written out: the
@@ -244,10 +238,10 @@ impl Catalog {
         let first_key = declared.range().0;
         let subcommands = Vec::new();
         let called = declared.name.clone().into_bytes();
-        let specs = specs_of(&declared, flags);
+        let specs = specs_of(&row, &declared, flags);
         let shape = Shape::of(&specs, &declared, row.find_keys.is_some());
         let is_container = row.function == Kind::Container;
-        let categories = Categories::of(&declared.name, row.group, flags, is_container);
+        let categories = Categories::of(&declared.name, &row, flags, is_container);
         if parent.is_none() {
             self.called.add(&called, id);
             self.own.add(&called, id);

@@ -1,8 +1,7 @@
 //! Key specifications: which arguments are keys, and what becomes of them (Redis documentation,
 //! "Command key specifications").
 
-use crate::facts::KEY_SPECS;
-use engine::command::{Args, Declared, Flags, KeySpec, KeyUse};
+use engine::command::{Args, Command, Declared, Flags, KeySpec, KeyUse};
 use resp::Reply;
 use resp::integer::parse_i64;
 
@@ -59,13 +58,20 @@ impl KeyRange {
     }
 }
 
-/// The specifications of a command: as [`KEY_SPECS`] lists them, else as its row tells.
-pub(crate) fn specs_of(command: &Declared, flags: Flags) -> Vec<Spec> {
-    if let Some((_, texts)) = KEY_SPECS.iter().find(|(name, _)| *name == command.name) {
-        return texts.iter().filter_map(|text| Spec::parse(text)).collect();
+/// The specifications of a command: those of its row, else as its usage line and its flags tell.
+///
+/// # Panics
+/// If its row has one that makes no sense.
+pub(crate) fn specs_of<F>(row: &Command<F>, declared: &Declared, flags: Flags) -> Vec<Spec> {
+    if !row.key_specs.is_empty() {
+        let spec = |text: &&str| Spec::parse(text).unwrap_or_else(|| panic!("{text:?}"));
+        return row.key_specs.iter().map(spec).collect();
     }
-    let is_read = flags.contains(Flags::READONLY);
-    let uses = if is_read { KeyUse::READ } else { KeyUse::UPDATE };
+    let uses = match row.key_use {
+        "" if flags.contains(Flags::READONLY) => KeyUse::READ,
+        "" => KeyUse::UPDATE,
+        words => KeyUse::parse(words).unwrap_or_else(|| panic!("{words:?}")),
+    };
     let of_row = |spec: &KeySpec| {
         let (begin, find) = match *spec {
             KeySpec::Range { first, last, step } => {
@@ -83,11 +89,11 @@ pub(crate) fn specs_of(command: &Declared, flags: Flags) -> Vec<Spec> {
         };
         Spec { begin, find, uses }
     };
-    command.keys.iter().map(of_row).collect()
+    declared.keys.iter().map(of_row).collect()
 }
 
 impl Spec {
-    /// Reads the form that [`KEY_SPECS`] uses.
+    /// Reads the form that rows use.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(',');
         let (begin, find, uses) = (parts.next()?, parts.next()?, parts.next()?);

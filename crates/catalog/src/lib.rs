@@ -8,7 +8,6 @@
 //! | [`secrets`] | the arguments of a request, and the rules of a user, that nobody is shown |
 //! | [`category`] | which commands `@name` stands for |
 //! | [`acl`] | users, their passwords and rights |
-//! | `facts` | what neither a row's usage line nor its flags tell |
 //!
 //! Rows come from whoever has functions for them: the engine's families, and the node's. Here they
 //! are without functions, so that whatever asks what a command is need not know what it does.
@@ -21,7 +20,6 @@
 pub mod acl;
 pub mod category;
 pub mod commands;
-mod facts;
 pub mod key_specs;
 pub mod keys;
 pub mod secrets;

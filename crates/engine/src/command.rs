@@ -76,9 +76,21 @@ pub struct Command<F: 'static> {
     pub arity: i32,
     /// Overrides the keys found in the usage line.
     pub keys: Option<&'static [KeySpec]>,
+    /// What becomes of its keys, in the words of [`KeyUse`]; empty: its flags tell.
+    pub key_use: &'static str,
+    /// Overrides the key specifications where there are several, or some of another form than the
+    /// usage line tells. One is written `begin,find,use`: begin is `@index` or `KEYWORD:from`, find
+    /// is `last/step/limit` or `#count/first/step` or `?`, where nothing tells (Redis
+    /// documentation, "Command key specifications").
+    pub key_specs: &'static [&'static str],
     /// Finds the keys of a request where the specifications do not tell, or only in part.
     pub find_keys: Option<KeyFinder>,
     pub secrets: Secrets,
+    /// Hints for clients that talk to several shards, as COMMAND INFO lists them (Redis
+    /// documentation, "Command tips").
+    pub tips: &'static [&'static str],
+    /// ACL categories that neither its group nor its flags tell.
+    pub categories: &'static [&'static str],
 }
 
 impl<F: Copy + 'static> Command<F> {
@@ -93,8 +105,12 @@ impl<F: Copy + 'static> Command<F> {
             complexity: "",
             arity: 0,
             keys: None,
+            key_use: "",
+            key_specs: &[],
             find_keys: None,
             secrets: Secrets::None,
+            tips: &[],
+            categories: &[],
         }
     }
 
@@ -155,6 +171,17 @@ impl<F: Copy + 'static> Command<F> {
         self
     }
 
+    /// What becomes of its keys: words joined by `+`.
+    pub const fn key_use(mut self, words: &'static str) -> Self {
+        self.key_use = words;
+        self
+    }
+
+    pub const fn key_specs(mut self, specs: &'static [&'static str]) -> Self {
+        self.key_specs = specs;
+        self
+    }
+
     pub const fn find_keys(mut self, finder: KeyFinder) -> Self {
         self.find_keys = Some(finder);
         self
@@ -165,10 +192,20 @@ impl<F: Copy + 'static> Command<F> {
         self
     }
 
+    pub const fn tips(mut self, tips: &'static [&'static str]) -> Self {
+        self.tips = tips;
+        self
+    }
+
+    pub const fn categories(mut self, categories: &'static [&'static str]) -> Self {
+        self.categories = categories;
+        self
+    }
+
     /// The same row about another function.
     pub fn with_function<G: Copy>(self, function: G) -> Command<G> {
         let Self { usage, flags, group, summary, since, complexity, arity, keys, .. } = self;
-        let Self { find_keys, secrets, .. } = self;
+        let Self { key_use, key_specs, find_keys, secrets, tips, categories, .. } = self;
         Command {
             usage,
             function,
@@ -179,8 +216,12 @@ impl<F: Copy + 'static> Command<F> {
             complexity,
             arity,
             keys,
+            key_use,
+            key_specs,
             find_keys,
             secrets,
+            tips,
+            categories,
         }
     }
 }

@@ -22,6 +22,7 @@ use resp::integer::parse_i64;
 
 pub const COMMANDS: &[Command<DataFn>] = &[
     write("SETBIT key offset value", setbit)
+        .key_use("RW+access+update")
         .doc(
             "Sets or clears the bit at offset of the string value. Creates the key if it doesn't \
              exist.",
@@ -47,6 +48,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .since("2.8.7")
         .cost("O(N)"),
     write("BITOP operation destkey key [key ...]", bitop)
+        .key_specs(&["@2,0/1/0,OW+update", "@3,-1/1/0,RO+access"])
         .doc("Performs bitwise operations on multiple strings, and stores the result.")
         .group(Group::Bitmap)
         .since("2.6.0")

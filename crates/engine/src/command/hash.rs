@@ -30,6 +30,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .denyoom()
         .fast(),
     write("HSETNX key field value", change::hsetnx)
+        .key_use("RW+insert")
         .doc("Gives a field of a hash a value, unless it has one.")
         .group(Group::Hash)
         .since("2.0.0")
@@ -44,6 +45,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .denyoom()
         .fast(),
     write("HINCRBY key field increment", change::hincrby)
+        .key_use("RW+access+update")
         .doc("Adds to the integer in a field, 0 if the field is absent.")
         .group(Group::Hash)
         .since("2.0.0")
@@ -51,6 +53,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .denyoom()
         .fast(),
     write("HINCRBYFLOAT key field increment", change::hincrbyfloat)
+        .key_use("RW+access+update")
         .doc("Adds to the floating-point number in a field, 0 if the field is absent.")
         .group(Group::Hash)
         .since("2.6.0")
@@ -58,6 +61,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .denyoom()
         .fast(),
     write("HDEL key field [field ...]", change::hdel)
+        .key_use("RW+delete")
         .doc("Deletes fields of a hash; the key goes with the last one.")
         .group(Group::Hash)
         .since("2.0.0")
@@ -76,39 +80,46 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of fields being requested.")
         .fast(),
     reads("HGETALL key", read::hgetall)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns all fields and values of a hash.")
         .group(Group::Hash)
         .since("2.0.0")
         .cost("O(N) where N is the size of the hash."),
     reads("HKEYS key", read::hkeys)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns all fields of a hash.")
         .group(Group::Hash)
         .since("2.0.0")
         .cost("O(N) where N is the size of the hash."),
     reads("HVALS key", read::hvals)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns all values of a hash.")
         .group(Group::Hash)
         .since("2.0.0")
         .cost("O(N) where N is the size of the hash."),
     reads("HLEN key", read::hlen)
+        .key_use("RO")
         .doc("Returns the number of fields in a hash.")
         .group(Group::Hash)
         .since("2.0.0")
         .cost("O(1)")
         .fast(),
     reads("HEXISTS key field", read::hexists)
+        .key_use("RO")
         .doc("Tells whether a field is in a hash.")
         .group(Group::Hash)
         .since("2.0.0")
         .cost("O(1)")
         .fast(),
     reads("HSTRLEN key field", read::hstrlen)
+        .key_use("RO")
         .doc("Returns the length of the value of a field.")
         .group(Group::Hash)
         .since("3.2.0")
         .cost("O(1)")
         .fast(),
     reads("HSCAN key cursor [MATCH pattern] [COUNT count]", hscan)
+        .tips(&["nondeterministic_output"])
         .doc("Iterates over the fields and values of a hash.")
         .group(Group::Hash)
         .since("2.8.0")

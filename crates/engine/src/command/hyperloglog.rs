@@ -18,6 +18,7 @@ use structures::hll::{self, HllError, Registers};
 
 pub const COMMANDS: &[Command<DataFn>] = &[
     write("PFADD key [element [element ...]]", pfadd)
+        .key_use("RW+insert")
         .doc("Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.")
         .group(Group::HyperLogLog)
         .since("2.8.9")
@@ -26,6 +27,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .fast(),
     // A read to Redis and its users, but it stores the count that it computed.
     Command::new("PFCOUNT key [key ...]", DataFn::Write(pfcount), Flags::READONLY)
+        .key_use("RW+access")
         .doc(
             "Returns the approximated cardinality of the set(s) observed by the HyperLogLog \
              key(s).",
@@ -38,6 +40,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
              multiple keys.",
         ),
     write("PFMERGE destkey [sourcekey [sourcekey ...]]", pfmerge)
+        .key_specs(&["@1,0/1/0,RW+access+insert", "@2,-1/1/0,RO+access"])
         .doc("Merges one or more HyperLogLog values into a single key.")
         .group(Group::HyperLogLog)
         .since("2.8.9")

@@ -29,21 +29,29 @@ use resp::Reply;
 
 pub const COMMANDS: &[Command<DataFn>] = &[
     write("DEL key [key ...]", del)
+        .key_use("RM+delete")
+        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .doc("Deletes one or more keys.")
         .cost("O(N) where N is the number of keys that will be removed.")
         .with(Flags::KEYSPACE),
     write("UNLINK key [key ...]", del)
+        .key_use("RM+delete")
+        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .doc("Asynchronously deletes one or more keys.")
         .since("4.0.0")
         .cost("O(1) for each key removed regardless of its size.")
         .with(Flags::KEYSPACE)
         .fast(),
     read("EXISTS key [key ...]", exists)
+        .key_use("RO")
+        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .doc("Determines whether one or more keys exist.")
         .cost("O(N) where N is the number of keys to check.")
         .with(Flags::KEYSPACE)
         .fast(),
     read("TOUCH key [key ...]", touch)
+        .key_use("RO")
+        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .doc(
             "Returns the number of existing keys out of those specified after updating the time \
              they were last accessed.",
@@ -53,15 +61,18 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::KEYSPACE)
         .fast(),
     read("TYPE key", type_of)
+        .key_use("RO")
         .doc("Determines the type of value stored at a key.")
         .cost("O(1)")
         .with(Flags::KEYSPACE)
         .fast(),
     write("RENAME key newkey", rename)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,OW+update"])
         .doc("Renames a key and overwrites the destination.")
         .cost("O(1)")
         .with(Flags::KEYSPACE),
     write("RENAMENX key newkey", renamenx)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,OW+insert"])
         .doc("Renames a key only when the target key name doesn't exist.")
         .cost("O(1)")
         .with(Flags::KEYSPACE)

@@ -26,18 +26,21 @@ use structures::Quicklist;
 
 pub const COMMANDS: &[Command<DataFn>] = &[
     write("LPUSH key element [element ...]", push::lpush)
+        .key_use("RW+insert")
         .doc("Puts elements at the head of a list, which is created if absent.")
         .group(Group::List)
         .cost("O(1) for each element added, so O(N) for N elements.")
         .denyoom()
         .fast(),
     write("RPUSH key element [element ...]", push::rpush)
+        .key_use("RW+insert")
         .doc("Puts elements at the tail of a list, which is created if absent.")
         .group(Group::List)
         .cost("O(1) for each element added, so O(N) for N elements.")
         .denyoom()
         .fast(),
     write("LPUSHX key element [element ...]", push::lpushx)
+        .key_use("RW+insert")
         .doc("Puts elements at the head of a list, if it exists.")
         .group(Group::List)
         .since("2.2.0")
@@ -45,6 +48,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .denyoom()
         .fast(),
     write("RPUSHX key element [element ...]", push::rpushx)
+        .key_use("RW+insert")
         .doc("Puts elements at the tail of a list, if it exists.")
         .group(Group::List)
         .since("2.2.0")
@@ -52,12 +56,14 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .denyoom()
         .fast(),
     write("LINSERT key <BEFORE | AFTER> pivot element", push::linsert)
+        .key_use("RW+insert")
         .doc("Inserts an element before or after another one.")
         .group(Group::List)
         .since("2.2.0")
         .cost("O(N) where N is the number of elements before the pivot.")
         .denyoom(),
     reads("LLEN key", read::llen)
+        .key_use("RO")
         .doc("Returns the length of a list.")
         .group(Group::List)
         .cost("O(1)")
@@ -81,29 +87,35 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of nodes up to the index, from the nearer end.")
         .denyoom(),
     write("LTRIM key start stop", change::ltrim)
+        .key_use("RW+delete")
         .doc("Removes all elements of a list but those between two indexes.")
         .group(Group::List)
         .cost("O(N) where N is the number of elements removed."),
     write("LREM key count element", change::lrem)
+        .key_use("RW+delete")
         .doc("Removes elements of one value from a list.")
         .group(Group::List)
         .cost("O(N+M) where N is the length of the list and M the number of elements removed."),
     write("LPOP key [count]", pop::lpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns elements from the head of a list.")
         .group(Group::List)
         .cost("O(N) where N is the number of elements returned.")
         .fast(),
     write("RPOP key [count]", pop::rpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns elements from the tail of a list.")
         .group(Group::List)
         .cost("O(N) where N is the number of elements returned.")
         .fast(),
     write("LMPOP numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", pop::lmpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns elements from the first of several lists that has any.")
         .group(Group::List)
         .since("7.0.0")
         .cost("O(N+M) where N is the number of keys and M the number of elements returned."),
     write("BLPOP key [key ...] timeout", pop::blpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns the head of the first list that has one, or waits for it.")
         .group(Group::List)
         .since("2.0.0")
@@ -111,6 +123,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::NOSCRIPT)
         .blocking(),
     write("BRPOP key [key ...] timeout", pop::brpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns the tail of the first list that has one, or waits for it.")
         .group(Group::List)
         .since("2.0.0")
@@ -118,24 +131,28 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::NOSCRIPT)
         .blocking(),
     write("BLMPOP timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", pop::blmpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns elements from the first list that has any, or waits for them.")
         .group(Group::List)
         .since("7.0.0")
         .cost("O(N+M) where N is the number of keys and M the number of elements returned.")
         .blocking(),
     write("LMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT>", shift::lmove)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,RW+insert"])
         .doc("Moves an element from an end of one list to an end of another.")
         .group(Group::List)
         .since("6.2.0")
         .cost("O(1)")
         .denyoom(),
     write("RPOPLPUSH source destination", shift::rpoplpush)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,RW+insert"])
         .doc("Moves the tail of one list to the head of another.")
         .group(Group::List)
         .since("1.2.0")
         .cost("O(1)")
         .denyoom(),
     write("BLMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", shift::blmove)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,RW+insert"])
         .doc("Moves an element between the ends of two lists, or waits for one to move.")
         .group(Group::List)
         .since("6.2.0")
@@ -144,6 +161,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .with(Flags::NOSCRIPT)
         .blocking(),
     write("BRPOPLPUSH source destination timeout", shift::brpoplpush)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,RW+insert"])
         .doc("Moves the tail of one list to the head of another, or waits for one to move.")
         .group(Group::List)
         .since("2.2.0")

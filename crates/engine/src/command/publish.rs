@@ -14,6 +14,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
              the total number of subscribed patterns (by any client).",
         ),
     publishing("SPUBLISH shardchannel message", spublish)
+        .key_use("not_key")
         .doc("Post a message to a shard channel")
         .since("7.0.0")
         .cost("O(N) where N is the number of clients subscribed to the receiving shard channel.")

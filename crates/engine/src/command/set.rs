@@ -26,22 +26,26 @@ use structures::MemberBuffer;
 
 pub const COMMANDS: &[Command<DataFn>] = &[
     write("SADD key member [member ...]", sadd)
+        .key_use("RW+insert")
         .doc("Adds members to a set, which is created if absent.")
         .group(Group::Set)
         .cost("O(1) for each element added, so O(N) for N elements.")
         .denyoom()
         .fast(),
     write("SREM key member [member ...]", srem)
+        .key_use("RW+delete")
         .doc("Removes members from a set; the key goes with the last one.")
         .group(Group::Set)
         .cost("O(N) where N is the number of members to be removed.")
         .fast(),
     write("SMOVE source destination member", smove)
+        .key_specs(&["@1,0/1/0,RW+access+delete", "@2,0/1/0,RW+insert"])
         .doc("Moves a member from one set to another.")
         .group(Group::Set)
         .cost("O(1)")
         .fast(),
     read("SISMEMBER key member", sismember)
+        .key_use("RO")
         .doc("Tells whether a member is in a set.")
         .group(Group::Set)
         .cost("O(1)")
@@ -53,15 +57,18 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(N) where N is the number of elements being checked for membership")
         .fast(),
     read("SCARD key", scard)
+        .key_use("RO")
         .doc("Returns the number of members in a set.")
         .group(Group::Set)
         .cost("O(1)")
         .fast(),
     read("SMEMBERS key", combine::smembers)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns all members of a set.")
         .group(Group::Set)
         .cost("O(N) where N is the set cardinality."),
     read("SSCAN key cursor [MATCH pattern] [COUNT count]", sscan)
+        .tips(&["nondeterministic_output"])
         .doc("Iterates over the members of a set.")
         .group(Group::Set)
         .since("2.8.0")

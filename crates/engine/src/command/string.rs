@@ -29,11 +29,13 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(1)")
         .fast(),
     read("MGET key [key ...]", mget)
+        .tips(&["request_policy:multi_shard"])
         .doc("Atomically returns the string values of one or more keys.")
         .group(Group::String)
         .cost("O(N) where N is the number of keys to retrieve.")
         .fast(),
     read("STRLEN key", strlen)
+        .key_use("RO")
         .doc("Returns the length of a string value.")
         .group(Group::String)
         .since("2.2.0")
@@ -49,6 +51,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .group(Group::String)
         .cost("O(N) where N is the length of the returned string."),
     write("APPEND key value", append)
+        .key_use("RW+insert")
         .doc("Appends a string to the value of a key. Creates the key if it doesn't exist.")
         .group(Group::String)
         .since("2.0.0")

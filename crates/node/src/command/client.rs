@@ -22,7 +22,10 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         )
         .since("6.0.0"),
     client("CLIENT ID", id).doc("Returns the unique client ID of the connection."),
-    client("CLIENT INFO", info).doc("Returns information about the connection.").since("6.2.0"),
+    client("CLIENT INFO", info)
+        .tips(&["nondeterministic_output"])
+        .doc("Returns information about the connection.")
+        .since("6.2.0"),
     operator(
         "CLIENT KILL <ip:port | <[ID client-id] | [TYPE type] | [USER username] | \
          [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] ...>>",
@@ -32,6 +35,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     .since("2.4.0")
     .arity(-3),
     operator("CLIENT LIST [TYPE type] [ID client-id [client-id ...]]", list)
+        .tips(&["nondeterministic_output"])
         .doc("Lists open connections.")
         .since("2.4.0")
         .arity(-2),

@@ -24,40 +24,52 @@ use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     of_connection("READONLY", read_only)
+        .categories(&["connection"])
         .doc("Enables read-only queries for a connection to a Redis Cluster replica node.")
         .with(Flags::LOADING.union(Flags::STALE)),
     of_connection("READWRITE", read_write)
+        .categories(&["connection"])
         .doc("Enables read-write queries for a connection to a Redis Cluster replica node.")
         .with(Flags::LOADING.union(Flags::STALE)),
     of_connection("ASKING", asking)
+        .categories(&["connection"])
         .doc("Signals that a cluster client is following an -ASK redirect."),
     telling("CLUSTER SLOTS", topology::slots)
+        .tips(&["nondeterministic_output"])
         .doc("Returns the mapping of cluster slots to nodes.")
         .cost("O(N) where N is the total number of Cluster nodes"),
     telling("CLUSTER SHARDS", topology::shards)
+        .tips(&["nondeterministic_output"])
         .doc("Returns the mapping of cluster slots to shards.")
         .since("7.0.0")
         .cost("O(N) where N is the total number of cluster nodes"),
     telling("CLUSTER NODES", topology::nodes)
+        .tips(&["nondeterministic_output"])
         .doc("Returns the cluster configuration for a node.")
         .cost("O(N) where N is the total number of Cluster nodes"),
-    telling("CLUSTER INFO", topology::info).doc("Returns information about the state of a node."),
+    telling("CLUSTER INFO", topology::info)
+        .tips(&["nondeterministic_output"])
+        .doc("Returns information about the state of a node."),
     telling("CLUSTER MYID", topology::my_id).doc("Returns the ID of a node."),
     telling("CLUSTER MYSHARDID", topology::my_shard_id)
         .doc("Returns the shard ID of a node.")
         .since("7.2.0"),
     telling("CLUSTER LINKS", topology::links)
+        .tips(&["nondeterministic_output"])
         .doc("Returns a list of all TCP links to and from peer nodes.")
         .since("7.0.0")
         .cost("O(N) where N is the total number of Cluster nodes"),
     telling("CLUSTER REPLICAS node-id", topology::replicas)
+        .tips(&["nondeterministic_output"])
         .doc("Lists the replica nodes of a master node.")
         .since("5.0.0")
         .with(Flags::ADMIN),
     telling("CLUSTER SLAVES node-id", topology::replicas)
+        .tips(&["nondeterministic_output"])
         .doc("Lists the replica nodes of a master node.")
         .with(Flags::ADMIN),
     telling("CLUSTER COUNT-FAILURE-REPORTS node-id", topology::count_failure_reports)
+        .tips(&["nondeterministic_output"])
         .doc("Returns the number of active failure reports active for a node.")
         .cost("O(N) where N is the number of failure reports")
         .with(Flags::ADMIN),
@@ -70,6 +82,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(N) where N is the number of keys in the database")
         .with(Flags::WHOLE_KEYSPACE),
     telling("CLUSTER GETKEYSINSLOT slot count", keys::list)
+        .tips(&["nondeterministic_output"])
         .doc("Returns the key names in a hash slot.")
         .cost("O(N) where N is the number of keys in the database")
         .with(Flags::WHOLE_KEYSPACE),
@@ -93,7 +106,9 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Configure a node as replica of a master node."),
     arranging("CLUSTER FAILOVER [FORCE | TAKEOVER]", refuse)
         .doc("Forces a replica to perform a manual failover of its master."),
-    arranging("CLUSTER BUMPEPOCH", refuse).doc("Advances the cluster config epoch."),
+    arranging("CLUSTER BUMPEPOCH", refuse)
+        .tips(&["nondeterministic_output"])
+        .doc("Advances the cluster config epoch."),
     arranging("CLUSTER SET-CONFIG-EPOCH config-epoch", refuse)
         .doc("Sets the configuration epoch for a new node."),
     arranging("CLUSTER RESET [HARD | SOFT]", refuse)

@@ -11,9 +11,13 @@ use engine::refusal::Refusal;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    about("COMMAND", all).doc("Returns detailed information about all commands.").arity(-1),
+    about("COMMAND", all)
+        .tips(&["nondeterministic_output_order"])
+        .doc("Returns detailed information about all commands.")
+        .arity(-1),
     about("COMMAND COUNT", count).doc("Returns a count of commands."),
     about("COMMAND DOCS [command-name [command-name ...]]", docs)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns documentary information about commands.")
         .since("7.0.0"),
     about("COMMAND GETKEYS command [arg [arg ...]]", keys)
@@ -26,8 +30,10 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("7.0.0")
         .arity(-4),
     about("COMMAND INFO [command-name [command-name ...]]", info)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns information about one, multiple or all commands."),
     about("COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", list)
+        .tips(&["nondeterministic_output_order"])
         .doc("Returns a list of command names.")
         .since("7.0.0"),
 ];
@@ -114,7 +120,7 @@ fn write_info(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
     for category in categories {
         reply.simple(format!("@{category}"));
     }
-    let tips = command.tips();
+    let tips = command.row.tips;
     reply.array(tips.len());
     for tip in tips {
         reply.bulk(tip);

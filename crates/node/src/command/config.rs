@@ -17,6 +17,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
     admin("CONFIG SET parameter value [parameter value ...]", set)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .secrets(Secrets::Among(set_secrets))
         .doc("Sets configuration parameters in-flight.")
         .since("2.0.0")

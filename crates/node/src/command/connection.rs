@@ -14,6 +14,7 @@ pub const NAME_WITH_BLANKS: Refusal =
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     plain("PING [message]", ping)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Returns the server's liveliness response.")
         .group(Group::Connection)
         .cost("O(1)")

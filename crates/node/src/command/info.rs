@@ -14,6 +14,7 @@ use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
 pub const COMMANDS: &[Command<SessionFn>] = &[open("INFO [section [section ...]]", info)
+    .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
     .doc("Returns information and statistics about the server.")
     .group(Group::Server)
     .cost("O(1)")

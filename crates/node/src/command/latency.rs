@@ -12,26 +12,32 @@ use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     admin("LATENCY DOCTOR", doctor)
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns a human-readable latency analysis report.")
         .since("2.8.13")
         .cost("O(1)"),
     admin("LATENCY GRAPH event", draw)
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns a latency graph for an event.")
         .since("2.8.13")
         .cost("O(1)"),
     admin("LATENCY HISTOGRAM [command [command ...]]", histogram)
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns the cumulative distribution of latencies of commands.")
         .since("7.0.0")
         .cost("O(N) where N is the number of commands with latency information being retrieved."),
     admin("LATENCY HISTORY event", history)
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns timestamp-latency samples for an event.")
         .since("2.8.13")
         .cost("O(1)"),
     admin("LATENCY LATEST", latest)
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns the latest latency samples for all events.")
         .since("2.8.13")
         .cost("O(1)"),
     admin("LATENCY RESET [event [event ...]]", reset)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Resets the latency data for one or more events.")
         .since("2.8.13")
         .cost("O(1)"),

@@ -12,13 +12,21 @@ use engine::value::text::canonical_integer;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    about("MEMORY DOCTOR", doctor).doc("Outputs a memory problems report."),
-    about("MEMORY MALLOC-STATS", allocator).doc("Returns the allocator statistics."),
-    about("MEMORY PURGE", purge).doc("Asks the allocator to release memory."),
+    about("MEMORY DOCTOR", doctor)
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .doc("Outputs a memory problems report."),
+    about("MEMORY MALLOC-STATS", allocator)
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .doc("Returns the allocator statistics."),
+    about("MEMORY PURGE", purge)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc("Asks the allocator to release memory."),
     about("MEMORY STATS", stats)
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .doc("Returns details about memory usage.")
         .with(Flags::WHOLE_KEYSPACE),
     about("MEMORY USAGE key [SAMPLES count]", usage)
+        .key_use("RO")
         .doc("Estimates the memory usage of a key.")
         .with(Flags::READONLY),
 ];

@@ -14,6 +14,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[plain(
      [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
     migrate,
 )
+.key_specs(&["@3,0/1/0,RW+access+delete", "KEYS:-2,-1/1/0,RW+access+delete+incomplete"])
+.tips(&["nondeterministic_output"])
 .doc("Atomically transfers a key from one Redis instance to another.")
 .since("2.6.0")
 .cost(

@@ -31,11 +31,13 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
              the number of total patterns subscribed in the system (by any client).",
         ),
     subscribing("SSUBSCRIBE shardchannel [shardchannel ...]", ssubscribe)
+        .key_use("not_key")
         .doc("Listens for messages published to shard channels.")
         .since("7.0.0")
         .cost("O(N) where N is the number of shard channels to subscribe to.")
         .keys(SHARD_CHANNELS),
     subscribing("SUNSUBSCRIBE [shardchannel [shardchannel ...]]", sunsubscribe)
+        .key_use("not_key")
         .doc("Stops listening to messages posted to shard channels.")
         .since("7.0.0")
         .cost("O(N) where N is the number of clients already subscribed to a shard channel.")

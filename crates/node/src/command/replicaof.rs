@@ -13,6 +13,7 @@ use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     session("ROLE", role)
+        .categories(&["admin", "dangerous"])
         .doc("Returns the replication role.")
         .group(Group::Server)
         .since("2.8.12")

@@ -21,6 +21,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .arity(-1)
         .with(Flags::ALLOW_BUSY),
     plain("WAIT numreplicas timeout", wait)
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+        .categories(&["connection"])
         .doc(
             "Blocks until the asynchronous replication of all preceding write commands sent by \
               the connection is completed.",

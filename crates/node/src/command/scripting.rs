@@ -15,21 +15,25 @@ use std::collections::BTreeMap;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     plain("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Deletes all libraries and functions.")
         .group(Group::Scripting)
         .since("7.0.0")
         .cost("O(N) where N is the number of functions deleted")
         .with(Flags::WRITE.union(Flags::NOSCRIPT)),
     about_scripts("SCRIPT EXISTS sha1 [sha1 ...]", exists)
+        .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
         .doc("Determines whether scripts are kept.")
         .cost(
             "O(N) with N being the number of scripts to check (so checking a single script is an \
              O(1) operation).",
         ),
     about_scripts("SCRIPT FLUSH [ASYNC | SYNC]", flush)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Forgets all scripts.")
         .cost("O(N) with N being the number of scripts in cache"),
     about_scripts("SCRIPT LOAD script", load)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Keeps a script and returns the hash that names it.")
         .cost("O(N) with N being the length in bytes of the script body.")
         .with(Flags::STALE),

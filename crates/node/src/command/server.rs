@@ -8,12 +8,15 @@ use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     open("TIME", time)
+        .tips(&["nondeterministic_output"])
         .doc("Returns the server time.")
         .group(Group::Server)
         .since("2.6.0")
         .cost("O(1)")
         .fast(),
     open("LASTSAVE", last_save)
+        .tips(&["nondeterministic_output"])
+        .categories(&["admin", "dangerous"])
         .doc("Returns the Unix timestamp of the last successful save to disk.")
         .group(Group::Server)
         .cost("O(1)")

@@ -9,15 +9,18 @@ use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     about("SLOWLOG GET [count]", get)
+        .tips(&["request_policy:all_nodes", "nondeterministic_output"])
         .doc("Returns the slow log's entries.")
         .since("2.2.12")
         .cost("O(N) where N is the number of entries returned")
         .with(Flags::WHOLE_KEYSPACE),
     about("SLOWLOG LEN", len)
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
         .doc("Returns the number of entries in the slow log.")
         .since("2.2.12")
         .cost("O(1)"),
     about("SLOWLOG RESET", reset)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Clears all entries from the slow log.")
         .since("2.2.12")
         .cost("O(N) where N is the number of entries in the slowlog"),

@@ -31,6 +31,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::ALLOW_BUSY)
         .fast(),
     session("WATCH key [key ...]", watch)
+        .key_use("RO")
         .doc("Monitors changes to keys to determine the execution of a transaction.")
         .group(Group::Transactions)
         .since("2.2.0")

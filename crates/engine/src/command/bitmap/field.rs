@@ -17,6 +17,7 @@ pub const BITFIELD: Command<DataFn> = write(
      <SET encoding offset value | INCRBY encoding offset increment> ...]",
     bitfield,
 )
+.key_use("RW+access+update+variable_flags")
 .find_keys(bitfield_keys)
 .doc("Performs arbitrary bitfield integer operations on strings.")
 .group(Group::Bitmap)

@@ -53,6 +53,7 @@ pub const GEOSEARCHSTORE: Command<DataFn> = write(
      [COUNT count [ANY]] [STOREDIST]",
     |tx, args, reply| answer_or_store(tx, args, reply, Form::SearchStore),
 )
+.key_specs(&["@1,0/1/0,OW+update", "@2,0/1/0,RO+access"])
 .doc("Stores the members within a circle or a box in another key.")
 .group(Group::Geo)
 .since("6.2.0")
@@ -66,6 +67,7 @@ pub const GEORADIUS: Command<DataFn> = write(
      [COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]",
     |tx, args, reply| answer_or_store(tx, args, reply, Form::Radius { stores: true }),
 )
+.key_specs(&["@1,0/1/0,RO+access", "STORE:6,0/1/0,OW+update", "STOREDIST:6,0/1/0,OW+update"])
 .doc("Returns or stores the members within a circle around a place.")
 .group(Group::Geo)
 .since("3.2.0")
@@ -96,6 +98,7 @@ pub const GEORADIUSBYMEMBER: Command<DataFn> = write(
      [COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]",
     |tx, args, reply| answer_or_store(tx, args, reply, Form::RadiusByMember { stores: true }),
 )
+.key_specs(&["@1,0/1/0,RO+access", "STORE:5,0/1/0,OW+update", "STOREDIST:5,0/1/0,OW+update"])
 .doc("Returns or stores the members within a circle around one of them.")
 .group(Group::Geo)
 .since("3.2.0")

@@ -11,6 +11,7 @@ use resp::{Protocol, Reply};
 use std::collections::BTreeSet;
 
 pub const HRANDFIELD: Command<DataFn> = read("HRANDFIELD key [count [WITHVALUES]]", hrandfield)
+    .tips(&["nondeterministic_output"])
     .doc("Returns fields of a hash chosen at random.")
     .group(Group::Hash)
     .since("6.2.0")

@@ -9,6 +9,7 @@ use resp::Reply;
 use structures::hll::{self, Encoding, Registers};
 
 pub const PFDEBUG: Command<DataFn> = write("PFDEBUG subcommand key", pfdebug)
+    .key_use("RW+access")
     .doc("Internal commands for debugging HyperLogLog values.")
     .group(Group::HyperLogLog)
     .since("2.8.9")

@@ -11,6 +11,7 @@ use resp::Reply;
 
 pub const COPY: Command<DataFn> =
     write("COPY source destination [DB destination-db] [REPLACE]", copy)
+        .key_specs(&["@1,0/1/0,RO+access", "@2,0/1/0,OW+update"])
         .doc("Copies the value of a key to a new key.")
         .since("6.2.0")
         .cost(
@@ -21,6 +22,7 @@ pub const COPY: Command<DataFn> =
         .with(Flags::KEYSPACE);
 
 pub const MOVE: Command<DataFn> = write("MOVE key db", move_key)
+    .key_use("RW+access+update")
     .doc("Moves a key to another database.")
     .cost("O(1)")
     .with(Flags::KEYSPACE)
@@ -35,12 +37,14 @@ pub const SWAPDB: Command<DataFn> = write("SWAPDB index1 index2", swapdb)
     .fast();
 
 pub const FLUSHDB: Command<DataFn> = write("FLUSHDB [ASYNC | SYNC]", flushdb)
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
     .doc("Remove all keys from the current database.")
     .group(Group::Server)
     .cost("O(N) where N is the number of keys in the selected database")
     .with(Flags::KEYSPACE.union(Flags::DANGEROUS));
 
 pub const FLUSHALL: Command<DataFn> = write("FLUSHALL [ASYNC | SYNC]", flushall)
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
     .doc("Removes all keys from all databases.")
     .group(Group::Server)
     .cost("O(N) where N is the total number of keys in all databases")

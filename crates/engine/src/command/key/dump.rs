@@ -18,6 +18,7 @@ use structures::MemberBuffer;
 use structures::entry::Payload;
 
 pub const DUMP: Command<DataFn> = read("DUMP key", dump)
+    .tips(&["nondeterministic_output"])
     .doc("Returns a serialized representation of the value stored at a key.")
     .since("2.6.0")
     .cost(
@@ -31,6 +32,7 @@ pub const RESTORE: Command<DataFn> = write(
     "RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
     restore,
 )
+.key_use("OW+update")
 .doc("Creates a key from the serialized representation of a value.")
 .since("2.6.0")
 .cost(RESTORE_COST)
@@ -42,6 +44,7 @@ pub const RESTORE_ASKING: Command<DataFn> = write(
      [FREQ frequency]",
     restore,
 )
+.key_use("OW+update")
 .doc("An internal command for migrating keys in a cluster.")
 .since("3.0.0")
 .cost(RESTORE_COST)

@@ -40,12 +40,14 @@ pub const PEXPIREAT: Command<DataFn> =
         .fast();
 
 pub const TTL: Command<DataFn> = read("TTL key", ttl)
+    .tips(&["nondeterministic_output"])
     .doc("Returns the expiration time in seconds of a key.")
     .cost("O(1)")
     .with(Flags::KEYSPACE)
     .fast();
 
 pub const PTTL: Command<DataFn> = read("PTTL key", pttl)
+    .tips(&["nondeterministic_output"])
     .doc("Returns the expiration time in milliseconds of a key.")
     .since("2.6.0")
     .cost("O(1)")

@@ -9,24 +9,32 @@ use crate::view::View;
 use resp::Reply;
 
 pub const ENCODING: Command<DataFn> = read("OBJECT ENCODING key", encoding)
+    .key_use("RO")
+    .tips(&["nondeterministic_output"])
     .doc("Returns the internal encoding of a Redis object.")
     .since("2.2.3")
     .cost("O(1)")
     .with(Flags::KEYSPACE);
 
 pub const FREQ: Command<DataFn> = read("OBJECT FREQ key", freq)
+    .key_use("RO")
+    .tips(&["nondeterministic_output"])
     .doc("Returns the logarithmic access frequency counter of a Redis object.")
     .since("4.0.0")
     .cost("O(1)")
     .with(Flags::KEYSPACE);
 
 pub const IDLETIME: Command<DataFn> = read("OBJECT IDLETIME key", idletime)
+    .key_use("RO")
+    .tips(&["nondeterministic_output"])
     .doc("Returns the time since the last access to a Redis object.")
     .since("2.2.3")
     .cost("O(1)")
     .with(Flags::KEYSPACE);
 
 pub const REFCOUNT: Command<DataFn> = read("OBJECT REFCOUNT key", refcount)
+    .key_use("RO")
+    .tips(&["nondeterministic_output"])
     .doc("Returns the reference count of a value of a key.")
     .since("2.2.3")
     .cost("O(1)")

@@ -18,12 +18,14 @@ pub const SCAN_COST: &str = "O(1) for every call. O(N) for a complete iteration,
 
 pub const SCAN: Command<DataFn> =
     read("SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]", scan)
+        .tips(&["nondeterministic_output", "request_policy:special"])
         .doc("Iterates over the key names in the database.")
         .since("2.8.0")
         .cost(SCAN_COST)
         .with(Flags::KEYSPACE);
 
 pub const KEYS: Command<DataFn> = read("KEYS pattern", keys)
+    .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
     .doc("Returns all key names that match a pattern.")
     .cost(
         "O(N) with N being the number of keys in the database, under the assumption that the key \
@@ -32,11 +34,13 @@ pub const KEYS: Command<DataFn> = read("KEYS pattern", keys)
     .with(Flags::KEYSPACE.union(Flags::DANGEROUS));
 
 pub const RANDOMKEY: Command<DataFn> = read("RANDOMKEY", randomkey)
+    .tips(&["request_policy:all_shards", "nondeterministic_output"])
     .doc("Returns a random key name from the database.")
     .cost("O(1)")
     .with(Flags::KEYSPACE);
 
 pub const DBSIZE: Command<DataFn> = read("DBSIZE", dbsize)
+    .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
     .doc("Returns the number of keys in the database.")
     .group(Group::Server)
     .cost("O(1)")

@@ -19,6 +19,8 @@ pub const SORT: Command<DataFn> = write(
      [ALPHA] [STORE destination]",
     sort,
 )
+.key_specs(&["@1,0/1/0,RO+access", "?,?,RO+access", "?,?,OW+update"])
+.categories(&["dangerous", "list", "set", "sortedset"])
 .find_keys(sort_keys)
 .doc("Sorts the elements in a list, a set, or a sorted set, optionally storing the result.")
 .cost(
@@ -36,6 +38,8 @@ pub const SORT_RO: Command<DataFn> = read(
      [ALPHA]",
     sort_ro,
 )
+.key_specs(&["@1,0/1/0,RO+access", "?,?,RO+access"])
+.categories(&["dangerous", "list", "set", "sortedset"])
 .find_keys(|_, each| each(1, KeyUse::READ))
 .doc("Returns the sorted elements of a list, a set, or a sorted set.")
 .since("7.0.0")

@@ -15,12 +15,15 @@ use std::collections::BTreeSet;
 use structures::{MemberBuffer, MemberRef};
 
 pub const SPOP: Command<DataFn> = write("SPOP key [count]", spop)
+    .key_use("RW+access+delete")
+    .tips(&["nondeterministic_output"])
     .doc("Removes and returns members chosen at random; the key goes with the last one.")
     .group(Group::Set)
     .cost("Without the count argument O(1), otherwise O(N) where N is the value of the count.")
     .fast();
 
 pub const SRANDMEMBER: Command<DataFn> = read("SRANDMEMBER key [count]", srandmember)
+    .tips(&["nondeterministic_output"])
     .doc("Returns members chosen at random.")
     .group(Group::Set)
     .cost(

@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use structures::{MemberBuffer, MemberRef};
 
 pub const SINTER: Command<DataFn> = read("SINTER key [key ...]", sinter)
+    .tips(&["nondeterministic_output_order"])
     .doc("Returns the members that all of several sets share.")
     .group(Group::Set)
     .cost(INTERSECTION_COST);
@@ -28,29 +29,34 @@ pub const SINTERCARD: Command<DataFn> =
 
 pub const SINTERSTORE: Command<DataFn> =
     write("SINTERSTORE destination key [key ...]", sinterstore)
+        .key_specs(&["@1,0/1/0,RW+update", "@2,-1/1/0,RO+access"])
         .doc("Stores the members that all of several sets share in a key.")
         .group(Group::Set)
         .cost(INTERSECTION_COST)
         .denyoom();
 
 pub const SUNION: Command<DataFn> = read("SUNION key [key ...]", sunion)
+    .tips(&["nondeterministic_output_order"])
     .doc("Returns the members of several sets.")
     .group(Group::Set)
     .cost(SUM_COST);
 
 pub const SUNIONSTORE: Command<DataFn> =
     write("SUNIONSTORE destination key [key ...]", sunionstore)
+        .key_specs(&["@1,0/1/0,OW+update", "@2,-1/1/0,RO+access"])
         .doc("Stores the members of several sets in a key.")
         .group(Group::Set)
         .cost(SUM_COST)
         .denyoom();
 
 pub const SDIFF: Command<DataFn> = read("SDIFF key [key ...]", sdiff)
+    .tips(&["nondeterministic_output_order"])
     .doc("Returns the members of a set that are in none of the others.")
     .group(Group::Set)
     .cost(SUM_COST);
 
 pub const SDIFFSTORE: Command<DataFn> = write("SDIFFSTORE destination key [key ...]", sdiffstore)
+    .key_specs(&["@1,0/1/0,OW+update", "@2,-1/1/0,RO+access"])
     .doc("Stores the members of a set that are in none of the others in a key.")
     .group(Group::Set)
     .cost(SUM_COST)

@@ -20,6 +20,7 @@ pub const ZADD: Command<DataFn> =
         .fast();
 
 pub const ZINCRBY: Command<DataFn> = write("ZINCRBY key increment member", zincrby)
+    .key_use("RW+access+update")
     .doc("Adds to the score of a member of a sorted set, which is created if absent.")
     .group(Group::SortedSet)
     .since("1.2.0")

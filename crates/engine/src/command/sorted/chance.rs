@@ -10,6 +10,7 @@ use resp::Reply;
 use std::collections::BTreeSet;
 
 pub const ZRANDMEMBER: Command<DataFn> = read("ZRANDMEMBER key [count [WITHSCORES]]", zrandmember)
+    .tips(&["nondeterministic_output"])
     .doc("Returns members of a sorted set chosen at random.")
     .group(Group::SortedSet)
     .since("6.2.0")

@@ -31,6 +31,7 @@ pub const ZUNIONSTORE: Command<DataFn> = write(
      [AGGREGATE <SUM | MIN | MAX>]",
     |tx, args, reply| store_result(tx, args, reply, Operation::Union, "zunionstore"),
 )
+.key_specs(&["@1,0/1/0,OW+update", "@2,#0/1/1,RO+access"])
 .doc("Stores the members of several sorted sets in a key, with their scores brought together.")
 .group(Group::SortedSet)
 .since("2.0.0")
@@ -52,6 +53,7 @@ pub const ZINTERSTORE: Command<DataFn> = write(
      [AGGREGATE <SUM | MIN | MAX>]",
     |tx, args, reply| store_result(tx, args, reply, Operation::Intersection, "zinterstore"),
 )
+.key_specs(&["@1,0/1/0,OW+update", "@2,#0/1/1,RO+access"])
 .doc("Stores the members that all of several sorted sets share in a key.")
 .group(Group::SortedSet)
 .since("2.0.0")
@@ -78,6 +80,7 @@ pub const ZDIFFSTORE: Command<DataFn> =
     write("ZDIFFSTORE destination numkeys key [key ...]", |tx, args, reply| {
         store_result(tx, args, reply, Operation::Difference, "zdiffstore")
     })
+    .key_specs(&["@1,0/1/0,OW+update", "@2,#0/1/1,RO+access"])
     .doc("Stores the members of a sorted set that are in none of the others in a key.")
     .group(Group::SortedSet)
     .since("6.2.0")

@@ -17,6 +17,7 @@ use std::ops::Range;
 
 pub const ZPOPMIN: Command<DataFn> =
     write("ZPOPMIN key [count]", |tx, args, reply| pop(tx, args, reply, End::Min))
+        .key_use("RW+access+delete")
         .doc("Removes and returns the members with the lowest scores.")
         .group(Group::SortedSet)
         .since("5.0.0")
@@ -25,6 +26,7 @@ pub const ZPOPMIN: Command<DataFn> =
 
 pub const ZPOPMAX: Command<DataFn> =
     write("ZPOPMAX key [count]", |tx, args, reply| pop(tx, args, reply, End::Max))
+        .key_use("RW+access+delete")
         .doc("Removes and returns the members with the highest scores.")
         .group(Group::SortedSet)
         .since("5.0.0")
@@ -33,6 +35,7 @@ pub const ZPOPMAX: Command<DataFn> =
 
 pub const ZMPOP: Command<DataFn> =
     write("ZMPOP numkeys key [key ...] <MIN | MAX> [COUNT count]", zmpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns members from the first of several sorted sets that has any.")
         .group(Group::SortedSet)
         .since("7.0.0")
@@ -40,6 +43,7 @@ pub const ZMPOP: Command<DataFn> =
 
 pub const BZPOPMIN: Command<DataFn> =
     write("BZPOPMIN key [key ...] timeout", |tx, args, reply| bzpop(tx, args, reply, End::Min))
+        .key_use("RW+access+delete")
         .doc("Removes and returns the member with the lowest score, or waits for one.")
         .group(Group::SortedSet)
         .since("5.0.0")
@@ -50,6 +54,7 @@ pub const BZPOPMIN: Command<DataFn> =
 
 pub const BZPOPMAX: Command<DataFn> =
     write("BZPOPMAX key [key ...] timeout", |tx, args, reply| bzpop(tx, args, reply, End::Max))
+        .key_use("RW+access+delete")
         .doc("Removes and returns the member with the highest score, or waits for one.")
         .group(Group::SortedSet)
         .since("5.0.0")
@@ -60,6 +65,7 @@ pub const BZPOPMAX: Command<DataFn> =
 
 pub const BZMPOP: Command<DataFn> =
     write("BZMPOP timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", bzmpop)
+        .key_use("RW+access+delete")
         .doc("Removes and returns members from a sorted set, or waits for one that has any.")
         .group(Group::SortedSet)
         .since("7.0.0")

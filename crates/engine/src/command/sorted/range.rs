@@ -23,6 +23,7 @@ pub const ZRANGE: Command<DataFn> = read(
 
 pub const ZRANGESTORE: Command<DataFn> =
     write("ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", zrangestore)
+        .key_specs(&["@1,0/1/0,OW+update", "@2,0/1/0,RO+access"])
         .doc("Stores the members of a sorted set within a range in another key.")
         .group(Group::SortedSet)
         .since("6.2.0")

@@ -9,6 +9,7 @@ use crate::view::View;
 use resp::Reply;
 
 pub const ZCARD: Command<DataFn> = read("ZCARD key", zcard)
+    .key_use("RO")
     .doc("Returns the number of members in a sorted set.")
     .group(Group::SortedSet)
     .since("1.2.0")
@@ -58,6 +59,7 @@ pub const ZLEXCOUNT: Command<DataFn> = read("ZLEXCOUNT key min max", zlexcount)
     .fast();
 
 pub const ZSCAN: Command<DataFn> = read("ZSCAN key cursor [MATCH pattern] [COUNT count]", zscan)
+    .tips(&["nondeterministic_output"])
     .doc("Iterates over the members and scores of a sorted set.")
     .group(Group::SortedSet)
     .since("2.8.0")

@@ -12,6 +12,7 @@ use resp::Reply;
 use std::ops::Range;
 
 pub const ZREM: Command<DataFn> = write("ZREM key member [member ...]", zrem)
+    .key_use("RW+delete")
     .doc("Removes members from a sorted set; the key goes with the last one.")
     .group(Group::SortedSet)
     .since("1.2.0")
@@ -23,6 +24,7 @@ pub const ZREM: Command<DataFn> = write("ZREM key member [member ...]", zrem)
 
 pub const ZREMRANGEBYRANK: Command<DataFn> =
     write("ZREMRANGEBYRANK key start stop", zremrangebyrank)
+        .key_use("RW+delete")
         .doc("Removes the members of a sorted set between two ranks.")
         .group(Group::SortedSet)
         .since("2.0.0")
@@ -30,12 +32,14 @@ pub const ZREMRANGEBYRANK: Command<DataFn> =
 
 pub const ZREMRANGEBYSCORE: Command<DataFn> =
     write("ZREMRANGEBYSCORE key min max", zremrangebyscore)
+        .key_use("RW+delete")
         .doc("Removes the members of a sorted set whose scores lie within a range.")
         .group(Group::SortedSet)
         .since("1.2.0")
         .cost(RANGE_COST);
 
 pub const ZREMRANGEBYLEX: Command<DataFn> = write("ZREMRANGEBYLEX key min max", zremrangebylex)
+    .key_use("RW+delete")
     .doc("Removes the members of a sorted set between two members.")
     .group(Group::SortedSet)
     .since("2.8.9")

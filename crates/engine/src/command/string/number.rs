@@ -14,6 +14,7 @@ use resp::Reply;
 use resp::integer::parse_i64;
 
 pub const INCR: Command<DataFn> = write("INCR key", incr)
+    .key_use("RW+access+update")
     .doc(
         "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't \
          exist.",
@@ -24,6 +25,7 @@ pub const INCR: Command<DataFn> = write("INCR key", incr)
     .fast();
 
 pub const DECR: Command<DataFn> = write("DECR key", decr)
+    .key_use("RW+access+update")
     .doc(
         "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't \
          exist.",
@@ -34,6 +36,7 @@ pub const DECR: Command<DataFn> = write("DECR key", decr)
     .fast();
 
 pub const INCRBY: Command<DataFn> = write("INCRBY key increment", incrby)
+    .key_use("RW+access+update")
     .doc(
         "Increments the integer value of a key by a number. Uses 0 as initial value if the key \
          doesn't exist.",
@@ -44,6 +47,7 @@ pub const INCRBY: Command<DataFn> = write("INCRBY key increment", incrby)
     .fast();
 
 pub const DECRBY: Command<DataFn> = write("DECRBY key decrement", decrby)
+    .key_use("RW+access+update")
     .doc(
         "Decrements a number from the integer value of a key. Uses 0 as initial value if the key \
          doesn't exist.",
@@ -54,6 +58,7 @@ pub const DECRBY: Command<DataFn> = write("DECRBY key decrement", decrby)
     .fast();
 
 pub const INCRBYFLOAT: Command<DataFn> = write("INCRBYFLOAT key increment", incrbyfloat)
+    .key_use("RW+access+update")
     .doc(
         "Increment the floating point value of a key by a number. Uses 0 as initial value if the \
          key doesn't exist.",

@@ -14,6 +14,7 @@ pub const SET: Command<DataFn> = write(
      PXAT unix-time-milliseconds | KEEPTTL]",
     set,
 )
+.key_use("RW+access+update+variable_flags")
 .find_keys(set_keys)
 .doc("Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.")
 .group(Group::String)
@@ -21,6 +22,7 @@ pub const SET: Command<DataFn> = write(
 .denyoom();
 
 pub const SETNX: Command<DataFn> = write("SETNX key value", setnx)
+    .key_use("OW+insert")
     .doc("Set the string value of a key only when the key doesn't exist.")
     .group(Group::String)
     .cost("O(1)")
@@ -28,6 +30,7 @@ pub const SETNX: Command<DataFn> = write("SETNX key value", setnx)
     .fast();
 
 pub const SETEX: Command<DataFn> = write("SETEX key seconds value", setex)
+    .key_use("OW+update")
     .doc("Sets the string value and expiration time of a key. Creates the key if it doesn't exist.")
     .group(Group::String)
     .since("2.0.0")
@@ -35,6 +38,7 @@ pub const SETEX: Command<DataFn> = write("SETEX key seconds value", setex)
     .denyoom();
 
 pub const PSETEX: Command<DataFn> = write("PSETEX key milliseconds value", psetex)
+    .key_use("OW+update")
     .doc(
         "Sets both string value and expiration time in milliseconds of a key. The key is created \
          if it doesn't exist.",
@@ -45,6 +49,7 @@ pub const PSETEX: Command<DataFn> = write("PSETEX key milliseconds value", psete
     .denyoom();
 
 pub const GETSET: Command<DataFn> = write("GETSET key value", getset)
+    .key_use("RW+access+update")
     .doc("Returns the previous string value of a key after setting it to a new value.")
     .group(Group::String)
     .cost("O(1)")
@@ -52,6 +57,7 @@ pub const GETSET: Command<DataFn> = write("GETSET key value", getset)
     .fast();
 
 pub const GETDEL: Command<DataFn> = write("GETDEL key", getdel)
+    .key_use("RW+access+delete")
     .doc("Returns the string value of a key after deleting the key.")
     .group(Group::String)
     .since("6.2.0")
@@ -63,6 +69,7 @@ pub const GETEX: Command<DataFn> = write(
      PXAT unix-time-milliseconds | PERSIST]",
     getex,
 )
+.key_use("RW+access+update")
 .doc("Returns the string value of a key after setting its expiration time.")
 .group(Group::String)
 .since("6.2.0")
@@ -70,6 +77,8 @@ pub const GETEX: Command<DataFn> = write(
 .fast();
 
 pub const MSET: Command<DataFn> = write("MSET key value [key value ...]", mset)
+    .key_use("OW+update")
+    .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
     .doc("Atomically creates or modifies the string values of one or more keys.")
     .group(Group::String)
     .since("1.0.1")
@@ -77,6 +86,8 @@ pub const MSET: Command<DataFn> = write("MSET key value [key value ...]", mset)
     .denyoom();
 
 pub const MSETNX: Command<DataFn> = write("MSETNX key value [key value ...]", msetnx)
+    .key_use("OW+insert")
+    .tips(&["request_policy:multi_shard", "response_policy:agg_min"])
     .doc(
         "Atomically modifies the string values of one or more keys only when all keys don't exist.",
     )

@@ -36,7 +36,7 @@ fn described(command: &Registered) -> [String; 8] {
         sorted(command.flags.words().map(str::to_owned).collect()),
         format!("{first} {last} {step}"),
         sorted(command.categories.names().map(|name| format!("@{name}")).collect()),
-        command.tips().join(";"),
+        command.row.tips.join(";"),
         specs.join("|"),
         command.row.since.to_owned(),
         command.row.group.name().to_owned(),
