@@ -3,6 +3,7 @@
 //! Looked up once per request, so by a hash of the name in either case, without allocating.
 
 use crate::category::Categories;
+use crate::demand::Demand;
 use crate::key_specs::{Spec, specs_of};
 use crate::keys::Shape;
 use engine::command::{Command, Declared, Flags};
@@ -35,6 +36,7 @@ pub struct Registered {
     pub row: Command<Kind>,
     /// The declaration's flags and those that follow from it.
     pub flags: Flags,
+    pub demand: Demand,
     /// The container's id for a subcommand.
     pub parent: Option<CommandId>,
     pub subcommands: Vec<CommandId>,
@@ -252,6 +254,7 @@ impl Catalog {
             declared,
             row,
             flags,
+            demand: Demand::of(flags, row.function),
             parent,
             subcommands,
             first_key,

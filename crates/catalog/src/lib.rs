@@ -5,6 +5,7 @@
 //! | [`commands`] | every command with what follows from its row; found by name |
 //! | [`key_specs`] | where the arguments are that are keys, as Redis specifies it |
 //! | [`keys`] | the keys of one request, and what becomes of each |
+//! | [`demand`] | what a request needs of the server's state |
 //! | [`secrets`] | the arguments of a request, and the rules of a user, that nobody is shown |
 //! | [`category`] | which commands `@name` stands for |
 //! | [`acl`] | users, their passwords and rights |
@@ -20,8 +21,10 @@
 pub mod acl;
 pub mod category;
 pub mod commands;
+pub mod demand;
 pub mod key_specs;
 pub mod keys;
 pub mod secrets;
 
 pub use commands::{Catalog, CommandId, Kind, Registered};
+pub use demand::Demand;

@@ -12,7 +12,7 @@ use catalog::acl::user::{Denied, User};
 use catalog::acl::{UserId, file};
 use config::load::read_file;
 use config::rewrite::replace_file;
-use engine::command::{Args, Outcome};
+use engine::command::{Args, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::work::Work;
 use std::io;
@@ -77,10 +77,9 @@ impl Core {
         command: &Registered,
         args: Args<'_>,
     ) -> bool {
-        // Only these two do.
         self.process.acl.is_open()
             || self.clients.at(client).is_link
-            || !matches!(command.name(), "sort" | "sort_ro")
+            || !command.flags.contains(Flags::READS_UNNAMED)
             || self.process.acl.user(self.clients.at(client).user).reads_every_key(
                 command,
                 args,

@@ -8,7 +8,7 @@ use crate::gate::Verdict;
 use crate::server::Server;
 use crate::session::{Blocked, OwnedRequest, ReplyMode, Why};
 use base::{ConnectionId, Sequence};
-use catalog::{CommandId, Kind, Registered};
+use catalog::{CommandId, Demand, Registered};
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
 use engine::unit::Context;
@@ -36,13 +36,7 @@ impl Core {
             // Its requests wait in its input, where the place in the stream is known.
             _ if session.is_link => false,
             Some(Paused::All) => true,
-            Some(Paused::Writes) => {
-                let replicates = |command: &Registered| {
-                    command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
-                        || command.kind() == Kind::Write
-                };
-                replicates(command) || self.is_any_queued(client, command, replicates)
-            }
+            Some(Paused::Writes) => self.demand(client, command).has(Demand::REPLICATION),
         }
     }
 
@@ -149,7 +143,8 @@ impl Server {
         self.core.clients.at_mut(client).last_command = command;
         let verdict = self.judge(client, known, args);
         let queues = known.is_some_and(|command| {
-            self.core.clients.at(client).transaction.is_some() && !runs_inside_multi(command.name())
+            self.core.clients.at(client).transaction.is_some()
+                && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)
         });
         match verdict {
             Verdict::Later => return Dispatched::Later,
@@ -161,7 +156,7 @@ impl Server {
                     self.core.process.statistics.command(id).rejected += 1;
                 }
                 let refusal = match known {
-                    Some(command) if command.name() == "exec" => {
+                    Some(command) if command.flags.contains(Flags::EXECUTES_QUEUE) => {
                         self.core.discard_transaction(client);
                         exec_abort(&refusal)
                     }
@@ -226,8 +221,9 @@ impl Server {
     /// Keeps a request of a transaction until EXEC. A client that has more kept than the limit
     /// allows is disconnected.
     fn queue(&mut self, client: ConnectionId, written: u64, request: OwnedRequest) -> Dispatched {
+        let demand = self.core.process.catalog.command(request.command).demand;
         if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
-            transaction.queue(request);
+            transaction.queue(request, demand);
         }
         if self.core.check_input(client) {
             return Dispatched::Stop;
@@ -256,7 +252,7 @@ impl Server {
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
         let is_monitored = !self.core.clients.monitors.is_empty() && is_shown;
-        let is_exec = is_monitored && command.name() == "exec";
+        let is_exec = is_monitored && command.flags.contains(Flags::EXECUTES_QUEUE);
         if is_monitored && !is_exec {
             self.core.tell_monitors(client, args);
         }
@@ -338,9 +334,4 @@ const NOT_MONITORED: Flags = Flags::SKIP_MONITOR.union(Flags::ADMIN);
 fn exec_abort(refusal: &Refusal) -> Refusal {
     let reason = refusal.0.strip_prefix("ERR ").unwrap_or(&refusal.0);
     Refusal::new(format!("EXECABORT Transaction discarded because of: {reason}"))
-}
-
-/// Commands that run at once although MULTI is open.
-fn runs_inside_multi(name: &str) -> bool {
-    matches!(name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
 }

@@ -4,7 +4,7 @@
 use crate::core::Core;
 use crate::server::Server;
 use base::ConnectionId;
-use catalog::{Kind, Registered};
+use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::Refusal;
@@ -23,6 +23,15 @@ pub enum Verdict {
 const EXCERPT_BYTES_MAX: usize = 128;
 
 impl Core {
+    /// What a request needs: an EXEC, also what its queue does.
+    pub(crate) fn demand(&self, client: ConnectionId, command: &Registered) -> Demand {
+        if !command.flags.contains(Flags::EXECUTES_QUEUE) {
+            return command.demand;
+        }
+        let transaction = self.clients.at(client).transaction.as_ref();
+        transaction.map_or(command.demand, |queued| command.demand.union(queued.demand()))
+    }
+
     /// Whether a client has yet to say who it is.
     fn is_stranger(&self, client: ConnectionId) -> bool {
         !self.clients.at(client).is_authenticated && self.process.acl.requires_authentication()
@@ -51,8 +60,10 @@ impl Server {
         }
         if self.core.clients.at(client).is_link {
             // The master has executed it already; only the log may have to be waited for.
-            return self.judge_log(command.may_write() || command.name() == "exec");
+            return self
+                .judge_log(command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE));
         }
+        let demand = self.core.demand(client, command);
         let permitted = &self.core.process.settings.enable_debug_command;
         let is_local = self.core.clients.at(client).is_local;
         if command.flags.contains(Flags::PROTECTED) && !permitted.permits(is_local) {
@@ -67,16 +78,13 @@ impl Server {
         if let Some(denied) = self.core.denied(client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_memory(client, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_memory(client, demand) {
             return refused;
         }
-        let changes = |command: &Registered| command.flags.contains(Flags::WRITE);
-        if self.lacks_replicas()
-            && (changes(command) || self.core.is_any_queued(client, command, changes))
-        {
+        if demand.has(Demand::WRITE) && self.lacks_replicas() {
             return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_role(client, command, args) {
+        if let refused @ Verdict::Refuse(_) = self.judge_role(client, command, demand, args) {
             return refused;
         }
         if self.core.clients.at(client).is_subscriber()
@@ -85,36 +93,24 @@ impl Server {
         {
             return Verdict::Refuse(refusal);
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_staleness(client, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_staleness(client, demand) {
             return refused;
         }
-        let waits = |command: &Registered| !command.flags.contains(Flags::LOADING);
-        if (self.core.persistence.is_loading || self.link.is_loading())
-            && (waits(command) || self.core.is_any_queued(client, command, waits))
+        if demand.has(Demand::LOADED)
+            && (self.core.persistence.is_loading || self.link.is_loading())
         {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_part(client, command) {
+        if let refused @ Verdict::Refuse(_) = self.judge_part(demand) {
             return refused;
         }
-        let writes = |command: &Registered| self.needs_log(command);
-        self.judge_log(writes(command) || self.core.is_any_queued(client, command, writes))
-    }
-
-    /// Whether the log must take what a command does. It also says whom the shard follows.
-    fn needs_log(&self, command: &Registered) -> bool {
-        if self.core.is_following() {
-            // Who would write was refused already.
-            return false;
-        }
-        command.may_write() || matches!(command.name(), "replicaof" | "slaveof")
+        // Who would write while another process does was refused already.
+        self.judge_log(demand.has(Demand::LOG) && !self.core.is_following())
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.
-    fn judge_memory(&mut self, client: ConnectionId, command: &Registered) -> Verdict {
-        let needs_room = |command: &Registered| command.flags.contains(Flags::DENYOOM);
-        let denyoom = needs_room(command) || self.core.is_any_queued(client, command, needs_room);
-        if self.core.make_room(Some(client)) == Room::None && denyoom {
+    fn judge_memory(&mut self, client: ConnectionId, demand: Demand) -> Verdict {
+        if self.core.make_room(Some(client)) == Room::None && demand.has(Demand::ROOM) {
             return Verdict::Refuse(Refusal::of(
                 "OOM command not allowed when used memory > 'maxmemory'.",
             ));
@@ -148,22 +144,11 @@ const DEBUG_REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-
 /// Whether a command cannot be part of a transaction. MIGRATE can in Redis, where everything waits
 /// for the other server; here only its client does, and a unit waits for nothing.
 fn is_never_queued(command: &Registered) -> bool {
-    command.flags.contains(Flags::NO_MULTI) || command.name() == "migrate"
+    command.flags.intersects(Flags::NO_MULTI.union(Flags::AWAITS_SERVER))
 }
 
 fn subscriber_refusal(command: &Registered) -> Option<Refusal> {
-    const ALLOWED: [&str; 9] = [
-        "ping",
-        "quit",
-        "reset",
-        "subscribe",
-        "unsubscribe",
-        "psubscribe",
-        "punsubscribe",
-        "ssubscribe",
-        "sunsubscribe",
-    ];
-    if ALLOWED.contains(&command.name()) {
+    if command.flags.contains(Flags::FOR_SUBSCRIBERS) {
         return None;
     }
     Some(Refusal::new(format!(

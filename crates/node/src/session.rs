@@ -4,8 +4,8 @@ use crate::feed::Replica;
 use crate::members::Reported;
 use crate::output::Output;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence, UnixMillis};
-use catalog::CommandId;
 use catalog::acl::UserId;
+use catalog::{CommandId, Demand};
 use engine::command::Args;
 use engine::unit::{Context, Overdue, Wait};
 use resp::{Decoder, ProtocolError, Reply};
@@ -45,18 +45,26 @@ impl OwnedRequest {
 pub struct Transaction {
     queued: Vec<OwnedRequest>,
     queued_bytes: usize,
+    /// What all of them need together.
+    demand: Demand,
     /// A command was refused while queueing: EXEC answers EXECABORT.
     pub is_broken: bool,
 }
 
 impl Transaction {
-    pub fn queue(&mut self, request: OwnedRequest) {
+    pub fn queue(&mut self, request: OwnedRequest, demand: Demand) {
+        self.demand = self.demand.union(demand);
         self.queued_bytes += request.allocated_bytes();
         self.queued.push(request);
     }
 
     pub fn queued(&self) -> &[OwnedRequest] {
         &self.queued
+    }
+
+    /// What all queued requests need together.
+    pub fn demand(&self) -> Demand {
+        self.demand
     }
 
     /// Memory that the queued requests occupy.

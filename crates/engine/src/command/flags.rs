@@ -2,7 +2,7 @@
 
 /// A set of command flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Flags(u32);
+pub struct Flags(u64);
 
 impl Flags {
     pub const NONE: Self = Self(0);
@@ -33,6 +33,25 @@ impl Flags {
     pub const DANGEROUS: Self = Self(1 << 22);
     /// In the ACL category @keyspace.
     pub const KEYSPACE: Self = Self(1 << 23);
+
+    // No flags of Redis's either: where it compares functions or names.
+
+    /// EXEC: what is queued is what it does.
+    pub const EXECUTES_QUEUE: Self = Self(1 << 24);
+    /// Runs at once although MULTI is open.
+    pub const RUNS_INSIDE_MULTI: Self = Self(1 << 25);
+    /// A client that subscribes and speaks RESP2 may send it.
+    pub const FOR_SUBSCRIBERS: Self = Self(1 << 26);
+    /// Writes to the log although it changes no key.
+    pub const WRITES_LOG: Self = Self(1 << 27);
+    /// May run while the keys are a part of a data set whose transfer was cut short.
+    pub const BEARS_PART: Self = Self(1 << 28);
+    /// Waits for another server, so it cannot be part of a unit, which waits for nothing.
+    pub const AWAITS_SERVER: Self = Self(1 << 29);
+    /// Reads keys that a request does not name.
+    pub const READS_UNNAMED: Self = Self(1 << 30);
+    /// Brings keys from elsewhere, perhaps from this very server: it waits for no migration.
+    pub const RESTORES: Self = Self(1 << 31);
 
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

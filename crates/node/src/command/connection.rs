@@ -16,6 +16,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     plain("PING [message]", ping)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Returns the server's liveliness response.")
+        // It says of the process that it is well, and nothing of the data.
+        .with(Flags::FOR_SUBSCRIBERS.union(Flags::BEARS_PART))
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
@@ -34,6 +36,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Connection)
         .cost("O(1)")
         .arity(-1)
+        .with(Flags::FOR_SUBSCRIBERS.union(Flags::RUNS_INSIDE_MULTI))
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
     session("AUTH [username] password", auth)
@@ -56,6 +59,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Connection)
         .since("6.2.0")
         .cost("O(1)")
+        .with(Flags::FOR_SUBSCRIBERS.union(Flags::RUNS_INSIDE_MULTI))
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
 ];

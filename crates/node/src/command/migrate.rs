@@ -24,6 +24,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[plain(
      transfer between the two instances is performed.",
 )
 .with(Flags::WRITE.union(Flags::KEYSPACE).union(Flags::DANGEROUS).union(Flags::MOVABLEKEYS))
+// In Redis everything waits for the other server; here its client does.
+.with(Flags::AWAITS_SERVER)
 .arity(-6)
 .find_keys(|args, each| key_arguments(args).for_each(|index| each(index, KeyUse::MOVE)))
 .secrets(Secrets::Among(secret_arguments))

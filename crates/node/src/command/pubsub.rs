@@ -76,7 +76,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::Range { first: 1, last: -1, step: 1 }];
 
 const fn subscribing(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).with(Flags::PUBSUB).group(Group::PubSub)
+    session(usage, function).with(Flags::PUBSUB.union(Flags::FOR_SUBSCRIBERS)).group(Group::PubSub)
 }
 
 const fn introspecting(usage: &'static str, function: SessionFn) -> Command<SessionFn> {

@@ -24,12 +24,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("5.0.0")
         .cost("O(1)")
         .without(Flags::LOADING)
-        .with(Flags::NO_ASYNC_LOADING),
+        // The log says whom the shard follows.
+        .with(Flags::NO_ASYNC_LOADING.union(Flags::WRITES_LOG)),
     admin("SLAVEOF host port", replica_of)
         .doc("Sets a server as a replica of another, or promotes it to being a master.")
         .cost("O(1)")
         .without(Flags::LOADING)
-        .with(Flags::NO_ASYNC_LOADING),
+        // The log says whom the shard follows.
+        .with(Flags::NO_ASYNC_LOADING.union(Flags::WRITES_LOG)),
 ];
 
 fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {

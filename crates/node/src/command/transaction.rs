@@ -15,6 +15,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Transactions)
         .since("1.2.0")
         .cost("O(1)")
+        .with(Flags::RUNS_INSIDE_MULTI)
         .with(Flags::ALLOW_BUSY)
         .fast(),
     session("EXEC", exec)
@@ -22,12 +23,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Transactions)
         .since("1.2.0")
         .cost("Depends on commands in the transaction")
+        .with(Flags::EXECUTES_QUEUE.union(Flags::RUNS_INSIDE_MULTI))
         .with(Flags::SKIP_SLOWLOG),
     session("DISCARD", discard)
         .doc("Discards a transaction.")
         .group(Group::Transactions)
         .since("2.0.0")
         .cost("O(N), when N is the number of queued commands")
+        .with(Flags::RUNS_INSIDE_MULTI)
         .with(Flags::ALLOW_BUSY)
         .fast(),
     session("WATCH key [key ...]", watch)
@@ -36,6 +39,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Transactions)
         .since("2.2.0")
         .cost("O(1) for every key.")
+        .with(Flags::RUNS_INSIDE_MULTI)
         .with(Flags::ALLOW_BUSY)
         .fast(),
     session("UNWATCH", unwatch)

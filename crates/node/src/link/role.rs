@@ -6,8 +6,7 @@ use crate::gate::Verdict;
 use crate::server::Server;
 use crate::session::Blocked;
 use base::ConnectionId;
-use catalog::Registered;
-use engine::command::Flags;
+use catalog::Demand;
 use engine::refusal::Refusal;
 use engine::unit::{Context, Overdue};
 
@@ -39,61 +38,36 @@ impl Core {
     pub(crate) fn ignores_memory_limit(&self) -> bool {
         self.is_following() || self.is_replica() && self.process.settings.replica_ignore_maxmemory
     }
-
-    /// Whether a command is an EXEC and some command of its transaction is like that.
-    pub(crate) fn is_any_queued(
-        &self,
-        client: ConnectionId,
-        command: &Registered,
-        is_so: impl Fn(&Registered) -> bool,
-    ) -> bool {
-        let mut queued =
-            self.clients.at(client).transaction.iter().flat_map(|transaction| transaction.queued());
-        command.name() == "exec"
-            && queued.any(|request| is_so(self.process.catalog.command(request.command)))
-    }
 }
 
 impl Server {
     /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
-    pub(crate) fn judge_write_on_replica(
-        &self,
-        client: ConnectionId,
-        command: &Registered,
-    ) -> Verdict {
+    pub(crate) fn judge_write_on_replica(&self, client: ConnectionId, demand: Demand) -> Verdict {
         let follows = self.core.master().is_some();
         let refuses = follows
             && self.core.process.settings.replica_read_only
             && !self.core.clients.at(client).is_link;
-        let writes = |command: &Registered| command.flags.contains(Flags::WRITE);
-        if refuses && (writes(command) || self.core.is_any_queued(client, command, writes)) {
+        if refuses && demand.has(Demand::WRITE) {
             return Verdict::Refuse(READ_ONLY);
         }
         Verdict::Run
     }
 
     /// Refuses what would show data that the master may have changed long ago.
-    pub(crate) fn judge_staleness(&self, client: ConnectionId, command: &Registered) -> Verdict {
+    pub(crate) fn judge_staleness(&self, client: ConnectionId, demand: Demand) -> Verdict {
         let is_stale = self.core.master().is_some()
             && !self.link.is_up()
             && !self.core.process.settings.replica_serve_stale_data
             && !self.core.clients.at(client).is_link;
-        let tells = |command: &Registered| !command.flags.contains(Flags::STALE);
-        if is_stale && (tells(command) || self.core.is_any_queued(client, command, tells)) {
+        if is_stale && demand.has(Demand::FRESH) {
             return Verdict::Refuse(STALE);
         }
         Verdict::Run
     }
 
     /// Refuses what would take a part of a master's data set for the whole, or write to it.
-    /// FLUSHALL may run: what is empty is no part, so it ends that. PING says of the process that
-    /// it is well, and nothing of the data.
-    pub(crate) fn judge_part(&self, client: ConnectionId, command: &Registered) -> Verdict {
-        let tells = |command: &Registered| {
-            !command.flags.contains(Flags::STALE) && !matches!(command.name(), "flushall" | "ping")
-        };
-        let is_partial = self.core.shard.engine.keyspace.is_partial();
-        if is_partial && (tells(command) || self.core.is_any_queued(client, command, tells)) {
+    pub(crate) fn judge_part(&self, demand: Demand) -> Verdict {
+        if self.core.shard.engine.keyspace.is_partial() && demand.has(Demand::WHOLE) {
             return Verdict::Refuse(PARTIAL);
         }
         Verdict::Run

@@ -13,6 +13,7 @@ use crate::server::Server;
 use crate::session::{OwnedRequest, Why};
 use base::ConnectionId;
 use catalog::{Kind, Registered};
+use engine::command::Flags;
 use shard::RecordId;
 use std::collections::VecDeque;
 
@@ -84,7 +85,8 @@ impl Server {
         if !newest.are_wanted || newest.is_confirmed || !self.core.is_following() {
             return false;
         }
-        let reads = matches!(command.kind(), Kind::Read | Kind::Write) || command.name() == "exec";
+        let reads = matches!(command.kind(), Kind::Read | Kind::Write)
+            || command.flags.contains(Flags::EXECUTES_QUEUE);
         reads && newest.confirmed_turn < newest.received_turn
     }
 

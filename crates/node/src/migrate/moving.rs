@@ -97,19 +97,19 @@ impl Server {
             .iter()
             .flat_map(|transaction| transaction.queued());
         self.changes_moving(command, args)
-            || command.name() == "exec"
+            || command.flags.contains(Flags::EXECUTES_QUEUE)
                 && queued.into_iter().any(|request| {
                     self.changes_moving(
                         self.core.process.catalog.command(request.command),
                         request.args(),
                     )
                 })
-            || command.name() == "migrate" && self.migrations.is_full()
+            || command.flags.contains(Flags::AWAITS_SERVER) && self.migrations.is_full()
     }
 
     /// Whether a request may change a key that is under way.
     fn changes_moving(&self, command: &Registered, args: Args<'_>) -> bool {
-        if !command.may_write() || command.name().starts_with("restore") {
+        if !command.may_write() || command.flags.contains(Flags::RESTORES) {
             return false;
         }
         let moving = &self.migrations.moving;

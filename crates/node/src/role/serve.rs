@@ -7,7 +7,7 @@
 use crate::gate::Verdict;
 use crate::server::Server;
 use base::{ConnectionId, Slot};
-use catalog::Registered;
+use catalog::{Demand, Registered};
 use engine::command::{Args, Flags};
 use engine::refusal::Refusal;
 
@@ -18,23 +18,21 @@ impl Server {
         &self,
         client: ConnectionId,
         command: &Registered,
+        demand: Demand,
         args: Args<'_>,
     ) -> Verdict {
         if self.core.persistence.is_loading {
             return Verdict::Run;
         }
         if !self.core.is_following() {
-            return self.judge_write_on_replica(client, command);
+            return self.judge_write_on_replica(client, demand);
         }
-        // PFCOUNT writes only to spare the next one its work, and here it does not.
-        let writes =
-            |command: &Registered| command.may_write() && !command.flags.contains(Flags::READONLY);
-        if (writes(command) || !self.core.clients.at(client).reads_replica)
+        if (command.demand.has(Demand::PRIMARY) || !self.core.clients.at(client).reads_replica)
             && let Some(key) = first_key(command, args)
         {
             return Verdict::Refuse(self.moved(key));
         }
-        if writes(command) || self.core.is_any_queued(client, command, writes) {
+        if demand.has(Demand::PRIMARY) {
             return Verdict::Refuse(crate::link::READ_ONLY);
         }
         Verdict::Run

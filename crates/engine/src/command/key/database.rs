@@ -48,7 +48,8 @@ pub const FLUSHALL: Command<DataFn> = write("FLUSHALL [ASYNC | SYNC]", flushall)
     .doc("Removes all keys from all databases.")
     .group(Group::Server)
     .cost("O(N) where N is the total number of keys in all databases")
-    .with(Flags::KEYSPACE.union(Flags::DANGEROUS));
+    // What is empty is no part of anything.
+    .with(Flags::KEYSPACE.union(Flags::DANGEROUS).union(Flags::BEARS_PART));
 
 fn copy(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (from, to) = (args.at(1), args.at(2));

@@ -36,7 +36,7 @@ pub const RESTORE: Command<DataFn> = write(
 .doc("Creates a key from the serialized representation of a value.")
 .since("2.6.0")
 .cost(RESTORE_COST)
-.with(Flags::KEYSPACE.union(Flags::DANGEROUS))
+.with(Flags::KEYSPACE.union(Flags::DANGEROUS).union(Flags::RESTORES))
 .denyoom();
 
 pub const RESTORE_ASKING: Command<DataFn> = write(
@@ -49,7 +49,7 @@ pub const RESTORE_ASKING: Command<DataFn> = write(
 .since("3.0.0")
 .cost(RESTORE_COST)
 .group(Group::Server)
-.with(Flags::KEYSPACE.union(Flags::DANGEROUS).union(Flags::ASKING))
+.with(Flags::KEYSPACE.union(Flags::DANGEROUS).union(Flags::ASKING).union(Flags::RESTORES))
 .denyoom();
 
 const RESTORE_COST: &str = "O(1) to create the new key and additional O(N*M) to reconstruct the \

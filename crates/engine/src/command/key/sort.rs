@@ -28,6 +28,7 @@ pub const SORT: Command<DataFn> = write(
      of returned elements. When the elements are not sorted, complexity is O(N).",
 )
 .denyoom()
+.with(Flags::READS_UNNAMED)
 .keys(&[
     KeySpec::Range { first: 1, last: 1, step: 1 },
     KeySpec::Keyword { word: "STORE", from: 2 },
@@ -47,7 +48,7 @@ pub const SORT_RO: Command<DataFn> = read(
     "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number \
      of returned elements. When the elements are not sorted, complexity is O(N).",
 )
-.with(Flags::MOVABLEKEYS);
+.with(Flags::MOVABLEKEYS.union(Flags::READS_UNNAMED));
 
 /// The key and the last destination. The words behind LIMIT, BY and GET are operands, whatever
 /// they say.
