@@ -161,7 +161,7 @@ fn live(
     }
     server.keep_snapshots(snapshots);
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
-    server.feed_replicas(Box::new(queue));
+    server.feed.read_files_by(Box::new(queue));
     let part = if server.core.is_following() { "replica" } else { "primary" };
     tracing::info!(port = server.core.process.options.port, part, "Ready to accept connections");
     tell_manager(systemd::notify_ready());

@@ -28,7 +28,7 @@ impl Core {
         args: Args<'_>,
     ) -> Option<Denied> {
         // What a master sends was checked there.
-        if self.process.acl.is_open() || self.clients.at(client).is_link {
+        if self.process.acl.is_open() || self.clients.at(client).is_master() {
             return None;
         }
         self.denied_by_rules(client, command, args)
@@ -78,7 +78,7 @@ impl Core {
         args: Args<'_>,
     ) -> bool {
         self.process.acl.is_open()
-            || self.clients.at(client).is_link
+            || self.clients.at(client).is_master()
             || !command.flags.contains(Flags::READS_UNNAMED)
             || self.process.acl.user(self.clients.at(client).user).reads_every_key(
                 command,

@@ -1,8 +1,8 @@
 //! Who this process is to others: its name, and the address under which clients and members find
 //! it.
 
-use crate::command::info::process::hex_id;
 use crate::core::Process;
+use crate::core::hex_id;
 use base::machine::Identity;
 use shard::role::member::{Member, MemberId};
 

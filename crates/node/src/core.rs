@@ -35,6 +35,7 @@ use guards::Guards;
 use pause::Pause;
 use resp::Reply;
 use sessions::Sessions;
+use sha2::{Digest, Sha256};
 use shard::{Leadership, Shard};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -180,6 +181,8 @@ pub struct Clients {
     pub(crate) held: VecDeque<(Sequence, ConnectionId)>,
     /// Blocked sessions by deadline.
     pub(crate) deadlines: BTreeSet<(MonotonicNanos, ConnectionId)>,
+    /// Sessions that run WAIT.
+    pub(crate) waiting_for_replicas: BTreeSet<ConnectionId>,
     /// Sessions whose parked request is judged again.
     pub(crate) resuming: VecDeque<ConnectionId>,
     /// Sessions to be closed at the end of the turn.
@@ -320,6 +323,13 @@ impl Core {
             tracing::info!(sequence, "stopped: everything executed is durable");
         }
     }
+}
+
+/// 40 hexadecimal digits from bits, as Redis's run ids look. From the digits nobody can compute the
+/// bits, of which a log may have made more than its identity.
+pub fn hex_id(bits: u64) -> String {
+    let digest = Sha256::digest(bits.to_le_bytes());
+    digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sessions end when the turn does, in `Server::close_sessions`, and by nothing else.

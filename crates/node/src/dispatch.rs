@@ -34,7 +34,7 @@ impl Core {
             // Who waits for them to catch up waits during a pause.
             _ if session.is_replica() => false,
             // Its requests wait in its input, where the place in the stream is known.
-            _ if session.is_link => false,
+            _ if session.is_master() => false,
             Some(Paused::All) => true,
             Some(Paused::Writes) => self.demand(client, command).has(Demand::REPLICATION),
         }
@@ -43,7 +43,7 @@ impl Core {
     /// Replaces whatever the command wrote by its refusal.
     pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
         self.process.statistics.error(refusal.code());
-        if self.clients.at(client).is_link {
+        if self.clients.at(client).is_master() {
             self.master_refused.get_or_insert_with(|| refusal.0.to_string());
         }
         self.clients.at_mut(client).output.truncate(written);
@@ -136,7 +136,7 @@ impl Server {
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return Dispatched::Later;
         }
-        if known.is_none() && !self.core.clients.at(client).is_link && is_http(args.at(0)) {
+        if known.is_none() && !self.core.clients.at(client).is_master() && is_http(args.at(0)) {
             self.end_cross_protocol(client);
             return Dispatched::Stop;
         }

@@ -58,7 +58,7 @@ impl Server {
         if !command.admits(args.len()) {
             return Verdict::Refuse(Refusal::arity(command.name()));
         }
-        if self.core.clients.at(client).is_link {
+        if self.core.clients.at(client).is_master() {
             // The master has executed it already; only the log may have to be waited for.
             return self
                 .judge_log(command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE));

@@ -33,6 +33,7 @@ mod announce;
 mod blocked;
 pub mod command;
 pub mod configured;
+mod copies;
 pub mod core;
 mod cross_protocol;
 mod dispatch;

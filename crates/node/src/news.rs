@@ -22,13 +22,13 @@ impl Server {
                 News::ClocksParted => self.core.process.statistics.clock_gaps += 1,
                 News::Demoted(why) => self.demote(why),
                 News::Fatal(why) => self.core.stopping = Some(Stop::LogFailed(why)),
-                News::SnapshotBegan => self.start_gathering(),
+                News::SnapshotBegan => self.feed.start_gathering(&mut self.core),
                 News::SnapshotPublished { file, bytes } => {
-                    self.send_file(&file, bytes);
+                    self.feed.send_file(&mut self.core, &file, bytes);
                     self.answer_saves(true);
                 }
                 News::SnapshotFailed => {
-                    self.give_up_gathering();
+                    self.feed.give_up_gathering(&mut self.core);
                     self.answer_saves(false);
                 }
             }

@@ -129,8 +129,8 @@ impl Server {
             self.advance_migrations(driver);
         }
         self.advance_snapshots();
-        self.advance_feed();
-        self.deliver_feed();
+        self.feed.advance(&mut self.core);
+        self.feed.deliver(&mut self.core);
         self.core.evict_clients();
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
@@ -150,7 +150,7 @@ impl Server {
         if asleep > 0 {
             return Some(asleep);
         }
-        let has_work = self.is_snapshot_ready() || self.is_feed_ready();
+        let has_work = self.is_snapshot_ready() || self.feed.is_ready(&self.core);
         if has_work
             || self.has_more_to_load
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
@@ -275,7 +275,7 @@ impl Server {
         }
         self.core.clients.at_mut(client).last_interaction = self.core.turn.monotonic;
         self.core.clients.at_mut(client).newest.received_turn = self.core.turn.number;
-        if self.core.clients.at(client).is_link {
+        if self.core.clients.at(client).is_master() {
             self.link_received(received);
         }
         self.core.count_memory(client);

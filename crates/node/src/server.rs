@@ -48,8 +48,6 @@ pub struct Server {
     pub link: Link,
     /// Keys on their way to other servers.
     pub(crate) migrations: Migrations,
-    /// Makes the replication id, which DEBUG CHANGE-REPL-ID changes.
-    pub(crate) replication_seed: u64,
     pub(crate) lone: LoneClient,
     /// The last turn left keys over that must be evicted.
     pub(crate) has_more_to_evict: bool,
@@ -207,7 +205,7 @@ impl Server {
     }
 
     fn living(process: Process, leadership: Leadership) -> Self {
-        let replication_seed = !process.options.entropy;
+        let history = !process.options.entropy;
         Self {
             core: Core::new(process, leadership),
             functions: standard().1,
@@ -219,13 +217,12 @@ impl Server {
             has_more_to_load: false,
             link: Link::default(),
             migrations: Migrations::default(),
-            replication_seed,
             lone: LoneClient::default(),
             has_more_to_evict: false,
             snapshots: None,
             saves_waiting: Vec::new(),
             news: Vec::new(),
-            feed: Feed::default(),
+            feed: Feed::new(history),
         }
     }
 
@@ -299,12 +296,12 @@ impl Server {
         if !self.core.clients.has(connection) {
             return;
         }
-        if self.core.clients.at(connection).is_link {
+        if self.core.clients.at(connection).is_master() {
             self.link_forgotten(connection);
         }
         self.core.forget_memory(connection);
         self.core.clients.monitors.remove(&connection);
-        self.forget_replica(connection);
+        self.feed.forget(&self.core, connection);
         self.note_departed(connection);
         self.core.discard_transaction(connection);
         self.core.forget_subscriptions(connection);

@@ -1,6 +1,5 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
-use crate::feed::Replica;
 use crate::members::Reported;
 use crate::output::Output;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence, UnixMillis};
@@ -142,6 +141,17 @@ impl Blocked {
     }
 }
 
+/// What a client is to the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientKind {
+    /// One that asks.
+    Client,
+    /// What it says is the stream of the master.
+    Master,
+    /// It is told what happens, as commands: a replica of Redis.
+    Replica,
+}
+
 /// CLIENT REPLY.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyMode {
@@ -198,13 +208,11 @@ pub struct Session {
     /// CLIENT NO-EVICT and NO-TOUCH.
     pub no_evict: bool,
     pub no_touch: bool,
-    pub is_monitor: bool,
     /// READONLY: it takes what a replica has applied.
     pub reads_replica: bool,
-    /// What it says is the stream of the master.
-    pub is_link: bool,
-    /// What it said of itself as a replica, and how far it is.
-    pub replica: Option<Box<Replica>>,
+    pub kind: ClientKind,
+    /// Bytes that others keep for it, to be sent behind its output.
+    pub apart_bytes: usize,
     /// What it last reported as a replica of the log.
     pub member: Option<Box<Reported>>,
     /// Where the stream for replicas stood behind the client's last write, and its record.
@@ -361,10 +369,9 @@ impl Session {
             is_closing: false,
             no_evict: false,
             no_touch: false,
-            is_monitor: false,
             reads_replica: false,
-            is_link: false,
-            replica: None,
+            kind: ClientKind::Client,
+            apart_bytes: 0,
             member: None,
             fed_offset: 0,
             wrote: Sequence::ZERO,
@@ -417,12 +424,22 @@ impl Session {
         size_of::<Self>()
             + self.input.bytes.capacity()
             + self.output.allocated_bytes()
-            + self.replica.as_ref().map_or(0, |replica| replica.kept_bytes())
+            + self.apart_bytes
             + self.kept_bytes()
             + self.blocked.as_ref().map_or(0, Blocked::allocated_bytes)
             + self.name.capacity()
             + self.library.0.capacity()
             + self.library.1.capacity()
+    }
+
+    /// Whether what it says is the stream of the master.
+    pub fn is_master(&self) -> bool {
+        self.kind == ClientKind::Master
+    }
+
+    /// Whether it is a replica of Redis, which is told what happens.
+    pub fn is_replica(&self) -> bool {
+        self.kind == ClientKind::Replica
     }
 
     /// How many channels and patterns the client is subscribed to (shard channels apart).

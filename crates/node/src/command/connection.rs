@@ -230,7 +230,6 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
 fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.discard_transaction(client);
     server.core.forget_subscriptions(client);
-    server.core.clients.at_mut(client).is_monitor = false;
     server.core.clients.monitors.remove(&client);
     server.core.clients.at_mut(client).database = DatabaseId(0);
     server.core.clients.at_mut(client).name.clear();

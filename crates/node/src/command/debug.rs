@@ -102,7 +102,7 @@ fn packed_threshold(server: &mut Server, client: ConnectionId, args: Args<'_>) -
 }
 
 fn change_replication_id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.change_replication_id();
+    server.feed.change_history();
     server.core.clients.reply(client).ok();
     Ok(())
 }

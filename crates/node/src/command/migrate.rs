@@ -149,7 +149,7 @@ impl Order {
 
 fn migrate(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let order = Order::parse(args)?;
-    if server.core.clients.at(client).is_in_exec || server.core.clients.at(client).is_link {
+    if server.core.clients.at(client).is_in_exec || server.core.clients.at(client).is_master() {
         return Err(NOT_ALONE);
     }
     let context = server.core.context(client);

@@ -35,7 +35,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    if server.core.clients.at(client).is_link {
+    if server.core.clients.at(client).is_master() {
         return Err(Refusal::of("ERR Command is not valid when client is a replica."));
     }
     if server.failover.is_some() {
@@ -110,9 +110,9 @@ fn describe_following(server: &mut Server, client: ConnectionId) {
 
 /// ROLE of a server that others may follow.
 fn describe_replicas(server: &mut Server, client: ConnectionId) {
-    let online = server.core.sessions().filter_map(|session| {
-        let replica = session.replica.as_ref().filter(|replica| replica.is_online())?;
-        Some((session.replica_place(), replica.acknowledged))
+    let online = server.feed.attached().filter(|(_, replica)| replica.is_online());
+    let online = online.map(|(client, replica)| {
+        (replica.place(&server.core.clients.at(client).peer), replica.acknowledged)
     });
     let place = |it: &Reported| {
         let Report { member, applied, .. } = &it.report;

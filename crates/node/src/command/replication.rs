@@ -1,7 +1,7 @@
 //! What replicas say, and WAIT, which asks them (Redis documentation, "Replication" and WAIT).
 
 use super::{SessionFn, admin, plain, timeout_millis};
-use crate::feed::{Replica, sync::Wanted};
+use crate::feed::sync::Wanted;
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Outcome};
@@ -42,14 +42,14 @@ const fn syncing(usage: &'static str, function: SessionFn) -> Command<SessionFn>
 const ADDRESS_BYTES_MAX: usize = 255;
 
 fn sync(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    if server.core.clients.at(client).is_replica() || server.core.clients.at(client).is_monitor {
+    if server.is_fed(client) {
         return Ok(());
     }
     server.attach_replica(client, None)
 }
 
 fn psync(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    if server.core.clients.at(client).is_replica() || server.core.clients.at(client).is_monitor {
+    if server.is_fed(client) {
         return Ok(());
     }
     if args.is(3, "FAILOVER") {
@@ -71,17 +71,18 @@ fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
         match () {
             // Neither of these two is answered.
             () if args.is(at, "ACK") => {
-                if let Some(offset) =
-                    canonical_integer(value).filter(|_| server.core.clients.at(client).is_replica())
+                let offset = canonical_integer(value).map(|it| u64::try_from(it).unwrap_or(0));
+                if let Some(offset) = offset
+                    && server.feed.note_acknowledged(&server.core, client, offset)
                 {
-                    server.note_acknowledged(client, u64::try_from(offset).unwrap_or(0));
+                    server.answer_waiters();
                 }
                 return Ok(());
             }
             () if args.is(at, "GETACK") => return Ok(()),
             () if args.is(at, "LISTENING-PORT") => {
                 let port = canonical_integer(value).ok_or(Refusal::NOT_AN_INTEGER)?;
-                announced(server, client).port = port;
+                server.feed.replica_mut(client).port = port;
             }
             () if args.is(at, "IP-ADDRESS") => {
                 if value.len() > ADDRESS_BYTES_MAX {
@@ -91,13 +92,13 @@ fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
                         value.len()
                     )));
                 }
-                announced(server, client).address = printable(value);
+                server.feed.replica_mut(client).address = printable(value);
             }
             // Every replica of ours can do what it may say here, or need not.
             () if args.is(at, "CAPA") => {}
             () if args.is(at, "RDB-ONLY") => {
                 const RANGE: Refusal = Refusal::of("ERR value is out of range");
-                announced(server, client).wants_only_file = match canonical_integer(value) {
+                server.feed.replica_mut(client).wants_only_file = match canonical_integer(value) {
                     Some(0) => false,
                     Some(1) => true,
                     Some(_) => return Err(RANGE),
@@ -120,10 +121,6 @@ fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     }
     server.core.clients.reply(client).ok();
     Ok(())
-}
-
-fn announced(server: &mut Server, client: ConnectionId) -> &mut Replica {
-    server.core.clients.at_mut(client).replica.get_or_insert_default()
 }
 
 /// A text that cannot break a line of INFO or an error.
@@ -153,4 +150,26 @@ fn wait(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let deadline = (millis > 0).then_some(server.core.turn.monotonic.after_millis(millis));
     server.wait_for_replicas(client, wanted, deadline);
     Ok(())
+}
+
+impl Server {
+    /// Whether a client is told what happens already: requests to follow are passed over.
+    fn is_fed(&self, client: ConnectionId) -> bool {
+        self.core.clients.at(client).is_replica() || self.core.clients.monitors.contains(&client)
+    }
+
+    /// Makes a client a replica. `wanted` is `None` for one that speaks SYNC only.
+    fn attach_replica(
+        &mut self,
+        client: ConnectionId,
+        wanted: Option<Wanted<'_>>,
+    ) -> Result<(), Refusal> {
+        self.feed.admits(&self.core, client)?;
+        let missed = self.feed.missed(wanted.as_ref());
+        if missed.is_none() {
+            self.want_snapshot_for_replica()?;
+        }
+        self.feed.attach(&mut self.core, client, missed, wanted.is_some());
+        Ok(())
+    }
 }

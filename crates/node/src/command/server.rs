@@ -129,7 +129,6 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
 }
 
 fn monitor(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.core.clients.at_mut(client).is_monitor = true;
     server.core.clients.monitors.insert(client);
     server.core.clients.reply(client).ok();
     Ok(())

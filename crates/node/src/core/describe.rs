@@ -33,18 +33,18 @@ impl Kind {
 
 pub(crate) fn kind_of(session: &Session) -> Kind {
     match () {
-        () if session.is_link => Kind::Primary,
+        () if session.is_master() => Kind::Primary,
         () if session.is_replica() || session.member.is_some() => Kind::Replica,
         () if session.is_subscriber() => Kind::Subscriber,
         () => Kind::Normal,
     }
 }
 
-fn flags(session: &Session) -> String {
+fn flags(core: &Core, session: &Session) -> String {
     let candidates = [
-        ('M', session.is_link),
+        ('M', session.is_master()),
         ('S', session.is_replica() || session.member.is_some()),
-        ('O', session.is_monitor),
+        ('O', core.clients.monitors.contains(&session.connection)),
         ('P', session.is_subscriber()),
         ('x', session.transaction.is_some()),
         ('b', session.blocked.is_some()),
@@ -69,7 +69,7 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
     let command = session.last_command.map(|id| core.process.catalog.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.library;
-    let user = match session.is_link {
+    let user = match session.is_master() {
         true => "(superuser)".into(),
         false => String::from_utf8_lossy(&core.process.acl.user(session.user).name),
     };
@@ -85,7 +85,7 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
         String::from_utf8_lossy(&session.name),
         core.turn.monotonic.seconds_since(session.created),
         core.turn.monotonic.seconds_since(session.last_interaction),
-        flags(session),
+        flags(core, session),
         session.database.0,
         session.channels.len(),
         session.patterns.len(),

@@ -91,8 +91,7 @@ impl Core {
         if is_stranger && pending > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
-        let kept = session.replica.as_ref().map_or(0, |replica| replica.kept_bytes());
-        let pending = (pending + kept) as u64;
+        let pending = (pending + session.apart_bytes) as u64;
         if limit.hard > 0 && pending >= limit.hard {
             return true;
         }
@@ -141,7 +140,7 @@ impl Core {
     pub(crate) fn check_input(&mut self, client: ConnectionId) -> bool {
         let bytes =
             self.clients.at(client).input.waiting_bytes() + self.clients.at(client).kept_bytes();
-        if self.clients.at(client).is_link
+        if self.clients.at(client).is_master()
             || bytes as u64 <= self.process.settings.client_query_buffer_limit
         {
             return false;
@@ -177,10 +176,11 @@ impl Core {
     fn is_idle_for_too_long(&self, client: ConnectionId) -> bool {
         let seconds_max = u64::from(self.process.settings.timeout);
         let listens = self.clients.at(client).is_subscriber()
-            || self.clients.at(client).is_monitor
+            || self.clients.monitors.contains(&client)
             || self.clients.at(client).is_replica();
-        let is_exempt =
-            self.clients.at(client).is_link || listens || self.clients.at(client).blocked.is_some();
+        let is_exempt = self.clients.at(client).is_master()
+            || listens
+            || self.clients.at(client).blocked.is_some();
         let idle_seconds =
             self.turn.monotonic.seconds_since(self.clients.at(client).last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max

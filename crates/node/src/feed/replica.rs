@@ -1,7 +1,6 @@
 //! One replica: a session that said REPLCONF, SYNC or PSYNC.
 
 use super::transfer::Transfer;
-use crate::session::Session;
 use base::MonotonicNanos;
 
 /// How far a replica is.
@@ -71,6 +70,23 @@ impl Replica {
         self.kept.len()
     }
 
+    /// Whether it follows, or is about to.
+    pub fn is_attached(&self) -> bool {
+        !matches!(self.stage, Stage::Handshake)
+    }
+
+    /// Whether it follows and its snapshot is not written yet.
+    pub fn is_waiting_for_file(&self) -> bool {
+        matches!(self.stage, Stage::Waiting | Stage::Gathering)
+    }
+
+    /// Where it can be reached, as INFO and ROLE show it; `peer` is whom the connection is from.
+    pub fn place(&self, peer: &str) -> (String, i64) {
+        let peer = peer.rsplit_once(':').map_or("", |(host, _)| host);
+        let address = if self.address.is_empty() { peer } else { &self.address };
+        (address.trim_matches(['[', ']']).to_owned(), self.port)
+    }
+
     /// Whether it has the data set and gets commands.
     pub fn is_online(&self) -> bool {
         matches!(self.stage, Stage::Online)
@@ -112,29 +128,6 @@ impl Replica {
             Stage::Sending(_) => "send_bulk",
             Stage::Online => "online",
         }
-    }
-}
-
-impl Session {
-    /// Whether the session follows, or is about to.
-    pub fn is_replica(&self) -> bool {
-        let stage = self.replica.as_ref().map(|replica| &replica.stage);
-        stage.is_some_and(|stage| !matches!(stage, Stage::Handshake))
-    }
-
-    /// Whether the session follows and its snapshot is not written yet.
-    pub fn is_waiting_for_file(&self) -> bool {
-        let stage = self.replica.as_ref().map(|replica| &replica.stage);
-        stage.is_some_and(|stage| matches!(stage, Stage::Waiting | Stage::Gathering))
-    }
-
-    /// Where a replica can be reached, as INFO and ROLE show it.
-    pub fn replica_place(&self) -> (String, i64) {
-        let replica = self.replica.as_deref();
-        let announced = replica.map(|replica| replica.address.as_str()).unwrap_or_default();
-        let peer = self.peer.rsplit_once(':').map_or("", |(host, _)| host);
-        let address = if announced.is_empty() { peer } else { announced };
-        (address.trim_matches(['[', ']']).to_owned(), replica.map_or(0, |replica| replica.port))
     }
 }
 

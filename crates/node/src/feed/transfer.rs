@@ -1,7 +1,8 @@
 //! A snapshot's file on its way to a replica: read aside, a chunk at a time, as fast as the replica
 //! takes it.
 
-use super::{Server, Stage};
+use super::{Feed, Replica, Stage};
+use crate::core::Core;
 use crate::session::Session;
 use base::{ConnectionId, DiskFile, DiskQueue, Sequence};
 use std::io;
@@ -39,106 +40,87 @@ impl Transfer {
     }
 }
 
-impl Server {
+impl Feed {
     /// Whether the next turn has something to read.
-    pub(crate) fn is_feed_ready(&self) -> bool {
-        let wants_more = |connection: &ConnectionId| {
-            let session = self.core.clients.sessions.get(*connection);
-            session.is_some_and(Session::wants_chunk)
-        };
-        self.feed.replicas.iter().any(wants_more)
+    pub(crate) fn is_ready(&self, core: &Core) -> bool {
+        self.replicas.iter().any(|(client, replica)| {
+            let session = core.clients.sessions.get(*client);
+            session.is_some_and(|session| replica.wants_chunk(session))
+        })
     }
 
     /// Asks the disk for what fits.
-    pub(crate) fn read_file_chunks(&mut self) {
-        let Self { feed, core, .. } = self;
-        let Some(queue) = &mut feed.queue else { return };
-        for connection in &feed.replicas {
-            let Some(session) = core.clients.sessions.get_mut(*connection) else { continue };
-            if !session.wants_chunk() {
-                continue;
-            }
-            if let Some(Stage::Sending(transfer)) = session.stage_mut() {
+    pub(super) fn read_chunks(&mut self, core: &Core) {
+        let Some(queue) = &mut self.queue else { return };
+        for (client, replica) in &mut self.replicas {
+            let Some(session) = core.clients.sessions.get(*client) else { continue };
+            if replica.wants_chunk(session)
+                && let Stage::Sending(transfer) = &mut replica.stage
+            {
                 transfer.is_reading = true;
-                submit(&mut **queue, *connection, transfer);
+                submit(&mut **queue, *client, transfer);
             }
         }
     }
 
     /// Takes what the disk has read.
-    pub(crate) fn collect_file_chunks(&mut self) {
-        let Some(queue) = &mut self.feed.queue else { return };
-        let mut done = std::mem::take(&mut self.feed.done);
+    pub(super) fn collect_chunks(&mut self, core: &mut Core) {
+        let Some(queue) = &mut self.queue else { return };
+        let mut done = std::mem::take(&mut self.done);
         queue.poll(&mut done);
         for (_, outcome) in done.drain(..) {
             let Ok(chunk) = outcome.downcast::<Chunk>() else { continue };
-            let connection = chunk.connection;
-            if !self.core.clients.has(connection) {
-                continue;
-            }
-            self.take_chunk(connection, chunk.bytes);
+            self.take_chunk(core, chunk.connection, chunk.bytes);
         }
-        self.feed.done = done;
+        self.done = done;
     }
 
-    fn take_chunk(&mut self, client: ConnectionId, bytes: io::Result<Vec<u8>>) {
-        let Some(Stage::Sending(transfer)) = self.core.clients.at_mut(client).stage_mut() else {
-            return;
-        };
+    fn take_chunk(&mut self, core: &mut Core, client: ConnectionId, bytes: io::Result<Vec<u8>>) {
+        let Some(replica) = self.replicas.get_mut(&client) else { return };
+        let Stage::Sending(transfer) = &mut replica.stage else { return };
         transfer.is_reading = false;
         match bytes {
             Ok(bytes) if !bytes.is_empty() => {
                 transfer.offset += bytes.len() as u64;
                 let is_at_end = transfer.is_at_end();
-                self.core.clients.reply(client).raw(&bytes);
-                self.core.hold(client, Sequence::ZERO);
+                core.clients.reply(client).raw(&bytes);
+                core.hold(client, Sequence::ZERO);
                 if is_at_end {
-                    self.put_online(client);
+                    replica.go_online(core, client);
                 }
             }
             unreadable => {
                 let why = unreadable.err().map_or("it is cut short".to_owned(), |e| e.to_string());
                 tracing::error!("a snapshot's file cannot be sent to a replica: {why}");
-                self.core.close_session(client);
+                core.close_session(client);
             }
         }
     }
-
-    /// The file is sent: what happened since it began follows, and from now on everything as it
-    /// becomes durable.
-    fn put_online(&mut self, client: ConnectionId) {
-        let Some(replica) = &mut self.core.clients.at_mut(client).replica else { return };
-        if replica.wants_only_file {
-            self.core.clients.at_mut(client).is_closing = true;
-            self.core.flush_later(client);
-            return;
-        }
-        replica.stage = Stage::Online;
-        replica.acknowledged_at = self.core.turn.monotonic;
-        let kept = replica.take_kept();
-        tracing::info!(
-            client = self.core.clients.at(client).id,
-            kept_bytes = kept.len(),
-            "a replica is online"
-        );
-        self.core.clients.reply(client).raw(&kept);
-        let newest = self.core.shard.newest();
-        self.core.hold(client, newest);
-    }
 }
 
-impl Session {
-    fn stage_mut(&mut self) -> Option<&mut Stage> {
-        self.replica.as_mut().map(|replica| &mut replica.stage)
+impl Replica {
+    /// The file is sent: what happened since it began follows, and from now on everything as it
+    /// becomes durable.
+    fn go_online(&mut self, core: &mut Core, client: ConnectionId) {
+        let session = core.clients.at_mut(client);
+        if self.wants_only_file {
+            session.is_closing = true;
+            core.flush_later(client);
+            return;
+        }
+        self.stage = Stage::Online;
+        self.acknowledged_at = core.turn.monotonic;
+        let kept = self.take_kept();
+        tracing::info!(client = session.id, kept_bytes = kept.len(), "a replica is online");
+        session.apart_bytes = 0;
+        session.reply().raw(&kept);
+        core.hold(client, core.shard.newest());
     }
 
-    fn wants_chunk(&self) -> bool {
-        let Some(Stage::Sending(transfer)) = self.replica.as_ref().map(|replica| &replica.stage)
-        else {
-            return false;
-        };
-        let has_room = self.output.pending_bytes() < AHEAD_BYTES_MAX;
-        has_room && !transfer.is_reading && !transfer.is_at_end() && !self.is_cut
+    fn wants_chunk(&self, session: &Session) -> bool {
+        let Stage::Sending(transfer) = &self.stage else { return false };
+        let has_room = session.output.pending_bytes() < AHEAD_BYTES_MAX;
+        has_room && !transfer.is_reading && !transfer.is_at_end() && !session.is_cut
     }
 }
 

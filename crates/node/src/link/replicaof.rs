@@ -44,7 +44,7 @@ impl Server {
     /// Follows a master from now on, within the unit of the command that asked for it.
     pub(crate) fn follow(&mut self, master: Master) {
         self.unblock_everybody();
-        self.drop_replicas();
+        self.feed.drop_replicas(&mut self.core);
         // A primary's own writes are known to no master; a replica may go on with another one.
         let place = self.link.place.take().filter(|_| self.core.master().is_some());
         self.drop_link();

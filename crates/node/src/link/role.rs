@@ -30,7 +30,7 @@ impl Core {
     /// What stands still while a command of a session executes.
     pub(crate) fn context(&self, client: ConnectionId) -> Context {
         let (overdue, stands_at) =
-            if self.clients.at(client).is_link { (Overdue::Kept, None) } else { self.expiry() };
+            if self.clients.at(client).is_master() { (Overdue::Kept, None) } else { self.expiry() };
         Context { overdue, stands_at, ..self.clients.at(client).context(self.shard_time()) }
     }
 
@@ -46,7 +46,7 @@ impl Server {
         let follows = self.core.master().is_some();
         let refuses = follows
             && self.core.process.settings.replica_read_only
-            && !self.core.clients.at(client).is_link;
+            && !self.core.clients.at(client).is_master();
         if refuses && demand.has(Demand::WRITE) {
             return Verdict::Refuse(READ_ONLY);
         }
@@ -58,7 +58,7 @@ impl Server {
         let is_stale = self.core.master().is_some()
             && !self.link.is_up()
             && !self.core.process.settings.replica_serve_stale_data
-            && !self.core.clients.at(client).is_link;
+            && !self.core.clients.at(client).is_master();
         if is_stale && demand.has(Demand::FRESH) {
             return Verdict::Refuse(STALE);
         }

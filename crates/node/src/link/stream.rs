@@ -8,7 +8,7 @@ use super::transfer::acknowledgement;
 use super::{Fault, Phase, Place};
 use crate::dispatch::Dispatched;
 use crate::server::Server;
-use crate::session::{ReplyMode, Session};
+use crate::session::{ClientKind, ReplyMode, Session};
 use base::{ConnectionId, DatabaseId};
 use catalog::CommandId;
 use engine::command::Args;
@@ -25,7 +25,7 @@ impl Server {
         let master = self.link.peer.as_ref();
         session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host(), m.port()));
         session.is_authenticated = true;
-        session.is_link = true;
+        session.kind = ClientKind::Master;
         session.reply_mode = ReplyMode::Off;
         session.database = DatabaseId(database.0.min(count - 1));
         self.link.received = place.offset + rest.len() as u64;

@@ -86,7 +86,7 @@ impl Server {
         args: Args<'_>,
     ) -> bool {
         // What comes from the master was executed there.
-        if self.migrations.running.is_empty() || self.core.clients.at(client).is_link {
+        if self.migrations.running.is_empty() || self.core.clients.at(client).is_master() {
             return false;
         }
         let queued = self

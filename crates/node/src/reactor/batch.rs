@@ -110,7 +110,7 @@ impl Server {
                 continue;
             }
             self.core.clients.at_mut(connection).is_queued = false;
-            if self.core.clients.at(connection).is_link && self.core.pause.paused().is_some() {
+            if self.core.clients.at(connection).is_master() && self.core.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
                 self.core.pause.add_input(connection);
                 continue;
@@ -343,7 +343,7 @@ impl Server {
             }
             let args = scratch.args(parsed, bytes);
             let pending = self.core.clients.at(client).output.pending_bytes();
-            let dispatched = if self.core.clients.at(client).is_link {
+            let dispatched = if self.core.clients.at(client).is_master() {
                 self.dispatch_link(client, parsed.command, args)
             } else {
                 self.dispatch(client, parsed.command, args)
@@ -356,7 +356,7 @@ impl Server {
                 share.end();
             }
             self.core.clients.at_mut(client).input.consumed = parsed.input.end;
-            if self.core.clients.at(client).is_link && dispatched == Dispatched::Done {
+            if self.core.clients.at(client).is_master() && dispatched == Dispatched::Done {
                 self.link_applied(
                     client,
                     bytes.len() - self.core.clients.at(client).input.consumed,

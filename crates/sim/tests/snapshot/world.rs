@@ -204,7 +204,7 @@ impl Life {
             Snapshots::new(store, queue("snapshots", driver.waker()), Arc::new(clock.clone()));
         snapshots.set_pace(pace);
         server.keep_snapshots(snapshots);
-        server.feed_replicas(queue("feed", driver.waker()));
+        server.feed.read_files_by(queue("feed", driver.waker()));
         let client = network.connect(NODE);
         let scratch = Scratch::default();
         let (follower, replies) = (None, Vec::new());

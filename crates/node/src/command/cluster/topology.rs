@@ -2,7 +2,7 @@
 
 use super::nodes::{Node, Nodes};
 use crate::command::info::Text;
-use crate::command::info::process::hex_id;
+use crate::core::hex_id;
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Outcome};

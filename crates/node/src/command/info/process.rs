@@ -1,18 +1,11 @@
 //! INFO server, memory, persistence, cpu.
 
 use super::{Text, human, ratio};
+use crate::core::hex_id;
 use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
 use base::machine::Usage;
-use sha2::{Digest, Sha256};
-
-/// 40 hexadecimal digits from bits, as Redis's run ids look. From the digits nobody can compute the
-/// bits, of which a log may have made more than its identity.
-pub(crate) fn hex_id(bits: u64) -> String {
-    let digest = Sha256::digest(bits.to_le_bytes());
-    digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
-}
 
 pub(super) fn server(server: &Server, _: ConnectionId, text: &mut Text) {
     let micros = server.core.process.options.clock.unix_micros();

@@ -4,7 +4,7 @@ use super::Text;
 use crate::command::replicaof::describe_link;
 use crate::members::failover::Failover;
 use crate::server::Server;
-use crate::session::{Blocked, Session};
+use crate::session::Blocked;
 use base::ConnectionId;
 use engine::subscribers::Sort;
 
@@ -17,7 +17,7 @@ pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
             blocked.is_some_and(|blocked| !matches!(blocked, Blocked::Snapshot))
         })
         .count();
-    let replicas = server.core.sessions().filter(|session| session.is_replica()).count();
+    let replicas = server.feed.attached().count();
     text.line("connected_clients", server.core.clients() - replicas);
     text.line("cluster_connections", 0);
     text.line("maxclients", server.core.process.settings.maxclients);
@@ -105,17 +105,15 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_replicaof", server.core.shard.engine.keyspace.replica_of());
     text.line("kiln_clock_gaps", server.core.process.statistics.clock_gaps);
     text.line("kiln_data_is_partial", u8::from(server.core.shard.engine.keyspace.is_partial()));
-    let replicas: Vec<&Session> = server.core.sessions().filter(|it| it.is_replica()).collect();
     let members = server.core.sessions().filter_map(|it| it.member.as_deref()).count();
-    text.line("connected_slaves", replicas.len() + members);
+    text.line("connected_slaves", server.feed.attached().count() + members);
     if server.core.process.settings.min_replicas_to_write > 0
         && server.core.process.settings.min_replicas_max_lag > 0
     {
         text.line("min_slaves_good_slaves", server.near_replicas());
     }
-    for (index, session) in replicas.into_iter().enumerate() {
-        let Some(replica) = &session.replica else { continue };
-        let (address, port) = session.replica_place();
+    for (index, (client, replica)) in server.feed.attached().enumerate() {
+        let (address, port) = replica.place(&server.core.clients.at(client).peer);
         let (state, offset) = (replica.state(), replica.acknowledged);
         let lag = replica.lag_seconds(server.core.turn.monotonic).unwrap_or(0);
         let line = format!("ip={address},port={port},state={state},offset={offset},lag={lag}");
@@ -123,7 +121,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     }
     describe_members(server, text);
     text.line("master_failover_state", Failover::state(server.failover.as_ref()));
-    text.line("master_replid", server.replication_id());
+    text.line("master_replid", server.feed.replication_id());
     text.line("master_replid2", "0".repeat(40));
     text.line("master_repl_offset", server.offset_shown());
     text.line("second_repl_offset", -1);
@@ -137,7 +135,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
 
 /// Replicas of the log behind those of Redis. Their offsets are records.
 fn describe_members(server: &Server, text: &mut Text) {
-    let before = server.core.sessions().filter(|session| session.is_replica()).count();
+    let before = server.feed.attached().count();
     let members = server.core.sessions().filter_map(|session| session.member.as_deref());
     for (index, reported) in members.enumerate() {
         let report = &reported.report;
