@@ -4,26 +4,26 @@
 //! COMMAND and COMMAND DOCS, gates and ACL categories. A row is plain `const` data. `F` is what
 //! runs: data functions here, session functions in `node`, which merges both into one catalogue.
 
-pub mod args;
-pub mod bitmap;
-pub mod expire_option;
-pub mod flags;
-pub mod geo;
-pub mod hash;
-pub mod hyperloglog;
-pub mod key;
-pub mod key_use;
-pub mod list;
-pub mod publish;
-pub mod sample;
+mod args;
+mod bitmap;
+mod expire_option;
+mod flags;
+mod geo;
+mod hash;
+mod hyperloglog;
+mod key;
+mod key_use;
+mod list;
+mod publish;
+mod sample;
 pub mod secrets;
-pub mod set;
-pub mod sorted;
-pub mod string;
+mod set;
+mod sorted;
+mod string;
 #[cfg(test)]
 mod tests;
-pub mod timeout;
-pub mod usage;
+mod timeout;
+mod usage;
 
 pub use args::Args;
 pub use flags::{Flags, Group};

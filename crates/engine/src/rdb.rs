@@ -11,10 +11,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`crc64`] | the checksum |
-//! | [`length`] | lengths and strings |
-//! | [`lzf`] | compressed strings, read only |
-//! | [`source`] | a stream, buffered and digested |
+//! | `crc64` | the checksum |
+//! | `length` | lengths and strings |
+//! | `lzf` | compressed strings, read only |
+//! | `source` | a stream, buffered and digested |
 //! | `old` | encodings of old releases, read only |
 //!
 //! What a value looks like in it, its type says ([`crate::value`]). Files and payloads are written
@@ -23,11 +23,11 @@
 //! Source: the format as Redis 7.0.15 writes it (rdb.c), and
 //! <https://rdb.fnordig.de/file_format.html>.
 
-pub mod crc64;
-pub mod length;
-pub mod lzf;
+pub(crate) mod crc64;
+pub(crate) mod length;
+pub(crate) mod lzf;
 pub(crate) mod old;
-pub mod source;
+pub(crate) mod source;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -47,7 +47,7 @@ pub const OWN_FIELDS: &str = "kiln-";
 pub const PARTIAL: &str = "kiln-partial";
 
 /// Types of values, as the byte before the key names them.
-pub mod kind {
+pub(crate) mod kind {
     pub const STRING: u8 = 0;
     pub const LIST: u8 = 1;
     pub const SET: u8 = 2;
@@ -72,7 +72,7 @@ pub mod kind {
 }
 
 /// Bytes that stand where a type could, and say something else.
-pub mod opcode {
+pub(crate) mod opcode {
     /// How many keys a slot has, since Redis 7.4.
     pub const SLOT_INFO: u8 = 244;
     pub const FUNCTION: u8 = 245;

@@ -13,12 +13,11 @@ use crate::number::format_double;
 use crate::settings::Settings;
 use crate::subscribers::Sort;
 use crate::unit::{Context, Unit};
-use crate::value::{EntryRef, StringValue, Value, type_name};
+use crate::value::{Element, EntryRef, StringValue, Value, type_name};
 use base::{DatabaseId, HashKey, UnixMillis};
 use resp::{Protocol, Reply};
 use std::collections::BTreeMap;
 use structures::entry::ValueRef;
-use structures::listpack::Item;
 
 /// An engine and its twin.
 pub struct Bench {
@@ -182,34 +181,36 @@ pub(crate) fn holdings(keyspace: &Keyspace) -> BTreeMap<(DatabaseId, Vec<u8>), H
     entries.map(|(id, entry)| ((id, entry.key().to_vec()), held(entry))).collect()
 }
 
-/// Two keyspaces may hold the same in another order.
-fn sorted<T: Ord>(mut contents: Vec<T>) -> Vec<T> {
-    contents.sort();
-    contents
-}
-
 fn held(entry: EntryRef<'_>) -> Held {
     let (encoding, contents) = match entry.value() {
         ValueRef::Bytes(_) | ValueRef::Integer(_) => ("", vec![text(entry)]),
-        ValueRef::Boxed(value @ Value::Text(_)) => (value.encoding(), vec![text(entry)]),
-        ValueRef::Boxed(value @ Value::List(list)) => {
-            (value.encoding(), list.iter().map(|item| item.to_vec()).collect())
-        }
-        ValueRef::Boxed(value @ Value::Set(set)) => {
-            (value.encoding(), sorted(set.iter().map(|member| member.to_vec()).collect()))
-        }
-        ValueRef::Boxed(value @ Value::Hash(hash)) => {
-            let pair = |(field, text): (Item<'_>, Item<'_>)| [field.to_vec(), text.to_vec()];
-            (value.encoding(), sorted(hash.iter().map(pair).collect()).into_flattened())
-        }
-        ValueRef::Boxed(value @ Value::Sorted(sorted)) => {
-            let texts = sorted.iter().flat_map(|(member, score)| {
-                [member.to_vec(), format_double(score).as_bytes().to_vec()]
-            });
-            (value.encoding(), texts.collect())
-        }
+        ValueRef::Boxed(value) => (value.encoding(), contents(value)),
     };
     Held { type_name: type_name(entry), encoding, expire_at: entry.expire_at(), contents }
+}
+
+/// The texts of all elements. Those without an order are sorted: two keyspaces may hold the same in
+/// another order.
+fn contents(value: &Value) -> Vec<Vec<u8>> {
+    let (mut elements, mut is_ordered) = (Vec::new(), true);
+    value.each(|element| match element {
+        Element::Text(bytes) | Element::Ordered(bytes) => elements.push(vec![bytes.to_vec()]),
+        Element::Member(member) => {
+            is_ordered = false;
+            elements.push(vec![member.to_vec()]);
+        }
+        Element::Pair(field, text) => {
+            is_ordered = false;
+            elements.push(vec![field.to_vec(), text.to_vec()]);
+        }
+        Element::Scored(member, score) => {
+            elements.push(vec![member.to_vec(), format_double(score).as_bytes().to_vec()]);
+        }
+    });
+    if !is_ordered {
+        elements.sort();
+    }
+    elements.concat()
 }
 
 fn text(entry: EntryRef<'_>) -> Vec<u8> {

@@ -3,12 +3,12 @@
 //! Small strings and integers live inside the key's entry. Everything else is a boxed [`Value`]:
 //! collections, and strings that grew large or are being appended to.
 
-pub mod bits;
+pub(crate) mod bits;
 pub(crate) mod growing;
-pub mod hash;
-pub mod list;
-pub mod set;
-pub mod sorted;
+pub(crate) mod hash;
+pub(crate) mod list;
+pub(crate) mod set;
+pub(crate) mod sorted;
 pub(crate) mod stored;
 pub mod text;
 mod value_type;
