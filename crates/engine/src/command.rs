@@ -148,6 +148,20 @@ impl<F: Copy + 'static> Command<F> {
         self
     }
 
+    /// For operators: in the ACL categories @admin and @dangerous.
+    pub const fn admin(self) -> Self {
+        self.with(Flags::ADMIN)
+    }
+
+    pub const fn allowed_in_scripts(self) -> Self {
+        self.without(Flags::NOSCRIPT)
+    }
+
+    /// Refused while data are loaded, or are stale.
+    pub const fn needs_data(self) -> Self {
+        self.without(Flags::LOADING.union(Flags::STALE))
+    }
+
     pub const fn fast(self) -> Self {
         self.with(Flags::FAST)
     }

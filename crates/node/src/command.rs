@@ -24,31 +24,17 @@ pub mod transaction;
 
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::command::{Args, Command, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 /// Runs a command of the node. The client's session is found by its connection.
 pub type SessionFn = fn(&mut Server, ConnectionId, Args<'_>) -> Outcome;
 
-/// Declares a command of the node.
+/// Declares a command of the node. Clients may call it at any time, scripts may not, unless its row
+/// says otherwise. A family whose rows have more in common has a function of its own name for that.
 pub const fn session(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     Command::new(usage, function, Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
-}
-
-/// Declares a command for operators.
-pub const fn admin(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).with(Flags::ADMIN).group(Group::Server)
-}
-
-/// Declares a command that scripts may call too.
-pub const fn open(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).without(Flags::NOSCRIPT)
-}
-
-/// Declares a command without flags of its own.
-pub const fn plain(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    Command::new(usage, function, Flags::NONE)
 }
 
 /// Reads a timeout in milliseconds: how long something lasts from now on. As in Redis, one whose

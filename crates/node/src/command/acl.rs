@@ -1,7 +1,7 @@
 //! ACL (Redis documentation, ACL): users and their rights. The rules themselves: [`catalog::acl`].
 
 use super::connection::NAME_WITH_BLANKS;
-use super::{SessionFn, admin, session};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::Registered;
@@ -13,53 +13,58 @@ use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    open("ACL CAT [category]", categories)
+    acl("ACL CAT [category]", categories)
         .doc("Lists the ACL categories, or the commands inside a category.")
         .cost("O(1) since the categories and commands are a fixed set."),
-    operator("ACL DELUSER username [username ...]", delete)
+    acl("ACL DELUSER username [username ...]", delete)
+        .admin()
         .doc("Deletes ACL users, and terminates their connections.")
         .cost("O(1) amortized time considering the typical user."),
-    operator("ACL DRYRUN username command [arg [arg ...]]", dry_run)
+    acl("ACL DRYRUN username command [arg [arg ...]]", dry_run)
+        .admin()
         .doc("Simulates the execution of a command by a user, without executing the command.")
         .secrets(Secrets::InRequest(3))
         .since("7.0.0")
         .cost("O(1)."),
-    open("ACL GENPASS [bits]", generate_password)
+    acl("ACL GENPASS [bits]", generate_password)
         .doc("Generates a pseudorandom, secure password that can be used to identify ACL users.")
         .cost("O(1)"),
-    operator("ACL GETUSER username", show).doc("Lists the ACL rules of a user.").cost(
+    acl("ACL GETUSER username", show).admin().doc("Lists the ACL rules of a user.").cost(
         "O(N). Where N is the number of password, command and pattern rules that the user has.",
     ),
-    operator("ACL LIST", list)
+    acl("ACL LIST", list)
+        .admin()
         .doc("Dumps the effective rules in ACL file format.")
         .cost("O(N). Where N is the number of configured users."),
-    operator("ACL LOAD", load)
+    acl("ACL LOAD", load)
+        .admin()
         .doc("Reloads the rules from the configured ACL file.")
         .cost("O(N). Where N is the number of configured users."),
-    operator("ACL LOG [count | RESET]", log)
+    acl("ACL LOG [count | RESET]", log)
+        .admin()
         .doc("Lists recent security events generated due to ACL rules.")
         .cost("O(N) with N being the number of entries shown."),
-    operator("ACL SAVE", save)
+    acl("ACL SAVE", save)
+        .admin()
         .doc("Saves the effective ACL rules in the configured ACL file.")
         .cost("O(N). Where N is the number of configured users."),
-    operator("ACL SETUSER username [rule [rule ...]]", set)
+    acl("ACL SETUSER username [rule [rule ...]]", set)
+        .admin()
         .secrets(Secrets::Among(|args| (2..args.len()).collect()))
         .doc("Creates and modifies an ACL user and its rules.")
         .cost("O(N). Where N is the number of rules provided."),
-    operator("ACL USERS", users)
+    acl("ACL USERS", users)
+        .admin()
         .doc("Lists all ACL users.")
         .cost("O(N). Where N is the number of configured users."),
-    open("ACL WHOAMI", who_am_i)
+    acl("ACL WHOAMI", who_am_i)
         .doc("Returns the authenticated username of the current connection.")
         .cost("O(1)"),
 ];
 
-const fn open(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+/// Declares a subcommand of ACL.
+const fn acl(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     session(usage, function).group(Group::Server).since("6.0.0")
-}
-
-const fn operator(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    admin(usage, function).since("6.0.0")
 }
 
 /// Bits of a generated password, and how many may be asked for (Redis 7.0).

@@ -9,7 +9,7 @@ use crate::core::pause::Paused;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
@@ -26,26 +26,34 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .tips(&["nondeterministic_output"])
         .doc("Returns information about the connection.")
         .since("6.2.0"),
-    operator(
+    client(
         "CLIENT KILL <ip:port | <[ID client-id] | [TYPE type] | [USER username] | \
          [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] ...>>",
         kill::kill,
     )
+    .admin()
+    .cost(OF_ALL)
     .doc("Terminates open connections.")
     .since("2.4.0")
     .arity(-3),
-    operator("CLIENT LIST [TYPE type] [ID client-id [client-id ...]]", list)
+    client("CLIENT LIST [TYPE type] [ID client-id [client-id ...]]", list)
+        .admin()
+        .cost(OF_ALL)
         .tips(&["nondeterministic_output"])
         .doc("Lists open connections.")
         .since("2.4.0")
         .arity(-2),
-    operator("CLIENT NO-EVICT <ON | OFF>", no_evict)
+    client("CLIENT NO-EVICT <ON | OFF>", no_evict)
+        .admin()
+        .cost(OF_ALL)
         .doc("Sets the client eviction mode of the connection.")
         .since("7.0.0"),
     client("CLIENT NO-TOUCH <ON | OFF>", no_touch)
         .doc("Controls whether commands sent by the client affect the LRU/LFU of accessed keys.")
         .since("7.2.0"),
-    operator("CLIENT PAUSE timeout [WRITE | ALL]", pause)
+    client("CLIENT PAUSE timeout [WRITE | ALL]", pause)
+        .admin()
+        .cost(OF_ALL)
         .doc("Suspends commands processing.")
         .since("2.9.50"),
     client("CLIENT READS <EVENTUAL | LINEARIZABLE>", reads)
@@ -63,20 +71,23 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
     client("CLIENT TRACKINGINFO", tracking_info)
         .doc("Returns information about server-assisted client-side caching for the connection.")
         .since("6.2.0"),
-    operator("CLIENT UNBLOCK client-id [TIMEOUT | ERROR]", unblock)
+    client("CLIENT UNBLOCK client-id [TIMEOUT | ERROR]", unblock)
+        .admin()
+        .cost(OF_ALL)
         .doc("Unblocks a client blocked by a blocking command from a different connection."),
-    operator("CLIENT UNPAUSE", unpause)
+    client("CLIENT UNPAUSE", unpause)
+        .admin()
+        .cost(OF_ALL)
         .doc("Resumes processing commands from paused clients.")
         .since("6.2.0"),
 ];
 
+/// Declares a subcommand of CLIENT.
 const fn client(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     session(usage, function).group(Group::Connection).since("5.0.0").cost("O(1)")
 }
 
-const fn operator(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    client(usage, function).with(Flags::ADMIN).cost("O(N) where N is the number of connections")
-}
+const OF_ALL: &str = "O(N) where N is the number of connections";
 
 /// Kiln's own. Counts on a replica of the transaction log, behind READONLY.
 fn reads(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {

@@ -16,120 +16,152 @@ mod keys;
 pub(crate) mod nodes;
 mod topology;
 
-use super::{SessionFn, plain};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    of_connection("READONLY", read_only)
+    cluster("READONLY", read_only)
+        .fast()
         .categories(&["connection"])
         .doc("Enables read-only queries for a connection to a Redis Cluster replica node.")
         .with(Flags::LOADING.union(Flags::STALE)),
-    of_connection("READWRITE", read_write)
+    cluster("READWRITE", read_write)
+        .fast()
         .categories(&["connection"])
         .doc("Enables read-write queries for a connection to a Redis Cluster replica node.")
         .with(Flags::LOADING.union(Flags::STALE)),
-    of_connection("ASKING", asking)
+    cluster("ASKING", asking)
+        .fast()
         .categories(&["connection"])
         .doc("Signals that a cluster client is following an -ASK redirect."),
-    telling("CLUSTER SLOTS", topology::slots)
+    cluster("CLUSTER SLOTS", topology::slots)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns the mapping of cluster slots to nodes.")
         .cost("O(N) where N is the total number of Cluster nodes"),
-    telling("CLUSTER SHARDS", topology::shards)
+    cluster("CLUSTER SHARDS", topology::shards)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns the mapping of cluster slots to shards.")
         .since("7.0.0")
         .cost("O(N) where N is the total number of cluster nodes"),
-    telling("CLUSTER NODES", topology::nodes)
+    cluster("CLUSTER NODES", topology::nodes)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns the cluster configuration for a node.")
         .cost("O(N) where N is the total number of Cluster nodes"),
-    telling("CLUSTER INFO", topology::info)
+    cluster("CLUSTER INFO", topology::info)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns information about the state of a node."),
-    telling("CLUSTER MYID", topology::my_id).doc("Returns the ID of a node."),
-    telling("CLUSTER MYSHARDID", topology::my_shard_id)
+    cluster("CLUSTER MYID", topology::my_id).with(Flags::STALE).doc("Returns the ID of a node."),
+    cluster("CLUSTER MYSHARDID", topology::my_shard_id)
+        .with(Flags::STALE)
         .doc("Returns the shard ID of a node.")
         .since("7.2.0"),
-    telling("CLUSTER LINKS", topology::links)
+    cluster("CLUSTER LINKS", topology::links)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns a list of all TCP links to and from peer nodes.")
         .since("7.0.0")
         .cost("O(N) where N is the total number of Cluster nodes"),
-    telling("CLUSTER REPLICAS node-id", topology::replicas)
+    cluster("CLUSTER REPLICAS node-id", topology::replicas)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Lists the replica nodes of a master node.")
         .since("5.0.0")
         .with(Flags::ADMIN),
-    telling("CLUSTER SLAVES node-id", topology::replicas)
+    cluster("CLUSTER SLAVES node-id", topology::replicas)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Lists the replica nodes of a master node.")
         .with(Flags::ADMIN),
-    telling("CLUSTER COUNT-FAILURE-REPORTS node-id", topology::count_failure_reports)
+    cluster("CLUSTER COUNT-FAILURE-REPORTS node-id", topology::count_failure_reports)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns the number of active failure reports active for a node.")
         .cost("O(N) where N is the number of failure reports")
         .with(Flags::ADMIN),
-    telling("CLUSTER KEYSLOT key", keys::slot_of)
+    cluster("CLUSTER KEYSLOT key", keys::slot_of)
+        .with(Flags::STALE)
         .doc("Returns the hash slot for a key.")
         .cost("O(N) where N is the number of bytes in the key")
         .keys(&[]),
-    telling("CLUSTER COUNTKEYSINSLOT slot", keys::count)
+    cluster("CLUSTER COUNTKEYSINSLOT slot", keys::count)
+        .with(Flags::STALE)
         .doc("Returns the number of keys in a hash slot.")
         .cost("O(N) where N is the number of keys in the database")
         .with(Flags::WHOLE_KEYSPACE),
-    telling("CLUSTER GETKEYSINSLOT slot count", keys::list)
+    cluster("CLUSTER GETKEYSINSLOT slot count", keys::list)
+        .with(Flags::STALE)
         .tips(&["nondeterministic_output"])
         .doc("Returns the key names in a hash slot.")
         .cost("O(N) where N is the number of keys in the database")
         .with(Flags::WHOLE_KEYSPACE),
-    arranging("CLUSTER SAVECONFIG", save)
+    cluster("CLUSTER SAVECONFIG", save)
+        .with(ARRANGES)
         .doc("Forces a node to save the cluster configuration to disk."),
-    arranging("CLUSTER ADDSLOTS slot [slot ...]", refuse).doc("Assigns new hash slots to a node."),
-    arranging("CLUSTER ADDSLOTSRANGE start-slot end-slot [start-slot end-slot ...]", refuse)
+    cluster("CLUSTER ADDSLOTS slot [slot ...]", refuse)
+        .with(ARRANGES)
+        .doc("Assigns new hash slots to a node."),
+    cluster("CLUSTER ADDSLOTSRANGE start-slot end-slot [start-slot end-slot ...]", refuse)
+        .with(ARRANGES)
         .doc("Assigns new hash slot ranges to a node.")
         .since("7.0.0"),
-    arranging("CLUSTER DELSLOTS slot [slot ...]", refuse)
+    cluster("CLUSTER DELSLOTS slot [slot ...]", refuse)
+        .with(ARRANGES)
         .doc("Sets hash slots as unbound for a node."),
-    arranging("CLUSTER DELSLOTSRANGE start-slot end-slot [start-slot end-slot ...]", refuse)
+    cluster("CLUSTER DELSLOTSRANGE start-slot end-slot [start-slot end-slot ...]", refuse)
+        .with(ARRANGES)
         .doc("Sets hash slot ranges as unbound for a node.")
         .since("7.0.0"),
-    arranging("CLUSTER FLUSHSLOTS", refuse).doc("Deletes all slots information from a node."),
-    arranging("CLUSTER SETSLOT slot option [node-id]", refuse).doc("Binds a hash slot to a node."),
-    arranging("CLUSTER MEET ip port [cluster-bus-port]", refuse)
+    cluster("CLUSTER FLUSHSLOTS", refuse)
+        .with(ARRANGES)
+        .doc("Deletes all slots information from a node."),
+    cluster("CLUSTER SETSLOT slot option [node-id]", refuse)
+        .with(ARRANGES)
+        .doc("Binds a hash slot to a node."),
+    cluster("CLUSTER MEET ip port [cluster-bus-port]", refuse)
+        .with(ARRANGES)
         .doc("Forces a node to handshake with another node."),
-    arranging("CLUSTER FORGET node-id", refuse).doc("Removes a node from the nodes table."),
-    arranging("CLUSTER REPLICATE node-id", refuse)
+    cluster("CLUSTER FORGET node-id", refuse)
+        .with(ARRANGES)
+        .doc("Removes a node from the nodes table."),
+    cluster("CLUSTER REPLICATE node-id", refuse)
+        .with(ARRANGES)
         .doc("Configure a node as replica of a master node."),
-    arranging("CLUSTER FAILOVER [FORCE | TAKEOVER]", refuse)
+    cluster("CLUSTER FAILOVER [FORCE | TAKEOVER]", refuse)
+        .with(ARRANGES)
         .doc("Forces a replica to perform a manual failover of its master."),
-    arranging("CLUSTER BUMPEPOCH", refuse)
+    cluster("CLUSTER BUMPEPOCH", refuse)
+        .with(ARRANGES)
         .tips(&["nondeterministic_output"])
         .doc("Advances the cluster config epoch."),
-    arranging("CLUSTER SET-CONFIG-EPOCH config-epoch", refuse)
+    cluster("CLUSTER SET-CONFIG-EPOCH config-epoch", refuse)
+        .with(ARRANGES)
         .doc("Sets the configuration epoch for a new node."),
-    arranging("CLUSTER RESET [HARD | SOFT]", refuse)
+    cluster("CLUSTER RESET [HARD | SOFT]", refuse)
+        .with(ARRANGES)
         .doc("Resets a node.")
         .with(Flags::NOSCRIPT)
         .without(Flags::NO_ASYNC_LOADING),
 ];
 
-const fn of_connection(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    plain(usage, function).group(Group::Cluster).since("3.0.0").cost("O(1)").fast()
+/// Declares a command about the cluster.
+const fn cluster(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function)
+        .allowed_in_scripts()
+        .needs_data()
+        .group(Group::Cluster)
+        .since("3.0.0")
+        .cost("O(1)")
 }
 
-/// Declares a command that tells something of the cluster.
-const fn telling(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    plain(usage, function).group(Group::Cluster).since("3.0.0").cost("O(1)").with(Flags::STALE)
-}
-
-/// Declares a command by which an operator of Redis arranges a cluster.
-const fn arranging(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    telling(usage, function).with(Flags::ADMIN.union(Flags::NO_ASYNC_LOADING))
-}
+/// By which an operator of Redis arranges a cluster.
+const ARRANGES: Flags = Flags::STALE.union(Flags::ADMIN).union(Flags::NO_ASYNC_LOADING);
 
 fn read_only(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.clients.at_mut(client).reads_replica = true;

@@ -1,6 +1,6 @@
 //! COMMAND (Redis documentation, COMMAND): what the catalogue knows about every command.
 
-use super::{SessionFn, open};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::category::Categories;
@@ -11,35 +11,39 @@ use engine::refusal::Refusal;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    about("COMMAND", all)
+    command("COMMAND", all)
         .tips(&["nondeterministic_output_order"])
         .doc("Returns detailed information about all commands.")
         .arity(-1),
-    about("COMMAND COUNT", count).doc("Returns a count of commands."),
-    about("COMMAND DOCS [command-name [command-name ...]]", docs)
+    command("COMMAND COUNT", count).doc("Returns a count of commands."),
+    command("COMMAND DOCS [command-name [command-name ...]]", docs)
         .tips(&["nondeterministic_output_order"])
         .doc("Returns documentary information about commands.")
         .since("7.0.0"),
-    about("COMMAND GETKEYS command [arg [arg ...]]", keys)
+    command("COMMAND GETKEYS command [arg [arg ...]]", keys)
         .secrets(Secrets::InRequest(2))
         .doc("Extracts the key names from an arbitrary command.")
         .arity(-4),
-    about("COMMAND GETKEYSANDFLAGS command [arg [arg ...]]", keys_and_flags)
+    command("COMMAND GETKEYSANDFLAGS command [arg [arg ...]]", keys_and_flags)
         .secrets(Secrets::InRequest(2))
         .doc("Extracts the key names and access flags for an arbitrary command.")
         .since("7.0.0")
         .arity(-4),
-    about("COMMAND INFO [command-name [command-name ...]]", info)
+    command("COMMAND INFO [command-name [command-name ...]]", info)
         .tips(&["nondeterministic_output_order"])
         .doc("Returns information about one, multiple or all commands."),
-    about("COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", list)
-        .tips(&["nondeterministic_output_order"])
-        .doc("Returns a list of command names.")
-        .since("7.0.0"),
+    command(
+        "COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+        list,
+    )
+    .tips(&["nondeterministic_output_order"])
+    .doc("Returns a list of command names.")
+    .since("7.0.0"),
 ];
 
-const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    open(usage, function).group(Group::Server).since("2.8.13").cost("O(N)")
+/// Declares COMMAND or a subcommand of it.
+const fn command(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).allowed_in_scripts().group(Group::Server).since("2.8.13").cost("O(N)")
 }
 
 /// The commands that are no subcommands, and that clients can call.

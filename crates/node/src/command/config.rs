@@ -1,32 +1,40 @@
 //! CONFIG (Redis documentation, "Commands", group server). The configuration itself is a value:
 //! see [`config`].
 
-use super::{SessionFn, admin};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use config::change::{Caller, Proposal};
 use config::rewrite::rewrite_file;
 use config::secrets::may_hold_secret;
 use config::table::{DIRECTIVES, row};
-use engine::command::{Args, Command, Outcome, Secrets};
+use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    admin("CONFIG GET parameter [parameter ...]", get)
+    session("CONFIG GET parameter [parameter ...]", get)
+        .admin()
+        .group(Group::Server)
         .doc("Returns the effective values of configuration parameters.")
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
-    admin("CONFIG SET parameter value [parameter value ...]", set)
+    session("CONFIG SET parameter value [parameter value ...]", set)
+        .admin()
+        .group(Group::Server)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .secrets(Secrets::Among(set_secrets))
         .doc("Sets configuration parameters in-flight.")
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
-    admin("CONFIG RESETSTAT", reset_statistics)
+    session("CONFIG RESETSTAT", reset_statistics)
+        .admin()
+        .group(Group::Server)
         .doc("Resets the server's statistics.")
         .since("2.0.0")
         .cost("O(1)"),
-    admin("CONFIG REWRITE", rewrite)
+    session("CONFIG REWRITE", rewrite)
+        .admin()
+        .group(Group::Server)
         .doc("Persists the effective configuration to file.")
         .since("2.8.0")
         .cost("O(1)"),

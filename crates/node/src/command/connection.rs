@@ -1,6 +1,6 @@
 //! Connection commands: PING, ECHO, SELECT, QUIT, AUTH, HELLO, RESET.
 
-use super::{SessionFn, open, plain, session};
+use super::{SessionFn, session};
 use crate::server::Server;
 use crate::session::ReplyMode;
 use base::{ConnectionId, DatabaseId};
@@ -13,7 +13,9 @@ pub const NAME_WITH_BLANKS: Refusal =
     Refusal::of("ERR Usernames can't contain spaces or null characters");
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    plain("PING [message]", ping)
+    session("PING [message]", ping)
+        .allowed_in_scripts()
+        .needs_data()
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Returns the server's liveliness response.")
         // It says of the process that it is well, and nothing of the data.
@@ -21,12 +23,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    open("ECHO message", echo)
+    session("ECHO message", echo)
+        .allowed_in_scripts()
         .doc("Returns the given string.")
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    open("SELECT index", select)
+    session("SELECT index", select)
+        .allowed_in_scripts()
         .doc("Changes the selected database.")
         .group(Group::Connection)
         .cost("O(1)")

@@ -2,12 +2,12 @@
 
 mod protocol;
 
-use super::{SessionFn, admin};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::{ConnectionId, MonotonicNanos};
 use config::text::parse_size;
 use engine::access::idle_seconds;
-use engine::command::{Args, Command, Flags, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::debug_digest::{self, Digest};
 use engine::glob;
 use engine::refusal::Refusal;
@@ -16,7 +16,9 @@ use engine::value::text::canonical_integer;
 use engine::value::{Value, encoding};
 use shard::Shard;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[admin("DEBUG subcommand [argument ...]", debug)
+pub const COMMANDS: &[Command<SessionFn>] = &[session("DEBUG subcommand [argument ...]", debug)
+    .admin()
+    .group(Group::Server)
     .doc("A container for debugging commands.")
     .cost("Depends on subcommand.")
     .arity(-2)

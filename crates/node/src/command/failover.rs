@@ -1,15 +1,17 @@
 //! FAILOVER (Redis documentation, FAILOVER). [`crate::members::failover`] does it.
 
-use super::{SessionFn, admin};
+use super::{SessionFn, session};
 use crate::members::failover::Failover;
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] =
-    &[admin("FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", failover)
+    &[session("FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", failover)
+        .admin()
+        .group(Group::Server)
         .doc("Starts a coordinated failover from a server to one of its replicas.")
         .since("6.2.0")
         .cost("O(1)")

@@ -1,13 +1,18 @@
 //! HELP of every container, written from the rows of its subcommands.
 
-use super::{SessionFn, open};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
 /// A container's HELP.
 const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Command<SessionFn> {
-    open(usage, help).doc("Prints this help.").group(group).since(since).cost("O(1)")
+    session(usage, help)
+        .allowed_in_scripts()
+        .doc("Prints this help.")
+        .group(group)
+        .since(since)
+        .cost("O(1)")
 }
 
 pub const COMMANDS: &[Command<SessionFn>] = &[

@@ -1,42 +1,54 @@
 //! LATENCY (Redis documentation, LATENCY): the latency monitor and the durations of commands.
 
-use super::{SessionFn, admin};
+use super::{SessionFn, session};
 use crate::histogram::Histogram;
 use crate::latency::graph;
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::Registered;
-use engine::command::{Args, Command, Outcome};
+use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    admin("LATENCY DOCTOR", doctor)
+    session("LATENCY DOCTOR", doctor)
+        .admin()
+        .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns a human-readable latency analysis report.")
         .since("2.8.13")
         .cost("O(1)"),
-    admin("LATENCY GRAPH event", draw)
+    session("LATENCY GRAPH event", draw)
+        .admin()
+        .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns a latency graph for an event.")
         .since("2.8.13")
         .cost("O(1)"),
-    admin("LATENCY HISTOGRAM [command [command ...]]", histogram)
+    session("LATENCY HISTOGRAM [command [command ...]]", histogram)
+        .admin()
+        .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns the cumulative distribution of latencies of commands.")
         .since("7.0.0")
         .cost("O(N) where N is the number of commands with latency information being retrieved."),
-    admin("LATENCY HISTORY event", history)
+    session("LATENCY HISTORY event", history)
+        .admin()
+        .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns timestamp-latency samples for an event.")
         .since("2.8.13")
         .cost("O(1)"),
-    admin("LATENCY LATEST", latest)
+    session("LATENCY LATEST", latest)
+        .admin()
+        .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns the latest latency samples for all events.")
         .since("2.8.13")
         .cost("O(1)"),
-    admin("LATENCY RESET [event [event ...]]", reset)
+    session("LATENCY RESET [event [event ...]]", reset)
+        .admin()
+        .group(Group::Server)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Resets the latency data for one or more events.")
         .since("2.8.13")

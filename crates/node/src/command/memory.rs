@@ -2,7 +2,7 @@
 
 use super::info::process::Memory;
 use super::info::ratio;
-use super::{SessionFn, plain};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -12,27 +12,33 @@ use engine::value::text::canonical_integer;
 use resp::Reply;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    about("MEMORY DOCTOR", doctor)
+    memory("MEMORY DOCTOR", doctor)
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .doc("Outputs a memory problems report."),
-    about("MEMORY MALLOC-STATS", allocator)
+    memory("MEMORY MALLOC-STATS", allocator)
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .doc("Returns the allocator statistics."),
-    about("MEMORY PURGE", purge)
+    memory("MEMORY PURGE", purge)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Asks the allocator to release memory."),
-    about("MEMORY STATS", stats)
+    memory("MEMORY STATS", stats)
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .doc("Returns details about memory usage.")
         .with(Flags::WHOLE_KEYSPACE),
-    about("MEMORY USAGE key [SAMPLES count]", usage)
+    memory("MEMORY USAGE key [SAMPLES count]", usage)
         .key_use("RO")
         .doc("Estimates the memory usage of a key.")
         .with(Flags::READONLY),
 ];
 
-const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    plain(usage, function).group(Group::Server).since("4.0.0").cost("O(1)")
+/// Declares a subcommand of MEMORY.
+const fn memory(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function)
+        .allowed_in_scripts()
+        .needs_data()
+        .group(Group::Server)
+        .since("4.0.0")
+        .cost("O(1)")
 }
 
 /// The engine counts bytes as it goes, so nothing is sampled: SAMPLES is checked and changes

@@ -1,6 +1,6 @@
 //! MIGRATE (Redis documentation, MIGRATE): what the request says. [`crate::migrate`] does it.
 
-use super::{SessionFn, plain};
+use super::{SessionFn, session};
 use crate::migrate::{Login, Order, Target};
 use crate::server::Server;
 use base::ConnectionId;
@@ -9,11 +9,13 @@ use engine::refusal::Refusal;
 use resp::integer::parse_i64;
 use std::ops::Range;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[plain(
+pub const COMMANDS: &[Command<SessionFn>] = &[session(
     "MIGRATE host port key|\"\" destination-db timeout [COPY] [REPLACE] \
      [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
     migrate,
 )
+.allowed_in_scripts()
+.needs_data()
 .key_specs(&["@3,0/1/0,RW+access+delete", "KEYS:-2,-1/1/0,RW+access+delete+incomplete"])
 .tips(&["nondeterministic_output"])
 .doc("Atomically transfers a key from one Redis instance to another.")

@@ -11,60 +11,60 @@ use engine::refusal::Refusal;
 use engine::subscribers::Sort;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    subscribing("SUBSCRIBE channel [channel ...]", subscribe)
+    subscription("SUBSCRIBE channel [channel ...]", subscribe)
         .doc("Listens for messages published to channels.")
         .since("2.0.0")
         .cost("O(N) where N is the number of channels to subscribe to."),
-    subscribing("UNSUBSCRIBE [channel [channel ...]]", unsubscribe)
+    subscription("UNSUBSCRIBE [channel [channel ...]]", unsubscribe)
         .doc("Stops listening to messages posted to channels.")
         .since("2.0.0")
         .cost("O(N) where N is the number of clients already subscribed to a channel."),
-    subscribing("PSUBSCRIBE pattern [pattern ...]", psubscribe)
+    subscription("PSUBSCRIBE pattern [pattern ...]", psubscribe)
         .doc("Listens for messages published to channels that match one or more patterns.")
         .since("2.0.0")
         .cost("O(N) where N is the number of patterns the client is already subscribed to."),
-    subscribing("PUNSUBSCRIBE [pattern [pattern ...]]", punsubscribe)
+    subscription("PUNSUBSCRIBE [pattern [pattern ...]]", punsubscribe)
         .doc("Stops listening to messages published to channels that match one or more patterns.")
         .since("2.0.0")
         .cost(
             "O(N+M) where N is the number of patterns the client is already subscribed and M is \
              the number of total patterns subscribed in the system (by any client).",
         ),
-    subscribing("SSUBSCRIBE shardchannel [shardchannel ...]", ssubscribe)
+    subscription("SSUBSCRIBE shardchannel [shardchannel ...]", ssubscribe)
         .key_use("not_key")
         .doc("Listens for messages published to shard channels.")
         .since("7.0.0")
         .cost("O(N) where N is the number of shard channels to subscribe to.")
         .keys(SHARD_CHANNELS),
-    subscribing("SUNSUBSCRIBE [shardchannel [shardchannel ...]]", sunsubscribe)
+    subscription("SUNSUBSCRIBE [shardchannel [shardchannel ...]]", sunsubscribe)
         .key_use("not_key")
         .doc("Stops listening to messages posted to shard channels.")
         .since("7.0.0")
         .cost("O(N) where N is the number of clients already subscribed to a shard channel.")
         .keys(SHARD_CHANNELS),
-    introspecting("PUBSUB CHANNELS [pattern]", channels)
+    pubsub("PUBSUB CHANNELS [pattern]", channels)
         .doc("Returns the active channels.")
         .since("2.8.0")
         .cost(
             "O(N) where N is the number of active channels, and assuming constant time pattern \
              matching (relatively short channels and patterns)",
         ),
-    introspecting("PUBSUB NUMPAT", numpat)
+    pubsub("PUBSUB NUMPAT", numpat)
         .doc("Returns a count of unique pattern subscriptions.")
         .since("2.8.0")
         .cost("O(1)"),
-    introspecting("PUBSUB NUMSUB [channel [channel ...]]", numsub)
+    pubsub("PUBSUB NUMSUB [channel [channel ...]]", numsub)
         .doc("Returns a count of subscribers to channels.")
         .since("2.8.0")
         .cost("O(N) for the NUMSUB subcommand, where N is the number of requested channels"),
-    introspecting("PUBSUB SHARDCHANNELS [pattern]", shardchannels)
+    pubsub("PUBSUB SHARDCHANNELS [pattern]", shardchannels)
         .doc("Returns the active shard channels.")
         .since("7.0.0")
         .cost(
             "O(N) where N is the number of active shard channels, and assuming constant time \
              pattern matching (relatively short shard channels).",
         ),
-    introspecting("PUBSUB SHARDNUMSUB [shardchannel [shardchannel ...]]", shardnumsub)
+    pubsub("PUBSUB SHARDNUMSUB [shardchannel [shardchannel ...]]", shardnumsub)
         .doc("Returns the count of subscribers of shard channels.")
         .since("7.0.0")
         .cost(
@@ -75,13 +75,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 
 const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::Range { first: 1, last: -1, step: 1 }];
 
-const fn subscribing(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+/// Declares a command by which a client begins or ends to listen.
+const fn subscription(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
     session(usage, function).with(Flags::PUBSUB.union(Flags::FOR_SUBSCRIBERS)).group(Group::PubSub)
 }
 
-const fn introspecting(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    let flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE);
-    Command::new(usage, function, flags).group(Group::PubSub)
+/// Declares a subcommand of PUBSUB.
+const fn pubsub(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).allowed_in_scripts().with(Flags::PUBSUB).group(Group::PubSub)
 }
 
 /// How confirmations name what happened: on subscribing, on unsubscribing.

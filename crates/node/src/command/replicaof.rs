@@ -2,7 +2,7 @@
 //! ROLE, INFO).
 
 use super::info::Text;
-use super::{SessionFn, admin, session};
+use super::{SessionFn, session};
 use crate::members::{Report, Reported};
 use crate::server::Server;
 use base::ConnectionId;
@@ -19,14 +19,18 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("2.8.12")
         .cost("O(1)")
         .fast(),
-    admin("REPLICAOF host port", replica_of)
+    session("REPLICAOF host port", replica_of)
+        .admin()
+        .group(Group::Server)
         .doc("Configures a server as replica of another, or promotes it to a master.")
         .since("5.0.0")
         .cost("O(1)")
         .without(Flags::LOADING)
         // The log says whom the shard follows.
         .with(Flags::NO_ASYNC_LOADING.union(Flags::WRITES_LOG)),
-    admin("SLAVEOF host port", replica_of)
+    session("SLAVEOF host port", replica_of)
+        .admin()
+        .group(Group::Server)
         .doc("Sets a server as a replica of another, or promotes it to being a master.")
         .cost("O(1)")
         .without(Flags::LOADING)

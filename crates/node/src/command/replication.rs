@@ -1,26 +1,29 @@
 //! What replicas say, and WAIT, which asks them (Redis documentation, "Replication" and WAIT).
 
-use super::{SessionFn, admin, plain, timeout_millis};
+use super::{SessionFn, session, timeout_millis};
 use crate::feed::sync::Wanted;
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    syncing("SYNC", sync).doc("Makes the connection a replica's: all data, then every change."),
-    syncing("PSYNC replicationid offset", psync)
+    transfer("SYNC", sync).doc("Makes the connection a replica's: all data, then every change."),
+    transfer("PSYNC replicationid offset", psync)
         .doc("Makes the connection a replica's, which goes on where it was if it can.")
         .since("2.8.0")
         .arity(-3),
-    admin("REPLCONF", replconf)
+    session("REPLCONF", replconf)
+        .admin()
+        .group(Group::Server)
         .doc("What a replica says about itself, and how far it is.")
         .since("3.0.0")
         .cost("O(1)")
         .arity(-1)
         .with(Flags::ALLOW_BUSY),
-    plain("WAIT numreplicas timeout", wait)
+    session("WAIT numreplicas timeout", wait)
+        .needs_data()
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
         .categories(&["connection"])
         .doc(
@@ -28,13 +31,15 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
               the connection is completed.",
         )
         .since("3.0.0")
-        .cost("O(1)")
-        .with(Flags::NOSCRIPT),
+        .cost("O(1)"),
 ];
 
-const fn syncing(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    admin(usage, function)
-        .without(Flags::LOADING.union(Flags::STALE))
+/// Declares a command by which a replica asks for the data set.
+const fn transfer(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function)
+        .admin()
+        .needs_data()
+        .group(Group::Server)
         .with(Flags::NO_MULTI.union(Flags::NO_ASYNC_LOADING))
 }
 

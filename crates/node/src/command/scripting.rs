@@ -5,7 +5,7 @@
 //! There are no functions to load, so there is only the command that removes them all: Redis's own
 //! test suite begins every file with it.
 
-use super::{SessionFn, plain};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -14,33 +14,36 @@ use engine::sha1::sha1;
 use std::collections::BTreeMap;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    plain("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
+    session("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
+        .allowed_in_scripts()
+        .needs_data()
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Deletes all libraries and functions.")
         .group(Group::Scripting)
         .since("7.0.0")
         .cost("O(N) where N is the number of functions deleted")
         .with(Flags::WRITE.union(Flags::NOSCRIPT)),
-    about_scripts("SCRIPT EXISTS sha1 [sha1 ...]", exists)
+    script("SCRIPT EXISTS sha1 [sha1 ...]", exists)
         .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
         .doc("Determines whether scripts are kept.")
         .cost(
             "O(N) with N being the number of scripts to check (so checking a single script is an \
              O(1) operation).",
         ),
-    about_scripts("SCRIPT FLUSH [ASYNC | SYNC]", flush)
+    script("SCRIPT FLUSH [ASYNC | SYNC]", flush)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Forgets all scripts.")
         .cost("O(N) with N being the number of scripts in cache"),
-    about_scripts("SCRIPT LOAD script", load)
+    script("SCRIPT LOAD script", load)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Keeps a script and returns the hash that names it.")
         .cost("O(N) with N being the length in bytes of the script body.")
         .with(Flags::STALE),
 ];
 
-const fn about_scripts(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    plain(usage, function).group(Group::Scripting).since("2.6.0").with(Flags::NOSCRIPT)
+/// Declares a subcommand of SCRIPT.
+const fn script(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).needs_data().group(Group::Scripting).since("2.6.0")
 }
 
 /// Bytes of all bodies that are kept, with what it takes to keep them. Applications have some tens

@@ -7,36 +7,42 @@
 //! read from the primary.
 
 use super::cluster::nodes::{Node, Nodes};
-use super::{SessionFn, plain};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::{ConnectionId, Epoch, Sequence};
-use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
 use shard::role::member::Leader;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    asked("SENTINEL GET-MASTER-ADDR-BY-NAME master-name", address)
+    sentinel("SENTINEL GET-MASTER-ADDR-BY-NAME master-name", address)
         .doc("Returns the port and address of a master Redis instance.")
         .since("2.8.4"),
-    asked("SENTINEL MASTERS", masters).doc("Returns a list of monitored Redis masters."),
-    asked("SENTINEL MASTER master-name", master)
+    sentinel("SENTINEL MASTERS", masters).doc("Returns a list of monitored Redis masters."),
+    sentinel("SENTINEL MASTER master-name", master)
         .doc("Returns the state of a master Redis instance."),
-    asked("SENTINEL REPLICAS master-name", replicas)
+    sentinel("SENTINEL REPLICAS master-name", replicas)
         .doc("Returns a list of the monitored Redis replicas.")
         .since("5.0.0"),
-    asked("SENTINEL SLAVES master-name", replicas).doc("Returns a list of the monitored replicas."),
-    asked("SENTINEL SENTINELS master-name", sentinels).doc("Returns a list of Sentinel instances."),
-    asked("SENTINEL CKQUORUM master-name", check_quorum).doc("Checks for a Redis Sentinel quorum."),
-    asked("SENTINEL MYID", my_id).doc("Returns the Redis Sentinel instance ID.").since("6.2.0"),
+    sentinel("SENTINEL SLAVES master-name", replicas)
+        .doc("Returns a list of the monitored replicas."),
+    sentinel("SENTINEL SENTINELS master-name", sentinels)
+        .doc("Returns a list of Sentinel instances."),
+    sentinel("SENTINEL CKQUORUM master-name", check_quorum)
+        .doc("Checks for a Redis Sentinel quorum."),
+    sentinel("SENTINEL MYID", my_id).doc("Returns the Redis Sentinel instance ID.").since("6.2.0"),
 ];
 
-const fn asked(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    plain(usage, function)
+/// Declares a subcommand of SENTINEL.
+const fn sentinel(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function)
+        .allowed_in_scripts()
+        .needs_data()
+        .admin()
         .group(Group::Sentinel)
         .since("2.8.0")
         .cost("O(N) where N is the number of servers of the shard")
-        .with(Flags::ADMIN)
 }
 
 /// Where failovers are told.

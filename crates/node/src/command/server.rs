@@ -1,51 +1,65 @@
 //! Commands about the server as a whole: TIME, LASTSAVE, SHUTDOWN, MONITOR and their kin.
 
-use super::{SessionFn, admin, open, plain};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    open("TIME", time)
+    session("TIME", time)
+        .allowed_in_scripts()
         .tips(&["nondeterministic_output"])
         .doc("Returns the server time.")
         .group(Group::Server)
         .since("2.6.0")
         .cost("O(1)")
         .fast(),
-    open("LASTSAVE", last_save)
+    session("LASTSAVE", last_save)
+        .allowed_in_scripts()
         .tips(&["nondeterministic_output"])
         .categories(&["admin", "dangerous"])
         .doc("Returns the Unix timestamp of the last successful save to disk.")
         .group(Group::Server)
         .cost("O(1)")
         .fast(),
-    admin("SAVE", save)
+    session("SAVE", save)
+        .admin()
+        .group(Group::Server)
         .doc("Synchronously saves the database(s) to disk.")
         .cost("O(N) where N is the total number of keys in all databases")
         .without(Flags::LOADING.union(Flags::STALE))
         .with(Flags::NO_MULTI.union(Flags::NO_ASYNC_LOADING)),
-    admin("BGSAVE [SCHEDULE]", save_in_background)
+    session("BGSAVE [SCHEDULE]", save_in_background)
+        .admin()
+        .group(Group::Server)
         .doc("Asynchronously saves the database(s) to disk.")
         .cost("O(1)")
         .arity(-1)
         .without(Flags::LOADING.union(Flags::STALE))
         .with(Flags::NO_ASYNC_LOADING),
-    admin("BGREWRITEAOF", rewrite_log)
+    session("BGREWRITEAOF", rewrite_log)
+        .admin()
+        .group(Group::Server)
         .doc("Asynchronously rewrites the append-only file to disk.")
         .cost("O(1)")
         .without(Flags::LOADING.union(Flags::STALE))
         .with(Flags::NO_ASYNC_LOADING),
-    admin("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
+    session("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
+        .admin()
+        .group(Group::Server)
         .doc("Synchronously saves the database(s) to disk and shuts down the server.")
         .cost("O(N) when saving, where N is the total number of keys in all databases")
         .arity(-1)
         .with(Flags::NO_MULTI.union(Flags::ALLOW_BUSY)),
-    admin("MONITOR", monitor)
+    session("MONITOR", monitor)
+        .admin()
+        .group(Group::Server)
         .doc("Listens for all requests received by the server in real-time.")
         .cost("O(1)"),
-    plain("LOLWUT [VERSION version]", lolwut)
+    session("LOLWUT [VERSION version]", lolwut)
+        .allowed_in_scripts()
+        .needs_data()
         .doc("Displays computer art and the version.")
         .group(Group::Server)
         .since("5.0.0")

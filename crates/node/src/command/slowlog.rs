@@ -1,6 +1,6 @@
 //! SLOWLOG (Redis documentation, SLOWLOG).
 
-use super::{SessionFn, open};
+use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -8,26 +8,27 @@ use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
-    about("SLOWLOG GET [count]", get)
+    slowlog("SLOWLOG GET [count]", get)
         .tips(&["request_policy:all_nodes", "nondeterministic_output"])
         .doc("Returns the slow log's entries.")
         .since("2.2.12")
         .cost("O(N) where N is the number of entries returned")
         .with(Flags::WHOLE_KEYSPACE),
-    about("SLOWLOG LEN", len)
+    slowlog("SLOWLOG LEN", len)
         .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
         .doc("Returns the number of entries in the slow log.")
         .since("2.2.12")
         .cost("O(1)"),
-    about("SLOWLOG RESET", reset)
+    slowlog("SLOWLOG RESET", reset)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Clears all entries from the slow log.")
         .since("2.2.12")
         .cost("O(N) where N is the number of entries in the slowlog"),
 ];
 
-const fn about(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    open(usage, function).with(Flags::ADMIN).group(Group::Server)
+/// Declares a subcommand of SLOWLOG.
+const fn slowlog(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+    session(usage, function).allowed_in_scripts().admin().group(Group::Server)
 }
 
 /// Entries that GET returns unless it is told how many (Redis 7.0).
