@@ -61,7 +61,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         format!("cannot make the directory of snapshots {}: {error}", place.display())
     })?;
     let garbage = GarbageCollector::start()?;
-    let mut server = Server::new(options, Box::new(move |value| garbage.discard(value)));
+    let mut server = node::begin(options, Box::new(move |value| garbage.discard(value)));
     server.start_with_acl_file()?;
     let _metrics = serve_metrics(&settings, Arc::clone(&server.core.process.metrics))?;
     let mut life = Life::First;

@@ -22,14 +22,14 @@ pub mod server;
 pub mod slowlog;
 pub mod transaction;
 
+pub use crate::functions::SessionFn;
+use crate::functions::{Function, Functions};
 use crate::server::Server;
-use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Outcome};
+use catalog::Catalog;
+use engine::command::{Command, Flags};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
-
-/// Runs a command of the node. The client's session is found by its connection.
-pub type SessionFn = fn(&mut Server, ConnectionId, Args<'_>) -> Outcome;
+use std::sync::OnceLock;
 
 /// Declares a command of the node. Clients may call it at any time, scripts may not, unless its row
 /// says otherwise. A family whose rows have more in common has a function of its own name for that.
@@ -71,6 +71,21 @@ pub const FAMILIES: &[&[Command<SessionFn>]] = &[
     // Last, so that containers come into being with their other subcommands.
     help::COMMANDS,
 ];
+
+/// Every family of the engine and of the node, merged once per process: the catalogue, in which no
+/// command is renamed, and the functions.
+pub fn standard() -> (&'static Catalog, &'static Functions) {
+    static STANDARD: OnceLock<(Catalog, Functions)> = OnceLock::new();
+    let (catalog, functions) = STANDARD.get_or_init(|| {
+        let data = engine::command::FAMILIES.iter().flat_map(|family| family.iter());
+        let data = data.map(|row| row.with_function(Function::Data(row.function)));
+        let session = FAMILIES.iter().flat_map(|family| family.iter());
+        let session = session.map(|row| row.with_function(Function::Session(row.function)));
+        let (catalog, functions) = Catalog::new(data.chain(session), Function::kind);
+        (catalog, Functions::new(functions))
+    });
+    (catalog, functions)
+}
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `begin` | puts commands, users and server together |
 //! | [`reactor`] | turns the loop: receive, parse, prefetch, execute, append, send |
 //! | [`session`] | one connection's input and state |
 //! | [`gate`] | every reason to refuse, before execution |
@@ -30,6 +31,7 @@
 
 mod acl;
 mod announce;
+mod begin;
 mod blocked;
 pub mod command;
 pub mod configured;
@@ -59,6 +61,7 @@ pub mod slowlog;
 pub mod start;
 pub mod statistics;
 
+pub use begin::begin;
 pub use configured::configured;
 pub use core::{Options, Stop};
 pub use server::Server;

@@ -6,11 +6,10 @@
 
 use crate::command::scripting::Scripts;
 use crate::command::sentinel::Switches;
-use crate::configured::{Configured, configured};
 use crate::core::limits::owed_bytes_max;
-use crate::core::{Core, Garbage, Options, Process};
+use crate::core::{Core, Process};
 use crate::feed::Feed;
-use crate::functions::{Functions, standard};
+use crate::functions::Functions;
 use crate::link::Link;
 use crate::members::Members;
 use crate::members::failover::Failover;
@@ -190,25 +189,17 @@ impl Server {
     }
 
     /// One that has just begun, and has loaded nothing.
-    ///
-    /// # Panics
-    /// If the configuration declares what [`configured`] refuses: whoever read it has asked that.
-    pub fn new(options: Options, garbage: Garbage) -> Self {
-        let Configured { renamed, acl } =
-            configured(&options.config).expect("checked as the file was read");
-        // A process has one, and keeps it in all its lives.
-        let catalog = renamed.map_or(standard().0, |catalog| Box::leak(Box::new(catalog)));
-        let process = Process::new(options, catalog, acl, garbage);
+    pub(crate) fn new(process: Process, functions: &'static Functions) -> Self {
         let options = &process.options;
         let leadership = Leadership::new(Arc::clone(&options.clock), options.entropy);
-        Self::living(process, leadership)
+        Self::living(process, functions, leadership)
     }
 
-    fn living(process: Process, leadership: Leadership) -> Self {
+    fn living(process: Process, functions: &'static Functions, leadership: Leadership) -> Self {
         let history = !process.options.entropy;
         Self {
             core: Core::new(process, leadership),
-            functions: standard().1,
+            functions,
             scripts: Scripts::default(),
             switches: Switches::default(),
             unserved_since: None,
@@ -236,7 +227,7 @@ impl Server {
         let process = self.core.process.in_next_life(driver);
         let created = self.core.clients.created;
         let leadership = self.core.leadership.in_next_life(process.options.entropy);
-        let mut next = Self::living(process, leadership);
+        let mut next = Self::living(process, self.functions, leadership);
         next.core.clients.created = created;
         next
     }

@@ -1,7 +1,7 @@
 //! Rules and rights, as Redis 7.0.15 understands them. `tests/acl/run` compares random rules with
 //! a real one.
 
-use crate::functions::standard;
+use crate::command::standard;
 use catalog::acl::user::{Denied, User};
 use catalog::acl::{Acl, Terms, file};
 use catalog::category::{Categories, NAMES};

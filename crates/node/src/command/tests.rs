@@ -1,6 +1,6 @@
 //! Rows of all commands: what nobody is shown of their requests.
 
-use crate::functions::standard;
+use crate::command::standard;
 use catalog::secrets::secret_arguments;
 use engine::command::{Args, Secrets};
 

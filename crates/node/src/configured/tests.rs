@@ -1,6 +1,7 @@
 //! Declarations of a configuration's lines: what is refused, where, and without secrets.
 
 use super::*;
+use crate::command::standard;
 use base::disk::DiskEntry;
 use base::{Disk, DiskFile};
 use config::arguments::CommandLine;
@@ -57,7 +58,8 @@ impl Disk for NoDisk {
 fn start(text: &str) -> Result<Configured, String> {
     let line = CommandLine { reads_stdin: true, ..CommandLine::default() };
     let config = load(&NoDisk, Path::new("/etc"), &line, Some(text.as_bytes()));
-    configured(&config.expect("its directives are right")).map_err(|error| error.to_string())
+    configured(&config.expect("its directives are right"), standard().0)
+        .map_err(|error| error.to_string())
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl Machine {
             entropy,
             seeds: Seeds::fixed(entropy),
         };
-        Server::new(options, Box::new(drop))
+        node::begin(options, Box::new(drop))
     }
 
     /// Begins to load in slices so small that clients get a word in.

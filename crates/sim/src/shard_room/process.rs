@@ -270,7 +270,7 @@ impl Process {
         };
         let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(&path));
         let store = store.map_err(text)?;
-        let server = Server::new(options, Box::new(drop));
+        let server = node::begin(options, Box::new(drop));
         let loading = begin_loading(world, machine, &server, &driver, &store)?;
         let scratch = Scratch::default();
         let (start, broken) = (Some(Start::new(loading)), world.plan.broken);

@@ -5,7 +5,7 @@
 use catalog::Kind;
 use engine::work::Pulse;
 use node::Server;
-use node::functions::standard;
+use node::command::standard;
 use node::reactor::Scratch;
 use sim::clock::SimClock;
 use sim::driver::SimDriver;

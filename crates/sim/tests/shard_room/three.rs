@@ -266,7 +266,7 @@ fn member(
     let engine = Engine::new(Keyspace::new(engine_settings(&options.config), HashKey::fixed(1)), 1);
     let replayer = Replayer::new(Sequence::ZERO, Chain::start(LOG));
     let shard = Shard::following(engine, Box::new(log), replayer, LOG);
-    let mut server = Server::new(options, Box::new(drop));
+    let mut server = node::begin(options, Box::new(drop));
     server.core.shard = shard;
     let trouble = Trouble::default();
     let listener = trouble.clone();

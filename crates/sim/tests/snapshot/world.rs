@@ -196,7 +196,7 @@ impl Life {
             entropy: seed,
             seeds: Seeds::fixed(seed),
         };
-        let mut server = Server::new(options, Box::new(drop));
+        let mut server = node::begin(options, Box::new(drop));
         // These runs are about records and snapshots: no lease ends in them.
         server.core.process.settings.transaction_log_lease = 3_600_000;
         server.load(&mut driver, loading).map_err(text)?;

@@ -1,7 +1,7 @@
 //! The catalogue against what Redis 7.0.15 says of its commands.
 
 use super::*;
-use crate::functions::standard;
+use crate::command::standard;
 use catalog::key_specs::Spec;
 use std::collections::BTreeMap;
 

@@ -12,7 +12,8 @@ use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::unit::{Context, Unit};
-use node::functions::{Function, standard};
+use node::command::standard;
+use node::functions::Function;
 
 type Bytes = Vec<u8>;
 
