@@ -65,8 +65,8 @@ fn open_service(
 ) -> Result<OpenLog, Box<dyn Error>> {
     let clock = Arc::new(RealClock);
     let rule = match broken {
-        Some(Broken::Tail) => Some(services::Broken::Tail),
-        Some(Broken::Floor) => Some(services::Broken::Floor),
+        Some(Broken::Tail) => Some(services::Broken::TrustsTheTail),
+        Some(Broken::Floor) => Some(services::Broken::TrustsAll),
         _ => None,
     };
     let store = match rule {

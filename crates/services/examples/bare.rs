@@ -18,6 +18,7 @@
 //! writes is left behind.
 
 use base::driver::Waker;
+use base::{Clock, MonotonicNanos};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -31,7 +32,6 @@ use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use txlog::remote::store::RecordStore;
 use url::Url;
 
 /// Zeroes written ahead, as the segments of Kiln's own log are.
@@ -142,11 +142,24 @@ fn into_file(directory: &str, wanted: &Wanted) -> Result<Seen, Failure> {
     Ok(Seen { times, took })
 }
 
+/// The time since the program began.
+struct Uptime(Instant);
+
+impl Clock for Uptime {
+    fn unix_micros(&self) -> i64 {
+        0
+    }
+    fn monotonic(&self) -> MonotonicNanos {
+        MonotonicNanos(self.0.elapsed().as_nanos() as u64)
+    }
+}
+
 /// The subject of a new stream. Kiln makes it, so that it is set up as its own are, and has no
 /// further part in what is measured.
 fn made_subject(log: &str) -> Result<String, Failure> {
     let nobody = Waker(Arc::new(|| {}));
-    let store = services::jetstream::open(log, nobody, u64::from(std::process::id()))?;
+    let clock = Arc::new(Uptime(now()));
+    let store = services::open(log, clock, nobody, u64::from(std::process::id()))?;
     let (_, name) = log.rsplit_once('/').ok_or("the log's name is missing")?;
     let name = name.split('?').next().unwrap_or_default();
     Ok(format!("kiln.{name}.{:016x}", store.incarnation().0))

@@ -9,12 +9,10 @@
 //! disk's speed changes from minute to minute. The streams are left behind.
 
 use async_nats::Client;
-use base::Sequence;
 use base::driver::Waker;
+use base::{Clock, MonotonicNanos, Sequence};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use services::ServiceStore;
-use services::jetstream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -37,9 +35,21 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// The time since the program began.
+struct Uptime(Instant);
+
+impl Clock for Uptime {
+    fn unix_micros(&self) -> i64 {
+        0
+    }
+    fn monotonic(&self) -> MonotonicNanos {
+        MonotonicNanos(self.0.elapsed().as_nanos() as u64)
+    }
+}
+
 /// Kiln's store on a log of its own.
 struct Ours {
-    store: ServiceStore,
+    store: Box<dyn RecordStore>,
     woken: Receiver<()>,
     last: u64,
 }
@@ -53,7 +63,8 @@ impl Ours {
         }));
         let url = url.replace("NAME", &format!("bench-{}-{number}", std::process::id()));
         let entropy = u64::from(std::process::id());
-        let store = jetstream::open(&url, waker, entropy).expect("the log opens");
+        let store =
+            services::open(&url, Arc::new(Uptime(now())), waker, entropy).expect("the log opens");
         Self { store, woken, last: 0 }
     }
 

@@ -28,9 +28,9 @@ mod members;
 mod read;
 mod trim;
 
+use crate::opening::Opening;
 use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
 use address::Address;
-use base::driver::Waker;
 use base::{Incarnation, Sequence};
 use bytes::Bytes;
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp, TxnResponse};
@@ -69,26 +69,13 @@ const TRIM_WAIT: Duration = Duration::from_secs(60);
 /// How long reading may take: two questions, and the wait between them.
 const READ_WAIT: Duration = Duration::from_secs(15);
 
-/// Connects to the log at `url`, or begins one there. `entropy` must be unpredictable: it becomes a
-/// new log's incarnation. Blocks for up to 30 s until a cluster answers.
+/// Opens the log at `url`. Blocks for up to 30 s until a cluster answers.
 ///
 /// # Errors
 /// The URL is none of this kind; the cluster cannot be reached, or refuses; what stands there is no
 /// log.
-pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-    start(url, waker, Some(Incarnation(entropy.max(1))))
-}
-
-/// Connects to the log at `url`, to read it: as [`open`], but begins none.
-///
-/// # Errors
-/// As [`open`], and that there is no log.
-pub fn open_to_read(url: &str, waker: Waker) -> io::Result<ServiceStore> {
-    start(url, waker, None)
-}
-
-/// A log that is not there begins with the identity `new`, if there is one.
-fn start(url: &str, waker: Waker, new: Option<Incarnation>) -> io::Result<ServiceStore> {
+pub fn open(url: &str, opening: Opening) -> io::Result<ServiceStore> {
+    let Opening { waker, new, .. } = opening;
     let address = Address::parse(url)?;
     let trouble = Trouble::default();
     let told = trouble.clone();

@@ -27,11 +27,11 @@ mod reader;
 mod stream;
 mod watch;
 
+use crate::opening::{Broken, Opening};
 use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
 use address::Address;
 use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_EXPECTED_STREAM};
 use async_nats::{HeaderMap, Message};
-use base::driver::Waker;
 use base::{Incarnation, Sequence};
 use bytes::Bytes;
 use connection::{Connection, Unanswered, checked};
@@ -77,58 +77,16 @@ mod code {
     pub const REPLICAS_NOT_SUPPORTED: u64 = 10_074;
 }
 
-/// A rule that a test breaks to see that it would notice.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broken {
-    /// Puts name no expected sequence, and any acknowledgement will do.
-    IgnoresNumbers,
-    /// An answer that leaves it open counts as stored.
-    AssumesTheBest,
-    /// What one server says of the log's end counts as a quorum's word.
-    TrustsTheTail,
-}
-
-/// Opens the log that `url` names and makes it if there is none. `entropy` is a random number that
-/// a new log will be known by. Blocks for up to 30 s until a cluster answers.
+/// Opens the log that `url` names. Blocks for up to 30 s until a cluster answers.
 ///
 /// # Errors
 /// A wrong URL, no cluster, no access, a server that is too old, or a stream that is not set up as
 /// a log must be.
-pub fn open(url: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-    start(url, waker, Some(Incarnation(entropy.max(1))), None)
-}
-
-/// Opens the log that `url` names, to read it: as [`open`], but begins none.
-///
-/// # Errors
-/// As [`open`], and that there is no log.
-pub fn open_to_read(url: &str, waker: Waker) -> io::Result<ServiceStore> {
-    start(url, waker, None, None)
-}
-
-/// As [`open`], with a rule broken.
-#[doc(hidden)]
-pub fn open_broken(
-    url: &str,
-    waker: Waker,
-    entropy: u64,
-    broken: Broken,
-) -> io::Result<ServiceStore> {
-    start(url, waker, Some(Incarnation(entropy.max(1))), Some(broken))
-}
-
-/// A log that is not there begins with the identity `new`, if there is one.
-fn start(
-    url: &str,
-    waker: Waker,
-    new: Option<Incarnation>,
-    broken: Option<Broken>,
-) -> io::Result<ServiceStore> {
+pub fn open(url: &str, opening: Opening) -> io::Result<ServiceStore> {
     let address = Address::parse(url)?;
     let trouble = Trouble::default();
-    let connect = connect(address, trouble.clone(), new, broken);
-    ServiceStore::start("jetstream", waker, trouble, connect)
+    let connect = connect(address, trouble.clone(), opening.new, opening.broken);
+    ServiceStore::start("log-jetstream", opening.waker, trouble, connect)
 }
 
 /// A client of one log.

@@ -8,10 +8,11 @@
 //! | file | holds |
 //! |---|---|
 //! | `open` | the client that a log's URL asks for, if this build has it |
+//! | `opening` | what every client is told when it opens a log |
 //! | `service` | the thread on which a client works, and the way there and back |
 //! | `address` | what the URLs of logs have in common |
-//! | [`jetstream`] | the log in a NATS JetStream cluster |
-//! | [`objects`] | the log in an object store: S3, what speaks like it, a directory |
+//! | `jetstream` | the log in a NATS JetStream cluster |
+//! | `objects` | the log in an object store: S3, what speaks like it, a directory |
 //! | `etcd` | the log in etcd |
 //!
 //! Each service is a feature, because its client is larger than all of Kiln, and etcd's needs
@@ -25,15 +26,15 @@
 #[cfg(any(feature = "etcd", feature = "jetstream"))]
 mod address;
 #[cfg(feature = "etcd")]
-pub mod etcd;
+mod etcd;
 #[cfg(feature = "jetstream")]
-pub mod jetstream;
+mod jetstream;
 #[cfg(feature = "objects")]
-pub mod objects;
+mod objects;
 mod open;
+mod opening;
 #[cfg(feature = "client")]
 mod service;
 
-pub use open::{Broken, SCHEMES, open, open_broken, open_to_read};
-#[cfg(feature = "client")]
-pub use service::ServiceStore;
+pub use open::{SCHEMES, open, open_broken, open_to_read};
+pub use opening::Broken;

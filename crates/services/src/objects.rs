@@ -42,11 +42,8 @@ mod read;
 mod tests;
 mod trim;
 
-#[doc(hidden)]
-pub use known::Broken;
-
+use crate::opening::Opening;
 use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
-use base::driver::Waker;
 use base::{Clock, MonotonicNanos, Sequence};
 use bytes::Bytes;
 use directory::Directory;
@@ -82,58 +79,18 @@ const TRIM_WAIT: Duration = Duration::from_secs(60);
 /// Between looks at a store that did not answer, until it does.
 const RECOVERY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connects to the log at `url`, or begins one there. `entropy` must be unpredictable: it becomes a
-/// new log's incarnation. `clock` must go on counting while the machine is suspended: what may be
-/// inferred without asking rests on it.
+/// Opens the log at `url`.
 ///
 /// # Errors
 /// The URL is none of this kind; the store cannot be reached, refuses, or does not keep create-only
 /// puts apart; what stands there is no log.
-pub fn open(
-    url: &str,
-    clock: Arc<dyn Clock>,
-    waker: Waker,
-    entropy: u64,
-) -> io::Result<ServiceStore> {
-    start(url, clock, waker, Some(entropy), None)
-}
-
-/// Connects to the log at `url`, to read it: as [`open`], but begins none and puts nothing.
-///
-/// # Errors
-/// As [`open`], and that there is no log.
-pub fn open_to_read(url: &str, clock: Arc<dyn Clock>, waker: Waker) -> io::Result<ServiceStore> {
-    start(url, clock, waker, None, None)
-}
-
-/// As [`open`], with a rule broken.
-///
-/// # Errors
-/// As [`open`].
-#[doc(hidden)]
-pub fn open_broken(
-    url: &str,
-    clock: Arc<dyn Clock>,
-    waker: Waker,
-    entropy: u64,
-    broken: Broken,
-) -> io::Result<ServiceStore> {
-    start(url, clock, waker, Some(entropy), Some(broken))
-}
-
-/// With `entropy` a log that is not there is begun.
-fn start(
-    url: &str,
-    clock: Arc<dyn Clock>,
-    waker: Waker,
-    entropy: Option<u64>,
-    broken: Option<Broken>,
-) -> io::Result<ServiceStore> {
+pub fn open(url: &str, opening: Opening) -> io::Result<ServiceStore> {
+    let Opening { clock, waker, new, broken } = opening;
     let location = Location::parse(url)?;
     let trouble = Trouble::default();
     let told = trouble.clone();
     ServiceStore::start("log-objects", waker, trouble, async move {
-        let objects = Objects::connect(&location, clock, entropy, told).await?;
+        let objects = Objects::connect(&location, clock, new, told).await?;
         objects.known().broken = broken;
         let facts = objects.facts();
         Ok((Arc::new(objects), facts))

@@ -3,34 +3,15 @@
 #[allow(dead_code, reason = "a build with every client leaves none out")]
 mod left_out;
 
-use base::Clock;
+use crate::opening::{Broken, Opening};
 use base::driver::Waker;
+use base::{Clock, Incarnation};
 use std::io;
 use std::sync::Arc;
 use txlog::remote::store::RecordStore;
 
-/// A rule that a test breaks on real servers, to see that its checkers would notice.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broken {
-    /// In an object store, what was put counts even where its place has been trimmed.
-    Floor,
-    /// In JetStream, the word of one server about the log's end counts as a quorum's.
-    Tail,
-}
-
 /// How the URLs of logs that services keep begin.
 pub const SCHEMES: [&str; 4] = ["jetstream://", "etcd://", "s3://", "file-object:"];
-
-/// What the clients need beside the URL.
-#[allow(dead_code, reason = "a build with fewer clients needs less")]
-struct Needs {
-    clock: Arc<dyn Clock>,
-    waker: Waker,
-    /// A new log's identity. `None`: the log is read, and none is begun.
-    entropy: Option<u64>,
-    broken: Option<Broken>,
-}
 
 /// Opens the log at `url`, or begins one there. `entropy` must be unpredictable: it becomes a new
 /// log's incarnation. `clock` must go on counting while the machine is suspended. `waker` is called
@@ -45,7 +26,7 @@ pub fn open(
     waker: Waker,
     entropy: u64,
 ) -> io::Result<Box<dyn RecordStore>> {
-    choose(url, Needs { clock, waker, entropy: Some(entropy), broken: None })
+    choose(url, Opening { clock, waker, new: identity(entropy), broken: None })
 }
 
 /// Opens the log at `url` to read it: as [`open`], but begins none.
@@ -57,7 +38,7 @@ pub fn open_to_read(
     clock: Arc<dyn Clock>,
     waker: Waker,
 ) -> io::Result<Box<dyn RecordStore>> {
-    choose(url, Needs { clock, waker, entropy: None, broken: None })
+    choose(url, Opening { clock, waker, new: None, broken: None })
 }
 
 /// As [`open`], with a rule broken.
@@ -72,14 +53,19 @@ pub fn open_broken(
     entropy: u64,
     broken: Broken,
 ) -> io::Result<Box<dyn RecordStore>> {
-    choose(url, Needs { clock, waker, entropy: Some(entropy), broken: Some(broken) })
+    choose(url, Opening { clock, waker, new: identity(entropy), broken: Some(broken) })
 }
 
-fn choose(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
+/// 0 stands for no log.
+fn identity(entropy: u64) -> Option<Incarnation> {
+    Some(Incarnation(entropy.max(1)))
+}
+
+fn choose(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
     match url.split(':').next().unwrap_or_default() {
-        "jetstream" => in_jetstream(url, needs),
-        "etcd" => in_etcd(url, needs),
-        "s3" | "file-object" => in_objects(url, needs),
+        "jetstream" => in_jetstream(url, opening),
+        "etcd" => in_etcd(url, opening),
+        "s3" | "file-object" => in_objects(url, opening),
         // Of the URL no more is shown: it may hold a password.
         _ => {
             let what = "the log's URL must begin with jetstream://, etcd://, s3:// or file-object:";
@@ -89,50 +75,32 @@ fn choose(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
 }
 
 #[cfg(feature = "jetstream")]
-fn in_jetstream(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
-    use crate::jetstream::{Broken as Rule, open, open_broken, open_to_read};
-    let Needs { waker, entropy, broken, .. } = needs;
-    let store = match (entropy, broken) {
-        (None, _) => open_to_read(url, waker)?,
-        (Some(new), Some(Broken::Tail)) => open_broken(url, waker, new, Rule::TrustsTheTail)?,
-        (Some(new), _) => open(url, waker, new)?,
-    };
-    Ok(Box::new(store))
+fn in_jetstream(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
+    Ok(Box::new(crate::jetstream::open(url, opening)?))
 }
 
 #[cfg(not(feature = "jetstream"))]
-fn in_jetstream(_: &str, _: Needs) -> io::Result<Box<dyn RecordStore>> {
+fn in_jetstream(_: &str, _: Opening) -> io::Result<Box<dyn RecordStore>> {
     Err(left_out::JETSTREAM.refusal())
 }
 
 #[cfg(feature = "objects")]
-fn in_objects(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
-    use crate::objects::{Broken as Rule, open, open_broken, open_to_read};
-    let Needs { clock, waker, entropy, broken } = needs;
-    let store = match (entropy, broken) {
-        (None, _) => open_to_read(url, clock, waker)?,
-        (Some(new), Some(Broken::Floor)) => open_broken(url, clock, waker, new, Rule::TrustsAll)?,
-        (Some(new), _) => open(url, clock, waker, new)?,
-    };
-    Ok(Box::new(store))
+fn in_objects(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
+    Ok(Box::new(crate::objects::open(url, opening)?))
 }
 
 #[cfg(not(feature = "objects"))]
-fn in_objects(_: &str, _: Needs) -> io::Result<Box<dyn RecordStore>> {
+fn in_objects(_: &str, _: Opening) -> io::Result<Box<dyn RecordStore>> {
     Err(left_out::OBJECTS.refusal())
 }
 
 #[cfg(feature = "etcd")]
-fn in_etcd(url: &str, needs: Needs) -> io::Result<Box<dyn RecordStore>> {
-    use crate::etcd::{open, open_to_read};
-    Ok(Box::new(match needs.entropy {
-        Some(new) => open(url, needs.waker, new)?,
-        None => open_to_read(url, needs.waker)?,
-    }))
+fn in_etcd(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
+    Ok(Box::new(crate::etcd::open(url, opening)?))
 }
 
 #[cfg(not(feature = "etcd"))]
-fn in_etcd(_: &str, _: Needs) -> io::Result<Box<dyn RecordStore>> {
+fn in_etcd(_: &str, _: Opening) -> io::Result<Box<dyn RecordStore>> {
     Err(left_out::ETCD.refusal())
 }
 

@@ -23,12 +23,12 @@ impl Objects {
     pub(super) async fn connect(
         location: &Location,
         clock: Arc<dyn Clock>,
-        entropy: Option<u64>,
+        new: Option<Incarnation>,
         trouble: Trouble,
     ) -> io::Result<Self> {
-        let store = location.store(entropy.is_some())?;
+        let store = location.store(new.is_some())?;
         let trim_age_ms = location.trim_age_ms;
-        let new = entropy.map(|entropy| Life { incarnation: Incarnation(entropy), trim_age_ms });
+        let new = new.map(|incarnation| Life { incarnation, trim_age_ms });
         Self::over(store, new, clock, trouble).await
     }
 

@@ -23,6 +23,7 @@
 //! records put twice.
 
 use super::hands::Hands;
+use crate::opening::Broken;
 use base::{MonotonicNanos, Sequence};
 use std::collections::VecDeque;
 
@@ -37,18 +38,6 @@ const MARKS_PER_AGE: u64 = 8;
 /// but an operator deletes a log, so this need not be soon, only never forgotten. After the trim
 /// age, if that is shorter.
 const LOOK_NANOS: u64 = 5_000_000_000;
-
-/// A rule broken on purpose, so that a test can prove that it would notice.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broken {
-    /// Every answer is believed without a look at the floor, and no place is kept.
-    TrustsAll,
-    /// Trimming deletes kept records like any others.
-    TrimsKept,
-    /// A writer deletes its record if it learns of it when the floor is not below it any more.
-    DeletesLate,
-}
 
 /// What one process knows of its log.
 #[derive(Clone, Debug)]

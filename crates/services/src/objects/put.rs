@@ -1,8 +1,8 @@
 //! One record: put where its predecessor stands, if nothing stands there itself.
 
-use super::known::Broken;
 use super::look::Failure;
 use super::{Objects, found};
+use crate::opening::Broken;
 use base::{MonotonicNanos, Sequence};
 use bytes::Bytes;
 use object_store::path::Path;

@@ -38,7 +38,7 @@ const TAIL_WAIT: Duration = Duration::from_secs(2);
 const SEARCHES_MAX: usize = 5;
 
 /// What stands at a place.
-enum Place {
+enum FoundAt {
     /// Records from there on; and whether the next place was free, or may have been.
     Taken {
         records: Vec<Bytes>,
@@ -74,19 +74,19 @@ impl Objects {
         loop {
             // Once the place was seen free, handing out what comes there is to have caught up with
             // all that there was at that time: no need to look behind it.
-            match self.place(from, if was_free { 0 } else { bytes_max }).await? {
-                Place::Taken { records, is_end } => {
+            match self.found_at(from, if was_free { 0 } else { bytes_max }).await? {
+                FoundAt::Taken { records, is_end } => {
                     return self.hand_out(from, records, is_end || was_free, bytes_max).await;
                 }
-                Place::Free { tail } if tail >= from => continue,
-                Place::Free { tail } => {
+                FoundAt::Free { tail } if tail >= from => continue,
+                FoundAt::Free { tail } => {
                     let waited = self.now().since(began);
                     if !waits || tail.next() != from || waited >= TAIL_WAIT.as_nanos() as u64 {
                         return Ok(Outcome::Records { records: Vec::new(), tail });
                     }
                     was_free = true;
                 }
-                Place::Trimmed { first } => return Ok(Outcome::Trimmed { first }),
+                FoundAt::Trimmed { first } => return Ok(Outcome::Trimmed { first }),
             }
             tokio::time::sleep(pause).await;
             pause = TAIL_PAUSE_MAX.min(pause * 2);
@@ -118,13 +118,13 @@ impl Objects {
     }
 
     /// Reads at `from`, and finds out what it means if nothing is there.
-    async fn place(&self, from: Sequence, bytes_max: usize) -> Result<Place, Failure> {
+    async fn found_at(&self, from: Sequence, bytes_max: usize) -> Result<FoundAt, Failure> {
         let (floor, taken) = {
             let known = self.known();
             (known.floor(), known.taken())
         };
         if from <= floor {
-            return Ok(Place::Trimmed { first: floor.next() });
+            return Ok(FoundAt::Trimmed { first: floor.next() });
         }
         let asked = self.now();
         let (records, is_end) = self.fetch_run(from, bytes_max).await?;
@@ -132,23 +132,23 @@ impl Objects {
         if !is_sure {
             let floor = self.look().await?;
             if from <= floor {
-                return Ok(Place::Trimmed { first: floor.next() });
+                return Ok(FoundAt::Trimmed { first: floor.next() });
             }
         }
         if let Some(record) = records.first() {
             self.settle().await?;
             self.known().hands.saw(from, record);
-            return Ok(Place::Taken { records, is_end });
+            return Ok(FoundAt::Taken { records, is_end });
         }
         if from <= taken {
             let path = self.names.record(self.life, from);
             return Err(Failure::Lost(format!("the object {path} is gone")));
         }
         if from > taken.next() {
-            return Ok(Place::Free { tail: self.search_tail().await? });
+            return Ok(FoundAt::Free { tail: self.search_tail().await? });
         }
         self.known().saw_free(from, asked);
-        Ok(Place::Free { tail: taken })
+        Ok(FoundAt::Free { tail: taken })
     }
 
     /// Records from `from` on without a gap: until one is missing, which is told, or until they are

@@ -3,9 +3,10 @@
 mod faulty;
 
 use super::connect::in_memory;
-use super::known::{Broken, Known};
+use super::known::Known;
 use super::names::{Life, Names, sequence_of};
 use super::{Location, Objects, Service, Trouble};
+use crate::opening::Broken;
 use base::{Clock, Incarnation, MonotonicNanos, Sequence};
 use bytes::Bytes;
 use faulty::{Fault, Faulty};
@@ -195,7 +196,8 @@ fn a_log_is_kept_in_a_directory() {
         let path: PathBuf = std::env::temp_dir().join(name);
         let url = format!("file-object:{}?trim_age_ms=0", path.display());
         let location = Location::parse(&url).expect("the URL is right");
-        let connect = || Objects::connect(&location, clock(), Some(7), Trouble::default());
+        let connect =
+            || Objects::connect(&location, clock(), Some(Incarnation(7)), Trouble::default());
         let one = Arc::new(connect().await.expect("the directory can be made"));
         let two = Arc::new(connect().await.expect("the log is there"));
         keeps_a_log(&one, &two).await;

@@ -18,9 +18,9 @@
 //! very part of the log in which records are deleted.
 
 use super::Objects;
-use super::known::Broken;
 use super::look::{FLOORS_KEPT, Failure};
 use super::names::sequence_of;
+use crate::opening::Broken;
 use base::Sequence;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt, future};

@@ -5,7 +5,6 @@ use super::place::Place;
 use base::Sequence;
 use base::driver::Waker;
 use bytes::Bytes;
-use services::ServiceStore;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,7 +12,7 @@ use std::time::Duration;
 use txlog::remote::store::{Operation, OperationId, Outcome, RecordStore};
 
 pub struct Driven {
-    pub store: ServiceStore,
+    pub store: Box<dyn RecordStore>,
     woken: Receiver<()>,
     ended: Vec<(OperationId, Outcome)>,
 }

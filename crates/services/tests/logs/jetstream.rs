@@ -7,7 +7,7 @@ mod store;
 use super::bench;
 use super::reading;
 use cluster::three_servers;
-use services::jetstream::Broken;
+use services::Broken;
 
 #[test]
 fn it_keeps_what_every_log_must() {

@@ -2,10 +2,10 @@
 
 use super::outside::{clock, entropy};
 use base::driver::Waker;
-use services::ServiceStore;
 use std::io;
 use std::sync::Arc;
 use txlog::remote::RemoteLog;
+use txlog::remote::store::RecordStore;
 
 /// Somewhere logs are kept, each under a name.
 pub trait Place {
@@ -22,7 +22,7 @@ pub trait Place {
     ///
     /// # Errors
     /// Whatever the service's client says.
-    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore>;
+    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<Box<dyn RecordStore>>;
 
     /// Deletes a log, as an operator does.
     fn delete(&self, name: &str);
@@ -33,7 +33,7 @@ pub trait Place {
     /// A handle on a log.
     fn log(&self, name: &str, waker: Waker) -> RemoteLog {
         let store = self.open(name, waker, entropy()).expect("the log opens");
-        RemoteLog::new(Box::new(store), clock())
+        RemoteLog::new(store, clock())
     }
 }
 

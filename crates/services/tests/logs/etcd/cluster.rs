@@ -1,13 +1,12 @@
 //! The members under test.
 
-use crate::outside::tell;
+use crate::outside::{clock, tell};
 use crate::place::Place;
 use base::driver::Waker;
 use etcd_client::{Client, DeleteOptions, Error};
-use services::ServiceStore;
-use services::etcd;
 use std::future::Future;
 use std::io;
+use txlog::remote::store::RecordStore;
 
 /// Members, as a URL names them.
 #[derive(Clone)]
@@ -36,8 +35,8 @@ impl Place for Cluster {
         format!("etcd://{user}{members}/logs/{name}{options}")
     }
 
-    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-        etcd::open(&self.url(name), waker, entropy)
+    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<Box<dyn RecordStore>> {
+        services::open(&self.url(name), clock(), waker, entropy)
     }
 
     fn delete(&self, name: &str) {

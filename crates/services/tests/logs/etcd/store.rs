@@ -9,7 +9,7 @@ use base::Sequence;
 use bytes::Bytes;
 use std::io::ErrorKind;
 use txlog::TransactionLog;
-use txlog::remote::store::{Operation, Outcome, RecordStore};
+use txlog::remote::store::{Operation, Outcome};
 
 #[test]
 fn a_put_at_another_place_is_misplaced_and_leaves_nothing() {

@@ -1,13 +1,13 @@
 //! The servers under test.
 
-use crate::outside::tell;
+use crate::outside::{clock, tell};
 use crate::place::Place;
 use base::driver::Waker;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use services::ServiceStore;
-use services::jetstream::{self, Broken};
+use services::Broken;
 use std::io;
+use txlog::remote::store::RecordStore;
 
 /// The servers, as the environment names them.
 #[derive(Clone)]
@@ -37,11 +37,11 @@ impl Place for Cluster {
         format!("{}{}", self.url.replace("NAME", name), self.options)
     }
 
-    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
+    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<Box<dyn RecordStore>> {
         let url = self.url(name);
         match self.broken {
-            None => jetstream::open(&url, waker, entropy),
-            Some(broken) => jetstream::open_broken(&url, waker, entropy, broken),
+            None => services::open(&url, clock(), waker, entropy),
+            Some(broken) => services::open_broken(&url, clock(), waker, entropy, broken),
         }
     }
 

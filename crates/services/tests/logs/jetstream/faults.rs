@@ -6,7 +6,7 @@ use crate::driven::{Driven, get, unique_record};
 use crate::outside::{faults, fresh_name, tell, until};
 use crate::writer::{RECORDS_BETWEEN, Writer};
 use base::Sequence;
-use services::jetstream::Broken;
+use services::Broken;
 use std::time::Duration;
 use txlog::remote::store::{Operation, Outcome};
 

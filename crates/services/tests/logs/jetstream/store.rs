@@ -7,7 +7,7 @@ use crate::place::Place;
 use base::Sequence;
 use bytes::Bytes;
 use serde_json::json;
-use txlog::remote::store::{Operation, Outcome, RecordStore};
+use txlog::remote::store::{Operation, Outcome};
 
 #[test]
 fn puts_under_way_follow_each_other_and_are_read_in_order() {

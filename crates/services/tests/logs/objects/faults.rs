@@ -10,11 +10,10 @@ use crate::writer::Writer;
 use base::Sequence;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
-use services::objects;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use txlog::remote::store::{Operation, Outcome, RecordStore};
+use txlog::remote::store::{Operation, Outcome};
 
 /// The server that can be killed.
 fn gateway() -> Option<Objects> {
@@ -57,7 +56,7 @@ const CHILD_URL: &str = "KILN_TEST_WRITER_URL";
 #[ignore = "started by the test below"]
 fn a_writer_that_obeys() {
     let Ok(url) = std::env::var(CHILD_URL) else { return };
-    let mut store = objects::open(&url, clock(), polled(), entropy()).expect("the log opens");
+    let mut store = services::open(&url, clock(), polled(), entropy()).expect("the log opens");
     for order in std::io::stdin().lines() {
         let order = order.expect("the test lives");
         let (kind, number) = order.split_once(' ').expect("two words");

@@ -3,10 +3,9 @@
 use crate::outside::{clock, tell};
 use crate::place::Place;
 use base::driver::Waker;
-use services::ServiceStore;
-use services::objects;
 use std::io;
 use std::path::PathBuf;
+use txlog::remote::store::RecordStore;
 
 /// Where logs are kept.
 #[derive(Clone, Debug)]
@@ -73,8 +72,8 @@ impl Place for Objects {
         }
     }
 
-    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<ServiceStore> {
-        objects::open(&self.url(name), clock(), waker, entropy)
+    fn open(&self, name: &str, waker: Waker, entropy: u64) -> io::Result<Box<dyn RecordStore>> {
+        services::open(&self.url(name), clock(), waker, entropy)
     }
 
     fn delete(&self, name: &str) {
