@@ -8,20 +8,23 @@
 //! died, and the next start removes it. What the parts hold is not this crate's business.
 //! `docs/formats/snapshot.md` is normative.
 //!
-//! | module | holds |
+//! | file | holds |
 //! |---|---|
-//! | [`manifest`] | what a snapshot says about itself |
-//! | [`store`] | which snapshots there are, and how many stay |
-//! | [`writer`] | a snapshot in the making: written, verified, published |
-//! | [`reader`] | a part as a stream that checks itself |
+//! | `writer` | a snapshot in the making: written, verified, published |
+//! | `manifest` | what a snapshot says about itself |
+//! | `store` | which snapshots there are, and how many stay |
+//! | `reader` | a part as a stream that checks itself |
+//!
+//! Absent on purpose: what the parts hold, and when a snapshot is due or the log trimmed, which
+//! `shard` decides; threads: every call blocks, and is made from a queue of disk jobs.
 #![forbid(unsafe_code)]
 
-pub mod manifest;
-pub mod reader;
-pub mod store;
-pub mod writer;
+mod manifest;
+mod reader;
+mod store;
+mod writer;
 
-pub use manifest::{Manifest, Part};
+pub use manifest::{Manifest, Part, SnapshotPoint};
 pub use reader::PartReader;
 pub use store::{Candidate, Pruned, RETAINED, Snapshot, SnapshotStore};
 pub use writer::{Facts, SnapshotWriter};

@@ -55,9 +55,9 @@ impl Part {
     }
 }
 
-/// What a manifest says beside its parts.
+/// The record behind which a snapshot was taken, and what the log said there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SnapshotPoint {
     /// The last record whose effects are in the snapshot.
     pub position: Position,
     /// Where the log's chain stands behind it.
@@ -69,7 +69,7 @@ pub struct Place {
 }
 
 impl Manifest {
-    pub fn new(place: Place, keys: u64, parts: Vec<Part>) -> Self {
+    pub fn new(place: SnapshotPoint, keys: u64, parts: Vec<Part>) -> Self {
         let mut manifest = Self {
             format: FORMAT,
             log: format!("{:016x}", place.position.incarnation.0),
@@ -127,12 +127,12 @@ impl Manifest {
     ///
     /// # Errors
     /// A field that should be a number is none.
-    pub fn place(&self) -> Result<Place, String> {
+    pub fn place(&self) -> Result<SnapshotPoint, String> {
         let word = |text: &str| {
             u64::from_str_radix(text, 16).map_err(|_| format!("{text:?} is no hexadecimal number"))
         };
         let incarnation = Incarnation(word(&self.log)?);
-        Ok(Place {
+        Ok(SnapshotPoint {
             position: Position { incarnation, sequence: Sequence(self.sequence) },
             chain: word(&self.chain)?,
             epoch: Epoch(self.epoch),
@@ -154,7 +154,7 @@ mod tests {
 
     fn sample() -> Manifest {
         let position = Position { incarnation: Incarnation(0xfeed), sequence: Sequence(42) };
-        let place = Place {
+        let place = SnapshotPoint {
             position,
             chain: u64::MAX - 1,
             epoch: Epoch(3),

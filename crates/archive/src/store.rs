@@ -1,6 +1,6 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Place};
+use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, SnapshotPoint};
 use crate::reader::{PartReader, read_all};
 use crate::writer::SnapshotWriter;
 use base::disk::create_directory_durably;
@@ -34,7 +34,7 @@ pub struct SnapshotStore {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     pub name: String,
-    pub place: Place,
+    pub place: SnapshotPoint,
     pub manifest: Manifest,
 }
 

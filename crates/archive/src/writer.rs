@@ -1,6 +1,6 @@
 //! A snapshot in the making: written, synced, read back, published.
 
-use crate::manifest::{Manifest, Part, Place};
+use crate::manifest::{Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
 use crate::store::{MANIFEST, Snapshot, SnapshotStore};
 use base::DiskFile;
@@ -24,7 +24,7 @@ const VERIFY_BYTES: usize = BLOCK_BYTES;
 /// What the manifest says beside the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
-    pub place: Place,
+    pub place: SnapshotPoint,
     pub keys: u64,
 }
 

@@ -9,6 +9,9 @@
 //! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
+//!
+//! Absent on purpose: every implementation of these traits (`world` has the real ones, `sim` the
+//! simulated), and every noun that only one crate speaks.
 #![forbid(unsafe_code)]
 
 pub mod disk;
@@ -20,7 +23,7 @@ pub mod time;
 
 pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
 pub use driver::{ConnectionId, Driver, Event};
-pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, ShardId, Slot};
+pub use ids::{DatabaseId, Epoch, Incarnation, Position, Sequence, Slot};
 pub use machine::Machine;
 pub use seeds::{HashKey, Seeds};
 pub use time::{Clock, Moment, MonotonicNanos, UnixMillis};

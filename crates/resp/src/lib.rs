@@ -12,6 +12,9 @@
 //! | [`encode`] | replies into an output buffer, for either protocol |
 //! | [`integer`] | Redis's strict decimal integers |
 //! | [`format_double`] | doubles as C's `%.17g` prints them |
+//!
+//! Absent on purpose: commands, sessions and limits of clients, which are told to it; any copy of
+//! an argument, which stays in the buffer that it arrived in.
 #![forbid(unsafe_code)]
 
 pub mod decode;

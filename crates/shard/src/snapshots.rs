@@ -14,7 +14,7 @@ mod stores;
 
 use crate::News;
 use crate::shard::{Growth, Shard};
-use archive::manifest::Place;
+use archive::SnapshotPoint;
 use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
@@ -179,7 +179,7 @@ pub struct Snapshots {
 
 /// A snapshot under way.
 struct Running {
-    place: Place,
+    place: SnapshotPoint,
     /// The record that it must wait for, and what the log was shifted by when it began.
     waits_for: Sequence,
     shifted: u64,
@@ -381,7 +381,7 @@ impl Snapshots {
         let shifted = shard.shifted();
         self.is_wanted = false;
         self.rests_until = MonotonicNanos(turn.monotonic.0 + self.pace.rest_nanos);
-        let place = Place {
+        let place = SnapshotPoint {
             position,
             chain: chain.value.0,
             epoch: chain.epoch,

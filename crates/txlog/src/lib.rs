@@ -1,18 +1,29 @@
-//! The transaction log: records in durable order. It does not know Redis; payloads are opaque.
+//! The transaction log: records in durable order.
+//!
+//! ```text
+//! effects ─▶ Stamper ─▶ record ─▶ TransactionLog: FileLog, RemoteLog ─▶ disk, service
+//!                                        │ committed records, void ones included
+//!                                        ▼
+//!                          Follower, Reader: what counts, units whole
+//! ```
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`log`] | the trait every backend fulfils, its events and errors |
 //! | [`record`] | one record: header, payload, bytes |
-//! | [`chain`] | the void rule, split units, and the stamping of a leader's records |
+//! | `chain` | the void rule, split units, and the stamping of a leader's records |
+//! | [`log`] | the trait every backend fulfils, its events and errors |
 //! | [`file`] | the log in a directory of one machine |
 //! | [`remote`] | the log that other machines keep, over any service that stores numbered records |
-//! | `conformance` | what every backend must keep, as tests (a feature) |
 //! | [`reader`] | reading outside a server: from a record on, up to a goal |
+//! | `conformance` | what every backend must keep, as tests (a feature) |
 //! | [`memory`] | the reference backend, with faults on demand |
+//!
+//! Absent on purpose: Redis, because payloads are opaque bytes; threads, sockets and the clock,
+//! which are passed in; who shall lead, which `shard` decides. A log only says whether a record has
+//! the place that it was to have.
 #![forbid(unsafe_code)]
 
-pub mod chain;
+mod chain;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod file;

@@ -1,19 +1,23 @@
-//! The real world: the only crate that touches the operating system.
+//! The machine: sockets, files, clocks, threads and signals, behind the traits of `base`.
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`net`] | sockets, signals and wake-ups: the loop's driver |
 //! | [`clock`] | the machine's clocks |
-//! | `direct` | long files past the page cache |
+//! | `vmclock` | the hypervisor's word that the clocks were disrupted |
 //! | [`disk`] | the machine's file system |
+//! | `direct` | long files past the page cache |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
-//! | [`machine`] | the process as the kernel describes it |
-//! | [`metrics_http`] | a thread that answers scrapes of the metrics |
-//! | [`net`] | sockets, signals and wake-ups: the loop's driver |
-//! | [`process`] | files about the process: its log, its id |
 //! | `reclaim` | a thread that gives the space of removed files back |
+//! | [`machine`] | the process as the kernel describes it |
+//! | [`process`] | files about the process: its log, its id |
+//! | [`metrics_http`] | a thread that answers scrapes of the metrics |
 //! | [`systemd`] | readiness, told to the service manager |
-//! | `vmclock` | the hypervisor's word that the clocks were disrupted |
+//!
+//! Absent on purpose: everything of Kiln but `base`. What is decided is decided above, so that the
+//! simulator replaces this crate and nothing else; `async` and the clients of services, which are
+//! `services`; the allocator, which is `allocator`.
 
 pub mod clock;
 mod direct;

@@ -91,7 +91,7 @@ impl Comparing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::manifest::{Manifest, Place};
+    use archive::{Manifest, SnapshotPoint};
     use base::{Incarnation, Sequence, UnixMillis};
     use txlog::memory::MemoryLog;
     use txlog::{Stamper, WriterId};
@@ -108,7 +108,7 @@ mod tests {
         }
         let Chain { value, epoch } = stamper.chain();
         let (clock, began) = (UnixMillis(1), UnixMillis(1));
-        let place = Place { position: log.tail(), chain: value.0, epoch, clock, began };
+        let place = SnapshotPoint { position: log.tail(), chain: value.0, epoch, clock, began };
         let manifest = Manifest::new(place, 0, Vec::new());
         let snapshot = Snapshot { name: "snapshot-2".to_owned(), place, manifest };
         log.cut(tail);

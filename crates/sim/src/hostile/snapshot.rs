@@ -2,7 +2,7 @@
 
 use super::{HASH_SEED, NOW, load_all, save, survives_a_snapshot};
 use crate::disk::SimDisk;
-use archive::manifest::Place;
+use archive::SnapshotPoint;
 use archive::{Candidate, Facts, Manifest, SnapshotStore};
 use base::disk::Disk;
 use base::{DatabaseId, Epoch, HashKey, Incarnation, Position, Sequence, UnixMillis};
@@ -70,7 +70,7 @@ fn load_patched(input: &[u8]) {
 
 fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
     let position = Position { incarnation: Incarnation(7), sequence: Sequence(42) };
-    let place = Place {
+    let place = SnapshotPoint {
         position,
         chain: 0x0123_4567_89ab_cdef,
         epoch: Epoch(3),

@@ -2,7 +2,7 @@
 
 use super::world::{LOG, Ledger, Life, STORE, store};
 use archive::Facts;
-use archive::manifest::Place;
+use archive::SnapshotPoint;
 use base::disk::Disk;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use sim::disk::SimDisk;
@@ -62,7 +62,7 @@ fn a_snapshot_that_cannot_be_removed_does_not_keep_the_log_from_being_trimmed() 
     for sequence in 1..=4 {
         let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
         let (clock, began) = (UnixMillis(0), UnixMillis(0));
-        let place = Place { position, chain: 0, epoch: Epoch(1), clock, began };
+        let place = SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began };
         let mut writer = store.begin(position).expect("the disk is whole");
         writer.append(b"bytes").expect("the disk is whole");
         let snapshot = writer.publish(&Facts { place, keys: 0 }).expect("the disk is whole");

@@ -2,7 +2,7 @@
 
 use super::transfer::{ask, start};
 use super::world::{LOG, Ledger};
-use archive::manifest::Place;
+use archive::SnapshotPoint;
 use archive::{Candidate, Facts, SnapshotStore, SnapshotWriter};
 use base::disk::Disk;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
@@ -21,7 +21,7 @@ fn open(disk: &SimDisk) -> SnapshotStore {
 
 fn publish(mut writer: SnapshotWriter) {
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
-    let place = Place { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
+    let place = SnapshotPoint { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
     writer.append(b"bytes").expect("the disk is whole");
     writer.publish(&Facts { place, keys: 0 }).expect("the disk is whole");
 }
@@ -104,7 +104,7 @@ fn a_snapshot_shows_the_clock_of_its_record() {
         let candidates = super::world::store(&disk).expect("the disk is whole").list();
         let candidates = candidates.expect("it lists");
         let Some(Candidate::Whole(snapshot)) = candidates.first() else { panic!("round {round}") };
-        let Place { position, clock, began, .. } = snapshot.place;
+        let SnapshotPoint { position, clock, began, .. } = snapshot.place;
         let mut log = inspect(Arc::new(disk.clone()), Path::new(LOG)).expect("it is whole");
         let record = std::iter::from_fn(|| log.replay.next_record().expect("whole records"))
             .find(|(at, _)| *at == position);
