@@ -15,12 +15,19 @@ pub enum RecoveryError {
     Follow(Sequence, FollowError),
     /// A record whose effects do not fit.
     Apply(Sequence, ApplyError),
+    /// A record that says something of the shard which this release cannot take up.
+    Unknown(Sequence, Kind),
 }
 
 impl fmt::Display for RecoveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Follow(at, error) => write!(f, "record {at} of the log: {error}"),
+            Self::Unknown(at, kind) => write!(
+                f,
+                "record {at} of the log: this release does not know what a {kind:?} record asks of \
+                 it; a newer one wrote it"
+            ),
             Self::Apply(at, ApplyError::Malformed(error)) => {
                 write!(f, "record {at} of the log: {} at byte {}", error.what, error.offset)
             }
@@ -90,10 +97,18 @@ impl Replayer {
         let clock = record.header.clock;
         self.clock = if record.header.sets_clock { clock } else { self.clock.max(clock) };
         self.counter = record.header.counter;
-        if record.header.kind == Kind::Data {
-            let applied =
-                engine.keyspace.apply_payload(&record.payload, record.header.clock, interest);
-            self.effects += applied.map_err(|error| RecoveryError::Apply(sequence, error))?;
+        match record.header.kind {
+            Kind::Data => {
+                let applied =
+                    engine.keyspace.apply_payload(&record.payload, record.header.clock, interest);
+                self.effects += applied.map_err(|error| RecoveryError::Apply(sequence, error))?;
+            }
+            // These say who leads, or nothing: what the shard holds stays as it is.
+            Kind::Lead | Kind::Renew | Kind::Yield | Kind::Barrier => {}
+            // To pass over one would be to hold another state than its writer does.
+            kind @ (Kind::Checksum | Kind::Version | Kind::Slot) => {
+                return Err(RecoveryError::Unknown(sequence, kind));
+            }
         }
         Ok(consumed)
     }
@@ -121,5 +136,39 @@ impl Replayer {
     /// The newest clock in the records.
     pub fn clock(&self) -> UnixMillis {
         self.clock
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{HashKey, Incarnation};
+    use engine::keyspace::Keyspace;
+    use engine::settings::Settings;
+    use txlog::{Part, Stamper, WriterId, empty_record};
+
+    /// What a reader makes of a record of this kind that counts, behind a `Lead`.
+    fn read(kind: Kind) -> Result<Consumed, RecoveryError> {
+        let chain = Chain::start(Incarnation(1));
+        let mut stamper = Stamper::new(WriterId(1), chain, UnixMillis(0));
+        let lead = stamper.lead(1000, &[], UnixMillis(1), Sequence::ZERO);
+        let record =
+            stamper.stamp(kind, Part::Whole, empty_record(0), UnixMillis(1), Sequence::ZERO);
+        let mut engine = Engine::new(Keyspace::new(Settings::default(), HashKey::fixed(1)), 1);
+        let mut replayer = Replayer::new(Sequence::ZERO, chain);
+        let mut nobody = Interest::default();
+        replayer.consume(&mut engine, Sequence(1), &lead, &mut nobody)?;
+        replayer.consume(&mut engine, Sequence(2), &record, &mut nobody)
+    }
+
+    #[test]
+    fn a_reader_stops_by_name_at_what_it_cannot_take_up() {
+        for kind in [Kind::Data, Kind::Barrier] {
+            assert!(read(kind).is_ok(), "{kind:?}");
+        }
+        for kind in [Kind::Checksum, Kind::Version, Kind::Slot] {
+            let why = read(kind).expect_err("it must not pass over this").to_string();
+            assert!(why.contains("record 2") && why.contains(&format!("{kind:?}")), "{why}");
+        }
     }
 }
