@@ -3,12 +3,12 @@
 use crate::{Broken, allocator, configuration, logs};
 use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
-use config::settings::{NodeSettings, engine_settings, node_settings};
+use config::settings::{NodeSettings, node_settings};
 use node::metrics::Metrics;
 use node::{Options, Server, Stop};
-use shard::loading::{Loading, Sources};
+use shard::loading::Loading;
 use shard::role::state::Broken as Rule;
-use shard::snapshots::{Pace, Snapshots};
+use shard::snapshots::Pace;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -150,16 +150,13 @@ fn live(
         Some(Broken::Floor | Broken::Tail | Broken::Unseen) | None => {}
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
-    let mut snapshots = Snapshots::new(store.clone(), Box::new(queue), Arc::new(RealClock));
-    match broken {
-        Some(Broken::Unseen) => {
-            snapshots.set_pace(Pace { trims_unconfirmed: true, ..Pace::default() });
-        }
+    let pace = match broken {
+        Some(Broken::Unseen) => Pace { trims_unconfirmed: true, ..Pace::default() },
         // The trimming must come while a put is under way, so sooner than a put is given up.
-        Some(Broken::Floor) => snapshots.set_pace(Pace { report_nanos: 0, ..Pace::default() }),
-        _ => {}
-    }
-    server.keep_snapshots(snapshots);
+        Some(Broken::Floor) => Pace { report_nanos: 0, ..Pace::default() },
+        _ => Pace::default(),
+    };
+    server.keep_snapshots(store.clone(), Box::new(queue), pace);
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed.read_files_by(Box::new(queue));
     let part = if server.core.is_following() { "replica" } else { "primary" };
@@ -175,19 +172,13 @@ fn loading(
     life: Life,
     broken: Option<Broken>,
 ) -> Result<Loading, Box<dyn Error>> {
-    let sources = Sources {
-        clock: Arc::new(RealClock),
-        store,
-        settings: engine_settings(&server.core.process.config),
-        seeds: server.core.process.options.seeds,
-    };
     let settings = &server.core.process.settings;
     // Who was deposed lets others lead, and asks first.
     let takes_free_log = life == Life::First && settings.replica_priority > 0;
     // Of its own: a log makes its salts of it, and shows its identity to clients.
     let (waker, entropy) = (driver.waker(), driver.entropy());
     let open = |known: &_| logs::open(settings, known, waker, entropy, takes_free_log, broken);
-    Loading::open(sources, open)
+    server.open_shard(store, open)
 }
 
 /// Serves the figures, if `metrics-port` asks for it, on the first address of `bind`.

@@ -3,14 +3,18 @@
 
 use crate::server::Server;
 use crate::session::{Blocked, Session};
-use base::{ConnectionId, Sequence, UnixMillis};
+use archive::SnapshotStore;
+use base::{ConnectionId, DiskQueue, Sequence, UnixMillis};
 use engine::refusal::Refusal;
-use shard::snapshots::{Busy, Report, Sighting, Snapshots, Status, Turn, Unseen};
+use shard::snapshots::{Busy, Pace, Report, Sighting, Snapshots, Status, Turn, Unseen};
+use std::sync::Arc;
 
 impl Server {
-    /// Lets the server take snapshots.
-    pub fn keep_snapshots(&mut self, snapshots: Snapshots) {
-        self.snapshots = Some(snapshots);
+    /// Lets the server take snapshots, at this pace. `queue` is for nothing else: what the log
+    /// waits for must not wait for snapshots.
+    pub fn keep_snapshots(&mut self, store: SnapshotStore, queue: Box<dyn DiskQueue>, pace: Pace) {
+        let clock = Arc::clone(&self.core.process.options.clock);
+        self.snapshots = Some(Snapshots::new(store, queue, clock, pace));
     }
 
     /// How the snapshots of this life went.

@@ -4,9 +4,11 @@
 use crate::core::Stop;
 use crate::reactor::Scratch;
 use crate::server::Server;
+use archive::SnapshotStore;
 use base::Driver;
 use config::settings::engine_settings;
-use shard::loading::{Failure, Loaded, Loading, Step};
+use shard::loading::{Failure, Known, Loaded, Loading, OpenLog, Sources, Step};
+use std::sync::Arc;
 
 /// Nanoseconds in a millisecond.
 const NANOS_PER_MILLI: u64 = 1_000_000;
@@ -25,6 +27,25 @@ impl Start {
 }
 
 impl Server {
+    /// Opens the shard's log and begins to load what it and the snapshots hold. Blocks.
+    ///
+    /// # Errors
+    /// The log is damaged or lost; the disk fails.
+    pub fn open_shard(
+        &self,
+        store: SnapshotStore,
+        open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
+    ) -> Result<Loading, Failure> {
+        let process = &self.core.process;
+        let sources = Sources {
+            clock: Arc::clone(&process.options.clock),
+            store,
+            settings: engine_settings(&process.config),
+            seeds: process.options.seeds,
+        };
+        Loading::open(sources, open_log)
+    }
+
     /// Loads everything while clients are told to wait, and goes on until it is known whether this
     /// process leads or follows. `Some` if the server was told to stop before that.
     ///

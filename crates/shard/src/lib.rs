@@ -13,6 +13,29 @@
 //! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`clock`] | the shard's time, which never goes back and never jumps |
 //!
+//! A tool opens one, reads it and follows it in a few lines, beside a server or without any:
+//!
+//! ```no_run
+//! # use base::{Clock, DatabaseId, Disk, Incarnation, Seeds};
+//! # use engine::{interest::Interest, settings::Settings};
+//! # use shard::loading::{Failure, Known, OpenLog, Sources};
+//! # use std::{path::Path, sync::Arc};
+//! # fn tool(
+//! #     disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, seeds: Seeds,
+//! #     handle: Box<dyn txlog::TransactionLog>, incarnation: Incarnation,
+//! # ) -> Result<(), Failure> {
+//! let store = archive::SnapshotStore::open(disk, Path::new("/data/snapshots"))?;
+//! let sources = Sources { clock, store, settings: Settings::default(), seeds };
+//! let log = |_: &Known| Ok(OpenLog { handle, incarnation, is_free: false });
+//! let mut shard = shard::open(sources, log, std::thread::yield_now)?;
+//! let keyspace = &shard.engine.keyspace;
+//! let value = keyspace.database(DatabaseId(0)).find(keyspace.hash(b"key"), b"key");
+//! # drop(value);
+//! shard.poll(&mut Vec::new(), &mut Interest::default());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Deliberately absent: sessions, requests and replies, sockets, configuration, users. Whoever
 //! opens a shard gives it plain numbers, and hears what became durable and who leads.
 #![forbid(unsafe_code)]
@@ -30,6 +53,7 @@ pub mod snapshots;
 pub mod tracker;
 
 pub use leadership::Leadership;
+pub use loading::open;
 pub use news::News;
 pub use role::renewal::Renewal;
 pub use shard::{Growth, Progress, RecordId, Shard, Told};

@@ -222,6 +222,20 @@ impl Loading {
         Ok(Step::More)
     }
 
+    /// Goes on to the end. `wait` is called where the log has to be waited for: it lets time pass.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn finish(&mut self, mut wait: impl FnMut()) -> Result<(), Failure> {
+        loop {
+            match self.step()? {
+                Step::More => {}
+                Step::Wait => wait(),
+                Step::Done => return Ok(()),
+            }
+        }
+    }
+
     fn choose(&mut self) -> Result<Stage, Failure> {
         match self.candidates.pop_front() {
             Some(Candidate::Damaged { name, why }) => {
@@ -420,6 +434,23 @@ impl Loading {
         let found = Found { heartbeats: self.heartbeats, is_free, through };
         Some(Loaded { shard, found })
     }
+}
+
+/// Opens a shard for who serves nobody meanwhile: loads its newest snapshot, applies the log behind
+/// it, and follows the log from there on, as [`Shard::poll`] is called. Blocks; `wait` is called
+/// where the log has to be waited for, and lets time pass.
+///
+/// # Errors
+/// The data cannot be had back.
+pub fn open(
+    sources: Sources,
+    open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
+    wait: impl FnMut(),
+) -> Result<Shard, Failure> {
+    let mut loading = Loading::open(sources, open_log)?;
+    loading.finish(wait)?;
+    let loaded = loading.into_shard().ok_or("the loading ended and was not done")?;
+    Ok(loaded.shard)
 }
 
 /// What a loading hands over.

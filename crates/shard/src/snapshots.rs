@@ -263,13 +263,18 @@ struct Published {
 
 impl Snapshots {
     /// `queue` is for nothing else: what the log waits for must not wait for snapshots.
-    pub fn new(store: SnapshotStore, queue: Box<dyn DiskQueue>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        store: SnapshotStore,
+        queue: Box<dyn DiskQueue>,
+        clock: Arc<dyn Clock>,
+        pace: Pace,
+    ) -> Self {
         Self {
             store,
             queue,
             clock,
             status: Status::default(),
-            pace: Pace::default(),
+            pace,
             is_wanted: false,
             is_wanted_again: false,
             running: None,
@@ -278,11 +283,6 @@ impl Snapshots {
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
         }
-    }
-
-    /// Lets turns and intervals be smaller, so that a short simulated run has several.
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
     }
 
     /// How they went.

@@ -272,7 +272,7 @@ impl Room {
             let (entropy, waker) = (driver.entropy(), driver.waker());
             let mut server = machine.process(entropy);
             let loaded = machine.store().and_then(|store| {
-                let loading = machine.begin_loading(store.clone(), entropy, &waker)?;
+                let loading = machine.begin_loading(&server, store.clone(), &waker)?;
                 let loaded = server.load(&mut driver, loading);
                 loaded.map(|_| store).map_err(|error| error.to_string())
             });

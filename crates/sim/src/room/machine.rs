@@ -16,9 +16,9 @@ use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use node::{Options, Server};
-use shard::loading::{FileLogOpener, Loading, Pace, Sources, Step};
+use shard::loading::{FileLogOpener, Loading, Pace, Sources};
 use shard::recovery::Replayer;
-use shard::snapshots::{self, Snapshots};
+use shard::snapshots;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,12 +103,9 @@ impl Machine {
         SnapshotStore::open(Arc::new(self.disk.for_process()), Path::new(STORE)).map_err(text)
     }
 
-    /// Opens what the disk holds, as a starting server does.
-    ///
-    /// # Errors
-    /// What the server would say.
-    fn open(&self, store: SnapshotStore, entropy: u64, waker: &Waker) -> Result<Loading, String> {
-        let opener = FileLogOpener {
+    /// The log on the disk, as a starting server opens it.
+    fn log(&self, entropy: u64, waker: &Waker) -> FileLogOpener {
+        FileLogOpener {
             disk: Arc::new(self.disk.for_process()),
             clock: Arc::new(self.clock.clone()),
             queues: Queues {
@@ -117,14 +114,7 @@ impl Machine {
             },
             directory: Path::new(LOG).to_owned(),
             options: self.file_options(entropy),
-        };
-        let sources = Sources {
-            clock: Arc::new(self.clock.clone()),
-            store,
-            settings: engine_settings(&Self::config()),
-            seeds: Seeds::fixed(entropy),
-        };
-        Loading::open(sources, |known| opener.open(known)).map_err(text)
+        }
     }
 
     /// What a start would load.
@@ -132,14 +122,15 @@ impl Machine {
     /// # Errors
     /// What the server would say.
     pub fn recover(&self, entropy: u64) -> Result<(Engine, Replayer), String> {
-        let mut loading = self.open(self.store()?, entropy, &Waker(Arc::new(|| {})))?;
-        loop {
-            match loading.step().map_err(text)? {
-                Step::More => {}
-                Step::Wait => self.timeline.pass(DISK_NANOS),
-                Step::Done => break,
-            }
-        }
+        let sources = Sources {
+            clock: Arc::new(self.clock.clone()),
+            store: self.store()?,
+            settings: engine_settings(&Self::config()),
+            seeds: Seeds::fixed(entropy),
+        };
+        let log = self.log(entropy, &Waker(Arc::new(|| {})));
+        let mut loading = Loading::open(sources, |known| log.open(known)).map_err(text)?;
+        loading.finish(|| self.timeline.pass(DISK_NANOS)).map_err(text)?;
         loading.into_loaded().ok_or_else(|| "still loading".to_owned())
     }
 
@@ -163,11 +154,12 @@ impl Machine {
     /// What the server would say.
     pub fn begin_loading(
         &self,
+        server: &Server,
         store: SnapshotStore,
-        entropy: u64,
         waker: &Waker,
     ) -> Result<Loading, String> {
-        let mut loading = self.open(store, entropy, waker)?;
+        let log = self.log(server.core.process.options.entropy, waker);
+        let mut loading = server.open_shard(store, |known| log.open(known)).map_err(text)?;
         loading.set_pace(Pace { step_keys: 3, step_records: 2, steps_max: 2 });
         Ok(loading)
     }
@@ -175,12 +167,8 @@ impl Machine {
     /// Lets a server that has loaded take snapshots, in slices so small that commands come between
     /// them; breaks what is to be broken.
     pub fn complete(&self, server: &mut Server, store: SnapshotStore, entropy: u64, waker: &Waker) {
-        let mut snapshots = Snapshots::new(
-            store,
-            self.queue(entropy, "snapshots", waker),
-            Arc::new(self.clock.clone()),
-        );
-        snapshots.set_pace(snapshots::Pace {
+        let queue = self.queue(entropy, "snapshots", waker);
+        let pace = snapshots::Pace {
             step_keys: 1,
             step_bytes: 1 << 10,
             steps_max: 1,
@@ -193,8 +181,8 @@ impl Machine {
             trims_through_newest: self.broken == Broken::TrimsThroughNewest,
             trims_unconfirmed: false,
             report_nanos: 0,
-        });
-        server.keep_snapshots(snapshots);
+        };
+        server.keep_snapshots(store, queue, pace);
         match self.broken {
             Broken::HoldsNothing => server.core.shard.break_tracker(),
             Broken::ReusesCounters => server.core.shard.break_counters(),

@@ -17,14 +17,13 @@ use base::machine::UnknownMachine;
 use base::{Clock, Epoch, Seeds, Sequence};
 use bytes::Bytes;
 use config::Config;
-use config::settings::engine_settings;
 use engine::digest::Digest;
 use engine::work::Pulse;
 use node::reactor::Scratch;
 use node::start::Start;
 use node::{Options, Server, Stop};
-use shard::loading::{Loading, OpenLog, Pace, Sources};
-use shard::snapshots::{self, Snapshots};
+use shard::loading::{Loading, OpenLog, Pace};
+use shard::snapshots;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::{Rc, Weak};
@@ -327,13 +326,11 @@ impl Process {
         work.wrap_pulse(|pulse| Rc::new(RefCell::new(SlowPulse { pulse, tether })));
         let random = Random::stream(world.draw(), &machine.name);
         let queue = SimDiskQueue::new(&world.timeline, random, DISK_NANOS, self.driver.waker());
-        let mut snapshots =
-            Snapshots::new(self.store.clone(), Box::new(queue), Arc::new(machine.clock.clone()));
         let trims_at_once = self.broken == Broken::TrimsBeforeReports;
         // Where the store is one, nobody has to be waited for.
         let waits = world.plan.are_stores_apart && !trims_at_once;
         let report_nanos = if waits { world.lease_nanos / 4 } else { 0 };
-        snapshots.set_pace(snapshots::Pace {
+        let pace = snapshots::Pace {
             step_keys: 4,
             step_bytes: 1 << 10,
             steps_max: 2,
@@ -345,8 +342,8 @@ impl Process {
             report_nanos,
             trims_unconfirmed: self.broken == Broken::TrimsUnseen,
             ..snapshots::Pace::default()
-        });
-        self.server.keep_snapshots(snapshots);
+        };
+        self.server.keep_snapshots(self.store.clone(), Box::new(queue), pace);
     }
 
     /// What is broken on purpose is broken again in each life.
@@ -428,19 +425,13 @@ fn begin_loading(
     store: &SnapshotStore,
 ) -> Result<Loading, String> {
     let clock: Arc<dyn Clock> = Arc::new(machine.clock.clone());
-    let sources = Sources {
-        clock: Arc::clone(&clock),
-        store: store.clone(),
-        settings: engine_settings(&server.core.process.config),
-        seeds: server.core.process.options.seeds,
-    };
     let log = world.connect(machine.index, clock, driver.waker());
     let incarnation = log.incarnation();
     let log: Box<dyn TransactionLog> = Box::new(log);
     let listener = Ear(Rc::clone(&driver.tether));
     let handle = Box::new(TappedLog { log, listener });
     let open = OpenLog { handle, incarnation, is_free: false };
-    let mut loading = Loading::open(sources, |_| Ok(open)).map_err(text)?;
+    let mut loading = server.open_shard(store.clone(), |_| Ok(open)).map_err(text)?;
     if world.plan.broken == Broken::CountsVoidRecords {
         loading.count_void_records();
     }

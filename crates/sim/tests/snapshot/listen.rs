@@ -1,11 +1,10 @@
 //! Clients that subscribe while the server still loads: client libraries do, right after a restart.
 
 use archive::SnapshotStore;
-use base::{Incarnation, Seeds};
-use config::settings::engine_settings;
+use base::Incarnation;
 use node::reactor::Scratch;
 use node::start::Start;
-use shard::loading::{Loading, OpenLog, Sources};
+use shard::loading::OpenLog;
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::driver::SimDriver;
@@ -30,15 +29,10 @@ fn subscriptions_made_while_loading_are_heard_afterwards() {
     let mut driver = SimDriver::listen(&network, NODE, clock.clone(), 1);
     let mut server = lone::server(&clock);
     let disk = Arc::new(SimDisk::new(1));
-    let sources = Sources {
-        store: SnapshotStore::open(disk, Path::new("/data")).expect("an empty store"),
-        settings: engine_settings(&server.core.process.config),
-        clock: Arc::new(clock),
-        seeds: Seeds::fixed(1),
-    };
+    let store = SnapshotStore::open(disk, Path::new("/data")).expect("an empty store");
     let handle = Box::new(MemoryLog::new(LOG).handle(1 << 20));
     let log = OpenLog { handle, incarnation: LOG, is_free: true };
-    let loading = Loading::open(sources, |_| Ok(log)).expect("an empty log");
+    let loading = server.open_shard(store, |_| Ok(log)).expect("an empty log");
     let mut start = Start::new(loading);
     let mut scratch = Scratch::default();
     server.core.persistence.is_loading = true;

@@ -11,6 +11,7 @@ mod large;
 mod listen;
 mod making;
 mod master;
+mod open;
 mod replicaof;
 mod shifted;
 mod transfer;

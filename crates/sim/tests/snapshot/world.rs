@@ -7,15 +7,14 @@ use base::driver::{Driver, Waker};
 use base::machine::UnknownMachine;
 use base::{HashKey, Seeds, Sequence, UnixMillis};
 use config::Config;
-use config::settings::engine_settings;
 use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
 use node::reactor::Scratch;
 use node::{Options, Server};
-use shard::loading::{FileLogOpener, Loading, Sources};
-use shard::snapshots::{Pace, Snapshots};
+use shard::loading::{FileLogOpener, Loading};
+use shard::snapshots::Pace;
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
@@ -63,7 +62,7 @@ pub struct Life {
 }
 
 /// Small sizes, so that a short run rolls segments, and trimming has something to forget.
-fn log_options(seed: u64) -> FileOptions {
+pub fn log_options(seed: u64) -> FileOptions {
     let mut options = FileOptions::new(seed);
     options.record_bytes_max = 4 << 10;
     options.batch_bytes_max = 6 << 10;
@@ -166,7 +165,6 @@ impl Life {
             Box::new(SimDiskQueue::new(&timeline, Random::stream(seed, name), nanos, waker))
         };
         let config = Config::new(Path::new("/data"));
-        let settings = engine_settings(&config);
         let store = store(disk)?;
         let opener = FileLogOpener {
             disk: Arc::new(disk.clone()),
@@ -178,15 +176,6 @@ impl Life {
             directory: Path::new(LOG).to_owned(),
             options: log_options(seed),
         };
-        let sources = Sources {
-            clock: Arc::new(clock.clone()),
-            store: store.clone(),
-            settings,
-            seeds: Seeds::fixed(seed),
-        };
-        let loading = Loading::open(sources, |known| opener.open(known));
-        let mut loading = loading.map_err(text)?;
-        prepare(&mut loading);
         let options = Options {
             config,
             port: 1,
@@ -199,11 +188,11 @@ impl Life {
         let mut server = node::begin(options, Box::new(drop));
         // These runs are about records and snapshots: no lease ends in them.
         server.core.process.settings.transaction_log_lease = 3_600_000;
+        let loading = server.open_shard(store.clone(), |known| opener.open(known));
+        let mut loading = loading.map_err(text)?;
+        prepare(&mut loading);
         server.load(&mut driver, loading).map_err(text)?;
-        let mut snapshots =
-            Snapshots::new(store, queue("snapshots", driver.waker()), Arc::new(clock.clone()));
-        snapshots.set_pace(pace);
-        server.keep_snapshots(snapshots);
+        server.keep_snapshots(store, queue("snapshots", driver.waker()), pace);
         server.feed.read_files_by(queue("feed", driver.waker()));
         let client = network.connect(NODE);
         let scratch = Scratch::default();
