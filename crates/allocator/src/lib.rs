@@ -21,6 +21,9 @@ pub use tikv_jemallocator::Jemalloc;
 /// choice) were a fifth of what a set of integers occupied after loading.
 const KEPT_MILLIS: isize = 1000;
 
+/// What INFO calls it, as Redis would.
+pub const NAME: &str = "jemalloc-5.3.1";
+
 /// What the allocator holds now. All 0 where it does not tell.
 pub fn usage() -> AllocatorUsage {
     // The figures are cached until the epoch is advanced.

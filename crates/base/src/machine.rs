@@ -50,6 +50,10 @@ pub trait Machine: Send + Sync {
     fn fill_random(&self, bytes: &mut [u8]);
     /// Gives memory that the allocator keeps for later back to the machine (MEMORY PURGE).
     fn purge(&self) {}
+    /// The allocator, as INFO calls it. Of a machine that does not say, the one of a release.
+    fn allocator_name(&self) -> &'static str {
+        "jemalloc-5.3.1"
+    }
     /// The allocator's own report (MEMORY MALLOC-STATS).
     fn allocator_report(&self) -> String {
         String::new()

@@ -19,6 +19,7 @@ pub fn start() {
 #[cfg(feature = "jemalloc")]
 pub fn machine() -> RealMachine {
     RealMachine {
+        allocator_name: allocator::NAME,
         allocator_usage: allocator::usage,
         allocator_purge: purge,
         allocator_report: report,
@@ -47,6 +48,7 @@ pub fn start() {}
 #[cfg(not(feature = "jemalloc"))]
 pub fn machine() -> RealMachine {
     RealMachine {
+        allocator_name: "libc",
         allocator_usage: base::machine::AllocatorUsage::default,
         allocator_purge: || {},
         allocator_report: || {

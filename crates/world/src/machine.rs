@@ -8,6 +8,7 @@ use std::net::UdpSocket;
 /// binary.
 #[derive(Clone, Copy, Debug)]
 pub struct RealMachine {
+    pub allocator_name: &'static str,
     pub allocator_usage: fn() -> AllocatorUsage,
     pub allocator_purge: fn(),
     pub allocator_report: fn() -> String,
@@ -52,6 +53,10 @@ impl Machine for RealMachine {
 
     fn purge(&self) {
         (self.allocator_purge)();
+    }
+
+    fn allocator_name(&self) -> &'static str {
+        self.allocator_name
     }
 
     fn allocator_report(&self) -> String {
@@ -111,6 +116,7 @@ mod tests {
     use super::*;
 
     const MACHINE: RealMachine = RealMachine {
+        allocator_name: "none",
         allocator_usage: AllocatorUsage::default,
         allocator_purge: || {},
         allocator_report: String::new,

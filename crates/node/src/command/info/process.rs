@@ -122,7 +122,7 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("mem_clients_normal", memory.clients);
     text.line("mem_cluster_links", 0);
     text.line("mem_aof_buffer", 0);
-    text.line("mem_allocator", "jemalloc-5.3.0");
+    text.line("mem_allocator", server.core.process.options.machine.allocator_name());
     text.line("active_defrag_running", 0);
     text.line("lazyfree_pending_objects", 0);
     text.line("lazyfreed_objects", 0);
