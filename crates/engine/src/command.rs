@@ -26,7 +26,7 @@ mod timeout;
 mod usage;
 
 pub use args::Args;
-pub use flags::{Flags, Group};
+pub use flags::{Channels, Flags, Group};
 pub use key_use::{KeyFinder, KeyUse};
 pub use secrets::Secrets;
 pub use usage::{Declared, KeySpec};
@@ -85,6 +85,7 @@ pub struct Command<F: 'static> {
     pub key_specs: &'static [&'static str],
     /// Finds the keys of a request where the specifications do not tell, or only in part.
     pub find_keys: Option<KeyFinder>,
+    pub channels: Channels,
     pub secrets: Secrets,
     /// Hints for clients that talk to several shards, as COMMAND INFO lists them (Redis
     /// documentation, "Command tips").
@@ -108,6 +109,7 @@ impl<F: Copy + 'static> Command<F> {
             key_use: "",
             key_specs: &[],
             find_keys: None,
+            channels: Channels::None,
             secrets: Secrets::None,
             tips: &[],
             categories: &[],
@@ -201,6 +203,11 @@ impl<F: Copy + 'static> Command<F> {
         self
     }
 
+    pub const fn channels(mut self, channels: Channels) -> Self {
+        self.channels = channels;
+        self
+    }
+
     pub const fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
@@ -219,7 +226,7 @@ impl<F: Copy + 'static> Command<F> {
     /// The same row about another function.
     pub fn with_function<G: Copy>(self, function: G) -> Command<G> {
         let Self { usage, flags, group, summary, since, complexity, arity, keys, .. } = self;
-        let Self { key_use, key_specs, find_keys, secrets, tips, categories, .. } = self;
+        let Self { key_use, key_specs, find_keys, channels, secrets, tips, categories, .. } = self;
         Command {
             usage,
             function,
@@ -233,6 +240,7 @@ impl<F: Copy + 'static> Command<F> {
             key_use,
             key_specs,
             find_keys,
+            channels,
             secrets,
             tips,
             categories,

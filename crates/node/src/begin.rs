@@ -1,6 +1,6 @@
-//! Puts a server together: the commands of all families, what the configuration declares of them and
-//! of users, and the server that runs them. Above everything else here, so that a server knows no
-//! command.
+//! Puts a server together: the commands of all families, what the configuration declares of them
+//! and of users, and the server that runs them. Above everything else here, so that a server knows
+//! no command.
 
 use crate::command::standard;
 use crate::configured::{Configured, configured};

@@ -1,7 +1,7 @@
 //! The keys and channels that a request names, for a user who may not name all of them.
 
 use crate::commands::Registered;
-use engine::command::{Args, KeyUse};
+use engine::command::{Args, Channels, KeyUse};
 use std::ops::Range;
 
 /// What a request does with a key, as key patterns grant it. Neither: it may be named.
@@ -50,13 +50,12 @@ pub(super) fn for_each_key(
     }
 }
 
-/// The arguments that are channels to publish to or to subscribe to, and whether they are
-/// patterns. Whoever unsubscribes needs no right.
+/// The arguments that are channels, and whether they are patterns.
 pub(super) fn channels(command: &Registered, args: Args<'_>) -> Option<(Range<usize>, bool)> {
-    match command.name() {
-        "publish" | "spublish" => Some((1..2, false)),
-        "subscribe" | "ssubscribe" => Some((1..args.len(), false)),
-        "psubscribe" => Some((1..args.len(), true)),
-        _ => None,
+    match command.row.channels {
+        Channels::None => None,
+        Channels::First => Some((1..2, false)),
+        Channels::All => Some((1..args.len(), false)),
+        Channels::Patterns => Some((1..args.len(), true)),
     }
 }

@@ -96,6 +96,18 @@ impl Flags {
     }
 }
 
+/// The arguments that are channels, which a user needs a right to. Whoever unsubscribes needs none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Channels {
+    None,
+    /// The first argument, to publish to.
+    First,
+    /// Every argument, to subscribe to.
+    All,
+    /// Every argument, a pattern of channels to subscribe to.
+    Patterns,
+}
+
 /// The group that COMMAND DOCS names; most imply an ACL category.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {

@@ -1,7 +1,7 @@
 //! PUBLISH and SPUBLISH (Redis documentation, group pubsub). Scripts call them too, so they are
 //! commands of the engine: the message is addressed here, and node delivers it.
 
-use super::{Args, Command, DataFn, Flags, Group, KeySpec, Outcome};
+use super::{Args, Channels, Command, DataFn, Flags, Group, KeySpec, Outcome};
 use crate::view::View;
 use resp::Reply;
 
@@ -26,7 +26,10 @@ const fn publishing(
     function: fn(&mut View<'_>, Args<'_>, &mut Reply) -> Outcome,
 ) -> Command<DataFn> {
     let flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::MAY_REPLICATE);
-    Command::new(usage, DataFn::Read(function), flags).group(Group::PubSub).fast()
+    Command::new(usage, DataFn::Read(function), flags)
+        .channels(Channels::First)
+        .group(Group::PubSub)
+        .fast()
 }
 
 fn publish(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

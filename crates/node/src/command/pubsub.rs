@@ -5,13 +5,14 @@
 use super::{SessionFn, session};
 use crate::server::Server;
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
+use engine::command::{Args, Channels, Command, Flags, Group, KeySpec, Outcome};
 use engine::glob;
 use engine::refusal::Refusal;
 use engine::subscribers::Sort;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     subscription("SUBSCRIBE channel [channel ...]", subscribe)
+        .channels(Channels::All)
         .doc("Listens for messages published to channels.")
         .since("2.0.0")
         .cost("O(N) where N is the number of channels to subscribe to."),
@@ -20,6 +21,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("2.0.0")
         .cost("O(N) where N is the number of clients already subscribed to a channel."),
     subscription("PSUBSCRIBE pattern [pattern ...]", psubscribe)
+        .channels(Channels::Patterns)
         .doc("Listens for messages published to channels that match one or more patterns.")
         .since("2.0.0")
         .cost("O(N) where N is the number of patterns the client is already subscribed to."),
@@ -31,6 +33,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
              the number of total patterns subscribed in the system (by any client).",
         ),
     subscription("SSUBSCRIBE shardchannel [shardchannel ...]", ssubscribe)
+        .channels(Channels::All)
         .key_use("not_key")
         .doc("Listens for messages published to shard channels.")
         .since("7.0.0")
