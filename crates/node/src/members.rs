@@ -30,8 +30,8 @@ use exchange::{Answer, Exchange};
 pub use reads::Reads;
 pub(crate) use reads::UNKNOWN;
 pub use reports::Reported;
+use shard::Lag;
 use shard::RecordId;
-use shard::lag::Lag;
 use shard::role::member::Member;
 use shard::snapshots::Sighting;
 

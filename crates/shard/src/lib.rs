@@ -7,11 +7,11 @@
 //! | [`loading`] | the start: the newest snapshot, then the log behind it |
 //! | [`recovery`] | applies committed records, at the start and on a replica |
 //! | [`shard`](Shard) | gathers effects into records and appends them; or follows who does |
-//! | [`tracker`] | knows what a reply must wait for |
+//! | [`tracker`](Tracker) | knows what a reply must wait for |
 //! | [`leadership`], [`role`] | primary or replica: who leads, and the lease |
-//! | [`lag`] | how far replicas are behind |
+//! | [`lag`](Lag) | how far replicas are behind |
 //! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
-//! | [`clock`] | the shard's time, which never goes back and never jumps |
+//! | `clock` | the shard's time, which never goes back and never jumps |
 //!
 //! A tool opens one, reads it and follows it in a few lines, beside a server or without any:
 //!
@@ -36,12 +36,15 @@
 //! # }
 //! ```
 //!
+//! Where several things come of one call, they are told as [`News`], in the order in which they
+//! happened. Whoever serves clients hands them on; whoever serves none lets them go.
+//!
 //! Deliberately absent: sessions, requests and replies, sockets, configuration, users. Whoever
 //! opens a shard gives it plain numbers, and hears what became durable and who leads.
 #![forbid(unsafe_code)]
 
-pub mod clock;
-pub mod lag;
+mod clock;
+mod lag;
 pub mod leadership;
 pub mod loading;
 mod news;
@@ -50,10 +53,12 @@ pub mod recovery;
 pub mod role;
 mod shard;
 pub mod snapshots;
-pub mod tracker;
+mod tracker;
 
+pub use lag::Lag;
 pub use leadership::Leadership;
 pub use loading::open;
 pub use news::News;
 pub use role::renewal::Renewal;
 pub use shard::{Growth, Progress, RecordId, Shard, Told};
+pub use tracker::Tracker;

@@ -146,7 +146,8 @@ impl Loading {
             );
         }
         if log.is_free {
-            // Only now: the log's lock says that no other process writes snapshots here.
+            // What others write bears their sign and stays. Older releases made none: that
+            // none of them writes here, only the log's lock says.
             store.remove_unpublished()?;
         }
         let began = clock.monotonic();

@@ -41,7 +41,7 @@ impl Server {
     }
 
     /// How far behind this primary a replica is that has applied the log through here.
-    pub(crate) fn lag_of(&self, applied: Sequence) -> shard::lag::Lag {
+    pub(crate) fn lag_of(&self, applied: Sequence) -> shard::Lag {
         self.core.leadership.lag_of(applied)
     }
 
