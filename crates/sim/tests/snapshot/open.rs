@@ -4,12 +4,15 @@
 use super::world::{DISK_NANOS, LOG, Ledger, Life, log_options, store};
 use base::disk::DiskQueue;
 use base::driver::Waker;
-use base::{DatabaseId, Incarnation, Seeds, Sequence, UnixMillis};
+use base::{Clock, DatabaseId, Incarnation, Seeds, Sequence, UnixMillis};
 use engine::digest::Digest;
+use engine::effect::Effect;
 use engine::interest::Interest;
 use engine::settings::Settings;
-use shard::Shard;
-use shard::loading::{FileLogOpener, Known, OpenLog, Sources};
+use engine::unit::Context;
+use shard::loading::{FileLogOpener, Known, Loaded, Loading, OpenLog, Sources};
+use shard::role::member::{Member, MemberId};
+use shard::{Leadership, News, Shard};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
@@ -22,6 +25,9 @@ use txlog::memory::MemoryLog;
 use txlog::{Chain, Stamper, TransactionLog, WriterId};
 
 const EMPTY: Incarnation = Incarnation(7);
+
+/// A lease that no run outlasts: an hour.
+const LEASE_NANOS: u64 = 3_600_000_000_000;
 
 fn sources(disk: &SimDisk, timeline: &Timeline) -> Sources {
     Sources {
@@ -83,4 +89,44 @@ fn a_shard_that_was_opened_reads_on() {
     let mut told = Vec::new();
     shard.poll(&mut told, &mut Interest::default());
     assert_eq!(shard.appended().sequence, Sequence(1), "it heard who leads: {told:?}");
+}
+
+#[test]
+fn a_shard_is_led_and_written_without_a_server() {
+    let (disk, timeline) = (SimDisk::new(1), Timeline::new());
+    let clock = SimClock::new(&timeline);
+    let handle = Box::new(MemoryLog::new(EMPTY).handle(1 << 20));
+    let opened = |_: &Known| Ok(OpenLog { handle, incarnation: EMPTY, is_free: true });
+    let mut loading = Loading::open(sources(&disk, &timeline), opened).expect("an empty log");
+    loading.finish(|| {}).expect("there is nothing to load");
+    let Loaded { mut shard, found } = loading.into_shard().expect("it is loaded");
+
+    let member = Member { id: MemberId([1; 20]), host: "here".to_owned(), port: 1 };
+    let introduce = || member.clone();
+    let mut leadership = Leadership::new(Arc::new(clock.clone()), 5);
+    leadership.follow(member.id, LEASE_NANOS, found);
+    let (mut interest, mut news) = (Interest::default(), Vec::new());
+    let mut turn = |shard: &mut Shard, leadership: &mut Leadership| {
+        timeline.pass(DISK_NANOS);
+        leadership.begin_turn(shard, clock.moment());
+        leadership.poll(shard, &mut interest, &introduce, &mut news);
+        leadership.advance(shard, false, &introduce, &mut news);
+        shard.commit(leadership.now());
+    };
+    while !leadership.roles.leads() {
+        turn(&mut shard, &mut leadership);
+    }
+    let Shard { engine, unit, .. } = &mut shard;
+    let context = Context::background(leadership.now(), DatabaseId(0));
+    let set = Effect::SetString { value: b"v", expire_at: None };
+    let nobody = &mut Interest::default();
+    engine.act(context, unit, nobody, |tx| tx.change(b"k", set)).expect("it is a new key");
+    let observed = shard.settle_unit(leadership.now());
+    assert!(!shard.tracker.is_durable(observed), "it waits for its record");
+    for _ in 0..3 {
+        turn(&mut shard, &mut leadership);
+    }
+    assert!(has(&shard, b"k") && shard.tracker.is_durable(observed));
+    let led = |it: &News| matches!(it, News::Leader(leader) if leader.member == member);
+    assert!(news.iter().any(led) && news.iter().any(|it| matches!(it, News::Durable)));
 }
