@@ -62,8 +62,8 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     })?;
     let garbage = GarbageCollector::start()?;
     let mut server = node::begin(options, Box::new(move |value| garbage.discard(value)));
-    server.start_with_acl_file()?;
-    let _metrics = serve_metrics(&settings, Arc::clone(&server.core.process.metrics))?;
+    server.core.start_with_acl_file()?;
+    let _metrics = serve_metrics(&settings, Arc::clone(&server.metrics))?;
     let mut life = Life::First;
     let mut failures = 0;
     let stop = loop {
@@ -146,7 +146,7 @@ fn live(
     match broken {
         Some(Broken::Lease) => server.core.leadership.roles.break_rule(Rule::ServesWithoutLease),
         Some(Broken::Replies) => server.core.shard.break_tracker(),
-        Some(Broken::Master) => server.break_master(),
+        Some(Broken::Master) => server.link.break_master(&mut server.core),
         Some(Broken::Floor | Broken::Tail | Broken::Unseen) | None => {}
     }
     let queue = ThreadDiskQueue::start("snapshot", Urgency::Patient, driver.waker())?;
@@ -156,7 +156,7 @@ fn live(
         Some(Broken::Floor) => Pace { report_nanos: 0, ..Pace::default() },
         _ => Pace::default(),
     };
-    server.keep_snapshots(store.clone(), Box::new(queue), pace);
+    server.core.keep_snapshots(store.clone(), Box::new(queue), pace);
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed.read_files_by(Box::new(queue));
     let part = if server.core.is_following() { "replica" } else { "primary" };

@@ -22,9 +22,9 @@ pub mod server;
 pub mod slowlog;
 pub mod transaction;
 
-pub use crate::functions::SessionFn;
-use crate::functions::{Function, Functions};
 use crate::server::Server;
+pub use crate::server::functions::SessionFn;
+use crate::server::functions::{Function, Functions};
 use catalog::Catalog;
 use engine::command::{Command, Flags};
 use engine::refusal::Refusal;

@@ -5,40 +5,43 @@
 //! [`Turn`] is one turn of the loop.
 
 mod client_memory;
+mod clients;
 pub(crate) mod describe;
+mod expiry;
 mod flush;
 mod guards;
 pub(crate) mod limits;
+mod observe;
 pub mod pause;
 pub(crate) mod pubsub;
+mod rights;
+mod role;
 mod sessions;
 mod stream;
+mod units;
+pub(crate) mod verdict;
+mod waits;
 
 use crate::core::limits::owed_bytes_max;
 use crate::cross_protocol::CrossProtocol;
 use crate::latency::Latency;
-use crate::metrics::Metrics;
-use crate::session::Session;
 use crate::slowlog::Slowlog;
 use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
-use base::{
-    Clock, ConnectionId, Disk, Driver, Machine, MonotonicNanos, Seeds, Sequence, UnixMillis,
-};
+use base::{Clock, Disk, Driver, Machine, MonotonicNanos, Seeds, UnixMillis};
 use catalog::Catalog;
 use catalog::acl::Acl;
+pub use clients::Clients;
 use config::Config;
 use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
 use engine::master::Master;
 use guards::Guards;
 use pause::Pause;
-use resp::Reply;
-use sessions::Sessions;
 use sha2::{Digest, Sha256};
+use shard::snapshots::Snapshots;
 use shard::{Leadership, Shard};
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use stream::Stream;
 
@@ -100,8 +103,6 @@ pub struct Process {
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub statistics: Statistics,
-    /// What another thread may read of all this.
-    pub metrics: Arc<Metrics>,
     /// When the process started.
     pub started: MonotonicNanos,
     /// When a web page's attempt was last told of.
@@ -127,7 +128,6 @@ impl Process {
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             statistics: Statistics::new(catalog.len()),
-            metrics: Arc::default(),
             started: options.clock.monotonic(),
             cross_protocol: CrossProtocol::default(),
             is_active_expiry_on: true,
@@ -164,94 +164,12 @@ pub struct Turn {
     pub(crate) asleep_until: MonotonicNanos,
 }
 
-/// The clients of a loop, and in which queues of it they stand.
-#[derive(Default)]
-pub struct Clients {
-    /// The sessions, the one whose command is running included.
-    pub(crate) sessions: Sessions,
-    /// Sessions by CLIENT ID.
-    pub(crate) by_id: BTreeMap<u64, ConnectionId>,
-    /// Sessions so far, in all lives: the newest CLIENT ID.
-    pub(crate) created: u64,
-    /// Sessions with input to execute, in the order in which it came.
-    pub(crate) ready: VecDeque<ConnectionId>,
-    /// Sessions with bytes that may be sent.
-    pub(crate) flushing: Vec<ConnectionId>,
-    /// Sessions that wait for a record, in the order of records.
-    pub(crate) held: VecDeque<(Sequence, ConnectionId)>,
-    /// Blocked sessions by deadline.
-    pub(crate) deadlines: BTreeSet<(MonotonicNanos, ConnectionId)>,
-    /// Sessions that run WAIT.
-    pub(crate) waiting_for_replicas: BTreeSet<ConnectionId>,
-    /// Sessions whose parked request is judged again.
-    pub(crate) resuming: VecDeque<ConnectionId>,
-    /// Sessions to be closed at the end of the turn.
-    pub(crate) closing: Vec<ConnectionId>,
-    /// Sessions whose wait the running unit ended, and where their replies begin.
-    pub(crate) ended: Vec<(ConnectionId, u64)>,
-    /// Sessions that run MONITOR.
-    pub(crate) monitors: BTreeSet<ConnectionId>,
-    /// Sessions that run MONITOR and were told of the running unit, once for each line.
-    pub(crate) told_monitors: Vec<ConnectionId>,
-    /// Reply bytes that wait for the log, over all sessions.
-    pub held_bytes: usize,
-}
-
-impl Clients {
-    /// Closes a connection at the end of the turn.
-    pub(crate) fn close_later(&mut self, connection: ConnectionId) {
-        if !self.closing.contains(&connection) {
-            self.closing.push(connection);
-        }
-    }
-
-    /// What was written to a session waits for `observed`, unless that is durable. Whether it
-    /// waits.
-    pub(crate) fn hold(
-        &mut self,
-        client: ConnectionId,
-        observed: Sequence,
-        durable: Sequence,
-    ) -> bool {
-        let session = self.sessions.get_mut(client).expect(HERE);
-        let before = session.output.held_bytes();
-        let waits_for = session.output.hold(observed, durable);
-        self.held_bytes += session.output.held_bytes() - before;
-        if let Some(sequence) = waits_for
-            && sequence > session.waits_for
-        {
-            session.waits_for = sequence;
-            self.held.push_back((sequence, client));
-        }
-        waits_for.is_some()
-    }
-
-    /// Whether a connection's session is here.
-    pub(crate) fn has(&self, client: ConnectionId) -> bool {
-        self.sessions.get(client).is_some()
-    }
-
-    /// The session of a client that is here: whose request runs, or who was just looked up. Who
-    /// may have gone is asked for by [`Sessions::get`].
-    pub(crate) fn at(&self, client: ConnectionId) -> &Session {
-        self.sessions.get(client).expect(HERE)
-    }
-
-    /// As [`Self::at`], to change it.
-    pub(crate) fn at_mut(&mut self, client: ConnectionId) -> &mut Session {
-        self.sessions.get_mut(client).expect(HERE)
-    }
-
-    /// Where a client's reply is written, as [`Self::at`].
-    pub(crate) fn reply(&mut self, client: ConnectionId) -> &mut Reply {
-        self.at_mut(client).reply()
-    }
-}
-
 /// One life of a process: from a loading to a demotion.
 pub struct Core {
     pub process: Process,
     pub shard: Shard,
+    /// Takes snapshots, if there is a place for them.
+    pub(crate) snapshots: Option<Snapshots>,
     /// Connections that must hear of changes: they outlive the shard that a loading replaces.
     pub interest: Interest,
     pub clients: Clients,
@@ -287,6 +205,7 @@ impl Core {
         let lap = process.options.clock.monotonic();
         Self {
             shard: Shard::loading(engine_settings(&process.config), process.options.seeds),
+            snapshots: None,
             interest: Interest::bounded(owed_bytes_max(&process.settings)),
             clients: Clients::default(),
             turn: Turn { lap, ..Turn::default() },
@@ -331,6 +250,3 @@ pub fn hex_id(bits: u64) -> String {
     let digest = Sha256::digest(bits.to_le_bytes());
     digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
 }
-
-/// Sessions end when the turn does, in `Server::close_sessions`, and by nothing else.
-const HERE: &str = "a session is there until the end of the turn in which it closes";

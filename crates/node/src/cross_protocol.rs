@@ -8,8 +8,7 @@
 //! the connection, as in Redis 7.0, before anything behind it is looked at. A page cannot leave
 //! `Host` away, and every request with a body begins with `POST`, or has `Host` before its body.
 
-use crate::server::Server;
-use base::{ConnectionId, MonotonicNanos};
+use base::MonotonicNanos;
 
 /// Nanoseconds between two warnings: a page can try as often as it likes. A minute, as in Redis.
 const WARNING_NANOS: u64 = 60_000_000_000;
@@ -22,7 +21,7 @@ pub(crate) struct CrossProtocol {
 
 impl CrossProtocol {
     /// Whether an attempt at `now` is to be told.
-    fn is_warning_due(&mut self, now: MonotonicNanos) -> bool {
+    pub fn is_warning_due(&mut self, now: MonotonicNanos) -> bool {
         let is_due = self.warned.is_none_or(|then| now.since(then) > WARNING_NANOS);
         if is_due {
             self.warned = Some(now);
@@ -34,21 +33,6 @@ impl CrossProtocol {
 /// Whether a request of this name is a line of HTTP.
 pub(crate) fn is_http(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
-}
-
-impl Server {
-    /// Ends the connection of a client that speaks HTTP. It is not answered.
-    #[cold]
-    pub(crate) fn end_cross_protocol(&mut self, client: ConnectionId) {
-        if self.core.process.cross_protocol.is_warning_due(self.core.turn.monotonic) {
-            tracing::warn!(
-                peer = self.core.clients.at(client).peer,
-                "Possible SECURITY ATTACK detected: a client speaks HTTP (POST or Host:), as a web \
-                 page does that tries to send commands through a browser; its connection is closed"
-            );
-        }
-        self.core.close_session(client);
-    }
 }
 
 #[cfg(test)]

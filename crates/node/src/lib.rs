@@ -29,37 +29,26 @@
 //! | [`configured`] | checks the names and the users that the configuration declares |
 #![forbid(unsafe_code)]
 
-mod acl;
 mod announce;
 mod begin;
-mod blocked;
 pub mod command;
 pub mod configured;
-mod copies;
 pub mod core;
 mod cross_protocol;
-mod dispatch;
-mod expiry;
 pub mod feed;
-pub mod functions;
-pub mod gate;
 pub mod histogram;
 pub mod latency;
 pub mod link;
 pub mod members;
 pub mod metrics;
 mod migrate;
-mod news;
-mod observe;
 pub mod output;
-pub mod reactor;
-pub mod role;
-mod saves;
+mod scripts;
 pub mod server;
 pub mod session;
 pub mod slowlog;
-pub mod start;
 pub mod statistics;
+mod switches;
 
 pub use begin::begin;
 pub use configured::configured;

@@ -22,21 +22,18 @@
 //! | [`handshake`] | what is said before the data comes |
 //! | [`transfer`] | the data set, as its bytes arrive |
 //! | `stream` | the requests behind it, and what is acknowledged |
-//! | `role` | what changes for clients while there is a master |
 //! | `replicaof` | whom the shard follows, as its log says |
 
 pub mod handshake;
 mod replicaof;
-mod role;
 mod stream;
 pub mod transfer;
 
-use crate::server::Server;
+use crate::core::Core;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::master::Master;
 use handshake::{Asks, Handshake, Next};
-pub(crate) use role::READ_ONLY;
 use transfer::Transfer;
 
 /// Time until the first new attempt, in nanoseconds; it doubles with each failure in a row.
@@ -227,207 +224,215 @@ impl Link {
     }
 }
 
-impl Server {
-    /// Takes a connection that stands.
-    pub(crate) fn link_connected(&mut self, driver: &mut dyn Driver, connection: ConnectionId) {
-        if !self.link.is_own(connection) {
-            if !self.migration_connected(connection) {
-                driver.close(connection);
-            }
-            return;
-        }
-        let (handshake, first) = Handshake::begin();
-        self.link.phase = Phase::Handshake(handshake);
-        self.link.heard = self.core.turn.monotonic;
-        self.link.output.extend_from_slice(&first);
-        self.flush_link(driver);
-    }
-
-    /// A connection could not be had.
-    pub(crate) fn link_unreachable(&mut self, connection: ConnectionId, why: &str) {
-        if self.link.is_own(connection) {
-            self.link.connection = None;
-            self.fail_link(&format!("cannot connect: {why}"), Fault::Connection);
-        } else {
-            self.migration_unreachable(connection);
-        }
-    }
-
-    /// Whether an event of a connection is the link's; then it is dealt with.
-    pub(crate) fn link_readable(
+impl Link {
+    /// Whether a connection that stands is the link's; then it is taken.
+    pub(crate) fn connected(
         &mut self,
+        core: &mut Core,
         driver: &mut dyn Driver,
         connection: ConnectionId,
     ) -> bool {
-        if !self.link.is_own(connection) {
+        if !self.is_own(connection) {
             return false;
         }
-        let received = driver.receive(connection, &mut self.link.input, RECEIVE_BYTES);
-        if let Received::Bytes(count) = received {
-            self.link.heard = self.core.turn.monotonic;
-            self.core.process.statistics.link_input_bytes += count as u64;
+        let (handshake, first) = Handshake::begin();
+        self.phase = Phase::Handshake(handshake);
+        self.heard = core.turn.monotonic;
+        self.output.extend_from_slice(&first);
+        self.flush(core, driver);
+        true
+    }
+
+    /// As [`Self::link_connected`], for one that could not be had.
+    pub(crate) fn unreachable(
+        &mut self,
+        core: &mut Core,
+        connection: ConnectionId,
+        why: &str,
+    ) -> bool {
+        if !self.is_own(connection) {
+            return false;
         }
-        self.take_link_input(driver);
-        if received == Received::Closed && self.link.is_own(connection) {
-            self.fail_link("the master closed the connection", Fault::Connection);
+        self.connection = None;
+        self.fail(core, &format!("cannot connect: {why}"), Fault::Connection);
+        true
+    }
+
+    /// Whether an event of a connection is the link's; then it is dealt with.
+    pub(crate) fn readable(
+        &mut self,
+        core: &mut Core,
+        driver: &mut dyn Driver,
+        connection: ConnectionId,
+    ) -> bool {
+        if !self.is_own(connection) {
+            return false;
+        }
+        let received = driver.receive(connection, &mut self.input, RECEIVE_BYTES);
+        if let Received::Bytes(count) = received {
+            self.heard = core.turn.monotonic;
+            core.process.statistics.link_input_bytes += count as u64;
+        }
+        self.take_input(core, driver);
+        if received == Received::Closed && self.is_own(connection) {
+            self.fail(core, "the master closed the connection", Fault::Connection);
         }
         true
     }
 
     /// As [`Self::link_readable`], for a connection that broke.
-    pub(crate) fn link_broken(&mut self, connection: ConnectionId) -> bool {
-        let is_own = self.link.is_own(connection);
+    pub(crate) fn broken(&mut self, core: &mut Core, connection: ConnectionId) -> bool {
+        let is_own = self.is_own(connection);
         if is_own {
-            self.fail_link("the connection broke", Fault::Connection);
+            self.fail(core, "the connection broke", Fault::Connection);
         }
         is_own
     }
 
     /// As [`Self::link_readable`], for a connection that takes bytes again.
-    pub(crate) fn link_writable(
+    pub(crate) fn writable(
         &mut self,
+        core: &mut Core,
         driver: &mut dyn Driver,
         connection: ConnectionId,
     ) -> bool {
-        let is_own = self.link.is_own(connection);
+        let is_own = self.is_own(connection);
         if is_own {
-            self.flush_link(driver);
+            self.flush(core, driver);
         }
         is_own
     }
 
     /// Does what is due on the link: one bounded piece a turn.
-    pub(crate) fn advance_link(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.link.dropped) {
+    pub(crate) fn advance(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        for connection in std::mem::take(&mut self.dropped) {
             driver.close(connection);
         }
-        if self.core.persistence.is_loading
-            || !self.core.leadership.roles.leads()
-            || self.core.stopping.is_some()
+        if core.persistence.is_loading || !core.leadership.roles.leads() || core.stopping.is_some()
         {
             return;
         }
-        self.turn_to_master();
-        let Some(master) = self.core.master() else { return };
-        if let Phase::Waiting = self.link.phase {
-            if self.link.retry_at <= self.core.turn.monotonic {
+        self.turn_to_master(core);
+        let Some(master) = core.master() else { return };
+        if let Phase::Waiting = self.phase {
+            if self.retry_at <= core.turn.monotonic {
                 let (host, port) = (master.host(), master.port());
                 tracing::info!(host, port, "connecting to the master");
-                self.link.connection = Some(driver.connect(host, port));
-                self.link.phase = Phase::Dialing;
-                self.link.heard = self.core.turn.monotonic;
+                self.connection = Some(driver.connect(host, port));
+                self.phase = Phase::Dialing;
+                self.heard = core.turn.monotonic;
             }
             return;
         }
-        if let Phase::Transfer(_) = self.link.phase {
-            self.import(driver);
+        if let Phase::Transfer(_) = self.phase {
+            self.import(core, driver);
         }
-        self.say_alive(driver);
-        let silence = self.core.turn.monotonic.since(self.link.heard);
-        if silence > u64::from(self.core.process.settings.repl_timeout) * 1_000_000_000 {
-            self.lose_link("the master is silent for longer than repl-timeout");
+        self.say_alive(core, driver);
+        let silence = core.turn.monotonic.since(self.heard);
+        if silence > u64::from(core.process.settings.repl_timeout) * 1_000_000_000 {
+            self.lose(core, "the master is silent for longer than repl-timeout");
         }
     }
 
     /// Tells the master, once a second, that this replica lives, and how far it is.
-    fn say_alive(&mut self, driver: &mut dyn Driver) {
-        if self.core.turn.monotonic.since(self.link.said) < ACKNOWLEDGE_NANOS {
+    fn say_alive(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        if core.turn.monotonic.since(self.said) < ACKNOWLEDGE_NANOS {
             return;
         }
-        match self.link.phase {
-            Phase::Streaming => self.acknowledge(),
+        match self.phase {
+            Phase::Streaming => self.acknowledge(core),
             Phase::Transfer(_) => {
-                self.link.said = self.core.turn.monotonic;
-                self.link.output.push(b'\n');
-                self.flush_link(driver);
+                self.said = core.turn.monotonic;
+                self.output.push(b'\n');
+                self.flush(core, driver);
             }
             _ => {}
         }
     }
 
     /// Takes what arrived, as the phase wants it.
-    fn take_link_input(&mut self, driver: &mut dyn Driver) {
-        while let Phase::Handshake(handshake) = &mut self.link.phase {
-            let line = match handshake::take_line(&mut self.link.input) {
+    fn take_input(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        while let Phase::Handshake(handshake) = &mut self.phase {
+            let line = match handshake::take_line(&mut self.input) {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(why) => {
-                    self.fail_link(why, Fault::Connection);
+                    self.fail(core, why, Fault::Connection);
                     return;
                 }
             };
             let asks = Asks {
-                user: &self.core.process.settings.masteruser,
-                password: &self.core.process.settings.masterauth,
-                port: match self.core.process.settings.replica_announce_port {
-                    0 => self.core.process.options.port,
+                user: &core.process.settings.masteruser,
+                password: &core.process.settings.masterauth,
+                port: match core.process.settings.replica_announce_port {
+                    0 => core.process.options.port,
                     port => port,
                 },
-                address: &self.core.process.settings.replica_announce_ip,
-                place: self.link.place.as_ref(),
+                address: &core.process.settings.replica_announce_ip,
+                place: self.place.as_ref(),
             };
             match handshake.hear(&line, &asks) {
                 Ok(Next::Wait) => {}
                 Ok(Next::Say(bytes)) => {
-                    self.link.output.extend_from_slice(&bytes);
-                    self.flush_link(driver);
+                    self.output.extend_from_slice(&bytes);
+                    self.flush(core, driver);
                 }
                 Ok(Next::Transfer(place)) => {
                     tracing::info!(id = place.id, offset = place.offset, "full synchronization");
-                    self.link.place = None;
-                    self.link.phase = Phase::Transfer(Box::new(Transfer::new(place)));
+                    self.place = None;
+                    self.phase = Phase::Transfer(Box::new(Transfer::new(place)));
                 }
-                Ok(Next::Continue(id)) => self.continue_stream(id),
+                Ok(Next::Continue(id)) => self.continue_stream(core, id),
                 Err(why) => {
-                    self.fail_link(&why, Fault::Connection);
+                    self.fail(core, &why, Fault::Connection);
                     return;
                 }
             }
         }
-        self.feed_transfer(driver);
+        self.feed_transfer(core, driver);
     }
 
     /// Sends what is to be said before the stream begins.
-    fn flush_link(&mut self, driver: &mut dyn Driver) {
-        let Some(connection) = self.link.connection else { return };
-        match driver.send(connection, &self.link.output) {
-            Sent::Bytes(count) => drop(self.link.output.drain(..count)),
-            Sent::Closed => self.fail_link("the connection broke", Fault::Connection),
+    fn flush(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        let Some(connection) = self.connection else { return };
+        match driver.send(connection, &self.output) {
+            Sent::Bytes(count) => drop(self.output.drain(..count)),
+            Sent::Closed => self.fail(core, "the connection broke", Fault::Connection),
         }
     }
 
     /// Gives up a connection, whatever its phase; the next attempt goes on where this one ended.
-    fn lose_link(&mut self, why: &str) {
-        match (&self.link.phase, self.link.connection) {
+    fn lose(&mut self, core: &mut Core, why: &str) {
+        match (&self.phase, self.connection) {
             // Its session goes first, and reports back through `link_forgotten`.
             (Phase::Streaming, Some(connection)) => {
-                self.link.error = Some(why.to_owned());
-                self.core.close(connection);
+                self.error = Some(why.to_owned());
+                core.close(connection);
             }
-            _ => self.fail_link(why, Fault::Connection),
+            _ => self.fail(core, why, Fault::Connection),
         }
     }
 
     /// The attempt failed: drops what it brought and tries again later.
-    fn fail_link(&mut self, why: &str, fault: Fault) {
+    fn fail(&mut self, core: &mut Core, why: &str, fault: Fault) {
         tracing::warn!("the link to the master is down: {why}");
-        self.abandon_transfer();
-        self.link.error = Some(why.to_owned());
-        self.link.down_since.get_or_insert(self.core.turn.monotonic);
+        self.abandon_transfer(core);
+        self.error = Some(why.to_owned());
+        self.down_since.get_or_insert(core.turn.monotonic);
         if fault == Fault::Data {
-            self.link.place = None;
+            self.place = None;
         }
-        self.link.hang_up();
-        self.link.schedule_retry(fault, self.core.turn.monotonic);
+        self.hang_up();
+        self.schedule_retry(fault, core.turn.monotonic);
     }
 
     /// What a transfer brought before it failed is no data set, and goes. Nobody reads it even if
     /// the log takes no writes now: it is known to be a part.
-    fn abandon_transfer(&mut self) {
-        if self.must_make_way() {
-            self.core.shard.unit.clear();
-            self.make_way();
-            self.core.end_own_unit();
+    fn abandon_transfer(&mut self, core: &mut Core) {
+        if self.must_make_way(core) {
+            core.shard.unit.clear();
+            self.make_way(core);
+            core.end_own_unit();
         }
     }
 }

@@ -23,10 +23,11 @@ pub mod failover;
 mod reads;
 mod reports;
 
-use crate::server::Server;
+use crate::core::Core;
 use base::driver::{Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use exchange::{Answer, Exchange};
+use failover::Failover;
 pub use reads::Reads;
 pub(crate) use reads::UNKNOWN;
 pub use reports::Reported;
@@ -34,6 +35,7 @@ use shard::Lag;
 use shard::RecordId;
 use shard::role::member::Member;
 use shard::snapshots::Sighting;
+use std::collections::BTreeMap;
 
 /// Time between two reports of a replica that came further, in nanoseconds. A report costs the
 /// primary some microseconds: of five replicas, 0.3 % of a core at most.
@@ -110,6 +112,10 @@ pub struct Members {
     /// The failure that was last written to the log: a lasting one is told once.
     told: Option<String>,
     pub(crate) reads: Reads,
+    /// The last reports of replicas, by their connections.
+    reports: BTreeMap<ConnectionId, Reported>,
+    /// A planned failover.
+    pub(crate) failover: Option<Failover>,
     /// Connections given up, to be closed.
     dropped: Vec<ConnectionId>,
 }
@@ -152,208 +158,199 @@ impl Members {
     }
 }
 
-impl Server {
+impl Members {
     /// The replicas of this shard, as far as this process knows: a primary those that report, a
     /// replica those that its primary told it of.
-    pub fn known_members(&self) -> Vec<Known> {
-        if self.core.is_following() { self.members.heard.clone() } else { self.reporting_members() }
+    pub fn known(&self, core: &Core) -> Vec<Known> {
+        if core.is_following() { self.heard.clone() } else { self.reporting(core) }
     }
 
     /// Keeps up the connection to the primary, and reports.
-    pub(crate) fn advance_members(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.members.dropped) {
+    pub(crate) fn advance(&mut self, core: &Core, driver: &mut dyn Driver) {
+        for connection in std::mem::take(&mut self.dropped) {
             driver.close(connection);
         }
-        let primary = self.core.leadership.roles.leader().map(|leader| &leader.member);
-        let primary = primary.filter(|it| it.port > 0 && it.id != self.core.leadership.roles.id());
-        let primary = primary.filter(|_| self.core.is_following() && self.core.stopping.is_none());
-        if primary != self.members.primary.as_ref() {
+        let primary = core.leadership.roles.leader().map(|leader| &leader.member);
+        let primary = primary.filter(|it| it.port > 0 && it.id != core.leadership.roles.id());
+        let primary = primary.filter(|_| core.is_following() && core.stopping.is_none());
+        if primary != self.primary.as_ref() {
             let primary = primary.cloned();
-            self.members.hang_up();
-            self.members.primary = primary;
-            self.members.retry_at = self.core.turn.monotonic;
+            self.hang_up();
+            self.primary = primary;
+            self.retry_at = core.turn.monotonic;
         }
-        self.dial_primary(driver);
-        self.report(driver);
+        self.dial_primary(core, driver);
+        self.report(core, driver);
     }
 
-    fn dial_primary(&mut self, driver: &mut dyn Driver) {
-        let Some(primary) = &self.members.primary else { return };
-        if !matches!(self.members.phase, Phase::Apart)
-            || self.members.retry_at > self.core.turn.monotonic
-        {
+    fn dial_primary(&mut self, core: &Core, driver: &mut dyn Driver) {
+        let Some(primary) = &self.primary else { return };
+        if !matches!(self.phase, Phase::Apart) || self.retry_at > core.turn.monotonic {
             return;
         }
-        self.members.connection = Some(driver.connect(&primary.host, primary.port));
-        self.members.phase = Phase::Dialing;
-        self.members.said = self.core.turn.monotonic;
+        self.connection = Some(driver.connect(&primary.host, primary.port));
+        self.phase = Phase::Dialing;
+        self.said = core.turn.monotonic;
     }
 
     /// Only once everything that the turn brings was received: a read that is received later may
     /// have arrived later than the primary answers.
-    fn report(&mut self, driver: &mut dyn Driver) {
-        let applied = self.core.shard.appended().sequence;
-        let awaits = match &self.members.phase {
+    fn report(&mut self, core: &Core, driver: &mut dyn Driver) {
+        let applied = core.shard.appended().sequence;
+        let awaits = match &self.phase {
             Phase::Apart => return,
             Phase::Dialing => true,
             Phase::Open(exchange) => exchange.awaits(),
         };
         if awaits {
-            if self.core.turn.monotonic.since(self.members.said) > ANSWER_NANOS_MAX {
-                self.lose_primary("it does not answer");
+            if core.turn.monotonic.since(self.said) > ANSWER_NANOS_MAX {
+                self.lose_primary(core, "it does not answer");
             }
             return;
         }
-        let priority = self.priority();
-        if !self.members.is_report_due(applied, priority, self.core.turn.monotonic) {
+        let priority = self.priority(core);
+        if !self.is_report_due(applied, priority, core.turn.monotonic) {
             return;
         }
-        let (member, newest) = (self.core.process.member(), self.core.shard.newest_id());
-        let snapshot = self.newest_snapshot();
+        let (member, newest) = (core.process.member(), core.shard.newest_id());
+        let snapshot = core.newest_snapshot();
         let report = Report { member, newest, applied, priority, snapshot };
-        let members = &mut self.members;
-        if let Phase::Open(exchange) = &mut members.phase {
-            exchange.report(&report, self.core.turn.number);
-            members.said = self.core.turn.monotonic;
-            members.said_of = applied;
-            members.said_priority = priority;
-            members.reads.asked();
+        if let Phase::Open(exchange) = &mut self.phase {
+            exchange.report(&report, core.turn.number);
+            self.said = core.turn.monotonic;
+            self.said_of = applied;
+            self.said_priority = priority;
+            self.reads.asked();
         }
-        self.flush_members(driver);
+        self.flush(core, driver);
     }
 
     /// How little this replica should lead: Redis's replica-priority, and the last one to be chosen
     /// while it leaves leadership to others.
-    fn priority(&self) -> u32 {
-        let priority = self.core.process.settings.replica_priority;
-        if self.core.leadership.leaves_it_to_others() && priority > 0 {
-            PRIORITY_LAST
-        } else {
-            priority
-        }
+    fn priority(&self, core: &Core) -> u32 {
+        let priority = core.process.settings.replica_priority;
+        if core.leadership.leaves_it_to_others() && priority > 0 { PRIORITY_LAST } else { priority }
     }
 
     /// In how many nanoseconds there is something to do; `None`: not by time.
-    pub(crate) fn members_wait_nanos(&self) -> Option<u64> {
-        let members = &self.members;
-        members.primary.as_ref()?;
-        let now = self.core.turn.monotonic;
-        let (since, period) = match &members.phase {
-            Phase::Apart => return Some(members.retry_at.since(now)),
+    pub(crate) fn wait_nanos(&self, core: &Core) -> Option<u64> {
+        self.primary.as_ref()?;
+        let now = core.turn.monotonic;
+        let (since, period) = match &self.phase {
+            Phase::Apart => return Some(self.retry_at.since(now)),
             Phase::Open(exchange) if !exchange.awaits() => {
-                let has_news = self.core.shard.appended().sequence > members.said_of;
-                (members.said, if has_news { NEWS_NANOS } else { ALIVE_NANOS })
+                let has_news = core.shard.appended().sequence > self.said_of;
+                (self.said, if has_news { NEWS_NANOS } else { ALIVE_NANOS })
             }
-            _ => (members.said, ANSWER_NANOS_MAX),
+            _ => (self.said, ANSWER_NANOS_MAX),
         };
         Some(period.saturating_sub(now.since(since)))
     }
 
-    fn lose_primary(&mut self, why: &str) {
-        if self.members.told.as_deref() != Some(why) {
+    fn lose_primary(&mut self, core: &Core, why: &str) {
+        if self.told.as_deref() != Some(why) {
             tracing::warn!("cannot tell the primary of this replica: {why}");
-            self.members.told = Some(why.to_owned());
+            self.told = Some(why.to_owned());
         }
-        self.members.hang_up();
-        self.members.retry_at = MonotonicNanos(self.core.turn.monotonic.0 + RETRY_NANOS);
+        self.hang_up();
+        self.retry_at = MonotonicNanos(core.turn.monotonic.0 + RETRY_NANOS);
     }
 
     /// Whether a connection that stands is one to the primary; then it is taken.
-    pub(crate) fn members_connected(
+    pub(crate) fn connected(
         &mut self,
+        core: &Core,
         driver: &mut dyn Driver,
         connection: ConnectionId,
     ) -> bool {
-        if !self.members.is_own(connection) {
+        if !self.is_own(connection) {
             return false;
         }
-        let exchange = Exchange::new(
-            &self.core.process.settings.masteruser,
-            &self.core.process.settings.masterauth,
-        );
-        self.members.phase = Phase::Open(Box::new(exchange));
-        self.flush_members(driver);
+        let exchange =
+            Exchange::new(&core.process.settings.masteruser, &core.process.settings.masterauth);
+        self.phase = Phase::Open(Box::new(exchange));
+        self.flush(core, driver);
         true
     }
 
-    /// As [`Self::members_connected`], for one that could not be had.
-    pub(crate) fn members_unreachable(&mut self, connection: ConnectionId, why: &str) -> bool {
-        let is_own = self.members.is_own(connection);
+    /// As [`Self::connected`], for one that could not be had.
+    pub(crate) fn unreachable(&mut self, core: &Core, connection: ConnectionId, why: &str) -> bool {
+        let is_own = self.is_own(connection);
         if is_own {
-            self.members.connection = None;
-            self.lose_primary(why);
+            self.connection = None;
+            self.lose_primary(core, why);
         }
         is_own
     }
 
-    /// As [`Self::members_connected`], for one that broke.
-    pub(crate) fn members_broken(&mut self, connection: ConnectionId) -> bool {
-        let is_own = self.members.is_own(connection);
+    /// As [`Self::connected`], for one that broke.
+    pub(crate) fn broken(&mut self, core: &Core, connection: ConnectionId) -> bool {
+        let is_own = self.is_own(connection);
         if is_own {
-            self.lose_primary("the connection broke");
+            self.lose_primary(core, "the connection broke");
         }
         is_own
     }
 
-    /// As [`Self::members_connected`], for one that takes bytes again.
-    pub(crate) fn members_writable(
+    /// As [`Self::connected`], for one that takes bytes again.
+    pub(crate) fn writable(
         &mut self,
+        core: &Core,
         driver: &mut dyn Driver,
         connection: ConnectionId,
     ) -> bool {
-        let is_own = self.members.is_own(connection);
+        let is_own = self.is_own(connection);
         if is_own {
-            self.flush_members(driver);
+            self.flush(core, driver);
         }
         is_own
     }
 
-    fn flush_members(&mut self, driver: &mut dyn Driver) {
-        let members = &mut self.members;
-        let (Phase::Open(exchange), Some(connection)) = (&mut members.phase, members.connection)
-        else {
+    fn flush(&mut self, core: &Core, driver: &mut dyn Driver) {
+        let (Phase::Open(exchange), Some(connection)) = (&mut self.phase, self.connection) else {
             return;
         };
         match driver.send(connection, &exchange.output) {
             Sent::Bytes(count) => drop(exchange.output.drain(..count)),
-            Sent::Closed => self.lose_primary("the connection broke"),
+            Sent::Closed => self.lose_primary(core, "the connection broke"),
         }
     }
 
-    /// As [`Self::members_connected`], for one on which bytes arrived.
-    pub(crate) fn members_readable(
+    /// As [`Self::connected`], for one on which bytes arrived.
+    pub(crate) fn readable(
         &mut self,
+        core: &Core,
         driver: &mut dyn Driver,
         connection: ConnectionId,
     ) -> bool {
-        if !self.members.is_own(connection) {
+        if !self.is_own(connection) {
             return false;
         }
-        let Phase::Open(exchange) = &mut self.members.phase else { return true };
+        let Phase::Open(exchange) = &mut self.phase else { return true };
         let received = driver.receive(connection, &mut exchange.input, RECEIVE_BYTES);
         let is_too_long = exchange.input.len() > INPUT_BYTES_MAX;
         loop {
-            let Phase::Open(exchange) = &mut self.members.phase else { return true };
+            let Phase::Open(exchange) = &mut self.phase else { return true };
             match exchange.hear() {
                 Ok(Some((answer, turn))) => self.take_answer(answer, turn),
                 Ok(None) => break,
                 Err(why) => {
-                    self.lose_primary(&why);
+                    self.lose_primary(core, &why);
                     return true;
                 }
             }
         }
         if received == Received::Closed || is_too_long {
-            self.lose_primary("the connection ended");
+            self.lose_primary(core, "the connection ended");
         }
         true
     }
 
     fn take_answer(&mut self, answer: Answer, turn: u64) {
-        self.members.told = None;
-        self.members.lag = answer.lag;
-        self.members.heard = answer.members;
-        self.members.snapshot = answer.snapshot;
-        self.members.reads.learned(answer.newest, turn);
+        self.told = None;
+        self.lag = answer.lag;
+        self.heard = answer.members;
+        self.snapshot = answer.snapshot;
+        self.reads.learned(answer.newest, turn);
     }
 }

@@ -4,7 +4,7 @@
 //! scrape never waits for the loop, nor the loop for a scrape. Counters begin at the start of the
 //! process, or at CONFIG RESETSTAT where INFO's do.
 
-use crate::server::Server;
+use crate::core::Core;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,65 +13,63 @@ struct Figure {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
-    read: fn(&Server) -> u64,
+    read: fn(&Core) -> u64,
 }
 
-const fn counter(name: &'static str, help: &'static str, read: fn(&Server) -> u64) -> Figure {
+const fn counter(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Figure {
     Figure { name, kind: "counter", help, read }
 }
 
-const fn gauge(name: &'static str, help: &'static str, read: fn(&Server) -> u64) -> Figure {
+const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Figure {
     Figure { name, kind: "gauge", help, read }
 }
 
 /// All figures, in the order in which they are shown.
 const FIGURES: [Figure; 21] = [
-    gauge("kiln_clients_connected", "Connected clients.", |s| s.core.clients() as u64),
+    gauge("kiln_clients_connected", "Connected clients.", |s| s.clients() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
-        s.core.process.statistics.connections_received
+        s.process.statistics.connections_received
     }),
     counter("kiln_connections_rejected_total", "Connections turned away.", |s| {
-        s.core.process.statistics.connections_rejected
+        s.process.statistics.connections_rejected
     }),
     counter("kiln_commands_processed_total", "Commands executed.", |s| {
-        s.core.process.statistics.commands_processed
+        s.process.statistics.commands_processed
     }),
-    counter("kiln_error_replies_total", "Error replies.", |s| {
-        s.core.process.statistics.error_replies
-    }),
+    counter("kiln_error_replies_total", "Error replies.", |s| s.process.statistics.error_replies),
     counter("kiln_input_bytes_total", "Bytes received from clients.", |s| {
-        s.core.process.statistics.input_bytes
+        s.process.statistics.input_bytes
     }),
     counter("kiln_output_bytes_total", "Bytes sent to clients.", |s| {
-        s.core.process.statistics.output_bytes
+        s.process.statistics.output_bytes
     }),
     gauge("kiln_replies_held_bytes", "Reply bytes that wait for the log.", |s| {
-        s.core.clients.held_bytes as u64
+        s.clients.held_bytes as u64
     }),
-    gauge("kiln_keys", "Keys in all databases.", |s| s.core.shard.engine.keyspace.len() as u64),
+    gauge("kiln_keys", "Keys in all databases.", |s| s.shard.engine.keyspace.len() as u64),
     gauge("kiln_memory_used_bytes", "Memory in use, as INFO's used_memory.", |s| {
-        s.core.shard.engine.keyspace.used_bytes() as u64
+        s.shard.engine.keyspace.used_bytes() as u64
     }),
     gauge("kiln_memory_limit_bytes", "maxmemory; 0 is no limit.", |s| {
-        s.core.shard.engine.keyspace.settings.maxmemory
+        s.shard.engine.keyspace.settings.maxmemory
     }),
     counter("kiln_log_records_appended_total", "Records handed to the log.", |s| {
-        s.core.shard.records_appended
+        s.shard.records_appended
     }),
     counter("kiln_log_bytes_appended_total", "Bytes handed to the log.", |s| {
-        s.core.shard.bytes_appended
+        s.shard.bytes_appended
     }),
     gauge("kiln_log_sequence_appended", "The last record handed to the log.", |s| {
-        s.core.shard.appended().sequence.0
+        s.shard.appended().sequence.0
     }),
     gauge("kiln_log_sequence_durable", "The last record on stable storage.", |s| {
-        s.core.shard.durable().sequence.0
+        s.shard.durable().sequence.0
     }),
     gauge("kiln_log_records_since_snapshot", "Records that a restart would replay.", |s| {
-        s.core.shard.grown.records
+        s.shard.grown.records
     }),
     gauge("kiln_log_bytes_since_snapshot", "Log that a restart would replay.", |s| {
-        s.core.shard.grown.bytes
+        s.shard.grown.bytes
     }),
     counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.saving().published),
     gauge("kiln_snapshot_running", "1 while a snapshot is written.", |s| {
@@ -81,7 +79,7 @@ const FIGURES: [Figure; 21] = [
         u64::from(s.saving().is_last_ok)
     }),
     gauge("kiln_loading", "1 while data is loaded at the start.", |s| {
-        u64::from(s.core.persistence.is_loading)
+        u64::from(s.persistence.is_loading)
     }),
 ];
 
@@ -102,13 +100,11 @@ impl Metrics {
         }
         text
     }
-}
 
-impl Server {
-    /// Lets the metrics show what is so now.
-    pub(crate) fn publish_metrics(&self) {
-        for (figure, value) in FIGURES.iter().zip(&self.core.process.metrics.values) {
-            value.store((figure.read)(self), Relaxed);
+    /// Shows what is so now.
+    pub(crate) fn publish(&self, core: &Core) {
+        for (figure, value) in FIGURES.iter().zip(&self.values) {
+            value.store((figure.read)(core), Relaxed);
         }
     }
 }

@@ -27,8 +27,8 @@ mod idle;
 mod moving;
 
 use crate::core::Broken;
-use crate::gate::Verdict;
-use crate::server::Server;
+use crate::core::Core;
+use crate::core::verdict::Verdict;
 use crate::session::Blocked;
 use base::driver::Sent;
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
@@ -203,21 +203,22 @@ impl Migration {
     }
 }
 
-impl Server {
+impl Migrations {
     /// Begins to move keys that are there; the session waits.
-    pub(crate) fn begin_migration(
+    pub(crate) fn begin(
         &mut self,
+        core: &mut Core,
         client: ConnectionId,
         order: Order,
         keys: Vec<Vec<u8>>,
     ) {
         for key in keys.iter().filter(|_| !order.copies) {
-            self.migrations.moving.add(key);
+            self.moving.add(key);
         }
         let keys = keys.into_iter().map(|name| Key { name, guard: None, is_taken: false });
         let migration = Migration {
             client,
-            database: self.core.clients.at(client).database,
+            database: core.clients.at(client).database,
             order,
             stage: Stage::New,
             connection: None,
@@ -226,40 +227,40 @@ impl Server {
             exchange: Exchange::new(),
             keys: keys.collect(),
             sent: 0,
-            moved: self.core.turn.monotonic,
+            moved: core.turn.monotonic,
         };
-        self.migrations.begun += 1;
-        self.migrations.running.insert(self.migrations.begun, migration);
-        self.migrations.is_due = true;
-        self.core.block(client, Blocked::Migration(self.migrations.begun));
+        self.begun += 1;
+        self.running.insert(self.begun, migration);
+        self.is_due = true;
+        core.block(client, Blocked::Migration(self.begun));
     }
 
     /// Brings all migrations further, each by a bounded piece.
-    pub(crate) fn advance_migrations(&mut self, driver: &mut dyn Driver) {
-        let migrations = &mut self.migrations;
-        migrations.dropped.extend(migrations.idle.take_old(self.core.turn.monotonic));
-        migrations.is_due = false;
+    pub(crate) fn advance(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        self.dropped.extend(self.idle.take_old(core.turn.monotonic));
+        self.is_due = false;
         let mut bytes_left = TURN_BYTES_MAX;
         let mut has_ended = false;
-        for id in migrations.running.keys().copied().collect::<Vec<_>>() {
-            let Some(mut migration) = self.migrations.running.remove(&id) else { continue };
-            self.advance_migration(driver, &mut migration, &mut bytes_left);
-            if migration.is_over() && self.conclude_migration(id, &mut migration) {
+        for id in self.running.keys().copied().collect::<Vec<_>>() {
+            let Some(mut migration) = self.running.remove(&id) else { continue };
+            self.advance_one(core, driver, &mut migration, &mut bytes_left);
+            if migration.is_over() && self.conclude(core, id, &mut migration) {
                 has_ended = true;
             } else {
-                self.migrations.running.insert(id, migration);
+                self.running.insert(id, migration);
             }
         }
-        for connection in std::mem::take(&mut self.migrations.dropped) {
+        for connection in std::mem::take(&mut self.dropped) {
             driver.close(connection);
         }
         if has_ended {
-            self.resume_after_migration();
+            self.resume_after_migration(core);
         }
     }
 
-    fn advance_migration(
+    fn advance_one(
         &mut self,
+        core: &mut Core,
         driver: &mut dyn Driver,
         migration: &mut Migration,
         bytes_left: &mut usize,
@@ -267,12 +268,12 @@ impl Server {
         if migration.is_over() {
             return;
         }
-        if let Some(refusal) = self.refuses_to_move() {
+        if let Some(refusal) = self.refuses_to_move(core) {
             migration.end(Some(refusal));
             return;
         }
-        match migration.nanos_left(self.core.turn.monotonic) {
-            None => migration.moved = self.core.turn.monotonic,
+        match migration.nanos_left(core.turn.monotonic) {
+            None => migration.moved = core.turn.monotonic,
             Some(0) => {
                 let failure = migration.failure();
                 migration.end(Some(failure));
@@ -281,11 +282,11 @@ impl Server {
             Some(_) => {}
         }
         if let Stage::New = migration.stage {
-            self.connect_migration(driver, migration);
+            self.connect(core, driver, migration);
         }
         if let Stage::Talking = migration.stage {
-            self.dump_keys(migration, bytes_left);
-            self.flush_migration(driver, migration);
+            self.dump_keys(core, migration, bytes_left);
+            self.flush(core, driver, migration);
             let is_told = migration.sent == migration.keys.len();
             let is_open = migration.exchange.is_open();
             if migration.exchange.is_answered() && (is_told || !is_open) {
@@ -295,15 +296,15 @@ impl Server {
     }
 
     /// Why no key of this server is its own to move, if none is any more.
-    fn refuses_to_move(&self) -> Option<Refusal> {
-        let follows = self.core.is_replica() && self.core.process.settings.replica_read_only;
-        follows.then_some(crate::link::READ_ONLY)
+    fn refuses_to_move(&self, core: &Core) -> Option<Refusal> {
+        let follows = core.is_replica() && core.process.settings.replica_read_only;
+        follows.then_some(crate::core::verdict::READ_ONLY)
     }
 
     /// Takes a connection that is kept, or asks for one.
-    fn connect_migration(&mut self, driver: &mut dyn Driver, migration: &mut Migration) {
+    fn connect(&mut self, core: &mut Core, driver: &mut dyn Driver, migration: &mut Migration) {
         let target = &migration.order.target;
-        if let Some(idle) = self.migrations.idle.take(target) {
+        if let Some(idle) = self.idle.take(target) {
             migration.connection = Some(idle.connection);
             migration.is_reused = true;
             migration.exchange.selected = idle.selected;
@@ -315,48 +316,44 @@ impl Server {
         } else {
             migration.end(Some(CONNECTING));
         }
-        migration.moved = self.core.turn.monotonic;
+        migration.moved = core.turn.monotonic;
     }
 
     /// Sends the next keys, as far as there is room.
-    fn dump_keys(&mut self, migration: &mut Migration, bytes_left: &mut usize) {
-        let context = self.core.background(migration.database);
+    fn dump_keys(&mut self, core: &mut Core, migration: &mut Migration, bytes_left: &mut usize) {
+        let context = core.background(migration.database);
         while migration.exchange.is_open() && migration.sent < migration.keys.len() {
             let pending = migration.exchange.output.pending_bytes();
             if pending >= OUTPUT_BYTES_MAX {
                 return;
             }
             if *bytes_left == 0 {
-                self.migrations.is_due = true;
+                self.is_due = true;
                 return;
             }
             let index = migration.sent;
             migration.sent += 1;
             let name = &migration.keys[index].name;
-            self.core.shard.unit.clear();
-            let found = self.core.shard.engine.look(
-                context,
-                &mut self.core.shard.unit,
-                &mut self.core.interest,
-                |view| {
+            core.shard.unit.clear();
+            let found =
+                core.shard.engine.look(context, &mut core.shard.unit, &mut core.interest, |view| {
                     let entry = view.peek(name)?;
                     Some((dump(entry.value(), view.work()), entry.expire_at()))
-                },
-            );
-            let observed = self.core.settle_unit();
-            self.core.spread(observed, None);
+                });
+            let observed = core.settle_unit();
+            core.spread(observed, None);
             let Some((payload, expire_at)) = found else { continue };
             let dumped = Dumped {
                 index,
                 key: name,
-                ttl_millis: expire_at.map_or(0, |at| (at - self.core.turn.now.0).max(1)),
+                ttl_millis: expire_at.map_or(0, |at| (at - core.turn.now.0).max(1)),
                 payload: &payload,
                 replaces: migration.order.replaces,
             };
-            let durable = self.core.shard.tracker.durable();
+            let durable = core.shard.tracker.durable();
             migration.exchange.restore(&dumped, observed, durable);
             if !migration.order.copies {
-                let guard = self.guard(migration.database, name, expire_at);
+                let guard = self.guard(core, migration.database, name, expire_at);
                 migration.keys[index].guard = Some(guard);
             }
             let added = migration.exchange.output.pending_bytes() - pending;
@@ -365,17 +362,15 @@ impl Server {
     }
 
     /// Sends what may leave.
-    fn flush_migration(&mut self, driver: &mut dyn Driver, migration: &mut Migration) {
+    fn flush(&mut self, core: &mut Core, driver: &mut dyn Driver, migration: &mut Migration) {
         let Some(connection) = migration.connection else { return };
         let output = &mut migration.exchange.output;
-        output.release(self.core.shard.tracker.durable());
+        output.release(core.shard.tracker.durable());
         while !migration.is_clogged && !output.sendable().is_empty() {
-            if self.core.leadership.has_lapsed()
-                && self.core.broken != Some(Broken::MigratesWithoutLease)
-            {
+            if core.leadership.has_lapsed() && core.broken != Some(Broken::MigratesWithoutLease) {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
-                self.migrations.is_due = true;
+                self.is_due = true;
                 return;
             }
             let offered = output.sendable().len();
@@ -383,58 +378,58 @@ impl Server {
                 Sent::Bytes(count) => {
                     output.sent(count);
                     migration.is_clogged = count < offered;
-                    migration.moved = self.core.turn.monotonic;
+                    migration.moved = core.turn.monotonic;
                 }
                 Sent::Closed => {
-                    self.lose_target(migration);
+                    self.lose_target(core, migration);
                     return;
                 }
             }
         }
         let has_room = output.pending_bytes() < OUTPUT_BYTES_MAX;
         let has_more = migration.sent < migration.keys.len() && migration.exchange.is_open();
-        self.migrations.is_due |= has_room && has_more;
+        self.is_due |= has_room && has_more;
     }
 
     /// The connection is no more. One that was kept may have been closed long ago: if nothing was
     /// answered on it, a new one is tried, once, as Redis does.
-    fn lose_target(&mut self, migration: &mut Migration) {
-        self.migrations.dropped.extend(migration.connection.take());
+    fn lose_target(&mut self, core: &mut Core, migration: &mut Migration) {
+        self.dropped.extend(migration.connection.take());
         if !migration.is_reused || migration.exchange.has_heard {
             let failure = migration.failure();
             migration.end(Some(failure));
             return;
         }
         for index in 0..migration.keys.len() {
-            self.unguard_key(migration, index);
+            self.unguard_key(core, migration, index);
         }
         migration.exchange = Exchange::new();
         migration.sent = 0;
         migration.is_reused = false;
         migration.is_clogged = false;
         migration.stage = Stage::New;
-        self.migrations.is_due = true;
+        self.is_due = true;
     }
 
     /// Ends the watch on a key; whether it is what was sent.
-    fn unguard_key(&mut self, migration: &mut Migration, index: usize) -> bool {
+    fn unguard_key(&mut self, core: &mut Core, migration: &mut Migration, index: usize) -> bool {
         let key = &mut migration.keys[index];
         let guard = key.guard.take();
-        guard.is_some_and(|guard| self.unguard(migration.database, &key.name, &guard))
+        guard.is_some_and(|guard| self.unguard(core, migration.database, &key.name, &guard))
     }
 
     /// Deletes what the target has taken, and answers. Whether that could be done now.
-    fn conclude_migration(&mut self, id: u64, migration: &mut Migration) -> bool {
+    fn conclude(&mut self, core: &mut Core, id: u64, migration: &mut Migration) -> bool {
         let Stage::Over(refusal) = &migration.stage else { return false };
         let mut refusal = refusal.clone();
         let deletes = migration.keys.iter().any(|key| key.is_taken) && !migration.order.copies;
-        let mut stays = self.refuses_to_move();
+        let mut stays = self.refuses_to_move(core);
         if deletes && stays.is_none() {
             // The data set stands still, or the log takes nothing now.
-            if self.core.pause.paused().is_some() {
+            if core.pause.paused().is_some() {
                 return false;
             }
-            match self.judge_log(true) {
+            match core.judge_log(true) {
                 Verdict::Later => return false,
                 Verdict::Refuse(why) => stays = Some(why),
                 Verdict::Run => {}
@@ -442,11 +437,11 @@ impl Server {
         }
         let mut leaving = Vec::new();
         for index in 0..migration.keys.len() {
-            let is_same = self.unguard_key(migration, index);
+            let is_same = self.unguard_key(core, migration, index);
             let key = &mut migration.keys[index];
             let name = std::mem::take(&mut key.name);
             if !migration.order.copies {
-                self.migrations.moving.remove(&name);
+                self.moving.remove(&name);
             }
             if !key.is_taken || !deletes {
                 continue;
@@ -461,67 +456,67 @@ impl Server {
             leaving.clear();
             refusal = refusal.or(Some(why));
         }
-        self.delete_moved(migration.database, &leaving);
-        self.answer_migration(id, migration, refusal);
-        self.core.spread(self.core.shard.newest_executed(), None);
-        self.wake_ready();
-        self.part_from_target(migration);
+        self.delete_moved(core, migration.database, &leaving);
+        self.answer(core, id, migration, refusal);
+        core.spread(core.shard.newest_executed(), None);
+        self.part_from_target(core, migration);
         true
     }
 
     /// Deletes keys that are elsewhere now, as one unit.
-    fn delete_moved(&mut self, database: DatabaseId, keys: &[Vec<u8>]) {
-        self.core.shard.unit.clear();
-        let context = Context::background(self.core.turn.now, database);
-        self.core.shard.engine.act(
-            context,
-            &mut self.core.shard.unit,
-            &mut self.core.interest,
-            |tx| {
-                for key in keys {
-                    // A key may be named twice.
-                    if tx.delete(key) {
-                        tx.notify(Class::Generic, "del", key);
-                    }
+    fn delete_moved(&mut self, core: &mut Core, database: DatabaseId, keys: &[Vec<u8>]) {
+        core.shard.unit.clear();
+        let context = Context::background(core.turn.now, database);
+        core.shard.engine.act(context, &mut core.shard.unit, &mut core.interest, |tx| {
+            for key in keys {
+                // A key may be named twice.
+                if tx.delete(key) {
+                    tx.notify(Class::Generic, "del", key);
                 }
-            },
-        );
-        self.core.settle_unit();
+            }
+        });
+        core.settle_unit();
     }
 
     /// Tells the client how it ended, once everything that reveals is durable.
-    fn answer_migration(&mut self, id: u64, migration: &Migration, refusal: Option<Refusal>) {
+    fn answer(
+        &mut self,
+        core: &mut Core,
+        id: u64,
+        migration: &Migration,
+        refusal: Option<Refusal>,
+    ) {
         let connection = migration.client;
-        let session = self.core.clients.sessions.get(connection);
+        let session = core.clients.sessions.get(connection);
         let waits = session.and_then(|session| session.blocked.as_ref());
         if !matches!(waits, Some(Blocked::Migration(it)) if *it == id) {
             return;
         }
-        self.core.unblock(connection);
-        let written = self.core.clients.at(connection).output.end();
+        core.unblock(connection);
+        let written = core.clients.at(connection).output.end();
         match refusal {
-            Some(refusal) => self.core.refuse(connection, written, &refusal),
-            None => self.core.clients.reply(connection).ok(),
+            Some(refusal) => core.refuse(connection, written, &refusal),
+            None => core.clients.reply(connection).ok(),
         }
-        if self.core.shard.unit.changes > 0 {
-            self.core.clients.at_mut(connection).fed_offset = self.core.stream.offset;
+        if core.shard.unit.changes > 0 {
+            core.clients.at_mut(connection).fed_offset = core.stream.offset;
         }
-        let observed = self.core.shard.newest_executed();
-        self.core.finish_reply(connection, written, observed);
-        self.core.enqueue(connection);
+        let observed = core.shard.newest_executed();
+        core.finish_reply(connection, written, observed);
+        core.enqueue(connection);
     }
 
     /// Keeps the connection if another migration could use it.
-    fn part_from_target(&mut self, migration: &mut Migration) {
+    fn part_from_target(&mut self, core: &mut Core, migration: &mut Migration) {
         let Some(connection) = migration.connection.take() else { return };
         if !migration.exchange.is_reusable() {
-            self.migrations.dropped.push(connection);
+            self.dropped.push(connection);
             return;
         }
         let target = migration.order.target.clone();
         let selected = migration.exchange.selected;
-        let idle = Idle { connection, target, selected, since: self.core.turn.monotonic };
-        let gone = self.migrations.idle.keep(idle);
-        self.migrations.dropped.extend(gone);
+        let idle = Idle { connection, target, selected, since: core.turn.monotonic };
+        let gone = self.idle.keep(idle);
+        self.dropped.extend(gone);
     }
 }

@@ -4,34 +4,45 @@
 //! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
 //! [`crate::reactor`] turns the loop.
 
-use crate::command::scripting::Scripts;
-use crate::command::sentinel::Switches;
+mod blocked;
+mod copies;
+mod dispatch;
+pub mod functions;
+mod gate;
+mod lone;
+mod news;
+mod observe;
+pub mod reactor;
+mod role;
+mod saves;
+pub mod start;
+
 use crate::core::limits::owed_bytes_max;
 use crate::core::{Core, Process};
 use crate::feed::Feed;
-use crate::functions::Functions;
 use crate::link::Link;
 use crate::members::Members;
-use crate::members::failover::Failover;
+use crate::metrics::Metrics;
 use crate::migrate::Migrations;
-use crate::reactor::LoneClient;
+use crate::scripts::Scripts;
+use crate::server::functions::Functions;
 use crate::session::Session;
-use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
+use crate::switches::Switches;
+use base::{ConnectionId, Driver, MonotonicNanos};
 use config::Config;
 use config::settings::{engine_settings, node_settings};
-use engine::eviction::Room;
-use engine::work::Work;
-use shard::snapshots::Snapshots;
+use lone::LoneClient;
 use shard::{Leadership, News};
-use std::any::Any;
+
 use std::sync::Arc;
-use txlog::Gate;
 
 /// One reactor's state: the core, and each feature's own.
 pub struct Server {
     pub core: Core,
     /// What commands do.
     pub(crate) functions: &'static Functions,
+    /// What another thread may read of all this.
+    pub metrics: Arc<Metrics>,
     pub scripts: Scripts,
     /// What subscribers were told of who leads.
     pub(crate) switches: Switches,
@@ -39,8 +50,6 @@ pub struct Server {
     pub(crate) unserved_since: Option<MonotonicNanos>,
     /// The connection of a replica to its primary.
     pub(crate) members: Members,
-    /// A planned failover.
-    pub(crate) failover: Option<Failover>,
     /// The loading has more to do at once.
     pub(crate) has_more_to_load: bool,
     /// The link to a master, if this server follows one.
@@ -50,136 +59,12 @@ pub struct Server {
     pub(crate) lone: LoneClient,
     /// The last turn left keys over that must be evicted.
     pub(crate) has_more_to_evict: bool,
-    /// Takes snapshots, if there is a place for them.
-    pub(crate) snapshots: Option<Snapshots>,
     /// Connections whose SAVE waits for the snapshot under way.
     pub(crate) saves_waiting: Vec<ConnectionId>,
     /// A buffer for what happens to the shard.
     pub(crate) news: Vec<News>,
     /// Replicas of Redis, and what they are told.
     pub feed: Feed,
-}
-
-/// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below
-/// a millisecond.
-const EVICTED_KEYS_MAX: usize = 128;
-
-impl Core {
-    /// How many clients are connected.
-    pub fn clients(&self) -> usize {
-        self.clients.by_id.len()
-    }
-
-    /// All sessions, by CLIENT ID.
-    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.clients.by_id.values().filter_map(|it| self.clients.sessions.get(*it))
-    }
-
-    /// Frees big values away from the loop.
-    pub(crate) fn discard(&mut self, garbage: Vec<Box<dyn Any + Send>>) {
-        for value in garbage {
-            (self.process.garbage)(value);
-        }
-    }
-
-    /// Counts steps of long work, as commands of the engine do.
-    pub(crate) fn work(&self) -> Work {
-        self.shard.engine.keyspace.work.clone()
-    }
-
-    /// Whether `maxmemory` is reached.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        !self.ignores_memory_limit() && self.shard.engine.keyspace.is_over_limit()
-    }
-
-    /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
-    /// nothing goes while writes are paused or the log takes none, which the gate tells those who
-    /// want to write. `sender` is the client whose request asks.
-    pub(crate) fn make_room(&mut self, sender: Option<ConnectionId>) -> Room {
-        if !self.is_out_of_memory() {
-            return Room::Enough;
-        }
-        let stands_still = self.pause.paused().is_some() || self.persistence.is_loading;
-        if stands_still || !matches!(self.shard.gate(), Gate::Open) {
-            return Room::Later;
-        }
-        self.shard.unit.clear();
-        let room = self.shard.engine.evict(
-            self.turn.now,
-            EVICTED_KEYS_MAX,
-            &mut self.shard.unit,
-            &mut self.interest,
-        );
-        if self.shard.unit.changes > 0 {
-            let observed = self.settle_unit();
-            self.spread(observed, sender);
-        }
-        room
-    }
-
-    /// Closes a session once the turn ends, whatever it still has to say.
-    pub fn close(&mut self, connection: ConnectionId) {
-        if self.clients.has(connection) {
-            self.close_session(connection);
-        } else {
-            self.clients.close_later(connection);
-        }
-    }
-
-    /// As [`Self::close`], for a session that is here. It waits for nothing any more: what comes
-    /// until the end of the turn is for others.
-    pub(crate) fn close_session(&mut self, client: ConnectionId) {
-        self.unblock(client);
-        self.clients.at_mut(client).is_closing = true;
-        self.clients.close_later(client);
-    }
-
-    /// Puts a session in the queue of those with input to execute.
-    pub(crate) fn enqueue(&mut self, client: ConnectionId) {
-        let session = self.clients.at_mut(client);
-        if !std::mem::replace(&mut session.is_queued, true) {
-            self.clients.ready.push_back(client);
-        }
-    }
-
-    /// What was written to a session waits for `observed`; it is sent when that is durable.
-    pub(crate) fn hold(&mut self, client: ConnectionId, observed: Sequence) {
-        self.check_output(client);
-        let durable = self.shard.tracker.durable();
-        let waits = self.clients.hold(client, observed, durable);
-        self.count_memory(client);
-        if !waits {
-            self.flush_later(client);
-        }
-    }
-
-    /// Puts a session in the list of those with bytes that may be sent, or to be read from again.
-    pub(crate) fn flush_later(&mut self, client: ConnectionId) {
-        let session = self.clients.at_mut(client);
-        if !std::mem::replace(&mut session.is_flushing, true) {
-            self.clients.flushing.push(client);
-        }
-    }
-
-    /// The log became durable further: what waited for it may leave.
-    pub(crate) fn release(&mut self) {
-        let durable = self.shard.tracker.durable();
-        while let Some(&(sequence, connection)) = self.clients.held.front() {
-            if sequence > durable {
-                break;
-            }
-            self.clients.held.pop_front();
-            let Some(session) = self.clients.sessions.get_mut(connection) else { continue };
-            let before = session.output.held_bytes();
-            let has_bytes = session.output.release(durable);
-            let released = before - session.output.held_bytes();
-            let goes_on = has_bytes || session.is_closing;
-            self.clients.held_bytes -= released;
-            if goes_on {
-                self.flush_later(connection);
-            }
-        }
-    }
 }
 
 impl Server {
@@ -200,17 +85,16 @@ impl Server {
         Self {
             core: Core::new(process, leadership),
             functions,
+            metrics: Arc::default(),
             scripts: Scripts::default(),
             switches: Switches::default(),
             unserved_since: None,
             members: Members::default(),
-            failover: None,
             has_more_to_load: false,
             link: Link::default(),
             migrations: Migrations::default(),
             lone: LoneClient::default(),
             has_more_to_evict: false,
-            snapshots: None,
             saves_waiting: Vec::new(),
             news: Vec::new(),
             feed: Feed::new(history),
@@ -228,6 +112,7 @@ impl Server {
         let created = self.core.clients.created;
         let leadership = self.core.leadership.in_next_life(process.options.entropy);
         let mut next = Self::living(process, self.functions, leadership);
+        next.metrics = self.metrics;
         next.core.clients.created = created;
         next
     }
@@ -288,7 +173,7 @@ impl Server {
             return;
         }
         if self.core.clients.at(connection).is_master() {
-            self.link_forgotten(connection);
+            self.link.forget(&mut self.core, connection);
         }
         self.core.forget_memory(connection);
         self.core.clients.monitors.remove(&connection);

@@ -1,6 +1,5 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
-use crate::members::Reported;
 use crate::output::Output;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence, UnixMillis};
 use catalog::acl::UserId;
@@ -150,6 +149,8 @@ pub enum ClientKind {
     Master,
     /// It is told what happens, as commands: a replica of Redis.
     Replica,
+    /// It reports how far it is: a replica of the log.
+    Member,
 }
 
 /// CLIENT REPLY.
@@ -213,8 +214,6 @@ pub struct Session {
     pub kind: ClientKind,
     /// Bytes that others keep for it, to be sent behind its output.
     pub apart_bytes: usize,
-    /// What it last reported as a replica of the log.
-    pub member: Option<Box<Reported>>,
     /// Where the stream for replicas stood behind the client's last write, and its record.
     pub fed_offset: u64,
     pub wrote: Sequence,
@@ -372,7 +371,6 @@ impl Session {
             reads_replica: false,
             kind: ClientKind::Client,
             apart_bytes: 0,
-            member: None,
             fed_offset: 0,
             wrote: Sequence::ZERO,
             newest: NewestReads::default(),
@@ -440,6 +438,11 @@ impl Session {
     /// Whether it is a replica of Redis, which is told what happens.
     pub fn is_replica(&self) -> bool {
         self.kind == ClientKind::Replica
+    }
+
+    /// Whether it is a replica of any kind.
+    pub fn is_any_replica(&self) -> bool {
+        matches!(self.kind, ClientKind::Replica | ClientKind::Member)
     }
 
     /// How many channels and patterns the client is subscribed to (shard channels apart).

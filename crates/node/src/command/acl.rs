@@ -188,7 +188,7 @@ fn load(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.core.process.settings.aclfile.is_none() {
         return Err(NO_FILE);
     }
-    server.load_users(client).map_err(|errors| Refusal::new(format!("ERR {errors}")))?;
+    server.core.load_users(client).map_err(|errors| Refusal::new(format!("ERR {errors}")))?;
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -197,7 +197,7 @@ fn save(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     if server.core.process.settings.aclfile.is_none() {
         return Err(NO_FILE);
     }
-    server.save_users().map_err(|error| {
+    server.core.save_users().map_err(|error| {
         tracing::warn!(%error, "ACL SAVE failed");
         Refusal::of(
             "ERR There was an error trying to save the ACLs. Please check the server logs for \

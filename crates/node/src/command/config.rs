@@ -41,7 +41,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 fn get(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.tell_configuration();
+    server.link.tell_configuration(&mut server.core);
     let work = server.core.work();
     let found = server.core.process.config.get(args.from(2), &work);
     let reply = server.core.clients.reply(client);
@@ -97,7 +97,7 @@ fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> O
 }
 
 fn rewrite(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.tell_configuration();
+    server.link.tell_configuration(&mut server.core);
     let Some(path) = &server.core.process.config.file else {
         return Err(Refusal::of("ERR The server is running without a config file"));
     };

@@ -186,7 +186,7 @@ fn digest_values(server: &mut Server, client: ConnectionId, args: Args<'_>) {
 
 /// Every value goes through its bytes and back. Nothing is lost that the log does not hold too.
 fn reload(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    if server.saving().is_saving {
+    if server.core.saving().is_saving {
         // The walk of a snapshot stands in the tables that would go.
         return Err(Refusal::of("ERR Background save already in progress"));
     }

@@ -20,23 +20,23 @@ pub const COMMANDS: &[Command<SessionFn>] =
 
 fn failover(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() == 2 && args.is(1, "ABORT") {
-        if server.failover.is_none() {
+        if server.members.failover.is_none() {
             return Err(Refusal::of("ERR No failover in progress."));
         }
-        if !server.abort_failover("failover manually aborted") {
+        if !server.members.abort_failover(&mut server.core, "failover manually aborted") {
             return Err(Refusal::of("ERR leadership is being handed over already."));
         }
         server.core.clients.reply(client).ok();
         return Ok(());
     }
     let asked = Asked::parse(args)?;
-    if server.failover.is_some() {
+    if server.members.failover.is_some() {
         return Err(Refusal::of("ERR FAILOVER already in progress."));
     }
     if server.core.is_replica() {
         return Err(Refusal::of("ERR FAILOVER is not valid when server is a replica."));
     }
-    if !server.has_successors() {
+    if !server.members.has_successors(&server.core) {
         return Err(Refusal::of("ERR FAILOVER requires connected replicas."));
     }
     if asked.forces && (asked.timeout_millis.is_none() || asked.target.is_none()) {
@@ -45,12 +45,14 @@ fn failover(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
         ));
     }
     if let Some((host, port)) = &asked.target
-        && !server.is_successor(host, *port)
+        && !server.members.is_successor(&server.core, host, *port)
     {
         return Err(Refusal::of("ERR FAILOVER target HOST and PORT is not a replica."));
     }
     let until = asked.timeout_millis.map(|millis| server.core.turn.monotonic.after_millis(millis));
-    server.begin_failover(Failover::new(asked.target, until, asked.forces));
+    server
+        .members
+        .begin_failover(&mut server.core, Failover::new(asked.target, until, asked.forces));
     server.core.clients.reply(client).ok();
     Ok(())
 }

@@ -165,7 +165,7 @@ fn migrate(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome
     if keys.is_empty() {
         server.core.clients.reply(client).simple("NOKEY");
     } else {
-        server.begin_migration(client, order, keys);
+        server.migrations.begin(&mut server.core, client, order, keys);
     }
     Ok(())
 }

@@ -42,15 +42,15 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
     if server.core.clients.at(client).is_master() {
         return Err(Refusal::of("ERR Command is not valid when client is a replica."));
     }
-    if server.failover.is_some() {
+    if server.members.failover.is_some() {
         return Err(Refusal::of("ERR REPLICAOF not allowed while failing over."));
     }
     if !server.core.leadership.roles.leads() {
-        return Err(crate::link::READ_ONLY);
+        return Err(crate::core::verdict::READ_ONLY);
     }
     if args.is(1, "NO") && args.is(2, "ONE") {
         if *server.core.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
-            server.follow_no_one();
+            server.link.follow_no_one(&mut server.core);
             tracing::info!(
                 client = server.core.clients.at(client).id,
                 "follows no master any more"
@@ -68,7 +68,9 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
         return Ok(());
     }
     tracing::info!(client = server.core.clients.at(client).id, host, port, "follows a master");
-    server.follow(master);
+    server.unblock_everybody();
+    server.feed.drop_replicas(&mut server.core);
+    server.link.follow(&mut server.core, master);
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -122,7 +124,7 @@ fn describe_replicas(server: &mut Server, client: ConnectionId) {
         let Report { member, applied, .. } = &it.report;
         ((member.host.clone(), i64::from(member.port)), applied.0)
     };
-    let members = server.core.sessions().filter_map(|session| session.member.as_deref().map(place));
+    let members = server.members.reports().map(|(_, reported)| place(reported));
     let online: Vec<_> = online.chain(members).collect();
     let offset = server.offset_shown() as i64;
     let reply = server.core.clients.reply(client);

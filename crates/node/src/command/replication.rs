@@ -66,7 +66,9 @@ fn psync(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 
 fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.len() > 1 && args.is(1, "MEMBER") {
-        return server.take_report(client, args);
+        server.members.take_report(&mut server.core, client, args)?;
+        server.answer_waiters();
+        return Ok(());
     }
     if args.len().is_multiple_of(2) {
         return Err(Refusal::SYNTAX);

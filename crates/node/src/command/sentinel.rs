@@ -9,11 +9,10 @@
 use super::cluster::nodes::{Node, Nodes};
 use super::{SessionFn, session};
 use crate::server::Server;
-use base::{ConnectionId, Epoch, Sequence};
+use base::ConnectionId;
 use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
-use shard::role::member::Leader;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     sentinel("SENTINEL GET-MASTER-ADDR-BY-NAME master-name", address)
@@ -45,45 +44,7 @@ const fn sentinel(usage: &'static str, function: SessionFn) -> Command<SessionFn
         .cost("O(N) where N is the number of servers of the shard")
 }
 
-/// Where failovers are told.
-const SWITCH: &[u8] = b"+switch-master";
-
-/// What subscribers were last told of the primary.
-#[derive(Default)]
-pub(crate) struct Switches {
-    epoch: Epoch,
-    primary: Option<Address>,
-}
-
-/// Host and port.
-type Address = (String, u16);
-
-impl Switches {
-    /// The primary's address before and now, if another one leads than subscribers were told.
-    fn learn(&mut self, leader: &Leader) -> Option<(Address, Address)> {
-        if leader.epoch == self.epoch || leader.member.host.is_empty() {
-            return None;
-        }
-        self.epoch = leader.epoch;
-        let now = (leader.member.host.clone(), leader.member.port);
-        let before = self.primary.replace(now.clone());
-        before.filter(|before| *before != now).map(|before| (before, now))
-    }
-}
-
 impl Server {
-    /// Tells subscribers that another process leads, if so: the log has said it.
-    pub(crate) fn tell_of_switch(&mut self, leader: &Leader) {
-        let Some((before, now)) = self.switches.learn(leader) else { return };
-        let name =
-            String::from_utf8_lossy(&self.core.process.settings.discovery.sentinel_master_name);
-        let text = format!("{name} {} {} {} {}", before.0, before.1, now.0, now.1);
-        let work = &self.core.shard.engine.keyspace.work;
-        self.core.interest.publish(SWITCH, text.as_bytes(), false, work);
-        // What the log was read to say is durable.
-        self.core.spread(Sequence::ZERO, None);
-    }
-
     fn is_shard(&self, name: &[u8]) -> bool {
         name == self.core.process.settings.discovery.sentinel_master_name
     }
@@ -236,28 +197,5 @@ fn write(fields: &[(&'static str, String)], reply: &mut Reply) {
     for (field, value) in fields {
         reply.bulk(field);
         reply.bulk(value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shard::role::member::Member;
-
-    #[test]
-    fn a_switch_is_another_address_in_a_later_epoch() {
-        let mut switches = Switches::default();
-        let mut learn = |epoch, host: &str, port| {
-            let member = Member { host: host.to_owned(), port, ..Member::default() };
-            let switch = switches.learn(&Leader { epoch: Epoch(epoch), member });
-            switch.map(|(before, now)| (before.1, now.1))
-        };
-        assert_eq!(learn(3, "a", 1), None, "the first one is no switch");
-        assert_eq!(learn(3, "a", 1), None);
-        assert_eq!(learn(4, "a", 2), Some((1, 2)));
-        assert_eq!(learn(4, "a", 2), None, "told once");
-        assert_eq!(learn(5, "a", 2), None, "the same one leads again");
-        assert_eq!(learn(6, "", 0), None, "nobody knows where");
-        assert_eq!(learn(6, "b", 2), Some((2, 2)), "until a record says it");
     }
 }

@@ -78,7 +78,7 @@ fn time(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 fn last_save(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let seconds = server.last_save().0.div_euclid(1000);
+    let seconds = server.core.last_save().0.div_euclid(1000);
     server.core.clients.reply(client).integer(seconds);
     Ok(())
 }
@@ -96,7 +96,7 @@ fn save_in_background(server: &mut Server, client: ConnectionId, args: Args<'_>)
         2 if args.is(1, "SCHEDULE") => true,
         _ => return Err(Refusal::SYNTAX),
     };
-    let was_saving = server.saving().is_saving;
+    let was_saving = server.core.saving().is_saving;
     server.request_snapshot(schedule)?;
     server.core.clients.reply(client).simple(if was_saving {
         "Background saving scheduled"
@@ -108,7 +108,7 @@ fn save_in_background(server: &mut Server, client: ConnectionId, args: Args<'_>)
 
 /// A snapshot is what makes the log short.
 fn rewrite_log(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let was_saving = server.saving().is_saving;
+    let was_saving = server.core.saving().is_saving;
     server.request_snapshot(true)?;
     server.core.clients.reply(client).simple(if was_saving {
         "Background append only file rewriting scheduled"

@@ -27,7 +27,7 @@ pub(crate) struct ClientMemory {
 /// Whether a session counts: a normal client or a subscriber, as Redis calls them. Masters and
 /// replicas of any kind do not.
 fn is_client(session: &Session) -> bool {
-    !session.is_master() && !session.is_replica() && session.member.is_none()
+    !session.is_master() && !session.is_any_replica()
 }
 
 impl Core {

@@ -34,7 +34,7 @@ impl Kind {
 pub(crate) fn kind_of(session: &Session) -> Kind {
     match () {
         () if session.is_master() => Kind::Primary,
-        () if session.is_replica() || session.member.is_some() => Kind::Replica,
+        () if session.is_any_replica() => Kind::Replica,
         () if session.is_subscriber() => Kind::Subscriber,
         () => Kind::Normal,
     }
@@ -43,7 +43,7 @@ pub(crate) fn kind_of(session: &Session) -> Kind {
 fn flags(core: &Core, session: &Session) -> String {
     let candidates = [
         ('M', session.is_master()),
-        ('S', session.is_replica() || session.member.is_some()),
+        ('S', session.is_any_replica()),
         ('O', core.clients.monitors.contains(&session.connection)),
         ('P', session.is_subscriber()),
         ('x', session.transaction.is_some()),

@@ -57,9 +57,10 @@ impl Pause {
         self.paused().is_none() && (!self.waiting.is_empty() || !self.waiting_inputs.is_empty())
     }
 
-    /// A client's request waits for the end.
-    pub fn add(&mut self, client: ConnectionId) {
+    /// A client's request waits for the end, without limit.
+    pub fn add(&mut self, client: ConnectionId) -> Option<MonotonicNanos> {
         self.waiting.push_back(client);
+        None
     }
 
     /// A client's input waits for the end, unparsed.

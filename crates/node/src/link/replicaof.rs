@@ -9,108 +9,86 @@
 
 use super::{Link, Master, Phase};
 use crate::core::Core;
-use crate::server::Server;
 use base::DatabaseId;
 use engine::effect::Effect;
 use engine::master::ReplicaOf;
 use txlog::Gate;
 
-impl Core {
-    /// The master that this process takes data from: the shard's, unless another process leads it.
-    pub fn master(&self) -> Option<&Master> {
-        if self.is_following() {
-            return None;
-        }
-        if let Some(broken) = &self.forced_master {
-            return broken.as_ref();
-        }
-        self.shard.engine.keyspace.master()
-    }
-
-    fn configured_master(&self) -> Option<Master> {
-        let (host, port) = self.process.config.master()?;
-        Master::new(&host, port)
-    }
-}
-
-impl Server {
+impl Link {
     /// Follows what the configuration of this process says whenever it leads, so that a test can
     /// prove that it would notice.
     #[doc(hidden)]
-    pub fn break_master(&mut self) {
-        self.core.forced_master = Some(self.core.configured_master());
+    pub fn break_master(&mut self, core: &mut Core) {
+        core.forced_master = Some(core.configured_master());
     }
 
     /// Follows a master from now on, within the unit of the command that asked for it.
-    pub(crate) fn follow(&mut self, master: Master) {
-        self.unblock_everybody();
-        self.feed.drop_replicas(&mut self.core);
+    pub(crate) fn follow(&mut self, core: &mut Core, master: Master) {
         // A primary's own writes are known to no master; a replica may go on with another one.
-        let place = self.link.place.take().filter(|_| self.core.master().is_some());
-        self.drop_link();
-        self.change_all(Effect::ReplicaOf { host: master.host(), port: master.port() });
-        self.tell_configuration();
-        self.link = Link {
+        let place = self.place.take().filter(|_| core.master().is_some());
+        self.drop_connection(core);
+        self.change_all(core, Effect::ReplicaOf { host: master.host(), port: master.port() });
+        self.tell_configuration(core);
+        *self = Link {
             place,
-            database: self.link.database,
-            down_since: Some(self.core.turn.monotonic),
-            ..self.link.anew(Some(master))
+            database: self.database,
+            down_since: Some(core.turn.monotonic),
+            ..self.anew(Some(master))
         };
     }
 
     /// Follows nobody any more, within the unit of the command that asked for it. What is here
     /// counts from now on, even if it is a part of what the master had.
-    pub(crate) fn follow_no_one(&mut self) {
-        self.drop_link();
-        if self.core.shard.engine.keyspace.is_partial() {
+    pub(crate) fn follow_no_one(&mut self, core: &mut Core) {
+        self.drop_connection(core);
+        if core.shard.engine.keyspace.is_partial() {
             tracing::warn!("what is here of a master's data set is kept as if it were whole");
         }
-        self.change_all(Effect::ReplicaOfNoOne);
-        self.tell_configuration();
-        self.link = self.link.anew(None);
+        self.change_all(core, Effect::ReplicaOfNoOne);
+        self.tell_configuration(core);
+        *self = self.anew(None);
     }
 
     /// Ends the connection to the master. What half a transfer brought goes with it.
-    fn drop_link(&mut self) {
-        if self.must_make_way() {
-            self.make_way();
+    fn drop_connection(&mut self, core: &mut Core) {
+        if self.must_make_way(core) {
+            self.make_way(core);
         }
-        self.leave_master();
+        self.leave_master(core);
     }
 
     /// Ends the connection to the master, and changes nothing here.
-    fn leave_master(&mut self) {
-        if let (Phase::Streaming, Some(connection)) = (&self.link.phase, self.link.connection) {
-            self.link.connection = None;
-            self.core.close(connection);
+    fn leave_master(&mut self, core: &mut Core) {
+        if let (Phase::Streaming, Some(connection)) = (&self.phase, self.connection) {
+            self.connection = None;
+            core.close(connection);
         }
-        self.link.hang_up();
+        self.hang_up();
     }
 
     /// Makes the link that to the master whom the shard follows now.
-    pub(super) fn turn_to_master(&mut self) {
-        if self.link.peer.as_ref() == self.core.master() {
+    pub(super) fn turn_to_master(&mut self, core: &mut Core) {
+        if self.peer.as_ref() == core.master() {
             return;
         }
-        self.leave_master();
-        self.link = self.link.anew(self.core.master().cloned());
-        self.link.down_since = Some(self.core.turn.monotonic);
+        self.leave_master(core);
+        *self = self.anew(core.master().cloned());
+        self.down_since = Some(core.turn.monotonic);
     }
 
     /// Takes what the configuration says of a master for the shard's word, once this process leads,
     /// if nothing was ever said of one and there is nothing to lose.
-    pub(crate) fn adopt_configured_master(&mut self) {
-        let may_decide = self.core.leadership.roles.leads() && !self.core.persistence.is_loading;
-        if self.link.has_judged_configuration || !may_decide || self.core.shard.gate() != Gate::Open
-        {
+    pub(crate) fn adopt_configured_master(&mut self, core: &mut Core) {
+        let may_decide = core.leadership.roles.leads() && !core.persistence.is_loading;
+        if self.has_judged_configuration || !may_decide || core.shard.gate() != Gate::Open {
             return;
         }
-        self.link.has_judged_configuration = true;
-        let keyspace = &self.core.shard.engine.keyspace;
+        self.has_judged_configuration = true;
+        let keyspace = &core.shard.engine.keyspace;
         if *keyspace.replica_of() != ReplicaOf::Unset {
             return;
         }
-        let Some(master) = self.core.configured_master() else { return };
+        let Some(master) = core.configured_master() else { return };
         let effect = if keyspace.is_empty() {
             tracing::info!(host = master.host(), port = master.port(), "follows a master");
             Effect::ReplicaOf { host: master.host(), port: master.port() }
@@ -124,15 +102,15 @@ impl Server {
             // Decided once: a later start may find the shard empty because its keys were deleted.
             Effect::ReplicaOfNoOne
         };
-        self.core.shard.unit.clear();
-        self.change_all(effect);
-        self.core.end_own_unit();
+        core.shard.unit.clear();
+        self.change_all(core, effect);
+        core.end_own_unit();
     }
 
     /// Says whom a shard follows that was just loaded, and that the configuration says otherwise.
-    pub(crate) fn compare_configured_master(&self) {
-        let replica_of = self.core.shard.engine.keyspace.replica_of();
-        let configured = self.core.configured_master();
+    pub(crate) fn compare_configured_master(&self, core: &Core) {
+        let replica_of = core.shard.engine.keyspace.replica_of();
+        let configured = core.configured_master();
         let differs = match (replica_of, &configured) {
             (ReplicaOf::Master(master), Some(configured)) => !master.is_same(configured),
             (ReplicaOf::NoOne, Some(_)) => true,
@@ -152,49 +130,46 @@ impl Server {
 
     /// Makes the configuration say whom the shard follows, for CONFIG GET and CONFIG REWRITE to
     /// show. Until something is said, it is what was configured.
-    pub(crate) fn tell_configuration(&mut self) {
-        let master = self.core.shard.engine.keyspace.master();
-        if *self.core.shard.engine.keyspace.replica_of() != ReplicaOf::Unset {
-            self.core
-                .process
-                .config
-                .set_master(master.map(|master| (master.host(), master.port())));
+    pub(crate) fn tell_configuration(&mut self, core: &mut Core) {
+        let master = core.shard.engine.keyspace.master();
+        if *core.shard.engine.keyspace.replica_of() != ReplicaOf::Unset {
+            core.process.config.set_master(master.map(|master| (master.host(), master.port())));
         }
-        if self.core.forced_master.is_some() {
-            self.break_master();
+        if core.forced_master.is_some() {
+            self.break_master(core);
         }
     }
 
     /// Whether half a data set is here that is no longer waited for, and can be removed. It is
     /// known to be a part in any case.
-    pub(super) fn must_make_way(&self) -> bool {
-        let is_ours = self.link.peer.is_some() && self.link.peer.as_ref() == self.core.master();
-        let takes_it = self.core.leadership.roles.leads()
-            && !matches!(self.core.shard.gate(), Gate::Refuse(_));
-        self.link.is_loading() && is_ours && takes_it
+    pub(super) fn must_make_way(&self, core: &Core) -> bool {
+        let is_ours = self.peer.is_some() && self.peer.as_ref() == core.master();
+        let takes_it =
+            core.leadership.roles.leads() && !matches!(core.shard.gate(), Gate::Refuse(_));
+        self.is_loading() && is_ours && takes_it
     }
 
     /// All keys go, and what comes is a part until the transfer ends: within the unit at hand, so
     /// that no crash leaves the one without the other. Only where the log says that the shard
     /// follows the master whose data comes.
-    pub(super) fn make_way(&mut self) {
-        assert!(self.link.peer.is_some(), "only a master's data takes the place of all keys");
-        assert!(self.link.peer.as_ref() == self.core.master(), "the data is another master's");
-        self.change_all(Effect::FlushAll);
-        self.change_all(Effect::TransferBegan);
+    pub(super) fn make_way(&mut self, core: &mut Core) {
+        assert!(self.peer.is_some(), "only a master's data takes the place of all keys");
+        assert!(self.peer.as_ref() == core.master(), "the data is another master's");
+        self.change_all(core, Effect::FlushAll);
+        self.change_all(core, Effect::TransferBegan);
     }
 
     /// What is here is no part any more, from the unit at hand on.
-    pub(super) fn call_whole(&mut self) {
-        self.change_all(Effect::TransferEnded);
+    pub(super) fn call_whole(&mut self, core: &mut Core) {
+        self.change_all(core, Effect::TransferEnded);
     }
 
-    fn change_all(&mut self, effect: Effect<'_>) {
-        let shard = &mut self.core.shard;
-        let context = engine::unit::Context::background(self.core.turn.now, DatabaseId(0));
+    fn change_all(&mut self, core: &mut Core, effect: Effect<'_>) {
+        let shard = &mut core.shard;
+        let context = engine::unit::Context::background(core.turn.now, DatabaseId(0));
         shard
             .engine
-            .tx(context, &mut shard.unit, &mut self.core.interest)
+            .tx(context, &mut shard.unit, &mut core.interest)
             .change_all(DatabaseId(0), effect);
     }
 }

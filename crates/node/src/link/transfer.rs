@@ -8,9 +8,8 @@
 //! cannot take yet is not received.
 
 use super::handshake::{request, take_line, text};
-use super::{Fault, Phase, Place};
+use super::{Fault, Link, Phase, Place};
 use crate::core::Core;
-use crate::server::Server;
 use base::{DatabaseId, Driver};
 use engine::import::{Importer, Step};
 use engine::unit::{Context, Overdue};
@@ -163,33 +162,25 @@ fn frame_of(line: &[u8]) -> Result<Frame, String> {
     }
 }
 
-impl Core {
-    /// Ends a unit that no client asked for.
-    pub(super) fn end_own_unit(&mut self) {
-        if self.shard.unit.changes > 0 {
-            let observed = self.settle_unit();
-            self.spread(observed, None);
-        }
-        if self.shard.is_record_full() {
-            self.shard.commit(self.turn.now);
-        }
-    }
+/// How far a replica is, as its master wants to hear it.
+pub(super) fn acknowledgement(offset: u64) -> Vec<u8> {
+    request(&[b"REPLCONF", b"ACK", offset.to_string().as_bytes()])
 }
 
-impl Server {
+impl Link {
     /// Takes what arrived into the transfer, and stops receiving while enough waits.
-    pub(super) fn feed_transfer(&mut self, driver: &mut dyn Driver) {
-        let Phase::Transfer(transfer) = &mut self.link.phase else { return };
-        if let Err(why) = transfer.take(&mut self.link.input) {
-            self.fail_link(&why, Fault::Connection);
+    pub(super) fn feed_transfer(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        let Phase::Transfer(transfer) = &mut self.phase else { return };
+        if let Err(why) = transfer.take(&mut self.input) {
+            self.fail(core, &why, Fault::Connection);
             return;
         }
         // What follows the file waits as well while the log takes nothing.
-        let behind = self.link.input.len() + transfer.rest.as_ref().map_or(0, Vec::len);
+        let behind = self.input.len() + transfer.rest.as_ref().map_or(0, Vec::len);
         let is_full = transfer.importer.waiting() + behind > WAITING_BYTES_MAX;
         if is_full
             && transfer.is_reading
-            && let Some(connection) = self.link.connection
+            && let Some(connection) = self.connection
         {
             transfer.is_reading = false;
             driver.set_reading(connection, false);
@@ -197,11 +188,12 @@ impl Server {
     }
 
     /// Imports one slice, if the log takes it now.
-    pub(super) fn import(&mut self, driver: &mut dyn Driver) {
-        match self.core.shard.gate() {
-            Gate::Open if !self.is_snapshot_behind() => {}
+    pub(super) fn import(&mut self, core: &mut Core, driver: &mut dyn Driver) {
+        match core.shard.gate() {
+            Gate::Open if !core.is_snapshot_behind() => {}
             Gate::Refuse(why) => {
-                self.fail_link(
+                self.fail(
+                    core,
                     &format!("the transaction log takes no writes: {why}"),
                     Fault::Connection,
                 );
@@ -209,81 +201,74 @@ impl Server {
             }
             _ => {
                 // The silence is ours.
-                self.link.heard = self.core.turn.monotonic;
+                self.heard = core.turn.monotonic;
                 return;
             }
         }
-        let Phase::Transfer(mut transfer) = std::mem::take(&mut self.link.phase) else { return };
+        let Phase::Transfer(mut transfer) = std::mem::take(&mut self.phase) else { return };
         if transfer.frame != Frame::Unknown && !transfer.is_flushed {
             tracing::info!(bytes = transfer.total_bytes, "loading the master's data set");
             transfer.is_flushed = true;
-            self.core.shard.unit.clear();
-            self.make_way();
-            self.core.end_own_unit();
+            core.shard.unit.clear();
+            self.make_way(core);
+            core.end_own_unit();
         }
         let outcome = if transfer.rest.is_some() {
             Ok(Step::Finished)
         } else {
-            self.import_slice(&mut transfer)
+            self.import_slice(core, &mut transfer)
         };
         let ended = match outcome {
-            Ok(Step::Finished) => transfer.end(&mut self.link.input),
+            Ok(Step::Finished) => transfer.end(&mut self.input),
             Ok(_) => Ok(None),
             Err(why) => Err(why),
         };
         if transfer.importer.waiting() <= WAITING_BYTES_MAX / 2
             && !transfer.is_reading
-            && let Some(connection) = self.link.connection
+            && let Some(connection) = self.connection
         {
             transfer.is_reading = true;
-            self.link.heard = self.core.turn.monotonic;
+            self.heard = core.turn.monotonic;
             driver.set_reading(connection, true);
         }
         match ended {
             Ok(Some(rest)) => {
                 tracing::info!(keys = transfer.keys, "the master's data set is loaded");
-                self.core.shard.unit.clear();
-                self.call_whole();
-                self.core.end_own_unit();
+                core.shard.unit.clear();
+                self.call_whole(core);
+                core.end_own_unit();
                 let (place, database) = (transfer.place.clone(), transfer.stream_database);
-                self.begin_stream(place, database, rest);
+                self.begin_stream(core, place, database, rest);
             }
-            Ok(None) => self.link.phase = Phase::Transfer(transfer),
+            Ok(None) => self.phase = Phase::Transfer(transfer),
             Err(why) => {
-                self.link.phase = Phase::Transfer(transfer);
+                self.phase = Phase::Transfer(transfer);
                 let why = format!("cannot load the master's data set: {why}");
-                self.fail_link(&why, Fault::Data);
+                self.fail(core, &why, Fault::Data);
             }
         }
     }
 
-    fn import_slice(&mut self, transfer: &mut Transfer) -> Result<Step, String> {
-        self.core.shard.unit.clear();
-        let before = self.core.shard.unit.effects.len();
-        let context = Context {
-            overdue: Overdue::Kept,
-            ..Context::background(self.core.turn.now, DatabaseId(0))
-        };
+    fn import_slice(&mut self, core: &mut Core, transfer: &mut Transfer) -> Result<Step, String> {
+        core.shard.unit.clear();
+        let before = core.shard.unit.effects.len();
+        let context =
+            Context { overdue: Overdue::Kept, ..Context::background(core.turn.now, DatabaseId(0)) };
         let mut outcome = Ok(Step::Done);
         for _ in 0..STEPS_MAX {
-            let shard = &mut self.core.shard;
-            let mut tx = shard.engine.tx(context, &mut shard.unit, &mut self.core.interest);
+            let shard = &mut core.shard;
+            let mut tx = shard.engine.tx(context, &mut shard.unit, &mut core.interest);
             outcome = transfer.importer.step(&mut tx);
-            let is_enough = self.core.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
+            let is_enough = core.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
             if !matches!(outcome, Ok(Step::Done)) || is_enough {
                 break;
             }
         }
         // What was imported before a failure counts as done: effects were recorded.
-        self.core.end_own_unit();
+        core.end_own_unit();
         transfer.is_fed = matches!(outcome, Ok(Step::Done | Step::Finished));
         outcome.map_err(|error| error.to_string())
     }
-}
-
-/// How far a replica is, as its master wants to hear it.
-pub(super) fn acknowledgement(offset: u64) -> Vec<u8> {
-    request(&[b"REPLCONF", b"ACK", offset.to_string().as_bytes()])
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@
 //! That the successor has everything only makes it quick. Were it gone, others lead a lease later,
 //! and the log lets nobody lead who has not read everything.
 
-use super::{PRIORITY_LAST, Reported};
+use super::{Members, PRIORITY_LAST, Reported};
 use crate::core::{Core, Stop};
-use crate::server::Server;
 use base::{MonotonicNanos, Sequence};
 use shard::role::member::MemberId;
 use std::cmp::Reverse;
@@ -61,68 +60,68 @@ fn rank(priority: u32, applied: Sequence) -> impl Ord {
     (priority != PRIORITY_LAST, applied, Reverse(priority))
 }
 
-impl Server {
+impl Members {
     /// Replicas that may take over, with how far they are.
-    fn successors(&self) -> impl Iterator<Item = &Reported> {
-        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
+    fn successors(&self, core: &Core) -> impl Iterator<Item = &Reported> {
+        let reports = self.reports.values();
         reports.filter(|it| {
-            it.report.priority > 0 && self.core.turn.monotonic.since(it.at) < SILENCE_NANOS_MAX
+            it.report.priority > 0 && core.turn.monotonic.since(it.at) < SILENCE_NANOS_MAX
         })
     }
 
     /// Whether a replica is reached at this address, and may take over.
-    pub(crate) fn is_successor(&self, host: &str, port: u16) -> bool {
+    pub(crate) fn is_successor(&self, core: &Core, host: &str, port: u16) -> bool {
         let target = Failover::new(Some((host.to_owned(), port)), None, false);
-        self.successors().any(|it| target.concerns(it))
+        self.successors(core).any(|it| target.concerns(it))
     }
 
-    pub(crate) fn has_successors(&self) -> bool {
-        self.successors().next().is_some()
+    pub(crate) fn has_successors(&self, core: &Core) -> bool {
+        self.successors(core).next().is_some()
     }
 
     /// Who should lead next if this process ends now: of those who are furthest, the one that is
     /// preferred most. One that leaves it to others only if there is no other.
-    pub(crate) fn best_successor(&self) -> Option<MemberId> {
+    pub(crate) fn best_successor(&self, core: &Core) -> Option<MemberId> {
         let best =
-            self.successors().max_by_key(|it| rank(it.report.priority, it.report.applied))?;
+            self.successors(core).max_by_key(|it| rank(it.report.priority, it.report.applied))?;
         Some(best.report.member.id)
     }
 
-    pub(crate) fn begin_failover(&mut self, failover: Failover) {
+    pub(crate) fn begin_failover(&mut self, core: &mut Core, failover: Failover) {
         tracing::info!(target = ?failover.target, "failover requested");
-        self.core.pause.is_failing_over = true;
+        core.pause.is_failing_over = true;
         self.failover = Some(failover);
     }
 
     /// Ends a failover that has not handed over yet; whether there was one.
-    pub(crate) fn abort_failover(&mut self, why: &str) -> bool {
+    pub(crate) fn abort_failover(&mut self, core: &mut Core, why: &str) -> bool {
         let is_waiting = matches!(&self.failover, Some(Failover { yielding_since: None, .. }));
         if is_waiting {
             tracing::warn!("failover aborted: {why}");
             self.failover = None;
-            self.core.pause.is_failing_over = false;
+            core.pause.is_failing_over = false;
         }
         is_waiting
     }
 
     /// Does what a failover needs next.
-    pub(crate) fn advance_failover(&mut self) {
+    pub(crate) fn advance_failover(&mut self, core: &mut Core) {
         let Some(failover) = &self.failover else { return };
         if let Some(since) = failover.yielding_since {
-            let is_late = self.core.turn.monotonic.since(since) > YIELD_NANOS_MAX;
-            if is_late || !self.core.shard.is_in_flight() {
+            let is_late = core.turn.monotonic.since(since) > YIELD_NANOS_MAX;
+            if is_late || !core.shard.is_in_flight() {
                 let why = "leadership was handed over".to_owned();
-                self.core.stopping.get_or_insert(Stop::Demoted(why));
+                core.stopping.get_or_insert(Stop::Demoted(why));
             }
             return;
         }
-        let is_late = failover.until.is_some_and(|until| self.core.turn.monotonic >= until);
+        let is_late = failover.until.is_some_and(|until| core.turn.monotonic >= until);
         if is_late && !failover.forces {
-            self.abort_failover("no replica was ready in time");
+            self.abort_failover(core, "no replica was ready in time");
             return;
         }
-        let newest = self.core.shard.newest_id();
-        let concerned = || self.successors().filter(|it| failover.concerns(it));
+        let newest = core.shard.newest_id();
+        let concerned = || self.successors(core).filter(|it| failover.concerns(it));
         let is_last = |it: &Reported| it.report.priority == PRIORITY_LAST;
         let has_better = concerned().any(|it| !is_last(it));
         let ready = concerned()
@@ -130,33 +129,30 @@ impl Server {
             .filter(|it| is_late || it.report.newest.covers(&newest));
         let successor = ready.min_by_key(|it| it.report.priority).map(|it| it.report.member.id);
         if let Some(successor) = successor
-            && self.is_quiet()
+            && self.is_quiet(core)
         {
             tracing::info!(%successor, "hands leadership over");
-            self.yield_to(Some(successor));
+            hand_over(core, Some(successor));
             if let Some(failover) = &mut self.failover {
-                failover.yielding_since = Some(self.core.turn.monotonic);
+                failover.yielding_since = Some(core.turn.monotonic);
             }
         } else if is_late && successor.is_none() {
-            self.abort_failover("the replica is gone");
+            self.abort_failover(core, "the replica is gone");
         }
     }
 
     /// Whether everything executed is durable and sent, and the log takes a record.
-    fn is_quiet(&self) -> bool {
-        let is_written = !self.core.shard.has_gathered() && !self.core.shard.is_in_flight();
-        let is_sent = self.core.clients.flushing.is_empty() && self.core.clients.held.is_empty();
-        is_written
-            && is_sent
-            && self.core.leadership.roles.leads()
-            && self.core.shard.gate() == Gate::Open
+    fn is_quiet(&self, core: &Core) -> bool {
+        let is_written = !core.shard.has_gathered() && !core.shard.is_in_flight();
+        let is_sent = core.clients.flushing.is_empty() && core.clients.held.is_empty();
+        is_written && is_sent && core.leadership.roles.leads() && core.shard.gate() == Gate::Open
     }
+}
 
-    /// Serves no more, then says so in the log.
-    pub(crate) fn yield_to(&mut self, successor: Option<MemberId>) {
-        let Core { leadership, shard, .. } = &mut self.core;
-        leadership.hand_over(shard, successor);
-    }
+/// Serves no more, then says so in the log.
+pub(crate) fn hand_over(core: &mut Core, successor: Option<MemberId>) {
+    let Core { leadership, shard, .. } = core;
+    leadership.hand_over(shard, successor);
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@
 //!
 //! One report serves all requests that arrived before it was sent.
 
-use crate::server::Server;
-use crate::session::{OwnedRequest, Why};
-use base::ConnectionId;
+use super::Members;
+use crate::core::Core;
+use base::{ConnectionId, MonotonicNanos};
 use catalog::{Kind, Registered};
 use engine::command::Flags;
 use shard::RecordId;
@@ -37,6 +37,12 @@ pub struct Reads {
 }
 
 impl Reads {
+    /// A client's request waits for the next report; until when.
+    pub fn add(&mut self, client: ConnectionId, now: MonotonicNanos) -> Option<MonotonicNanos> {
+        self.waiting.push(client);
+        Some(now.after_millis(WAIT_MILLIS_MAX))
+    }
+
     /// Whether somebody waits for the next report.
     pub(super) fn wants(&self) -> bool {
         !self.waiting.is_empty()
@@ -78,11 +84,16 @@ impl Reads {
     }
 }
 
-impl Server {
+impl Members {
     /// Whether a request must wait until it is known that what it reads is the newest.
-    pub(crate) fn must_learn_newest(&self, client: ConnectionId, command: &Registered) -> bool {
-        let newest = &self.core.clients.at(client).newest;
-        if !newest.are_wanted || newest.is_confirmed || !self.core.is_following() {
+    pub(crate) fn must_learn_newest(
+        &self,
+        core: &Core,
+        client: ConnectionId,
+        command: &Registered,
+    ) -> bool {
+        let newest = &core.clients.at(client).newest;
+        if !newest.are_wanted || newest.is_confirmed || !core.is_following() {
             return false;
         }
         let reads = matches!(command.kind(), Kind::Read | Kind::Write)
@@ -90,32 +101,26 @@ impl Server {
         reads && newest.confirmed_turn < newest.received_turn
     }
 
-    pub(crate) fn wait_for_newest(&mut self, client: ConnectionId, request: OwnedRequest) {
-        self.members.reads.waiting.push(client);
-        let deadline = self.core.turn.monotonic.after_millis(WAIT_MILLIS_MAX);
-        self.core.park(client, Why::Newest, request, Some(deadline));
-    }
-
     /// Lets the reads go on that have waited long enough.
-    pub(crate) fn resume_reads(&mut self) {
-        if !self.core.is_following() {
+    pub(crate) fn resume_reads(&mut self, core: &mut Core) {
+        if !core.is_following() {
             // What a primary has is the newest.
-            for client in self.members.reads.take_all() {
-                self.resume_read(client, self.core.turn.number);
+            for client in self.reads.take_all() {
+                self.resume_read(core, client, core.turn.number);
             }
             return;
         }
-        let applied = self.core.shard.newest_id();
-        while let Some((turn, readers)) = self.members.reads.take_ready(&applied) {
+        let applied = core.shard.newest_id();
+        while let Some((turn, readers)) = self.reads.take_ready(&applied) {
             for client in readers {
-                self.resume_read(client, turn);
+                self.resume_read(core, client, turn);
             }
         }
     }
 
-    fn resume_read(&mut self, client: ConnectionId, turn: u64) {
-        let Some(session) = self.core.clients.sessions.get_mut(client) else { return };
+    fn resume_read(&mut self, core: &mut Core, client: ConnectionId, turn: u64) {
+        let Some(session) = core.clients.sessions.get_mut(client) else { return };
         session.newest.confirmed_turn = turn;
-        self.core.clients.resuming.push_back(client);
+        core.clients.resuming.push_back(client);
     }
 }

@@ -1,8 +1,9 @@
 //! What the primary makes of its replicas' reports.
 
 use super::exchange::Answer;
-use super::{Known, Report};
-use crate::server::Server;
+use super::{Known, Members, Report};
+use crate::core::Core;
+use crate::session::ClientKind;
 use base::{ConnectionId, MonotonicNanos, Sequence};
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
@@ -14,68 +15,65 @@ pub struct Reported {
     pub at: MonotonicNanos,
 }
 
-impl Server {
+impl Members {
     /// REPLCONF MEMBER: takes a report, and answers.
-    pub(crate) fn take_report(&mut self, client: ConnectionId, args: Args<'_>) -> Outcome {
-        if !self.core.leadership.roles.leads() || self.core.leadership.roles.is_alone() {
-            return Err(crate::link::READ_ONLY);
+    pub(crate) fn take_report(
+        &mut self,
+        core: &mut Core,
+        client: ConnectionId,
+        args: Args<'_>,
+    ) -> Outcome {
+        if !core.leadership.roles.leads() || core.leadership.roles.is_alone() {
+            return Err(crate::core::verdict::READ_ONLY);
         }
         const FOREIGN: Refusal = Refusal::of("ERR REPLCONF MEMBER of another release");
         let words: Vec<&[u8]> = args.from(2).collect();
         let report = Report::parse(&words).ok_or(FOREIGN)?;
-        let lag = self.lag_of(report.applied);
-        let session = self.core.clients.at_mut(client);
-        if session.member.is_none() {
+        let lag = core.leadership.lag_of(report.applied);
+        let now = core.turn.monotonic;
+        if !self.reports.contains_key(&client) {
+            let session = core.clients.at_mut(client);
+            session.kind = ClientKind::Member;
             let Report { member, .. } = &report;
             let (client, peer) = (session.id, &session.peer);
             let (host, port) = (&member.host, member.port);
             tracing::info!(host, port, client, peer, "a replica of the log is here");
         }
-        session.member = Some(Box::new(Reported { report, at: self.core.turn.monotonic }));
-        let mut members = self.reporting_members();
+        self.reports.insert(client, Reported { report, at: now });
+        let mut members = self.reporting(core);
         members.sort_by_key(|known| known.member.id);
-        let (newest, snapshot) = (self.core.shard.newest_id(), self.newest_snapshot());
-        Answer { newest, lag, snapshot, members }.encode(self.core.clients.reply(client));
-        self.answer_waiters();
+        let (newest, snapshot) = (core.shard.newest_id(), core.newest_snapshot());
+        Answer { newest, lag, snapshot, members }.encode(core.clients.reply(client));
         Ok(())
     }
 
-    /// How far behind this primary a replica is that has applied the log through here.
-    pub(crate) fn lag_of(&self, applied: Sequence) -> shard::Lag {
-        self.core.leadership.lag_of(applied)
-    }
-
-    /// How far this server is, in what its replicas count: records if they are replicas of the log,
-    /// else bytes of the stream of commands.
-    pub(crate) fn offset_shown(&self) -> u64 {
-        let is_log = self.core.sessions().any(|session| session.member.is_some());
-        let is_fed = self.feed.backlog().is_some();
-        if is_log && !is_fed {
-            self.core.shard.appended().sequence.0
-        } else {
-            self.core.stream.offset
-        }
-    }
-
     /// The replicas that report.
-    pub(super) fn reporting_members(&self) -> Vec<Known> {
-        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
-        reports.map(|it| it.known(self.core.turn.monotonic)).collect()
+    pub(super) fn reporting(&self, core: &Core) -> Vec<Known> {
+        let reports = self.reports.values();
+        reports.map(|it| it.known(core.turn.monotonic)).collect()
+    }
+
+    /// The last reports, in the order in which their replicas connected.
+    pub fn reports(&self) -> impl Iterator<Item = (ConnectionId, &Reported)> {
+        self.reports.iter().map(|(client, reported)| (*client, reported))
+    }
+
+    /// A client is gone; what it reported last, if it is a replica.
+    pub(crate) fn forget(&mut self, client: ConnectionId) -> Option<Reported> {
+        self.reports.remove(&client)
     }
 
     /// How many of them have applied a record that a session wrote.
-    pub(crate) fn members_through(&self, wrote: Sequence) -> usize {
-        let place = self.core.shard.in_log(wrote).sequence;
-        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
+    pub(crate) fn through(&self, core: &Core, wrote: Sequence) -> usize {
+        let place = core.shard.in_log(wrote).sequence;
+        let reports = self.reports.values();
         reports.filter(|it| it.report.applied >= place).count()
     }
 
     /// How many of them reported within so many seconds.
-    pub(crate) fn near_members(&self, seconds: u64) -> usize {
-        let reports = self.core.sessions().filter_map(|session| session.member.as_deref());
-        reports
-            .filter(|it| self.core.turn.monotonic.since(it.at) / 1_000_000_000 <= seconds)
-            .count()
+    pub(crate) fn near(&self, core: &Core, seconds: u64) -> usize {
+        let reports = self.reports.values();
+        reports.filter(|it| core.turn.monotonic.since(it.at) / 1_000_000_000 <= seconds).count()
     }
 }
 

@@ -1,57 +1,61 @@
 //! What the driver tells of the connections to targets; each says whether the connection is a
 //! migration's.
 
+use super::Migrations;
 use super::exchange::NotAnAnswer;
 use super::{CONNECTING, Migration, READING, Stage};
-use crate::server::Server;
+use crate::core::Core;
 use base::driver::Received;
 use base::{ConnectionId, Driver};
 
 /// Bytes of answers received at a time: some thousands of them.
 const RECEIVE_BYTES: usize = 16 << 10;
 
-impl Server {
-    pub(crate) fn migration_connected(&mut self, connection: ConnectionId) -> bool {
-        self.with_migration(connection, |server, migration| {
+impl Migrations {
+    pub(crate) fn connected(&mut self, core: &mut Core, connection: ConnectionId) -> bool {
+        self.with_migration(connection, |_, migration| {
             migration.stage = Stage::Talking;
             migration.exchange.open(&migration.order);
-            migration.moved = server.core.turn.monotonic;
+            migration.moved = core.turn.monotonic;
         })
     }
 
-    pub(crate) fn migration_unreachable(&mut self, connection: ConnectionId) -> bool {
+    pub(crate) fn unreachable(&mut self, connection: ConnectionId) -> bool {
         self.with_migration(connection, |_, migration| {
             migration.connection = None;
             migration.end(Some(CONNECTING));
         })
     }
 
-    pub(crate) fn migration_writable(&mut self, connection: ConnectionId) -> bool {
+    pub(crate) fn writable(&mut self, connection: ConnectionId) -> bool {
         self.with_migration(connection, |_, migration| migration.is_clogged = false)
     }
 
-    pub(crate) fn migration_broken(&mut self, connection: ConnectionId) -> bool {
-        if self.migrations.idle.forget(connection) {
-            self.migrations.dropped.push(connection);
+    pub(crate) fn broken(&mut self, core: &mut Core, connection: ConnectionId) -> bool {
+        if self.idle.forget(connection) {
+            self.dropped.push(connection);
             return true;
         }
-        self.with_migration(connection, Self::lose_target)
+        self.with_migration(connection, |migrations, migration| {
+            migrations.lose_target(core, migration);
+        })
     }
 
-    pub(crate) fn migration_readable(
+    pub(crate) fn readable(
         &mut self,
+        core: &mut Core,
         driver: &mut dyn Driver,
         connection: ConnectionId,
     ) -> bool {
-        if self.migrations.idle.forget(connection) {
-            self.migrations.dropped.push(connection);
+        if self.idle.forget(connection) {
+            self.dropped.push(connection);
             return true;
         }
-        self.with_migration(connection, |server, migration| {
+        self.with_migration(connection, |migrations, migration| {
             let input = &mut migration.exchange.input;
             let received = driver.receive(connection, input, RECEIVE_BYTES);
             if let Received::Bytes(_) = received {
-                migration.moved = server.core.turn.monotonic;
+                migration.moved = core.turn.monotonic;
             }
             match migration.exchange.hear() {
                 Ok(taken) => {
@@ -60,7 +64,7 @@ impl Server {
                     }
                 }
                 Err(NotAnAnswer) => {
-                    server.migrations.dropped.extend(migration.connection.take());
+                    migrations.dropped.extend(migration.connection.take());
                     migration.end(Some(READING));
                     return;
                 }
@@ -68,7 +72,7 @@ impl Server {
             // A target may close behind its last answer.
             let is_done = migration.exchange.is_answered() && migration.sent > 0;
             if received == Received::Closed && !is_done {
-                server.lose_target(migration);
+                migrations.lose_target(core, migration);
             }
         })
     }
@@ -79,15 +83,15 @@ impl Server {
         connection: ConnectionId,
         act: impl FnOnce(&mut Self, &mut Migration),
     ) -> bool {
-        let Some((id, mut migration)) = self.migrations.of(connection) else { return false };
+        let Some((id, mut migration)) = self.of(connection) else { return false };
         if migration.is_over() {
             // It can only be the end of the connection.
-            self.migrations.dropped.extend(migration.connection.take());
+            self.dropped.extend(migration.connection.take());
         } else {
             act(self, &mut migration);
         }
-        self.migrations.is_due = true;
-        self.migrations.running.insert(id, migration);
+        self.is_due = true;
+        self.running.insert(id, migration);
         true
     }
 }

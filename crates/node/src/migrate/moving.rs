@@ -13,9 +13,9 @@
 //! The second rule need not be exact. A name counts in every database, because a transaction may
 //! select another. RESTORE never waits: it may be this very migration, arriving where it left.
 
-use crate::server::Server;
-use crate::session::{OwnedRequest, Why};
-use base::{ConnectionId, DatabaseId};
+use super::Migrations;
+use crate::core::Core;
+use base::{ConnectionId, DatabaseId, MonotonicNanos};
 use catalog::Registered;
 use engine::command::{Args, Flags};
 use engine::ids::WatcherId;
@@ -56,55 +56,58 @@ impl Moving {
     }
 }
 
-impl Server {
+impl Migrations {
     /// Watches a key from now on.
     pub(super) fn guard(
         &mut self,
+        core: &mut Core,
         database: DatabaseId,
         key: &[u8],
         expire_at: Option<i64>,
     ) -> Guard {
-        let watcher = self.core.guards.add();
-        self.core.interest.watchers.watch(watcher, database, key, false);
+        let watcher = core.guards.add();
+        core.interest.watchers.watch(watcher, database, key, false);
         Guard { watcher, expire_at }
     }
 
     /// Watches a key no longer; whether it is what it was.
-    pub(super) fn unguard(&mut self, database: DatabaseId, key: &[u8], guard: &Guard) -> bool {
-        self.core.interest.watchers.unwatch(guard.watcher, database, key);
-        let is_changed = self.core.guards.remove(guard.watcher);
-        let has_expired = guard.expire_at.is_some_and(|at| at <= self.core.turn.now.0);
+    pub(super) fn unguard(
+        &mut self,
+        core: &mut Core,
+        database: DatabaseId,
+        key: &[u8],
+        guard: &Guard,
+    ) -> bool {
+        core.interest.watchers.unwatch(guard.watcher, database, key);
+        let is_changed = core.guards.remove(guard.watcher);
+        let has_expired = guard.expire_at.is_some_and(|at| at <= core.turn.now.0);
         is_changed == Some(false)
-            || has_expired && !self.core.shard.engine.keyspace.exists(database, key)
+            || has_expired && !core.shard.engine.keyspace.exists(database, key)
     }
 
     /// Whether a request must wait until a migration has ended.
-    pub(crate) fn must_wait_for_migration(
+    pub(crate) fn must_wait(
         &self,
+        core: &Core,
         client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) -> bool {
         // What comes from the master was executed there.
-        if self.migrations.running.is_empty() || self.core.clients.at(client).is_master() {
+        if self.running.is_empty() || core.clients.at(client).is_master() {
             return false;
         }
-        let queued = self
-            .core
-            .clients
-            .at(client)
-            .transaction
-            .iter()
-            .flat_map(|transaction| transaction.queued());
+        let queued =
+            core.clients.at(client).transaction.iter().flat_map(|transaction| transaction.queued());
         self.changes_moving(command, args)
             || command.flags.contains(Flags::EXECUTES_QUEUE)
                 && queued.into_iter().any(|request| {
                     self.changes_moving(
-                        self.core.process.catalog.command(request.command),
+                        core.process.catalog.command(request.command),
                         request.args(),
                     )
                 })
-            || command.flags.contains(Flags::AWAITS_SERVER) && self.migrations.is_full()
+            || command.flags.contains(Flags::AWAITS_SERVER) && self.is_full()
     }
 
     /// Whether a request may change a key that is under way.
@@ -112,7 +115,7 @@ impl Server {
         if !command.may_write() || command.flags.contains(Flags::RESTORES) {
             return false;
         }
-        let moving = &self.migrations.moving;
+        let moving = &self.moving;
         let (mut is_moving, mut has_keys) = (false, false);
         command.for_each_key(args, |key, _| {
             has_keys = true;
@@ -121,15 +124,15 @@ impl Server {
         is_moving || !has_keys && !moving.names.is_empty() && command.flags.contains(Flags::WRITE)
     }
 
-    /// Leaves a session waiting for the end of a migration.
-    pub(crate) fn wait_for_migration(&mut self, client: ConnectionId, request: OwnedRequest) {
-        self.migrations.moving.waiting.push_back(client);
-        self.core.park(client, Why::Migration, request, None);
+    /// A client's request waits for the end of a migration, without limit.
+    pub(crate) fn add_waiting(&mut self, client: ConnectionId) -> Option<MonotonicNanos> {
+        self.moving.waiting.push_back(client);
+        None
     }
 
     /// A migration has ended: lets the requests go on that waited, in the order in which they came.
     /// Those that still must wait come to stand in that order again.
-    pub(super) fn resume_after_migration(&mut self) {
-        self.core.clients.resuming.append(&mut self.migrations.moving.waiting);
+    pub(super) fn resume_after_migration(&mut self, core: &mut Core) {
+        core.clients.resuming.append(&mut self.moving.waiting);
     }
 }

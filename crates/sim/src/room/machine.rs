@@ -182,7 +182,7 @@ impl Machine {
             trims_unconfirmed: false,
             report_nanos: 0,
         };
-        server.keep_snapshots(store, queue, pace);
+        server.core.keep_snapshots(store, queue, pace);
         match self.broken {
             Broken::HoldsNothing => server.core.shard.break_tracker(),
             Broken::ReusesCounters => server.core.shard.break_counters(),

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use config::Config;
 use engine::digest::Digest;
 use engine::work::Pulse;
-use node::reactor::Scratch;
-use node::start::Start;
+use node::server::reactor::Scratch;
+use node::server::start::Start;
 use node::{Options, Server, Stop};
 use shard::loading::{Loading, OpenLog, Pace};
 use shard::snapshots;
@@ -343,7 +343,7 @@ impl Process {
             trims_unconfirmed: self.broken == Broken::TrimsUnseen,
             ..snapshots::Pace::default()
         };
-        self.server.keep_snapshots(self.store.clone(), Box::new(queue), pace);
+        self.server.core.keep_snapshots(self.store.clone(), Box::new(queue), pace);
     }
 
     /// What is broken on purpose is broken again in each life.

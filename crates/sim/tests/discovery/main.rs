@@ -3,7 +3,7 @@
 
 use base::{Epoch, MonotonicNanos};
 use node::Server;
-use node::reactor::Scratch;
+use node::server::reactor::Scratch;
 use shard::role::member::{Leader, Member, MemberId};
 use shard::role::state::{Roles, Terms};
 use sim::clock::SimClock;

@@ -3,7 +3,7 @@
 
 use base::DatabaseId;
 use node::Server;
-use node::reactor::Scratch;
+use node::server::reactor::Scratch;
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;

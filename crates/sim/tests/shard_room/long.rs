@@ -6,7 +6,7 @@ use catalog::Kind;
 use engine::work::Pulse;
 use node::Server;
 use node::command::standard;
-use node::reactor::Scratch;
+use node::server::reactor::Scratch;
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;

@@ -5,7 +5,7 @@ use crate::primary::{LEASE_MILLIS, Primary, Tells};
 use base::{Clock, DatabaseId};
 use node::Server;
 use node::core::Broken;
-use node::reactor::Scratch;
+use node::server::reactor::Scratch;
 use sim::driver::SimDriver;
 use sim::lone;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use engine::effect::EffectDecoder;
 use engine::work::Pulse;
 use node::Server;
-use node::reactor::Scratch;
+use node::server::reactor::Scratch;
 use shard::Renewal;
 use shard::role::member::{Member, MemberId};
 use shard::role::state::{Roles, Terms};

@@ -127,7 +127,7 @@ fn settle(life: &mut Life, ledger: &mut Ledger, requests: &str, until: impl Fn(&
 }
 
 fn saves(life: &Life) -> u64 {
-    life.server.saving().published
+    life.server.core.saving().published
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_snapshot_that_failed_gives_its_space_back() {
     // The log has space prepared; the snapshot does not.
     let capacity_bytes = Some(disk.used_bytes() + 2_000);
     disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
-    settle(&mut life, &mut ledger, "BGSAVE\r\n", |life| !life.server.saving().is_last_ok);
+    settle(&mut life, &mut ledger, "BGSAVE\r\n", |life| !life.server.core.saving().is_last_ok);
     let left = base::Disk::list(&disk, Path::new(STORE)).expect("it can be listed");
     assert!(left.is_empty(), "{left:?}");
 }

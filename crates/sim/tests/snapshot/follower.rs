@@ -10,7 +10,7 @@ use engine::load::Loader;
 use engine::settings::Settings;
 use engine::unit::{Context, Unit};
 use node::command::standard;
-use node::functions::Function;
+use node::server::functions::Function;
 use resp::{ArgumentRanges, Decoded, Decoder, Reply};
 use sim::network::SimClient;
 use std::collections::BTreeMap;

@@ -122,6 +122,6 @@ fn a_server_that_obeys_its_configuration_would_be_noticed() {
     let (disk, data) = (SimDisk::new(5), DataSet::new());
     shard_of_its_own(&disk, true);
     let mut life = start_configured(&disk, 2);
-    life.server.break_master();
+    life.server.link.break_master(&mut life.server.core);
     assert!(!keeps_its_data(&mut life, &data), "the master's data took the place of ours");
 }

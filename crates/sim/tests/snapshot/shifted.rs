@@ -217,7 +217,7 @@ fn a_snapshot_whose_record_was_durable_before_stays() {
     orders.borrow_mut().is_held = true;
     let saver = life.connect();
     saver.send(b"SAVE\r\n");
-    turn_until(&mut life, "it has begun", |life| life.server.saving().is_saving);
+    turn_until(&mut life, "it has begun", |life| life.server.core.saving().is_saving);
     life.client.send(b"SET key other\r\n");
     turn_until(&mut life, "a record waits", |_| orders.borrow().held == 1);
     orders.borrow_mut().shift_by = 3;

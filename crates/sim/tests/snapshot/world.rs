@@ -11,7 +11,7 @@ use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
-use node::reactor::Scratch;
+use node::server::reactor::Scratch;
 use node::{Options, Server};
 use shard::loading::{FileLogOpener, Loading};
 use shard::snapshots::Pace;
@@ -192,7 +192,7 @@ impl Life {
         let mut loading = loading.map_err(text)?;
         prepare(&mut loading);
         server.load(&mut driver, loading).map_err(text)?;
-        server.keep_snapshots(store, queue("snapshots", driver.waker()), pace);
+        server.core.keep_snapshots(store, queue("snapshots", driver.waker()), pace);
         server.feed.read_files_by(queue("feed", driver.waker()));
         let client = network.connect(NODE);
         let scratch = Scratch::default();

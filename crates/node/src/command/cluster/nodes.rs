@@ -91,7 +91,7 @@ impl Server {
         });
         let silence_millis_max =
             self.core.process.settings.transaction_log_lease.max(SILENCE_MILLIS);
-        for known in self.known_members() {
+        for known in self.members.known(&self.core) {
             nodes.add(Node {
                 member: known.member,
                 is_primary: false,

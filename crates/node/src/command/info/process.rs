@@ -143,7 +143,7 @@ fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {
 }
 
 pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
-    let (state, saving) = (&server.core.persistence, server.saving());
+    let (state, saving) = (&server.core.persistence, server.core.saving());
     let status = |is_ok| if is_ok { "ok" } else { "err" };
     text.line("loading", u8::from(state.is_loading || server.link.is_loading()));
     text.line("async_loading", 0);
@@ -156,7 +156,7 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     let dirty = server.core.shard.engine.keyspace.statistics.dirty.get();
     text.line("rdb_changes_since_last_save", dirty);
     text.line("rdb_bgsave_in_progress", u8::from(saving.is_saving));
-    text.line("rdb_last_save_time", server.last_save().0.div_euclid(1000));
+    text.line("rdb_last_save_time", server.core.last_save().0.div_euclid(1000));
     text.line("rdb_last_bgsave_status", status(saving.is_last_ok));
     let seconds = saving.last_seconds.map_or(-1, |seconds| seconds as i64);
     text.line("rdb_last_bgsave_time_sec", seconds);

@@ -105,7 +105,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_replicaof", server.core.shard.engine.keyspace.replica_of());
     text.line("kiln_clock_gaps", server.core.process.statistics.clock_gaps);
     text.line("kiln_data_is_partial", u8::from(server.core.shard.engine.keyspace.is_partial()));
-    let members = server.core.sessions().filter_map(|it| it.member.as_deref()).count();
+    let members = server.members.reports().count();
     text.line("connected_slaves", server.feed.attached().count() + members);
     if server.core.process.settings.min_replicas_to_write > 0
         && server.core.process.settings.min_replicas_max_lag > 0
@@ -120,7 +120,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
         text.line(&format!("slave{index}"), line);
     }
     describe_members(server, text);
-    text.line("master_failover_state", Failover::state(server.failover.as_ref()));
+    text.line("master_failover_state", Failover::state(server.members.failover.as_ref()));
     text.line("master_replid", server.feed.replication_id());
     text.line("master_replid2", "0".repeat(40));
     text.line("master_repl_offset", server.offset_shown());
@@ -136,10 +136,9 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
 /// Replicas of the log behind those of Redis. Their offsets are records.
 fn describe_members(server: &Server, text: &mut Text) {
     let before = server.feed.attached().count();
-    let members = server.core.sessions().filter_map(|session| session.member.as_deref());
-    for (index, reported) in members.enumerate() {
+    for (index, (_, reported)) in server.members.reports().enumerate() {
         let report = &reported.report;
-        let lag = server.lag_of(report.applied);
+        let lag = server.core.leadership.lag_of(report.applied);
         let silence = server.core.turn.monotonic.seconds_since(reported.at);
         let line = format!(
             "ip={},port={},state=online,offset={},lag={silence},lag_records={},lag_bytes={},\

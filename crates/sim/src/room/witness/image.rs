@@ -13,7 +13,7 @@ use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::unit::{Context, Unit};
 use node::command::standard;
-use node::functions::Function;
+use node::server::functions::Function;
 
 type Bytes = Vec<u8>;
 

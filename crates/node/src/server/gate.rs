@@ -1,7 +1,11 @@
 //! Every reason to refuse a request, in the order in which Redis looks at them (server.c,
 //! processCommand). Refusing comes before execution, never after.
 
+mod master;
+mod replica;
+
 use crate::core::Core;
+use crate::core::verdict::Verdict;
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::{Demand, Kind, Registered};
@@ -9,15 +13,6 @@ use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::Refusal;
 use resp::Protocol;
-use txlog::Gate;
-
-/// What to do with a request.
-pub enum Verdict {
-    Run,
-    Refuse(Refusal),
-    /// Not now: the session's input stays where it is and is looked at again next turn.
-    Later,
-}
 
 /// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
 const EXCERPT_BYTES_MAX: usize = 128;
@@ -61,6 +56,7 @@ impl Server {
         if self.core.clients.at(client).is_master() {
             // The master has executed it already; only the log may have to be waited for.
             return self
+                .core
                 .judge_log(command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE));
         }
         let demand = self.core.demand(client, command);
@@ -105,7 +101,7 @@ impl Server {
             return refused;
         }
         // Who would write while another process does was refused already.
-        self.judge_log(demand.has(Demand::LOG) && !self.core.is_following())
+        self.core.judge_log(demand.has(Demand::LOG) && !self.core.is_following())
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.
@@ -116,23 +112,6 @@ impl Server {
             ));
         }
         Verdict::Run
-    }
-
-    /// Whether the log takes a write now.
-    pub(crate) fn judge_log(&self, writes: bool) -> Verdict {
-        if !writes {
-            return Verdict::Run;
-        }
-        if self.is_snapshot_behind() {
-            return Verdict::Later;
-        }
-        match self.core.shard.gate() {
-            Gate::Open => Verdict::Run,
-            Gate::Wait => Verdict::Later,
-            Gate::Refuse(why) => Verdict::Refuse(Refusal::new(format!(
-                "MISCONF Errors writing to the transaction log: {why}"
-            ))),
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! instead of nothing, and goes on until it is known whether this process leads or follows.
 
 use crate::core::Stop;
-use crate::reactor::Scratch;
 use crate::server::Server;
+use crate::server::reactor::Scratch;
 use archive::SnapshotStore;
 use base::Driver;
 use config::settings::engine_settings;
@@ -111,7 +111,7 @@ impl Server {
             );
         }
         self.core.shard = shard;
-        self.compare_configured_master();
+        self.link.compare_configured_master(&self.core);
         let member = self.core.process.member();
         let (host, port) = (&member.host, member.port);
         tracing::info!(host, port, "other members are told that this server is here");

@@ -2,9 +2,8 @@
 //! that the lease is over. Who leads, and why that is safe, stands in `shard/leadership.rs`; what a
 //! replica refuses, and where it sends its clients, in `serve`.
 
-mod serve;
-
 use crate::core::Core;
+use crate::members::failover::hand_over;
 use crate::server::Server;
 use base::{ConnectionId, Moment};
 use shard::leadership::Policy;
@@ -23,6 +22,20 @@ impl Core {
     /// Whether the primary was heard of within its lease.
     pub(crate) fn hears_primary(&self) -> bool {
         self.leadership.roles.hears_holder(self.turn.monotonic)
+    }
+}
+
+impl Core {
+    /// Appends a record that only says who leads, and when.
+    pub(crate) fn renew(&mut self) {
+        let Core { process, leadership, shard, .. } = self;
+        leadership.renew(shard, &|| process.member());
+    }
+
+    /// The records appended since the last call renew the lease.
+    pub(crate) fn note_appended(&mut self) {
+        let Core { leadership, shard, .. } = self;
+        leadership.note_appended(shard);
     }
 }
 
@@ -65,18 +78,6 @@ impl Server {
     /// Whether a client waits for something.
     fn is_busy(&self) -> bool {
         !self.core.clients.ready.is_empty() || !self.core.clients.flushing.is_empty()
-    }
-
-    /// Appends a record that only says who leads, and when.
-    pub(crate) fn renew(&mut self) {
-        let Core { process, leadership, shard, .. } = &mut self.core;
-        leadership.renew(shard, &|| process.member());
-    }
-
-    /// The records appended since the last call renew the lease.
-    pub(crate) fn note_appended(&mut self) {
-        let Core { leadership, shard, .. } = &mut self.core;
-        leadership.note_appended(shard);
     }
 
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does
@@ -128,9 +129,9 @@ impl Server {
     pub(crate) fn has_handed_over(&mut self) -> bool {
         let is_alone = self.core.leadership.roles.is_alone() || !self.core.shard.is_watched();
         if self.core.leadership.roles.leads() && !is_alone && self.core.shard.gate() == Gate::Open {
-            let successor = self.best_successor();
+            let successor = self.members.best_successor(&self.core);
             tracing::info!(?successor, "hands leadership over");
-            self.yield_to(successor);
+            hand_over(&mut self.core, successor);
             return false;
         }
         !self.core.shard.is_in_flight()

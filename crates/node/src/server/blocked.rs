@@ -5,77 +5,15 @@
 //! the unit that woke it and the next request of that unit's own client, as in Redis: nobody ever
 //! sees an element that somebody waits for.
 
-use crate::core::{Broken, Core};
+use crate::core::Broken;
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, Why};
-use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence};
-use engine::ids::WaiterId;
+use crate::session::{Blocked, Why};
+use base::{ConnectionId, DatabaseId};
 use engine::unit::TimeoutReply;
 use engine::value::Awaited;
 
-impl Core {
-    /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
-    /// came for it would be lost.
-    pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
-        if let Blocked::Keys { wait, .. } = &blocked {
-            if self.clients.at(client).is_gone {
-                self.close_session(client);
-                return;
-            }
-            let waiter = WaiterId(client.0);
-            for key in &wait.keys {
-                self.shard.engine.keyspace.work.step();
-                self.interest.waiters.add(waiter, wait.database, key);
-            }
-        }
-        if let Some(deadline) = blocked.deadline() {
-            self.clients.deadlines.insert((deadline, client));
-        }
-        self.clients.at_mut(client).blocked = Some(blocked);
-    }
-
-    /// Leaves a client waiting with a request that is judged again from the gate once whatever
-    /// it waits for has put the client into [`crate::core::Clients::resuming`].
-    pub(crate) fn park(
-        &mut self,
-        client: ConnectionId,
-        why: Why,
-        request: OwnedRequest,
-        deadline: Option<MonotonicNanos>,
-    ) {
-        self.block(client, Blocked::Parked { why, request, deadline });
-    }
-
-    /// Ends a session's wait, whatever comes next; what it waited for.
-    pub(crate) fn unblock(&mut self, client: ConnectionId) -> Option<Blocked> {
-        let blocked = self.clients.at_mut(client).blocked.take()?;
-        if let Blocked::Keys { wait, .. } = &blocked {
-            let waiter = WaiterId(client.0);
-            for key in &wait.keys {
-                self.shard.engine.keyspace.work.step();
-                self.interest.waiters.remove(waiter, wait.database, key);
-            }
-        }
-        if let Some(deadline) = blocked.deadline() {
-            self.clients.deadlines.remove(&(deadline, client));
-        }
-        Some(blocked)
-    }
-
-    /// Holds the replies of those whose wait was ended since the last call, and goes on with them.
-    /// That nothing came reveals every write to the keys so far. That a unit ended the wait reveals
-    /// the unit, so this is called when the record that holds it is known: a unit that takes long
-    /// or has many effects comes to stand behind others.
-    pub(crate) fn hold_ended(&mut self, observed: Sequence) {
-        for (connection, written) in std::mem::take(&mut self.clients.ended) {
-            if !self.clients.has(connection) {
-                continue;
-            }
-            self.finish_reply(connection, written, observed);
-            self.enqueue(connection);
-        }
-    }
-}
+const UNBLOCKED: &str =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 impl Server {
     /// Serves the clients that wait for keys which the last unit made ready; serving one may make
@@ -204,5 +142,26 @@ impl Server {
             self.core.hold_ended(self.core.shard.newest_executed());
         }
         ended.is_some()
+    }
+
+    /// Clients that wait for keys would wait for what they may no longer take, and those that wait
+    /// for replicas for what no longer comes.
+    pub(crate) fn unblock_everybody(&mut self) {
+        let waiting = self
+            .core
+            .sessions()
+            .filter(|session| {
+                let blocked = session.blocked.as_ref();
+                blocked
+                    .is_some_and(|it| matches!(it, Blocked::Keys { .. } | Blocked::Replicas { .. }))
+            })
+            .map(|session| session.connection);
+        for connection in waiting.collect::<Vec<ConnectionId>>() {
+            self.core.process.statistics.error("UNBLOCKED");
+            self.end_wait(connection, Some(UNBLOCKED));
+            if let Some(session) = self.core.clients.sessions.get_mut(connection) {
+                session.is_closing = true;
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a turn executes: requests of ready sessions, parsed and prefetched by the batch, as many as
 //! the turn's share allows. The rest stays queued, in the order of its sessions.
 
-use crate::dispatch::Dispatched;
+use crate::core::verdict::Dispatched;
 use crate::server::Server;
 use base::{ConnectionId, DatabaseId, Event};
 use catalog::CommandId;
@@ -355,12 +355,11 @@ impl Server {
             if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
                 share.end();
             }
-            self.core.clients.at_mut(client).input.consumed = parsed.input.end;
-            if self.core.clients.at(client).is_master() && dispatched == Dispatched::Done {
-                self.link_applied(
-                    client,
-                    bytes.len() - self.core.clients.at(client).input.consumed,
-                );
+            let session = self.core.clients.at_mut(client);
+            session.input.consumed = parsed.input.end;
+            if session.is_master() && dispatched == Dispatched::Done {
+                let waiting = bytes.len() - parsed.input.end;
+                self.link.note_applied(&mut self.core, client, waiting);
             }
             if dispatched == Dispatched::Stop {
                 return dispatched;

@@ -1,6 +1,8 @@
 //! Snapshots, as clients know them: who asked for one, who waits for it, and what INFO shows. The
 //! shard takes them (`shard/snapshots.rs`).
 
+use crate::core::Core;
+use crate::members::Reported;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use archive::SnapshotStore;
@@ -9,11 +11,28 @@ use engine::refusal::Refusal;
 use shard::snapshots::{Busy, Pace, Report, Sighting, Snapshots, Status, Turn, Unseen};
 use std::sync::Arc;
 
-impl Server {
+impl Core {
+    /// Whether so much waits for the snapshot's disk that writing commands must wait too.
+    pub(crate) fn is_snapshot_behind(&self) -> bool {
+        self.snapshots.as_ref().is_some_and(Snapshots::is_behind)
+    }
+
+    /// Whether the next turn should not wait, because a snapshot can go on.
+    pub(crate) fn is_snapshot_ready(&self) -> bool {
+        let is_ready = |it: &Snapshots| it.is_ready(&self.shard);
+        self.leadership.roles.leads() && self.snapshots.as_ref().is_some_and(is_ready)
+    }
+
+    /// The newest snapshot in the own store, as far as others should be able to see it.
+    pub(crate) fn newest_snapshot(&self) -> Option<Sighting> {
+        let is_private = self.process.settings.snapshots_are_private;
+        self.snapshots.as_ref().filter(|_| !is_private).and_then(Snapshots::newest)
+    }
+
     /// Lets the server take snapshots, at this pace. `queue` is for nothing else: what the log
     /// waits for must not wait for snapshots.
     pub fn keep_snapshots(&mut self, store: SnapshotStore, queue: Box<dyn DiskQueue>, pace: Pace) {
-        let clock = Arc::clone(&self.core.process.options.clock);
+        let clock = Arc::clone(&self.process.options.clock);
         self.snapshots = Some(Snapshots::new(store, queue, clock, pace));
     }
 
@@ -24,9 +43,20 @@ impl Server {
 
     /// When the last snapshot was published; the beginning of this life, if there is none.
     pub(crate) fn last_save(&self) -> UnixMillis {
-        self.saving().last_published.unwrap_or(self.core.persistence.began)
+        self.saving().last_published.unwrap_or(self.persistence.began)
     }
 
+    fn snapshots_to_take(&mut self) -> Result<&mut Snapshots, Refusal> {
+        const FOLLOWS: Refusal =
+            Refusal::of("ERR the primary takes the snapshots, and this is a replica");
+        if self.is_following() {
+            return Err(FOLLOWS);
+        }
+        self.snapshots.as_mut().ok_or(Refusal::of("ERR there is no snapshot store"))
+    }
+}
+
+impl Server {
     /// Asks for a snapshot (BGSAVE). With `schedule` one that runs already is followed by another.
     ///
     /// # Errors
@@ -34,7 +64,7 @@ impl Server {
     pub(crate) fn request_snapshot(&mut self, schedule: bool) -> Result<(), Refusal> {
         let now = self.core.turn.monotonic;
         let busy = |_: Busy| Refusal::of("ERR Background save already in progress");
-        self.snapshots_to_take()?.request(schedule, now).map_err(busy)
+        self.core.snapshots_to_take()?.request(schedule, now).map_err(busy)
     }
 
     /// Asks for a snapshot that holds everything until now.
@@ -43,34 +73,14 @@ impl Server {
     /// There is no place for snapshots.
     pub(crate) fn want_snapshot_for_replica(&mut self) -> Result<(), Refusal> {
         let now = self.core.turn.monotonic;
-        self.snapshots_to_take()?.request_of_now(now);
+        self.core.snapshots_to_take()?.request_of_now(now);
         Ok(())
-    }
-
-    fn snapshots_to_take(&mut self) -> Result<&mut Snapshots, Refusal> {
-        const FOLLOWS: Refusal =
-            Refusal::of("ERR the primary takes the snapshots, and this is a replica");
-        if self.core.is_following() {
-            return Err(FOLLOWS);
-        }
-        self.snapshots.as_mut().ok_or(Refusal::of("ERR there is no snapshot store"))
     }
 
     /// Leaves a session waiting for the snapshot that was just asked for (SAVE).
     pub(crate) fn wait_for_snapshot(&mut self, client: ConnectionId) {
         self.saves_waiting.push(client);
         self.core.block(client, Blocked::Snapshot);
-    }
-
-    /// Whether so much waits for the snapshot's disk that writing commands must wait too.
-    pub(crate) fn is_snapshot_behind(&self) -> bool {
-        self.snapshots.as_ref().is_some_and(Snapshots::is_behind)
-    }
-
-    /// Whether the next turn should not wait, because a snapshot can go on.
-    pub(crate) fn is_snapshot_ready(&self) -> bool {
-        let is_ready = |it: &Snapshots| it.is_ready(&self.core.shard);
-        self.core.leadership.roles.leads() && self.snapshots.as_ref().is_some_and(is_ready)
     }
 
     /// One turn's share of the snapshots.
@@ -83,15 +93,15 @@ impl Server {
             is_private: self.core.process.settings.snapshots_are_private,
             hears_primary: self.members.lag().is_some(),
         };
-        let Some(snapshots) = &mut self.snapshots else { return };
+        let Some(snapshots) = &mut self.core.snapshots else { return };
         snapshots.collect(&mut self.core.shard, &turn, &mut self.news);
         if snapshots.is_judgement_due(&turn) {
             let reports = self.sightings();
-            if let Some(snapshots) = &mut self.snapshots {
+            if let Some(snapshots) = &mut self.core.snapshots {
                 snapshots.judge(&mut self.core.shard, &turn, &reports);
             }
         }
-        if let Some(snapshots) = &mut self.snapshots {
+        if let Some(snapshots) = &mut self.core.snapshots {
             snapshots.advance(&mut self.core.shard, &turn, &mut self.news);
         }
         let garbage = self.core.shard.engine.keyspace.take_garbage();
@@ -119,16 +129,11 @@ impl Server {
         }
     }
 
-    /// The newest snapshot in the own store, as far as others should be able to see it.
-    pub(crate) fn newest_snapshot(&self) -> Option<Sighting> {
-        let is_private = self.core.process.settings.snapshots_are_private;
-        self.snapshots.as_ref().filter(|_| !is_private).and_then(Snapshots::newest)
-    }
-
     /// What is said of the snapshots: to a primary by its replicas; by a primary to this replica.
     fn sightings(&self) -> Vec<Report> {
         if self.core.leadership.roles.leads() {
-            return self.core.sessions().filter_map(sighting_of).collect();
+            let reports = self.members.reports();
+            return reports.map(|(client, reported)| self.sighting(client, reported)).collect();
         }
         let Some(newest) = self.members.primary_snapshot() else { return Vec::new() };
         let member = self.core.process.member();
@@ -139,28 +144,29 @@ impl Server {
 
     /// The connection of a replica is gone.
     pub(crate) fn note_departed(&mut self, client: ConnectionId) {
-        let leads = self.core.leadership.roles.leads();
-        let report = sighting_of(self.core.clients.at(client));
-        if let (Some(report), Some(snapshots), true) = (report, &mut self.snapshots, leads) {
+        let Some(reported) = self.members.forget(client) else { return };
+        let report = self.sighting(client, &reported);
+        if self.core.leadership.roles.leads()
+            && let Some(snapshots) = &mut self.core.snapshots
+        {
             snapshots.note_departed(report);
+        }
+    }
+
+    /// Which snapshots a replica sees that reports.
+    fn sighting(&self, client: ConnectionId, reported: &Reported) -> Report {
+        let session = self.core.clients.at(client);
+        Report {
+            address: reported.address(),
+            snapshot: reported.report.snapshot,
+            at: reported.at,
+            client: format!("client {} from {}", session.id, session.peer),
         }
     }
 
     /// For INFO: who does not see the snapshots, and what waits for them.
     pub(crate) fn snapshots_unseen(&self) -> Unseen {
         let now = self.core.turn.monotonic;
-        self.snapshots.as_ref().map(|it| it.unseen(now)).unwrap_or_default()
+        self.core.snapshots.as_ref().map(|it| it.unseen(now)).unwrap_or_default()
     }
-}
-
-/// Which snapshots the replica sees whose connection this is, if it is one of a replica that
-/// reports.
-fn sighting_of(session: &Session) -> Option<Report> {
-    let reported = session.member.as_deref()?;
-    Some(Report {
-        address: reported.address(),
-        snapshot: reported.report.snapshot,
-        at: reported.at,
-        client: format!("client {} from {}", session.id, session.peer),
-    })
 }

@@ -10,13 +10,13 @@ use base::{ConnectionId, MonotonicNanos, Sequence};
 impl Server {
     /// How many replicas have executed the stream through `offset`, or applied the record `wrote`.
     pub(crate) fn copies(&self, offset: u64, wrote: Sequence) -> usize {
-        self.feed.through(offset) + self.members_through(wrote)
+        self.feed.through(offset) + self.members.through(&self.core, wrote)
     }
 
     /// How many replicas were heard of within `min-replicas-max-lag`.
     pub(crate) fn near_replicas(&self) -> usize {
         let lag_max = u64::from(self.core.process.settings.min_replicas_max_lag);
-        self.feed.near(&self.core, lag_max) + self.near_members(lag_max)
+        self.feed.near(&self.core, lag_max) + self.members.near(&self.core, lag_max)
     }
 
     /// Whether writes must be refused because too few replicas are near.
@@ -28,6 +28,18 @@ impl Server {
         wanted > 0
             && self.core.process.settings.min_replicas_max_lag > 0
             && self.near_replicas() < wanted
+    }
+
+    /// How far this server is, in what its replicas count: records if they are replicas of the log,
+    /// else bytes of the stream of commands.
+    pub(crate) fn offset_shown(&self) -> u64 {
+        let is_log = self.members.reports().next().is_some();
+        let is_fed = self.feed.backlog().is_some();
+        if is_log && !is_fed {
+            self.core.shard.appended().sequence.0
+        } else {
+            self.core.stream.offset
+        }
     }
 
     /// Leaves a client waiting until `wanted` replicas have what it wrote, and asks them.

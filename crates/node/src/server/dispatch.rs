@@ -1,126 +1,17 @@
 //! A request's way through gate and execution to a held reply.
 
 use crate::core::Core;
-use crate::core::pause::Paused;
+use crate::core::verdict::{Dispatched, Verdict};
 use crate::cross_protocol::is_http;
-use crate::functions::Function;
-use crate::gate::Verdict;
 use crate::server::Server;
-use crate::session::{Blocked, OwnedRequest, ReplyMode, Why};
+use crate::server::functions::Function;
+use crate::session::{Blocked, OwnedRequest, Why};
 use base::{ConnectionId, Sequence};
-use catalog::{CommandId, Demand, Registered};
+use catalog::{CommandId, Registered};
 use engine::command::{Args, DataFn, Flags};
 use engine::refusal::Refusal;
 use engine::unit::Context;
 use shard::Shard;
-
-/// What became of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Dispatched {
-    /// It was answered, queued or refused: go on with the next one.
-    Done,
-    /// The session waits, pauses or closes: leave the rest of its input.
-    Stop,
-    /// Not executed; look at it again next turn.
-    Later,
-}
-
-impl Core {
-    /// Whether a request must wait for the end of the pause.
-    fn must_pause(&self, client: ConnectionId, command: &Registered) -> bool {
-        let session = self.clients.at(client);
-        match self.pause.paused() {
-            None => false,
-            // Who waits for them to catch up waits during a pause.
-            _ if session.is_replica() => false,
-            // Its requests wait in its input, where the place in the stream is known.
-            _ if session.is_master() => false,
-            Some(Paused::All) => true,
-            Some(Paused::Writes) => self.demand(client, command).has(Demand::REPLICATION),
-        }
-    }
-
-    /// Replaces whatever the command wrote by its refusal.
-    pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
-        self.process.statistics.error(refusal.code());
-        if self.clients.at(client).is_master() {
-            self.master_refused.get_or_insert_with(|| refusal.0.to_string());
-        }
-        self.clients.at_mut(client).output.truncate(written);
-        self.clients.reply(client).error(refusal.0.as_bytes());
-    }
-
-    /// The record that the unit's reply waits for; dirties the watchers of what it changed.
-    pub(crate) fn settle_unit(&mut self) -> Sequence {
-        let observed = self.shard.settle_unit(self.turn.now);
-        self.stream.gather(&self.shard.unit);
-        if !self.clients.told_monitors.is_empty() {
-            self.hold_monitors();
-        }
-        let garbage = std::mem::take(&mut self.shard.unit.garbage);
-        self.discard(garbage);
-        if !self.clients.ended.is_empty() {
-            self.hold_ended(observed.max(self.shard.newest_executed()));
-        }
-        observed
-    }
-
-    /// Delivers a unit's messages and dirties the sessions that watch what it changed.
-    /// `sender` is the client whose request the unit was.
-    pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
-        if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {
-            return;
-        }
-        for watcher in std::mem::take(&mut self.interest.dirtied) {
-            if self.guards.note_changed(watcher) {
-                continue;
-            }
-            if let Some(session) = self.clients.sessions.get_mut(ConnectionId(watcher.0)) {
-                session.is_dirty = true;
-            }
-        }
-        let messages = std::mem::take(&mut self.interest.messages);
-        if !messages.is_empty() {
-            self.cut_overdrawn();
-            self.publish(&messages, observed, sender);
-        }
-    }
-
-    /// Holds what was written behind the stream offset `written` until `observed` is durable, as
-    /// CLIENT REPLY says.
-    pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
-        if self.clients.at(client).is_replica() && self.clients.at(client).output.end() > written {
-            // It would stand between the commands that the replica is told.
-            tracing::warn!(
-                client = self.clients.at(client).id,
-                "a replica sent a request: disconnected"
-            );
-            self.clients.at_mut(client).output.truncate(written);
-            self.close_session(client);
-        }
-        if self.clients.at_mut(client).output.take_over() {
-            // Replies that were set aside in EXEC, and headers.
-            self.clients.at_mut(client).output.truncate(written);
-            if !matches!(self.clients.at(client).reply_mode, ReplyMode::Off | ReplyMode::Skip) {
-                self.cut_off(client);
-            }
-        }
-        match self.clients.at(client).reply_mode {
-            ReplyMode::On => {}
-            ReplyMode::Off => self.clients.at_mut(client).output.truncate(written),
-            ReplyMode::Skip => {
-                self.clients.at_mut(client).output.truncate(written);
-                self.clients.at_mut(client).reply_mode = ReplyMode::On;
-            }
-            ReplyMode::SkipNext => self.clients.at_mut(client).reply_mode = ReplyMode::Skip,
-        }
-        if !self.clients.at(client).pushes.is_empty() {
-            let pushes = std::mem::take(&mut self.clients.at_mut(client).pushes);
-            self.clients.reply(client).raw(&pushes);
-        }
-        self.hold(client, observed);
-    }
-}
 
 impl Server {
     /// Takes one request through the gate and executes it.
@@ -147,42 +38,16 @@ impl Server {
                 && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)
         });
         match verdict {
+            Verdict::Run => {}
             Verdict::Later => return Dispatched::Later,
             Verdict::Refuse(refusal) => {
-                if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
-                    transaction.is_broken = true;
-                }
-                if let Some(id) = command {
-                    self.core.process.statistics.command(id).rejected += 1;
-                }
-                let refusal = match known {
-                    Some(command) if command.flags.contains(Flags::EXECUTES_QUEUE) => {
-                        self.core.discard_transaction(client);
-                        exec_abort(&refusal)
-                    }
-                    _ => refusal,
-                };
-                self.core.refuse(client, written, &refusal);
-                self.core.finish_reply(client, written, Sequence::ZERO);
+                self.refuse_request(client, written, known, refusal);
                 return Dispatched::Done;
             }
-            Verdict::Run => {}
         }
-        let Some(id) = command else { return Dispatched::Done };
-        if known.is_some_and(|command| self.core.must_pause(client, command)) {
-            self.core.pause.add(client);
-            let request = OwnedRequest::new(id, args);
-            self.core.park(client, Why::Pause, request, None);
-            return Dispatched::Stop;
-        }
-        if !queues
-            && known.is_some_and(|command| self.must_wait_for_migration(client, command, args))
-        {
-            self.wait_for_migration(client, OwnedRequest::new(id, args));
-            return Dispatched::Stop;
-        }
-        if !queues && known.is_some_and(|command| self.must_learn_newest(client, command)) {
-            self.wait_for_newest(client, OwnedRequest::new(id, args));
+        let (Some(id), Some(command)) = (command, known) else { return Dispatched::Done };
+        if let Some(why) = self.what_to_wait_for(client, command, args, queues) {
+            self.wait(client, why, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
         if queues {
@@ -192,6 +57,63 @@ impl Server {
         let context = self.core.context(client);
         self.call(client, id, args, context);
         self.finish_unit(client, written, || OwnedRequest::new(id, args))
+    }
+
+    /// Answers a request that the gate refused. It breaks the transaction that it was for.
+    fn refuse_request(
+        &mut self,
+        client: ConnectionId,
+        written: u64,
+        command: Option<&Registered>,
+        refusal: Refusal,
+    ) {
+        if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
+            transaction.is_broken = true;
+        }
+        if let Some(command) = command {
+            self.core.process.statistics.command(command.id).rejected += 1;
+        }
+        let refusal = match command {
+            Some(command) if command.flags.contains(Flags::EXECUTES_QUEUE) => {
+                self.core.discard_transaction(client);
+                exec_abort(&refusal)
+            }
+            _ => refusal,
+        };
+        self.core.refuse(client, written, &refusal);
+        self.core.finish_reply(client, written, Sequence::ZERO);
+    }
+
+    /// What a request must wait for before it can run, if anything. One that is queued waits with
+    /// its transaction.
+    fn what_to_wait_for(
+        &self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+        is_queued: bool,
+    ) -> Option<Why> {
+        if self.core.must_pause(client, command) {
+            Some(Why::Pause)
+        } else if is_queued {
+            None
+        } else if self.migrations.must_wait(&self.core, client, command, args) {
+            Some(Why::Migration)
+        } else if self.members.must_learn_newest(&self.core, client, command) {
+            Some(Why::Newest)
+        } else {
+            None
+        }
+    }
+
+    /// Parks a request, and says to whoever ends the wait that it does.
+    fn wait(&mut self, client: ConnectionId, why: Why, request: OwnedRequest) {
+        let deadline = match why {
+            Why::Pause => self.core.pause.add(client),
+            Why::Migration => self.migrations.add_waiting(client),
+            Why::Newest => self.members.reads.add(client, self.core.turn.monotonic),
+        };
+        self.core.park(client, why, request, deadline);
     }
 
     /// Judges the parked requests again of those who need not wait any more, in the order in which
@@ -216,6 +138,37 @@ impl Server {
                 self.core.enqueue(client);
             }
         }
+    }
+
+    /// Executes one request of a master's stream.
+    pub(crate) fn dispatch_link(
+        &mut self,
+        client: ConnectionId,
+        command: Option<CommandId>,
+        args: Args<'_>,
+    ) -> Dispatched {
+        if let Some(judged) = self.link.judge(&mut self.core, client, args) {
+            return judged;
+        }
+        let dispatched = self.dispatch(client, command, args);
+        if dispatched != Dispatched::Later && self.link.has_diverged(&mut self.core, client, args) {
+            return Dispatched::Stop;
+        }
+        dispatched
+    }
+
+    /// Ends the connection of a client that speaks HTTP. It is not answered.
+    #[cold]
+    fn end_cross_protocol(&mut self, client: ConnectionId) {
+        let now = self.core.turn.monotonic;
+        if self.core.process.cross_protocol.is_warning_due(now) {
+            tracing::warn!(
+                peer = self.core.clients.at(client).peer,
+                "Possible SECURITY ATTACK detected: a client speaks HTTP (POST or Host:), as a web \
+                 page does that tries to send commands through a browser; its connection is closed"
+            );
+        }
+        self.core.close_session(client);
     }
 
     /// Keeps a request of a transaction until EXEC. A client that has more kept than the limit

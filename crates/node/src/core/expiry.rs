@@ -12,7 +12,6 @@
 //! on by a quarter of a lease at least. While clients are paused the time of a key is told at once.
 
 use crate::core::Core;
-use crate::server::Server;
 use base::{DatabaseId, UnixMillis};
 use engine::unit::{Context, Overdue};
 use shard::leadership::may_renew;
@@ -52,21 +51,20 @@ impl Core {
     }
 }
 
-impl Server {
+impl Core {
     /// Appends a record for the clock in it, if the time of a key has come since the newest one and
     /// no deletion says so. Not while a failover waits for a replica to have the newest record: it
     /// might wait for ever; and not to a log that is short of room.
     pub(crate) fn tell_time(&mut self) {
-        let (_, Some(recorded)) = self.core.expiry() else { return };
-        let is_wanted = self.core.leadership.has_served
-            && self.core.leadership.roles.leads()
-            && !self.core.pause.is_failing_over;
+        let (_, Some(recorded)) = self.expiry() else { return };
+        let is_wanted = self.leadership.has_served
+            && self.leadership.roles.leads()
+            && !self.pause.is_failing_over;
         // Who is told LOADING is shown nothing.
-        let is_wanted =
-            is_wanted && !self.core.persistence.is_loading && !self.core.shard.has_gathered();
+        let is_wanted = is_wanted && !self.persistence.is_loading && !self.shard.has_gathered();
         if is_wanted
-            && may_renew(&self.core.shard, Purpose::Clock)
-            && self.core.shard.engine.has_due_since(recorded, self.core.turn.now)
+            && may_renew(&self.shard, Purpose::Clock)
+            && self.shard.engine.has_due_since(recorded, self.turn.now)
         {
             self.renew();
         }
@@ -74,37 +72,31 @@ impl Server {
 
     /// Deletes keys whose time has come.
     pub(crate) fn expire(&mut self) {
-        let is_open = self.core.shard.gate() == Gate::Open;
+        let is_open = self.shard.gate() == Gate::Open;
         // An end that waits for what is under way must come.
-        let is_ending = self.core.stopping.is_some();
-        let is_paused = self.core.pause.paused().is_some();
-        let stands_still = is_paused || self.core.is_replica() || is_ending;
-        if !self.core.process.is_active_expiry_on
+        let is_ending = self.stopping.is_some();
+        let is_paused = self.pause.paused().is_some();
+        let stands_still = is_paused || self.is_replica() || is_ending;
+        if !self.process.is_active_expiry_on
             || stands_still
-            || self.core.persistence.is_loading
+            || self.persistence.is_loading
             || !is_open
         {
             return;
         }
-        if !self.core.shard.engine.has_due(self.core.turn.now) {
+        if !self.shard.engine.has_due(self.turn.now) {
             return;
         }
-        let began = self.core.process.options.clock.monotonic();
-        self.core.shard.unit.clear();
-        let unit = &mut self.core.shard.unit;
-        self.core.shard.engine.expire_due(
-            self.core.turn.now,
-            EXPIRED_KEYS_MAX,
-            unit,
-            &mut self.core.interest,
-        );
-        if self.core.shard.unit.changes > 0 {
-            let observed = self.core.settle_unit();
-            self.core.spread(observed, None);
-            self.wake_ready();
+        let began = self.process.options.clock.monotonic();
+        self.shard.unit.clear();
+        let unit = &mut self.shard.unit;
+        self.shard.engine.expire_due(self.turn.now, EXPIRED_KEYS_MAX, unit, &mut self.interest);
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, None);
         }
-        let nanos = self.core.process.options.clock.monotonic().since(began);
-        self.core.process.statistics.expire_nanos += nanos;
-        self.core.note_latency("expire-cycle", nanos / 1_000_000);
+        let nanos = self.process.options.clock.monotonic().since(began);
+        self.process.statistics.expire_nanos += nanos;
+        self.note_latency("expire-cycle", nanos / 1_000_000);
     }
 }

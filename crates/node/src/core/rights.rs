@@ -2,7 +2,6 @@
 
 use crate::core::Core;
 use crate::core::describe::describe;
-use crate::server::Server;
 use crate::session::Session;
 use base::ConnectionId;
 use catalog::Registered;
@@ -165,7 +164,15 @@ impl Core {
     }
 }
 
-impl Server {
+/// Whether a session is subscribed to something that these channels do not allow.
+fn listens_beyond(session: &Session, allowed: &[Vec<u8>], work: &Work) -> bool {
+    let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false, work);
+    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true, work))
+        || session.channels.iter().any(is_beyond)
+        || session.shard_channels.iter().any(is_beyond)
+}
+
+impl Core {
     /// Replaces all users by those of the ACL file. All clients but the default user's are
     /// disconnected, as by Redis.
     ///
@@ -174,11 +181,11 @@ impl Server {
     pub(crate) fn load_users(&mut self, client: ConnectionId) -> Result<(), String> {
         let users = self.read_acl_file()?;
         let others: Vec<Vec<u8>> =
-            self.core.process.acl.others().map(|user| user.name.clone()).collect();
+            self.process.acl.others().map(|user| user.name.clone()).collect();
         for name in others {
-            self.core.delete_user(client, &name);
+            self.delete_user(client, &name);
         }
-        self.core.process.acl.replace(users, self.core.process.catalog);
+        self.process.acl.replace(users, self.process.catalog);
         Ok(())
     }
 
@@ -187,43 +194,35 @@ impl Server {
     /// # Errors
     /// What the operator must correct.
     pub fn start_with_acl_file(&mut self) -> Result<(), String> {
-        if self.core.process.settings.aclfile.is_none() {
+        if self.process.settings.aclfile.is_none() {
             return Ok(());
         }
         let users = self
             .read_acl_file()
             .map_err(|errors| format!("Aborting the start because of ACL errors: {errors}"))?;
-        self.core.process.acl.replace(users, self.core.process.catalog);
+        self.process.acl.replace(users, self.process.catalog);
         Ok(())
     }
 
     fn read_acl_file(&self) -> Result<Vec<User>, String> {
-        let path = self.core.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        let path = self.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
         let failed =
             |why: &str| format!("Error loading ACLs, opening file '{}': {why}", path.display());
-        let text = read_file(&*self.core.process.options.disk, path)
+        let text = read_file(&*self.process.options.disk, path)
             .map_err(|error| failed(&config::describe(&error)))?
             .ok_or_else(|| failed("it is too long"))?;
-        self.core.process.acl.read_file(&text, path, self.core.process.catalog)
+        self.process.acl.read_file(&text, path, self.process.catalog)
     }
 
     /// Writes the users into the ACL file, on stable storage.
     pub(crate) fn save_users(&self) -> io::Result<()> {
-        let path = self.core.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
+        let path = self.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
         replace_file(
-            &*self.core.process.options.disk,
+            &*self.process.options.disk,
             path,
-            &file::write(&self.core.process.acl, self.core.process.catalog),
+            &file::write(&self.process.acl, self.process.catalog),
         )
     }
-}
-
-/// Whether a session is subscribed to something that these channels do not allow.
-fn listens_beyond(session: &Session, allowed: &[Vec<u8>], work: &Work) -> bool {
-    let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false, work);
-    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true, work))
-        || session.channels.iter().any(is_beyond)
-        || session.shard_channels.iter().any(is_beyond)
 }
 
 #[cfg(test)]

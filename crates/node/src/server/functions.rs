@@ -19,7 +19,8 @@ pub enum Function {
 }
 
 impl Function {
-    pub(crate) fn kind(self) -> Kind {
+    /// Of what kind the command is.
+    pub fn kind(self) -> Kind {
         match self {
             Self::Data(DataFn::Read(_)) => Kind::Read,
             Self::Data(DataFn::Write(_)) => Kind::Write,
@@ -32,8 +33,8 @@ impl Function {
 pub struct Functions(Vec<Option<Function>>);
 
 impl Functions {
-    /// By the catalogue's ids.
-    pub(crate) fn new(functions: Vec<Option<Function>>) -> Self {
+    /// The functions of commands, in the order of their ids.
+    pub fn new(functions: Vec<Option<Function>>) -> Self {
         Self(functions)
     }
 

@@ -4,7 +4,7 @@
 //! Writes to keys are sent there too, as a replica of a cluster does it: a client that has not
 //! heard of a failover follows, and would be stuck with READONLY. What has no key cannot be moved.
 
-use crate::gate::Verdict;
+use crate::core::verdict::Verdict;
 use crate::server::Server;
 use base::{ConnectionId, Slot};
 use catalog::{Demand, Registered};
@@ -33,7 +33,7 @@ impl Server {
             return Verdict::Refuse(self.moved(key));
         }
         if demand.has(Demand::PRIMARY) {
-            return Verdict::Refuse(crate::link::READ_ONLY);
+            return Verdict::Refuse(crate::core::verdict::READ_ONLY);
         }
         Verdict::Run
     }

@@ -9,6 +9,7 @@
 
 mod batch;
 
+use super::lone::LoneClient;
 use crate::core::{Clients, Stop};
 use crate::server::Server;
 use crate::session::Blocked;
@@ -28,34 +29,10 @@ const TICK_NANOS: u64 = 100_000_000;
 /// a service's leader takes, shorter than service managers wait.
 const STOP_NANOS_MAX: u64 = 30_000_000_000;
 
-/// Turns in a row with one and the same client before the loop syncs the log itself.
-const LONE_TURNS_MIN: u32 = 32;
-
 /// A turn with an inline sync that took longer than this, in nanoseconds, ends the inline syncs for
 /// a while: the disk is slow, and a second client would have to wait for it. 0.5 ms is several
 /// times what a local disk takes.
 const INLINE_SYNC_NANOS_MAX: u64 = 500_000;
-
-/// Whether only one client has been active lately.
-#[derive(Default)]
-pub(crate) struct LoneClient {
-    last: Option<ConnectionId>,
-    turns: u32,
-}
-
-impl LoneClient {
-    fn saw(&mut self, connection: ConnectionId) {
-        if self.last == Some(connection) {
-            self.turns = self.turns.saturating_add(1);
-        } else {
-            *self = Self { last: Some(connection), turns: 0 };
-        }
-    }
-
-    fn is_alone(&self) -> bool {
-        self.turns >= LONE_TURNS_MIN
-    }
-}
 
 impl Server {
     /// Turns the loop until the server is told to stop; why it stopped.
@@ -110,23 +87,25 @@ impl Server {
             return;
         }
         self.advance_role();
-        self.adopt_configured_master();
+        self.link.adopt_configured_master(&mut self.core);
         self.core.resume_after_pause();
-        self.resume_reads();
+        self.members.resume_reads(&mut self.core);
         self.execute_ready(scratch);
         // Before anything lets this turn end early.
-        self.note_appended();
+        self.core.note_appended();
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return;
         }
         self.time_out();
-        self.expire();
+        self.core.expire();
+        self.wake_ready();
         self.evict();
         self.tick();
-        self.advance_link(driver);
-        self.advance_members(driver);
+        self.link.advance(&mut self.core, driver);
+        self.members.advance(&mut self.core, driver);
         if !self.core.leadership.is_lapsed {
-            self.advance_migrations(driver);
+            self.migrations.advance(&mut self.core, driver);
+            self.wake_ready();
         }
         self.advance_snapshots();
         self.feed.advance(&mut self.core);
@@ -135,7 +114,7 @@ impl Server {
         self.commit(driver);
         // The log begins its work when it is polled: not only after the next event.
         self.poll_log();
-        self.advance_failover();
+        self.members.advance_failover(&mut self.core);
         self.core.leadership.judge_lease();
         if !self.core.leadership.is_lapsed {
             self.core.flush(driver);
@@ -150,7 +129,7 @@ impl Server {
         if asleep > 0 {
             return Some(asleep);
         }
-        let has_work = self.is_snapshot_ready() || self.feed.is_ready(&self.core);
+        let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
         if has_work
             || self.has_more_to_load
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
@@ -173,7 +152,7 @@ impl Server {
             .migrations
             .wait_nanos(self.core.turn.monotonic)
             .filter(|_| !self.core.leadership.is_lapsed);
-        let members = self.members_wait_nanos();
+        let members = self.members.wait_nanos(&self.core);
         let role = self.role_wait_nanos();
         let waits = until.into_iter().chain(link).chain(migrations).chain(members).chain(role);
         Some(waits.fold(TICK_NANOS, u64::min))
@@ -185,7 +164,7 @@ impl Server {
             || self.core.leadership.roles.has_just_bid(self.core.turn.monotonic)
             || self.core.shard.is_in_flight() && self.core.clients.held_bytes > HELD_BYTES_MAX
             || matches!(self.core.shard.gate(), txlog::Gate::Wait)
-            || self.is_snapshot_behind()
+            || self.core.is_snapshot_behind()
     }
 
     fn take_event(&mut self, driver: &mut dyn Driver, event: Event) {
@@ -200,16 +179,16 @@ impl Server {
             Event::Readable(connection) => {
                 // Nearly always it is a session's.
                 let is_taken = self.receive(driver, connection)
-                    || self.link_readable(driver, connection)
-                    || self.members_readable(driver, connection);
+                    || self.link.readable(&mut self.core, driver, connection)
+                    || self.members.readable(&mut self.core, driver, connection);
                 if !is_taken {
-                    self.migration_readable(driver, connection);
+                    self.migrations.readable(&mut self.core, driver, connection);
                 }
             }
             Event::Writable(connection) => {
-                if self.link_writable(driver, connection)
-                    || self.members_writable(driver, connection)
-                    || self.migration_writable(connection)
+                if self.link.writable(&mut self.core, driver, connection)
+                    || self.members.writable(&mut self.core, driver, connection)
+                    || self.migrations.writable(connection)
                 {
                     return;
                 }
@@ -219,20 +198,24 @@ impl Server {
                 }
             }
             Event::Broken(connection) => {
-                let is_own = self.link_broken(connection) || self.members_broken(connection);
-                if !is_own && !self.migration_broken(connection) {
+                let is_own = self.link.broken(&mut self.core, connection)
+                    || self.members.broken(&mut self.core, connection);
+                if !is_own && !self.migrations.broken(&mut self.core, connection) {
                     self.core.close(connection);
                 }
             }
             Event::Connected { connection, .. } => {
-                if !self.members_connected(driver, connection) {
-                    self.link_connected(driver, connection);
+                let is_taken = self.members.connected(&self.core, driver, connection)
+                    || self.link.connected(&mut self.core, driver, connection)
+                    || self.migrations.connected(&mut self.core, connection);
+                if !is_taken {
+                    driver.close(connection);
                 }
             }
             Event::Unreachable { connection, why } => {
-                if !self.members_unreachable(connection, &why) {
-                    self.link_unreachable(connection, &why);
-                }
+                let _ = self.members.unreachable(&self.core, connection, &why)
+                    || self.link.unreachable(&mut self.core, connection, &why)
+                    || self.migrations.unreachable(connection);
             }
             Event::Shutdown => self.core.stop_when_durable("a signal"),
         }
@@ -276,7 +259,7 @@ impl Server {
         self.core.clients.at_mut(client).last_interaction = self.core.turn.monotonic;
         self.core.clients.at_mut(client).newest.received_turn = self.core.turn.number;
         if self.core.clients.at(client).is_master() {
-            self.link_received(received);
+            self.link.note_received(&mut self.core, received);
         }
         self.core.count_memory(client);
         if self.core.check_input(client) {
@@ -318,8 +301,8 @@ impl Server {
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.core.shard.has_gathered();
         self.core.shard.commit(self.core.turn.now);
-        self.tell_time();
-        self.note_appended();
+        self.core.tell_time();
+        self.core.note_appended();
         if has_gathered && self.lone.is_alone() && self.core.shard.commit_inline() {
             let took = driver.clock().monotonic().since(self.core.turn.monotonic);
             if took > INLINE_SYNC_NANOS_MAX {

@@ -1,0 +1,42 @@
+//! What this server is to others, as far as commands ask: a replica of the log, a follower of a
+//! master, or neither.
+
+use super::Core;
+use base::ConnectionId;
+use engine::master::Master;
+use engine::unit::{Context, Overdue};
+
+impl Core {
+    /// The master that this process takes data from: the shard's, unless another process leads it.
+    pub fn master(&self) -> Option<&Master> {
+        if self.is_following() {
+            return None;
+        }
+        if let Some(broken) = &self.forced_master {
+            return broken.as_ref();
+        }
+        self.shard.engine.keyspace.master()
+    }
+
+    pub(crate) fn configured_master(&self) -> Option<Master> {
+        let (host, port) = self.process.config.master()?;
+        Master::new(&host, port)
+    }
+
+    /// Whether this server follows a master, or another process that writes its log.
+    pub fn is_replica(&self) -> bool {
+        self.master().is_some() || self.is_following()
+    }
+
+    /// What stands still while a command of a session executes.
+    pub(crate) fn context(&self, client: ConnectionId) -> Context {
+        let (overdue, stands_at) =
+            if self.clients.at(client).is_master() { (Overdue::Kept, None) } else { self.expiry() };
+        Context { overdue, stands_at, ..self.clients.at(client).context(self.shard_time()) }
+    }
+
+    /// Whether memory is the master's business.
+    pub(crate) fn ignores_memory_limit(&self) -> bool {
+        self.is_following() || self.is_replica() && self.process.settings.replica_ignore_maxmemory
+    }
+}

@@ -1,0 +1,116 @@
+//! The end of a unit and of a reply: what they must wait for, and whom they tell.
+
+use super::Core;
+use super::pause::Paused;
+use crate::session::ReplyMode;
+use base::{ConnectionId, Sequence};
+use catalog::{Demand, Registered};
+use engine::refusal::Refusal;
+
+impl Core {
+    /// Whether a request must wait for the end of the pause.
+    pub(crate) fn must_pause(&self, client: ConnectionId, command: &Registered) -> bool {
+        let session = self.clients.at(client);
+        match self.pause.paused() {
+            None => false,
+            // Who waits for them to catch up waits during a pause.
+            _ if session.is_replica() => false,
+            // Its requests wait in its input, where the place in the stream is known.
+            _ if session.is_master() => false,
+            Some(Paused::All) => true,
+            Some(Paused::Writes) => self.demand(client, command).has(Demand::REPLICATION),
+        }
+    }
+
+    /// Replaces whatever the command wrote by its refusal.
+    pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
+        self.process.statistics.error(refusal.code());
+        if self.clients.at(client).is_master() {
+            self.master_refused.get_or_insert_with(|| refusal.0.to_string());
+        }
+        self.clients.at_mut(client).output.truncate(written);
+        self.clients.reply(client).error(refusal.0.as_bytes());
+    }
+
+    /// The record that the unit's reply waits for; dirties the watchers of what it changed.
+    pub(crate) fn settle_unit(&mut self) -> Sequence {
+        let observed = self.shard.settle_unit(self.turn.now);
+        self.stream.gather(&self.shard.unit);
+        if !self.clients.told_monitors.is_empty() {
+            self.hold_monitors();
+        }
+        let garbage = std::mem::take(&mut self.shard.unit.garbage);
+        self.discard(garbage);
+        if !self.clients.ended.is_empty() {
+            self.hold_ended(observed.max(self.shard.newest_executed()));
+        }
+        observed
+    }
+
+    /// Delivers a unit's messages and dirties the sessions that watch what it changed.
+    /// `sender` is the client whose request the unit was.
+    pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
+        if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {
+            return;
+        }
+        for watcher in std::mem::take(&mut self.interest.dirtied) {
+            if self.guards.note_changed(watcher) {
+                continue;
+            }
+            if let Some(session) = self.clients.sessions.get_mut(ConnectionId(watcher.0)) {
+                session.is_dirty = true;
+            }
+        }
+        let messages = std::mem::take(&mut self.interest.messages);
+        if !messages.is_empty() {
+            self.cut_overdrawn();
+            self.publish(&messages, observed, sender);
+        }
+    }
+
+    /// Holds what was written behind the stream offset `written` until `observed` is durable, as
+    /// CLIENT REPLY says.
+    pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
+        if self.clients.at(client).is_replica() && self.clients.at(client).output.end() > written {
+            // It would stand between the commands that the replica is told.
+            tracing::warn!(
+                client = self.clients.at(client).id,
+                "a replica sent a request: disconnected"
+            );
+            self.clients.at_mut(client).output.truncate(written);
+            self.close_session(client);
+        }
+        if self.clients.at_mut(client).output.take_over() {
+            // Replies that were set aside in EXEC, and headers.
+            self.clients.at_mut(client).output.truncate(written);
+            if !matches!(self.clients.at(client).reply_mode, ReplyMode::Off | ReplyMode::Skip) {
+                self.cut_off(client);
+            }
+        }
+        match self.clients.at(client).reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => self.clients.at_mut(client).output.truncate(written),
+            ReplyMode::Skip => {
+                self.clients.at_mut(client).output.truncate(written);
+                self.clients.at_mut(client).reply_mode = ReplyMode::On;
+            }
+            ReplyMode::SkipNext => self.clients.at_mut(client).reply_mode = ReplyMode::Skip,
+        }
+        if !self.clients.at(client).pushes.is_empty() {
+            let pushes = std::mem::take(&mut self.clients.at_mut(client).pushes);
+            self.clients.reply(client).raw(&pushes);
+        }
+        self.hold(client, observed);
+    }
+
+    /// Ends a unit that no client asked for.
+    pub(crate) fn end_own_unit(&mut self) {
+        if self.shard.unit.changes > 0 {
+            let observed = self.settle_unit();
+            self.spread(observed, None);
+        }
+        if self.shard.is_record_full() {
+            self.shard.commit(self.turn.now);
+        }
+    }
+}

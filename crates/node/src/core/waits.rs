@@ -1,0 +1,70 @@
+//! Clients that wait: for keys, for another server, for what their request needs before it can run.
+
+use super::Core;
+use crate::session::{Blocked, OwnedRequest, Why};
+use base::{ConnectionId, MonotonicNanos, Sequence};
+use engine::ids::WaiterId;
+
+impl Core {
+    /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
+    /// came for it would be lost.
+    pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
+        if let Blocked::Keys { wait, .. } = &blocked {
+            if self.clients.at(client).is_gone {
+                self.close_session(client);
+                return;
+            }
+            let waiter = WaiterId(client.0);
+            for key in &wait.keys {
+                self.shard.engine.keyspace.work.step();
+                self.interest.waiters.add(waiter, wait.database, key);
+            }
+        }
+        if let Some(deadline) = blocked.deadline() {
+            self.clients.deadlines.insert((deadline, client));
+        }
+        self.clients.at_mut(client).blocked = Some(blocked);
+    }
+
+    /// Leaves a client waiting with a request that is judged again from the gate once whatever
+    /// it waits for has put the client into [`crate::core::Clients::resuming`].
+    pub(crate) fn park(
+        &mut self,
+        client: ConnectionId,
+        why: Why,
+        request: OwnedRequest,
+        deadline: Option<MonotonicNanos>,
+    ) {
+        self.block(client, Blocked::Parked { why, request, deadline });
+    }
+
+    /// Ends a session's wait, whatever comes next; what it waited for.
+    pub(crate) fn unblock(&mut self, client: ConnectionId) -> Option<Blocked> {
+        let blocked = self.clients.at_mut(client).blocked.take()?;
+        if let Blocked::Keys { wait, .. } = &blocked {
+            let waiter = WaiterId(client.0);
+            for key in &wait.keys {
+                self.shard.engine.keyspace.work.step();
+                self.interest.waiters.remove(waiter, wait.database, key);
+            }
+        }
+        if let Some(deadline) = blocked.deadline() {
+            self.clients.deadlines.remove(&(deadline, client));
+        }
+        Some(blocked)
+    }
+
+    /// Holds the replies of those whose wait was ended since the last call, and goes on with them.
+    /// That nothing came reveals every write to the keys so far. That a unit ended the wait reveals
+    /// the unit, so this is called when the record that holds it is known: a unit that takes long
+    /// or has many effects comes to stand behind others.
+    pub(crate) fn hold_ended(&mut self, observed: Sequence) {
+        for (connection, written) in std::mem::take(&mut self.clients.ended) {
+            if !self.clients.has(connection) {
+                continue;
+            }
+            self.finish_reply(connection, written, observed);
+            self.enqueue(connection);
+        }
+    }
+}

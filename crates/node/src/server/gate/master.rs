@@ -1,0 +1,48 @@
+//! What a server refuses while it follows a master, or holds a part of one's data set.
+
+use crate::core::verdict::{READ_ONLY, Verdict};
+use crate::server::Server;
+use base::ConnectionId;
+use catalog::Demand;
+use engine::refusal::Refusal;
+
+const STALE: Refusal =
+    Refusal::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+const PARTIAL: Refusal = Refusal::of(
+    "MASTERDOWN The transfer of a master's data set was cut short, and what is here is a part of \
+     it. All of it is taken anew once the master answers; REPLICAOF NO ONE keeps the part.",
+);
+
+impl Server {
+    /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
+    pub(crate) fn judge_write_on_replica(&self, client: ConnectionId, demand: Demand) -> Verdict {
+        let follows = self.core.master().is_some();
+        let refuses = follows
+            && self.core.process.settings.replica_read_only
+            && !self.core.clients.at(client).is_master();
+        if refuses && demand.has(Demand::WRITE) {
+            return Verdict::Refuse(READ_ONLY);
+        }
+        Verdict::Run
+    }
+
+    /// Refuses what would show data that the master may have changed long ago.
+    pub(crate) fn judge_staleness(&self, client: ConnectionId, demand: Demand) -> Verdict {
+        let is_stale = self.core.master().is_some()
+            && !self.link.is_up()
+            && !self.core.process.settings.replica_serve_stale_data
+            && !self.core.clients.at(client).is_master();
+        if is_stale && demand.has(Demand::FRESH) {
+            return Verdict::Refuse(STALE);
+        }
+        Verdict::Run
+    }
+
+    /// Refuses what would take a part of a master's data set for the whole, or write to it.
+    pub(crate) fn judge_part(&self, demand: Demand) -> Verdict {
+        if self.core.shard.engine.keyspace.is_partial() && demand.has(Demand::WHOLE) {
+            return Verdict::Refuse(PARTIAL);
+        }
+        Verdict::Run
+    }
+}
