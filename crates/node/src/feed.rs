@@ -107,12 +107,12 @@ impl Feed {
         let newest = core.shard.newest();
         for (&client, replica) in &mut self.replicas {
             let Some(session) = core.clients.sessions.get_mut(client) else { continue };
-            if replica.is_online() && !session.is_cut {
+            if replica.is_online() && !session.flow.is_cut {
                 session.reply().raw(&bytes);
                 core.hold(client, newest);
             } else if replica.is_gathering() {
                 replica.keep(&bytes);
-                session.apart_bytes = replica.kept_bytes();
+                session.flow.apart_bytes = replica.kept_bytes();
                 core.check_output(client);
             }
         }
@@ -152,7 +152,7 @@ impl Feed {
             let taken = session.output.end() - waiting as u64;
             let lag = replica.stuck_seconds(taken, waiting, now).or(replica.lag_seconds(now));
             if lag.is_some_and(|lag| lag > lag_max) {
-                tracing::warn!(client = session.id, "a replica does not answer: disconnected");
+                tracing::warn!(client = session.who.id, "a replica does not answer: disconnected");
                 core.close_session(client);
             }
         }

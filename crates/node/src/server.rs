@@ -158,10 +158,10 @@ impl Server {
         self.core.clients.created += 1;
         let mut session =
             Session::new(connection, self.core.clients.created, self.core.turn.monotonic);
-        session.peer = peer;
-        session.local = local;
-        session.is_local = is_local;
-        self.core.clients.by_id.insert(session.id, connection);
+        session.who.peer = peer;
+        session.who.local = local;
+        session.who.is_local = is_local;
+        self.core.clients.by_id.insert(session.who.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
         self.core.make_default_user(connection);
         Ok(())
@@ -183,7 +183,7 @@ impl Server {
         self.core.forget_subscriptions(connection);
         self.core.unblock(connection);
         if let Some(session) = self.core.clients.sessions.remove(connection) {
-            self.core.clients.by_id.remove(&session.id);
+            self.core.clients.by_id.remove(&session.who.id);
             self.core.clients.held_bytes -= session.output.held_bytes();
         }
     }

@@ -176,76 +176,95 @@ pub struct NewestReads {
     pub received_turn: u64,
 }
 
-/// A client connection.
-pub struct Session {
-    pub connection: ConnectionId,
+/// Who a client is, as it said or as its connection shows.
+pub struct Identity {
     /// CLIENT ID: counted from 1, never reused.
     pub id: u64,
     pub peer: String,
     pub local: String,
     /// The peer is on the loopback interface or a Unix socket.
     pub is_local: bool,
-    pub input: Input,
-    pub output: Output,
-    pub database: DatabaseId,
+    /// CLIENT SETNAME.
     pub name: Vec<u8>,
     /// CLIENT SETINFO: the client library's name and version.
     pub library: (String, String),
     /// Whose rights it has; they count once it is authenticated.
     pub user: UserId,
     pub is_authenticated: bool,
+    pub created: MonotonicNanos,
+}
+
+/// How bytes flow from and to a client, and what stops them.
+#[derive(Default)]
+pub struct Flow {
+    /// In the server's list of sessions with input left to execute.
+    pub is_queued: bool,
+    /// In the server's list of sessions with bytes to send.
+    pub is_flushing: bool,
+    /// The kernel's buffer is full: nothing is offered until it drains.
+    pub kernel_is_full: bool,
+    /// Too much output is unread: nothing is executed until some of it is.
+    pub output_is_unread: bool,
+    /// Nothing is received until the input has room again.
+    pub reading_is_off: bool,
+    /// The peer closed its side: what it sent is still executed, then the connection closes.
+    pub peer_has_closed: bool,
+    /// The connection closes once its output is sent.
+    pub is_closing: bool,
+    /// Its output exceeded the limit: nothing is sent to it any more.
+    pub is_cut: bool,
+    /// When the output first exceeded its soft limit.
+    pub soft_limit_since: Option<MonotonicNanos>,
+    /// The newest record that the server knows this session to wait for.
+    pub waits_for: Sequence,
+    /// What it was counted to occupy, for `maxmemory-clients`.
+    pub counted_bytes: usize,
+    /// Bytes that others keep for it, to be sent behind its output.
+    pub apart_bytes: usize,
+    /// When something was last received or sent.
+    pub last_interaction: MonotonicNanos,
+}
+
+/// What a client is subscribed to.
+#[derive(Default)]
+pub struct Subscriptions {
+    pub channels: BTreeSet<Vec<u8>>,
+    pub patterns: BTreeSet<Vec<u8>>,
+    pub shard_channels: BTreeSet<Vec<u8>>,
+    /// What the names of all of them occupy.
+    pub bytes: usize,
+}
+
+/// A client connection.
+pub struct Session {
+    pub connection: ConnectionId,
+    pub who: Identity,
+    pub kind: ClientKind,
+    pub input: Input,
+    pub output: Output,
+    pub flow: Flow,
+    pub database: DatabaseId,
     pub transaction: Option<Transaction>,
     /// Keys under WATCH, and whether one of them changed.
     pub watched: Watched,
     pub is_dirty: bool,
     pub blocked: Option<Blocked>,
+    pub subscriptions: Subscriptions,
     pub reply_mode: ReplyMode,
     /// Encoded pushes of the running command that CLIENT REPLY does not silence.
     pub pushes: Vec<u8>,
     /// A queued command of its transaction runs.
     pub is_in_exec: bool,
-    /// The connection closes once its output is sent.
-    pub is_closing: bool,
     /// CLIENT NO-EVICT and NO-TOUCH.
     pub no_evict: bool,
     pub no_touch: bool,
     /// READONLY: it takes what a replica has applied.
     pub reads_replica: bool,
-    pub kind: ClientKind,
-    /// Bytes that others keep for it, to be sent behind its output.
-    pub apart_bytes: usize,
+    pub newest: NewestReads,
     /// Where the stream for replicas stood behind the client's last write, and its record.
     pub fed_offset: u64,
     pub wrote: Sequence,
-    pub newest: NewestReads,
-    pub channels: BTreeSet<Vec<u8>>,
-    pub patterns: BTreeSet<Vec<u8>>,
-    pub shard_channels: BTreeSet<Vec<u8>>,
-    /// What the names of all of them occupy.
-    pub subscribed_bytes: usize,
-    pub created: MonotonicNanos,
-    pub last_interaction: MonotonicNanos,
-    /// When the output first exceeded its soft limit.
-    pub soft_limit_since: Option<MonotonicNanos>,
     pub last_command: Option<CommandId>,
-    /// In the server's list of sessions with input left to execute.
-    pub is_queued: bool,
-    /// In the server's list of sessions with bytes to send.
-    pub is_flushing: bool,
-    /// The newest record that the server knows this session to wait for.
-    pub waits_for: Sequence,
-    /// Its output exceeded the limit: nothing is sent to it any more.
-    pub is_cut: bool,
-    /// The kernel's buffer is full: nothing is offered until it drains.
-    pub is_clogged: bool,
-    /// What it was counted to occupy, for `maxmemory-clients`.
-    pub counted_bytes: usize,
-    /// Too much output is unread: nothing is executed until some of it is.
-    pub is_choked: bool,
-    /// Nothing is received until the input has room again.
-    pub is_paused: bool,
-    /// The peer closed its side: what it sent is still executed, then the connection closes.
-    pub is_gone: bool,
     /// What the decoder found wrong, to be said after the requests before it.
     pub protocol_error: Option<ProtocolError>,
 }
@@ -347,50 +366,37 @@ impl Session {
     pub fn new(connection: ConnectionId, id: u64, now: MonotonicNanos) -> Self {
         Self {
             connection,
-            id,
-            peer: String::new(),
-            local: String::new(),
-            is_local: false,
+            who: Identity {
+                id,
+                peer: String::new(),
+                local: String::new(),
+                is_local: false,
+                name: Vec::new(),
+                library: Default::default(),
+                user: UserId::DEFAULT,
+                is_authenticated: false,
+                created: now,
+            },
+            kind: ClientKind::Client,
             input: Input::new(),
             output: Output::default(),
+            flow: Flow { last_interaction: now, ..Flow::default() },
             database: DatabaseId(0),
-            name: Vec::new(),
-            library: Default::default(),
-            user: UserId::DEFAULT,
-            is_authenticated: false,
             transaction: None,
             watched: Watched::default(),
             is_dirty: false,
             blocked: None,
+            subscriptions: Subscriptions::default(),
             reply_mode: ReplyMode::On,
             pushes: Vec::new(),
             is_in_exec: false,
-            is_closing: false,
             no_evict: false,
             no_touch: false,
             reads_replica: false,
-            kind: ClientKind::Client,
-            apart_bytes: 0,
+            newest: NewestReads::default(),
             fed_offset: 0,
             wrote: Sequence::ZERO,
-            newest: NewestReads::default(),
-            channels: BTreeSet::new(),
-            patterns: BTreeSet::new(),
-            shard_channels: BTreeSet::new(),
-            subscribed_bytes: 0,
-            created: now,
-            last_interaction: now,
-            soft_limit_since: None,
             last_command: None,
-            is_queued: false,
-            is_flushing: false,
-            waits_for: Sequence::ZERO,
-            is_cut: false,
-            is_clogged: false,
-            counted_bytes: 0,
-            is_choked: false,
-            is_paused: false,
-            is_gone: false,
             protocol_error: None,
         }
     }
@@ -413,7 +419,7 @@ impl Session {
     /// queued, and the names that WATCH and SUBSCRIBE gave.
     pub fn kept_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, Transaction::allocated_bytes);
-        queued + self.watched.bytes + self.subscribed_bytes
+        queued + self.watched.bytes + self.subscriptions.bytes
     }
 
     /// Memory that the session occupies, without walking anything: buffers, what is kept for it and
@@ -422,12 +428,12 @@ impl Session {
         size_of::<Self>()
             + self.input.bytes.capacity()
             + self.output.allocated_bytes()
-            + self.apart_bytes
+            + self.flow.apart_bytes
             + self.kept_bytes()
             + self.blocked.as_ref().map_or(0, Blocked::allocated_bytes)
-            + self.name.capacity()
-            + self.library.0.capacity()
-            + self.library.1.capacity()
+            + self.who.name.capacity()
+            + self.who.library.0.capacity()
+            + self.who.library.1.capacity()
     }
 
     /// Whether what it says is the stream of the master.
@@ -447,12 +453,12 @@ impl Session {
 
     /// How many channels and patterns the client is subscribed to (shard channels apart).
     pub fn subscriptions(&self) -> usize {
-        self.channels.len() + self.patterns.len()
+        self.subscriptions.channels.len() + self.subscriptions.patterns.len()
     }
 
     /// In RESP2, a subscriber may only subscribe, unsubscribe, ping, reset and quit.
     pub fn is_subscriber(&self) -> bool {
-        self.subscriptions() + self.shard_channels.len() > 0
+        self.subscriptions() + self.subscriptions.shard_channels.len() > 0
     }
 
     /// What stands still while one of the client's commands executes.

@@ -179,7 +179,7 @@ fn users(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 fn who_am_i(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let user = server.core.process.acl.user(server.core.clients.at(client).user);
+    let user = server.core.process.acl.user(server.core.clients.at(client).who.user);
     server.core.clients.reply(client).bulk(&user.name);
     Ok(())
 }

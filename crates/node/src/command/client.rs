@@ -101,26 +101,26 @@ fn reads(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn name(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    if server.core.clients.at(client).name.is_empty() {
+    if server.core.clients.at(client).who.name.is_empty() {
         server.core.clients.reply(client).null();
     } else {
-        let name = server.core.clients.at(client).name.clone();
+        let name = server.core.clients.at(client).who.name.clone();
         server.core.clients.reply(client).bulk(name);
     }
     Ok(())
 }
 
 fn set_name(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.core.clients.at_mut(client).name = checked_name(args.at(2))?;
+    server.core.clients.at_mut(client).who.name = checked_name(args.at(2))?;
     server.core.clients.reply(client).ok();
     Ok(())
 }
 
 fn set_info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let place = if args.is(2, "LIB-NAME") {
-        &mut server.core.clients.at_mut(client).library.0
+        &mut server.core.clients.at_mut(client).who.library.0
     } else if args.is(2, "LIB-VER") {
-        &mut server.core.clients.at_mut(client).library.1
+        &mut server.core.clients.at_mut(client).who.library.1
     } else {
         let option = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
         return Err(Refusal::new(format!("ERR Unrecognized option '{option}'")));
@@ -141,7 +141,7 @@ fn set_info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
 }
 
 fn id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let id = server.core.clients.at(client).id as i64;
+    let id = server.core.clients.at(client).who.id as i64;
     server.core.clients.reply(client).integer(id);
     Ok(())
 }

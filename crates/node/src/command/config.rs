@@ -55,7 +55,7 @@ fn get(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 
 fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let caller = Caller {
-        is_local: server.core.clients.at(client).is_local,
+        is_local: server.core.clients.at(client).who.is_local,
         is_loading: server.core.persistence.is_loading,
     };
     let arguments: Vec<&[u8]> = args.from(2).collect();

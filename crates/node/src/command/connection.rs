@@ -104,7 +104,7 @@ fn select(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
 }
 
 fn quit(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.core.clients.at_mut(client).is_closing = true;
+    server.core.clients.at_mut(client).flow.is_closing = true;
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -175,7 +175,7 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
             return Err(Refusal::new(format!("ERR Syntax error in HELLO option '{option}'")));
         }
     }
-    if !server.core.clients.at(client).is_authenticated {
+    if !server.core.clients.at(client).who.is_authenticated {
         return Err(Refusal::of(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -183,10 +183,10 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         ));
     }
     if let Some(name) = name {
-        server.core.clients.at_mut(client).name = name;
+        server.core.clients.at_mut(client).who.name = name;
     }
     server.core.clients.reply(client).set_protocol(protocol);
-    let id = server.core.clients.at(client).id as i64;
+    let id = server.core.clients.at(client).who.id as i64;
     let reply = server.core.clients.reply(client);
     reply.map(7);
     for (key, value) in [("server", "redis"), ("version", crate::REDIS_VERSION)] {
@@ -236,7 +236,7 @@ fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.forget_subscriptions(client);
     server.core.clients.monitors.remove(&client);
     server.core.clients.at_mut(client).database = DatabaseId(0);
-    server.core.clients.at_mut(client).name.clear();
+    server.core.clients.at_mut(client).who.name.clear();
     server.core.clients.at_mut(client).reply_mode = ReplyMode::On;
     server.core.clients.at_mut(client).no_evict = false;
     server.core.clients.at_mut(client).no_touch = false;

@@ -101,7 +101,7 @@ const fn kinds(sort: Sort) -> (&'static str, &'static str) {
 fn confirm(server: &mut Server, client: ConnectionId, kind: &str, sort: Sort, name: Option<&[u8]>) {
     let session = server.core.clients.at_mut(client);
     let count = match sort {
-        Sort::Shard => session.shard_channels.len(),
+        Sort::Shard => session.subscriptions.shard_channels.len(),
         Sort::Channel | Sort::Pattern => session.subscriptions(),
     };
     session.confirm(kind, name, count);

@@ -52,7 +52,7 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
         if *server.core.shard.engine.keyspace.replica_of() != ReplicaOf::NoOne {
             server.link.follow_no_one(&mut server.core);
             tracing::info!(
-                client = server.core.clients.at(client).id,
+                client = server.core.clients.at(client).who.id,
                 "follows no master any more"
             );
         }
@@ -67,7 +67,7 @@ fn replica_of(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
         server.core.clients.reply(client).simple("OK Already connected to specified master");
         return Ok(());
     }
-    tracing::info!(client = server.core.clients.at(client).id, host, port, "follows a master");
+    tracing::info!(client = server.core.clients.at(client).who.id, host, port, "follows a master");
     server.unblock_everybody();
     server.feed.drop_replicas(&mut server.core);
     server.link.follow(&mut server.core, master);
@@ -118,7 +118,7 @@ fn describe_following(server: &mut Server, client: ConnectionId) {
 fn describe_replicas(server: &mut Server, client: ConnectionId) {
     let online = server.feed.attached().filter(|(_, replica)| replica.is_online());
     let online = online.map(|(client, replica)| {
-        (replica.place(&server.core.clients.at(client).peer), replica.acknowledged)
+        (replica.place(&server.core.clients.at(client).who.peer), replica.acknowledged)
     });
     let place = |it: &Reported| {
         let Report { member, applied, .. } = &it.report;

@@ -138,7 +138,7 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
         return Err(Refusal::of("ERR No shutdown in progress."));
     }
     server.core.stop_when_durable("SHUTDOWN");
-    server.core.clients.at_mut(client).is_closing = true;
+    server.core.clients.at_mut(client).flow.is_closing = true;
     Ok(())
 }
 

@@ -36,7 +36,7 @@ impl Core {
         if self.process.settings.maxmemory_clients > 0 {
             let session = self.clients.at_mut(client);
             let bytes = if is_client(session) { session.memory_bytes() } else { 0 };
-            let counted = std::mem::replace(&mut session.counted_bytes, bytes);
+            let counted = std::mem::replace(&mut session.flow.counted_bytes, bytes);
             self.clients.sessions.memory.bytes += bytes;
             self.clients.sessions.memory.bytes -= counted;
         }
@@ -44,7 +44,7 @@ impl Core {
 
     /// A session goes.
     pub(crate) fn forget_memory(&mut self, client: ConnectionId) {
-        self.clients.sessions.memory.bytes -= self.clients.at(client).counted_bytes;
+        self.clients.sessions.memory.bytes -= self.clients.at(client).flow.counted_bytes;
     }
 
     /// Disconnects the largest clients while all together occupy as much as `maxmemory-clients`.
@@ -70,8 +70,8 @@ impl Core {
             // What was sent since it was counted is gone.
             self.count_memory(connection);
             let session = self.clients.at(connection);
-            if is_client(session) && !session.no_evict && !session.is_cut {
-                candidates.push((session.counted_bytes, connection));
+            if is_client(session) && !session.no_evict && !session.flow.is_cut {
+                candidates.push((session.flow.counted_bytes, connection));
             }
         }
         candidates.sort_unstable();
@@ -98,13 +98,13 @@ impl Core {
             return;
         }
         tracing::info!(
-            client = self.clients.at(connection).id,
-            peer = self.clients.at(connection).peer,
+            client = self.clients.at(connection).who.id,
+            peer = self.clients.at(connection).who.peer,
             bytes,
             "evicts a client"
         );
         self.process.statistics.evicted_clients += 1;
-        self.clients.at_mut(connection).is_cut = true;
+        self.clients.at_mut(connection).flow.is_cut = true;
         self.close_session(connection);
     }
 }

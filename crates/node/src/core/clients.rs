@@ -70,9 +70,9 @@ impl Clients {
         let waits_for = session.output.hold(observed, durable);
         self.held_bytes += session.output.held_bytes() - before;
         if let Some(sequence) = waits_for
-            && sequence > session.waits_for
+            && sequence > session.flow.waits_for
         {
-            session.waits_for = sequence;
+            session.flow.waits_for = sequence;
             self.held.push_back((sequence, client));
         }
         waits_for.is_some()
@@ -166,14 +166,14 @@ impl Core {
     /// until the end of the turn is for others.
     pub(crate) fn close_session(&mut self, client: ConnectionId) {
         self.unblock(client);
-        self.clients.at_mut(client).is_closing = true;
+        self.clients.at_mut(client).flow.is_closing = true;
         self.clients.close_later(client);
     }
 
     /// Puts a session in the queue of those with input to execute.
     pub(crate) fn enqueue(&mut self, client: ConnectionId) {
         let session = self.clients.at_mut(client);
-        if !std::mem::replace(&mut session.is_queued, true) {
+        if !std::mem::replace(&mut session.flow.is_queued, true) {
             self.clients.ready.push_back(client);
         }
     }
@@ -192,7 +192,7 @@ impl Core {
     /// Puts a session in the list of those with bytes that may be sent, or to be read from again.
     pub(crate) fn flush_later(&mut self, client: ConnectionId) {
         let session = self.clients.at_mut(client);
-        if !std::mem::replace(&mut session.is_flushing, true) {
+        if !std::mem::replace(&mut session.flow.is_flushing, true) {
             self.clients.flushing.push(client);
         }
     }
@@ -209,7 +209,7 @@ impl Core {
             let before = session.output.held_bytes();
             let has_bytes = session.output.release(durable);
             let released = before - session.output.held_bytes();
-            let goes_on = has_bytes || session.is_closing;
+            let goes_on = has_bytes || session.flow.is_closing;
             self.clients.held_bytes -= released;
             if goes_on {
                 self.flush_later(connection);

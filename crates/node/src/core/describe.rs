@@ -49,8 +49,8 @@ fn flags(core: &Core, session: &Session) -> String {
         ('x', session.transaction.is_some()),
         ('b', session.blocked.is_some()),
         ('d', session.is_dirty),
-        ('c', session.is_closing),
-        ('U', session.peer.ends_with(":0")),
+        ('c', session.flow.is_closing),
+        ('U', session.who.peer.ends_with(":0")),
         ('e', session.no_evict),
         ('T', session.no_touch),
     ];
@@ -68,28 +68,28 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
     let output = &session.output;
     let command = session.last_command.map(|id| core.process.catalog.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
-    let (library, version) = &session.library;
+    let (library, version) = &session.who.library;
     let user = match session.is_master() {
         true => "(superuser)".into(),
-        false => String::from_utf8_lossy(&core.process.acl.user(session.user).name),
+        false => String::from_utf8_lossy(&core.process.acl.user(session.who.user).name),
     };
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} \
          obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user={user} redir=-1 resp={protocol} \
          lib-name={library} lib-ver={version}\n",
-        session.id,
-        session.peer,
-        session.local,
+        session.who.id,
+        session.who.peer,
+        session.who.local,
         session.connection.0 & 0xff_ffff,
-        String::from_utf8_lossy(&session.name),
-        core.turn.monotonic.seconds_since(session.created),
-        core.turn.monotonic.seconds_since(session.last_interaction),
+        String::from_utf8_lossy(&session.who.name),
+        core.turn.monotonic.seconds_since(session.who.created),
+        core.turn.monotonic.seconds_since(session.flow.last_interaction),
         flags(core, session),
         session.database.0,
-        session.channels.len(),
-        session.patterns.len(),
-        session.shard_channels.len(),
+        session.subscriptions.channels.len(),
+        session.subscriptions.patterns.len(),
+        session.subscriptions.shard_channels.len(),
         session.input.waiting_bytes() + executing,
         input.capacity() - input.len() + room,
         transaction.map_or(0, Transaction::allocated_bytes),
@@ -98,7 +98,7 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
         output.pending_bytes(),
         output.held_bytes(),
         session.memory_bytes(),
-        if session.is_clogged { "w" } else { "" },
+        if session.flow.kernel_is_full { "w" } else { "" },
         command.unwrap_or("NULL"),
     )
 }

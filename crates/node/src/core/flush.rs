@@ -24,8 +24,8 @@ impl Core {
             if !self.clients.has(connection) {
                 continue;
             }
-            self.clients.at_mut(connection).is_flushing = false;
-            if !self.clients.at(connection).is_cut {
+            self.clients.at_mut(connection).flow.is_flushing = false;
+            if !self.clients.at(connection).flow.is_cut {
                 self.flush_session(driver, connection);
             }
         }
@@ -33,7 +33,7 @@ impl Core {
 
     fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let mut left = TURN_SENT_BYTES_MAX;
-        while !self.clients.at(client).is_clogged {
+        while !self.clients.at(client).flow.kernel_is_full {
             let sendable = self.clients.at(client).output.sendable();
             if sendable.is_empty() {
                 break;
@@ -50,8 +50,8 @@ impl Core {
                 Sent::Bytes(count) => {
                     self.process.statistics.output_bytes += count as u64;
                     self.clients.at_mut(client).output.sent(count);
-                    self.clients.at_mut(client).last_interaction = self.turn.monotonic;
-                    self.clients.at_mut(client).is_clogged = count < offered;
+                    self.clients.at_mut(client).flow.last_interaction = self.turn.monotonic;
+                    self.clients.at_mut(client).flow.kernel_is_full = count < offered;
                     left = left.saturating_sub(count);
                 }
                 Sent::Closed => {
@@ -61,19 +61,19 @@ impl Core {
             }
         }
         let pending = self.clients.at(client).output.pending_bytes();
-        if self.clients.at(client).is_closing && pending == 0 {
+        if self.clients.at(client).flow.is_closing && pending == 0 {
             self.close_session(client);
             return;
         }
-        if self.clients.at(client).is_choked && pending <= PENDING_BYTES_MAX {
-            self.clients.at_mut(client).is_choked = false;
+        if self.clients.at(client).flow.output_is_unread && pending <= PENDING_BYTES_MAX {
+            self.clients.at_mut(client).flow.output_is_unread = false;
             self.enqueue(client);
         }
         // Whether or not it reads: it may have to write all its requests before it does.
-        if self.clients.at(client).is_paused
+        if self.clients.at(client).flow.reading_is_off
             && self.clients.at(client).input.room(self.unexecuted_bytes_max(client)) > 0
         {
-            self.clients.at_mut(client).is_paused = false;
+            self.clients.at_mut(client).flow.reading_is_off = false;
             driver.set_reading(client, true);
         }
     }
@@ -86,7 +86,7 @@ impl Core {
         {
             return false;
         }
-        self.clients.at_mut(client).is_choked = true;
+        self.clients.at_mut(client).flow.output_is_unread = true;
         // More may be received now.
         self.flush_later(client);
         true

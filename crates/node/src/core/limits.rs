@@ -65,7 +65,7 @@ impl Core {
     /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
     /// long. It is not told: what lies in its output is dropped, as by Redis.
     pub(crate) fn check_output(&mut self, client: ConnectionId) {
-        if !self.clients.at(client).is_cut && self.exceeds_output_limit(client) {
+        if !self.clients.at(client).flow.is_cut && self.exceeds_output_limit(client) {
             self.cut_off(client);
         }
     }
@@ -73,11 +73,11 @@ impl Core {
     /// Disconnects a session whose output has reached its limit, or would have.
     pub(crate) fn cut_off(&mut self, client: ConnectionId) {
         let session = self.clients.at_mut(client);
-        if std::mem::replace(&mut session.is_cut, true) {
+        if std::mem::replace(&mut session.flow.is_cut, true) {
             return;
         }
         let bytes = session.output.pending_bytes();
-        let (id, peer) = (session.id, &session.peer);
+        let (id, peer) = (session.who.id, &session.who.peer);
         tracing::warn!(client = id, peer, bytes, "disconnected: its output reached its limit");
         self.process.statistics.output_limit_disconnections += 1;
         self.close_session(client);
@@ -87,19 +87,20 @@ impl Core {
         let limit = self.output_limit(client);
         let session = self.clients.at_mut(client);
         let pending = session.output.pending_bytes();
-        let is_stranger = !session.is_authenticated && self.process.acl.requires_authentication();
+        let is_stranger =
+            !session.who.is_authenticated && self.process.acl.requires_authentication();
         if is_stranger && pending > STRANGER_OUTPUT_BYTES_MAX {
             return true;
         }
-        let pending = (pending + session.apart_bytes) as u64;
+        let pending = (pending + session.flow.apart_bytes) as u64;
         if limit.hard > 0 && pending >= limit.hard {
             return true;
         }
         if limit.soft == 0 || pending < limit.soft {
-            session.soft_limit_since = None;
+            session.flow.soft_limit_since = None;
             return false;
         }
-        let since = *session.soft_limit_since.get_or_insert(self.turn.monotonic);
+        let since = *session.flow.soft_limit_since.get_or_insert(self.turn.monotonic);
         self.turn.monotonic.since(since) > limit.soft_seconds * SECOND
     }
 
@@ -125,7 +126,7 @@ impl Core {
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
     /// because of us is no reason to disconnect.
     pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {
-        if !self.clients.at(client).is_choked {
+        if !self.clients.at(client).flow.output_is_unread {
             return UNEXECUTED_BYTES_MAX;
         }
         let half_limit = (self.process.settings.client_query_buffer_limit / 2) as usize;
@@ -147,8 +148,8 @@ impl Core {
         }
         // Its first bytes are not told, other than by Redis: they may be a password.
         tracing::warn!(
-            client = self.clients.at(client).id,
-            peer = self.clients.at(client).peer,
+            client = self.clients.at(client).who.id,
+            peer = self.clients.at(client).who.peer,
             bytes,
             "disconnected: it reached the client-query-buffer-limit"
         );
@@ -182,7 +183,7 @@ impl Core {
             || listens
             || self.clients.at(client).blocked.is_some();
         let idle_seconds =
-            self.turn.monotonic.seconds_since(self.clients.at(client).last_interaction);
+            self.turn.monotonic.seconds_since(self.clients.at(client).flow.last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
 }

@@ -71,8 +71,8 @@ impl Core {
             at_seconds: self.turn.now.0.div_euclid(1000),
             micros,
             arguments: abridge(args, |index| secrets.binary_search(&index).is_ok()),
-            peer: self.clients.at(client).peer.clone(),
-            name: self.clients.at(client).name.clone(),
+            peer: self.clients.at(client).who.peer.clone(),
+            name: self.clients.at(client).who.name.clone(),
         };
         let entries_max =
             usize::try_from(self.process.settings.slowlog_max_len).unwrap_or(usize::MAX);
@@ -89,7 +89,7 @@ impl Core {
             micros / 1_000_000,
             micros % 1_000_000,
             self.clients.at(client).database.0,
-            self.clients.at(client).peer
+            self.clients.at(client).who.peer
         );
         for (index, argument) in args.iter().enumerate() {
             line.push(' ');

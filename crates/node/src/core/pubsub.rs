@@ -17,9 +17,9 @@ impl Session {
     /// The session's own side of its subscriptions.
     pub fn subscribed(&mut self, sort: Sort) -> &mut BTreeSet<Vec<u8>> {
         match sort {
-            Sort::Channel => &mut self.channels,
-            Sort::Pattern => &mut self.patterns,
-            Sort::Shard => &mut self.shard_channels,
+            Sort::Channel => &mut self.subscriptions.channels,
+            Sort::Pattern => &mut self.subscriptions.patterns,
+            Sort::Shard => &mut self.subscriptions.shard_channels,
         }
     }
 
@@ -58,7 +58,7 @@ impl Core {
     /// Subscribes a session; subscribing twice is subscribing once.
     pub fn subscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
         if self.clients.at_mut(client).subscribed(sort).insert(name.to_vec()) {
-            self.clients.at_mut(client).subscribed_bytes += name.len() + NAME_BYTES;
+            self.clients.at_mut(client).subscriptions.bytes += name.len() + NAME_BYTES;
             let subscriber = SubscriberId(client.0);
             self.interest.subscribers.subscribe(subscriber, sort, name);
         }
@@ -67,7 +67,7 @@ impl Core {
     pub fn unsubscribe(&mut self, client: ConnectionId, sort: Sort, name: &[u8]) {
         self.shard.engine.keyspace.work.step();
         if self.clients.at_mut(client).subscribed(sort).remove(name) {
-            self.clients.at_mut(client).subscribed_bytes -= name.len() + NAME_BYTES;
+            self.clients.at_mut(client).subscriptions.bytes -= name.len() + NAME_BYTES;
             let subscriber = SubscriberId(client.0);
             self.interest.subscribers.unsubscribe(subscriber, sort, name);
         }
@@ -102,7 +102,7 @@ impl Core {
         sender: Option<ConnectionId>,
     ) {
         let sender = sender.and_then(|client| self.clients.sessions.get(client));
-        let observed = sender.map_or(observed, |session| observed.max(session.waits_for));
+        let observed = sender.map_or(observed, |session| observed.max(session.flow.waits_for));
         for message in messages {
             for receiver in &message.receivers {
                 self.shard.engine.keyspace.work.step();
@@ -123,7 +123,7 @@ impl Core {
         observed: Sequence,
     ) {
         let session = self.clients.at_mut(client);
-        if !session.is_cut {
+        if !session.flow.is_cut {
             push_message(session.reply(), message, pattern);
             self.hold(client, observed);
         }

@@ -39,7 +39,7 @@ impl Core {
         command: &Registered,
         args: Args<'_>,
     ) -> Option<Denied> {
-        let user = self.process.acl.user(self.clients.at(client).user);
+        let user = self.process.acl.user(self.clients.at(client).who.user);
         if user.is_unrestricted() {
             return None;
         }
@@ -79,7 +79,7 @@ impl Core {
         self.process.acl.is_open()
             || self.clients.at(client).is_master()
             || !command.flags.contains(Flags::READS_UNNAMED)
-            || self.process.acl.user(self.clients.at(client).user).reads_every_key(
+            || self.process.acl.user(self.clients.at(client).who.user).reads_every_key(
                 command,
                 args,
                 &self.work(),
@@ -99,8 +99,8 @@ impl Core {
     ) -> Outcome {
         match self.process.acl.find(name) {
             Some(id) if self.process.acl.user(id).admits(password, &self.work()) => {
-                self.clients.at_mut(client).user = id;
-                self.clients.at_mut(client).is_authenticated = true;
+                self.clients.at_mut(client).who.user = id;
+                self.clients.at_mut(client).who.is_authenticated = true;
                 Ok(())
             }
             _ => {
@@ -113,8 +113,8 @@ impl Core {
     /// What a session is before it says who it is.
     pub(crate) fn make_default_user(&mut self, client: ConnectionId) {
         let session = self.clients.at_mut(client);
-        session.user = UserId::DEFAULT;
-        session.is_authenticated = !self.process.acl.requires_authentication();
+        session.who.user = UserId::DEFAULT;
+        session.who.is_authenticated = !self.process.acl.requires_authentication();
     }
 
     /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
@@ -124,8 +124,9 @@ impl Core {
         if let Some(id) = known
             && let Some(channels) = user.channels_left(self.process.acl.user(id), &work)
         {
-            let is_lost =
-                |session: &Session| session.user == id && listens_beyond(session, &channels, &work);
+            let is_lost = |session: &Session| {
+                session.who.user == id && listens_beyond(session, &channels, &work)
+            };
             let lost: Vec<ConnectionId> = self
                 .sessions()
                 .filter(|session| is_lost(session))
@@ -139,10 +140,10 @@ impl Core {
     /// Deletes a user and disconnects its clients; whether there was one.
     pub(crate) fn delete_user(&mut self, client: ConnectionId, name: &[u8]) -> bool {
         let Some(id) = self.process.acl.remove(name) else { return false };
-        let of_user = self.clients.sessions.values_mut().filter(|it| it.user == id);
+        let of_user = self.clients.sessions.values_mut().filter(|it| it.who.user == id);
         let mut connections: Vec<ConnectionId> = of_user
             .map(|session| {
-                (session.user, session.is_authenticated) = (UserId::DEFAULT, false);
+                (session.who.user, session.who.is_authenticated) = (UserId::DEFAULT, false);
                 session.connection
             })
             .collect();
@@ -156,7 +157,7 @@ impl Core {
     pub(crate) fn close_all(&mut self, caller: ConnectionId, connections: &[ConnectionId]) {
         for &connection in connections {
             if connection == caller {
-                self.clients.at_mut(caller).is_closing = true;
+                self.clients.at_mut(caller).flow.is_closing = true;
             } else {
                 self.close(connection);
             }
@@ -167,9 +168,13 @@ impl Core {
 /// Whether a session is subscribed to something that these channels do not allow.
 fn listens_beyond(session: &Session, allowed: &[Vec<u8>], work: &Work) -> bool {
     let is_beyond = |channel: &Vec<u8>| !matches_channel(allowed, channel, false, work);
-    session.patterns.iter().any(|pattern| !matches_channel(allowed, pattern, true, work))
-        || session.channels.iter().any(is_beyond)
-        || session.shard_channels.iter().any(is_beyond)
+    session
+        .subscriptions
+        .patterns
+        .iter()
+        .any(|pattern| !matches_channel(allowed, pattern, true, work))
+        || session.subscriptions.channels.iter().any(is_beyond)
+        || session.subscriptions.shard_channels.iter().any(is_beyond)
 }
 
 impl Core {

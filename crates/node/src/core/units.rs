@@ -74,7 +74,7 @@ impl Core {
         if self.clients.at(client).is_replica() && self.clients.at(client).output.end() > written {
             // It would stand between the commands that the replica is told.
             tracing::warn!(
-                client = self.clients.at(client).id,
+                client = self.clients.at(client).who.id,
                 "a replica sent a request: disconnected"
             );
             self.clients.at_mut(client).output.truncate(written);

@@ -10,7 +10,7 @@ impl Core {
     /// came for it would be lost.
     pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
         if let Blocked::Keys { wait, .. } = &blocked {
-            if self.clients.at(client).is_gone {
+            if self.clients.at(client).flow.peer_has_closed {
                 self.close_session(client);
                 return;
             }

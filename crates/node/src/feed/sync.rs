@@ -71,7 +71,7 @@ impl Feed {
         replica.acknowledged_at = core.turn.monotonic;
         let session = core.clients.at_mut(client);
         session.kind = ClientKind::Replica;
-        tracing::info!(client = session.id, is_partial, "a replica asks for synchronisation");
+        tracing::info!(client = session.who.id, is_partial, "a replica asks for synchronisation");
         if let Some(missed) = missed {
             self.syncs_partial += 1;
             let line = format!("+CONTINUE {}\r\n", self.replication_id());

@@ -104,15 +104,15 @@ impl Replica {
     fn go_online(&mut self, core: &mut Core, client: ConnectionId) {
         let session = core.clients.at_mut(client);
         if self.wants_only_file {
-            session.is_closing = true;
+            session.flow.is_closing = true;
             core.flush_later(client);
             return;
         }
         self.stage = Stage::Online;
         self.acknowledged_at = core.turn.monotonic;
         let kept = self.take_kept();
-        tracing::info!(client = session.id, kept_bytes = kept.len(), "a replica is online");
-        session.apart_bytes = 0;
+        tracing::info!(client = session.who.id, kept_bytes = kept.len(), "a replica is online");
+        session.flow.apart_bytes = 0;
         session.reply().raw(&kept);
         core.hold(client, core.shard.newest());
     }
@@ -120,7 +120,7 @@ impl Replica {
     fn wants_chunk(&self, session: &Session) -> bool {
         let Stage::Sending(transfer) = &self.stage else { return false };
         let has_room = session.output.pending_bytes() < AHEAD_BYTES_MAX;
-        has_room && !transfer.is_reading && !transfer.is_at_end() && !session.is_cut
+        has_room && !transfer.is_reading && !transfer.is_at_end() && !session.flow.is_cut
     }
 }
 

@@ -27,8 +27,9 @@ impl Link {
         core.clients.created += 1;
         let mut session = Session::new(connection, core.clients.created, core.turn.monotonic);
         let master = self.peer.as_ref();
-        session.peer = master.map_or_else(String::new, |m| format!("{}:{}", m.host(), m.port()));
-        session.is_authenticated = true;
+        session.who.peer =
+            master.map_or_else(String::new, |m| format!("{}:{}", m.host(), m.port()));
+        session.who.is_authenticated = true;
         session.kind = ClientKind::Master;
         session.reply_mode = ReplyMode::Off;
         session.database = DatabaseId(database.0.min(count - 1));
@@ -41,8 +42,8 @@ impl Link {
         self.error = None;
         self.heard = core.turn.monotonic;
         // A slice may have ended with reading switched off.
-        session.is_paused = true;
-        core.clients.by_id.insert(session.id, connection);
+        session.flow.reading_is_off = true;
+        core.clients.by_id.insert(session.who.id, connection);
         core.clients.sessions.insert(connection, Box::new(session));
         core.enqueue(connection);
         core.flush_later(connection);
@@ -134,7 +135,7 @@ impl Link {
     /// The line leaves when everything executed until now is durable.
     fn acknowledge_from(&mut self, core: &mut Core, client: ConnectionId) {
         self.said = core.turn.monotonic;
-        if core.clients.at(client).is_paused || core.pause.paused().is_some() {
+        if core.clients.at(client).flow.reading_is_off || core.pause.paused().is_some() {
             // Nothing is heard because nothing is read.
             self.heard = core.turn.monotonic;
         }

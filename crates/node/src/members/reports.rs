@@ -35,7 +35,7 @@ impl Members {
             let session = core.clients.at_mut(client);
             session.kind = ClientKind::Member;
             let Report { member, .. } = &report;
-            let (client, peer) = (session.id, &session.peer);
+            let (client, peer) = (session.who.id, &session.who.peer);
             let (host, port) = (&member.host, member.port);
             tracing::info!(host, port, client, peer, "a replica of the log is here");
         }

@@ -160,7 +160,7 @@ impl Server {
             self.core.process.statistics.error("UNBLOCKED");
             self.end_wait(connection, Some(UNBLOCKED));
             if let Some(session) = self.core.clients.sessions.get_mut(connection) {
-                session.is_closing = true;
+                session.flow.is_closing = true;
             }
         }
     }

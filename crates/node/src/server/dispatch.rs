@@ -163,7 +163,7 @@ impl Server {
         let now = self.core.turn.monotonic;
         if self.core.process.cross_protocol.is_warning_due(now) {
             tracing::warn!(
-                peer = self.core.clients.at(client).peer,
+                peer = self.core.clients.at(client).who.peer,
                 "Possible SECURITY ATTACK detected: a client speaks HTTP (POST or Host:), as a web \
                  page does that tries to send commands through a browser; its connection is closed"
             );
@@ -263,7 +263,8 @@ impl Server {
         }
         self.core.spread(observed, Some(client));
         self.wake_ready();
-        if self.core.clients.at(client).is_closing || self.core.clients.at(client).blocked.is_some()
+        if self.core.clients.at(client).flow.is_closing
+            || self.core.clients.at(client).blocked.is_some()
         {
             return Dispatched::Stop;
         }

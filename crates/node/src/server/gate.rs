@@ -29,7 +29,7 @@ impl Core {
 
     /// Whether a client has yet to say who it is.
     fn is_stranger(&self, client: ConnectionId) -> bool {
-        !self.clients.at(client).is_authenticated && self.process.acl.requires_authentication()
+        !self.clients.at(client).who.is_authenticated && self.process.acl.requires_authentication()
     }
 }
 
@@ -61,7 +61,7 @@ impl Server {
         }
         let demand = self.core.demand(client, command);
         let permitted = &self.core.process.settings.enable_debug_command;
-        let is_local = self.core.clients.at(client).is_local;
+        let is_local = self.core.clients.at(client).who.is_local;
         if command.flags.contains(Flags::PROTECTED) && !permitted.permits(is_local) {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }

@@ -26,7 +26,7 @@ impl Server {
         let (mut input_max, mut output_max) = (0, 0);
         for session in self.core.clients.sessions.values_mut() {
             if is_trim_due {
-                let idle = self.core.turn.monotonic.since(session.last_interaction);
+                let idle = self.core.turn.monotonic.since(session.flow.last_interaction);
                 session.input.trim(idle > IDLE_NANOS);
             }
             input_max = input_max.max(session.input.bytes.capacity());

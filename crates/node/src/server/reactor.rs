@@ -193,7 +193,7 @@ impl Server {
                     return;
                 }
                 if let Some(session) = self.core.clients.sessions.get_mut(connection) {
-                    session.is_clogged = false;
+                    session.flow.kernel_is_full = false;
                     self.core.flush_later(connection);
                 }
             }
@@ -236,7 +236,7 @@ impl Server {
         loop {
             let room = self.core.clients.at(client).input.room(unexecuted_max);
             if room == 0 {
-                self.core.clients.at_mut(client).is_paused = true;
+                self.core.clients.at_mut(client).flow.reading_is_off = true;
                 driver.set_reading(client, false);
                 break;
             }
@@ -251,12 +251,12 @@ impl Server {
                 }
                 Received::WouldBlock => break,
                 Received::Closed => {
-                    self.core.clients.at_mut(client).is_gone = true;
+                    self.core.clients.at_mut(client).flow.peer_has_closed = true;
                     break;
                 }
             }
         }
-        self.core.clients.at_mut(client).last_interaction = self.core.turn.monotonic;
+        self.core.clients.at_mut(client).flow.last_interaction = self.core.turn.monotonic;
         self.core.clients.at_mut(client).newest.received_turn = self.core.turn.number;
         if self.core.clients.at(client).is_master() {
             self.link.note_received(&mut self.core, received);
@@ -269,7 +269,7 @@ impl Server {
             self.core.clients.at(client).blocked,
             Some(Blocked::Keys { .. } | Blocked::Replicas { .. })
         );
-        if self.core.clients.at(client).is_gone
+        if self.core.clients.at(client).flow.peer_has_closed
             && (self.core.clients.at(client).input.is_empty() || waits)
         {
             self.hang_up(client);
@@ -281,7 +281,7 @@ impl Server {
     /// The peer has said its last word and waits for nothing more, unless replies are still held
     /// or on their way: a client may close its side alone.
     fn hang_up(&mut self, client: ConnectionId) {
-        self.core.clients.at_mut(client).is_closing = true;
+        self.core.clients.at_mut(client).flow.is_closing = true;
         self.core.unblock(client);
         if self.core.clients.at(client).output.pending_bytes() == 0 {
             self.core.close_session(client);

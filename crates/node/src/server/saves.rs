@@ -160,7 +160,7 @@ impl Server {
             address: reported.address(),
             snapshot: reported.report.snapshot,
             at: reported.at,
-            client: format!("client {} from {}", session.id, session.peer),
+            client: format!("client {} from {}", session.who.id, session.who.peer),
         }
     }
 

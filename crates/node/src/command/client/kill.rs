@@ -59,11 +59,11 @@ impl<'a> Filter<'a> {
     }
 
     fn fits(&self, session: &Session) -> bool {
-        self.id.is_none_or(|id| session.id == id)
+        self.id.is_none_or(|id| session.who.id == id)
             && self.kind.is_none_or(|kind| kind_of(session) == kind)
-            && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)
-            && self.user.is_none_or(|user| session.user == user)
-            && self.local.is_none_or(|local| session.local.as_bytes() == local)
+            && self.peer.is_none_or(|peer| session.who.peer.as_bytes() == peer)
+            && self.user.is_none_or(|user| session.who.user == user)
+            && self.local.is_none_or(|local| session.who.local.as_bytes() == local)
     }
 }
 

@@ -63,7 +63,7 @@ impl Server {
     pub(crate) fn nodes(&self, client: ConnectionId) -> Nodes {
         let mut member = self.core.process.member();
         if self.core.process.announced_host().is_none()
-            && let Some(address) = address_of(&self.core.clients.at(client).local)
+            && let Some(address) = address_of(&self.core.clients.at(client).who.local)
         {
             member.host = address.to_owned();
         }

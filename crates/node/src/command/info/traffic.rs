@@ -113,7 +113,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
         text.line("min_slaves_good_slaves", server.near_replicas());
     }
     for (index, (client, replica)) in server.feed.attached().enumerate() {
-        let (address, port) = replica.place(&server.core.clients.at(client).peer);
+        let (address, port) = replica.place(&server.core.clients.at(client).who.peer);
         let (state, offset) = (replica.state(), replica.acknowledged);
         let lag = replica.lag_seconds(server.core.turn.monotonic).unwrap_or(0);
         let line = format!("ip={address},port={port},state={state},offset={offset},lag={lag}");

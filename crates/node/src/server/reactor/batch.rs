@@ -109,7 +109,7 @@ impl Server {
             if !self.core.clients.has(connection) {
                 continue;
             }
-            self.core.clients.at_mut(connection).is_queued = false;
+            self.core.clients.at_mut(connection).flow.is_queued = false;
             if self.core.clients.at(connection).is_master() && self.core.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
                 self.core.pause.add_input(connection);
@@ -161,7 +161,7 @@ impl Server {
         while goes_on
             && !share.is_used_up()
             && self.core.clients.at(client).blocked.is_none()
-            && !self.core.clients.at(client).is_closing
+            && !self.core.clients.at(client).flow.is_closing
         {
             if self.core.chokes(client) {
                 break;
@@ -190,16 +190,16 @@ impl Server {
         self.core.clients.at_mut(client).input.compact(&mut bytes);
         self.core.clients.at_mut(client).input.bytes = bytes;
         self.core.clients.at_mut(client).input.executing = (0, 0);
-        if self.core.clients.at(client).is_paused {
+        if self.core.clients.at(client).flow.reading_is_off {
             // Executing may have made room, or shown that the request in the making is larger.
             self.core.flush_later(client);
         }
-        if self.core.clients.at(client).is_gone
+        if self.core.clients.at(client).flow.peer_has_closed
             && !goes_on
-            && !self.core.clients.at(client).is_queued
+            && !self.core.clients.at(client).flow.is_queued
         {
             // A request that was cut off by the hangup never comes to an end.
-            self.core.clients.at_mut(client).is_closing = true;
+            self.core.clients.at_mut(client).flow.is_closing = true;
             if self.core.clients.at(client).output.pending_bytes() == 0 {
                 self.core.close_session(client);
             }
@@ -220,7 +220,7 @@ impl Server {
         let session = self.core.clients.at_mut(client);
         let limits = &mut session.input.decoder.limits;
         limits.authenticated =
-            session.is_authenticated || !self.core.process.acl.requires_authentication();
+            session.who.is_authenticated || !self.core.process.acl.requires_authentication();
         limits.bulk_bytes_max =
             self.core.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
         while scratch.parsed.len() < limit {
@@ -373,7 +373,7 @@ impl Server {
             self.core.clients.reply(client).error(error.line());
             self.core.process.statistics.error("ERR");
             self.core.finish_reply(client, written, base::Sequence::ZERO);
-            self.core.clients.at_mut(client).is_closing = true;
+            self.core.clients.at_mut(client).flow.is_closing = true;
             return Dispatched::Stop;
         }
         Dispatched::Done
