@@ -21,7 +21,6 @@ impl Server {
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
-        let written = self.core.clients.at(client).output.end();
         let catalog = self.core.process.catalog;
         let known = command.map(|id| catalog.command(id));
         if self.core.turn.asleep_until > self.core.turn.monotonic {
@@ -33,6 +32,8 @@ impl Server {
         }
         self.core.clients.at_mut(client).last_command = command;
         let verdict = self.judge(client, known, args);
+        // Behind what the gate may have told this client of: keys that were evicted for it.
+        let written = self.core.clients.at(client).output.end();
         let queues = known.is_some_and(|command| {
             self.core.clients.at(client).transaction.is_some()
                 && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)

@@ -202,3 +202,22 @@ fn every_server_is_a_sentinel_of_its_shard() {
     assert_eq!(node.call("SENTINEL REPLICAS mymaster"), "*0\r\n");
     assert!(node.call("SENTINEL CKQUORUM mymaster").starts_with("+OK 2 usable Sentinels."));
 }
+
+#[test]
+fn a_subscriber_hears_of_the_keys_that_its_own_refused_request_evicted() {
+    let mut node = Node::new();
+    let client = node.connect();
+    let requests = [
+        "HELLO 3",
+        "CONFIG SET notify-keyspace-events Ee",
+        "CONFIG SET maxmemory-policy volatile-lru",
+        "PSUBSCRIBE __keyevent@0__:evicted",
+        "SET stays x",
+        "SETEX goes 1000 x",
+        // The request behind it makes room, which is not enough.
+        "CONFIG SET maxmemory 1\r\nSET new x",
+    ];
+    let told = node.ask(&client, &requests.join("\r\n"));
+    let (message, refusal) = (told.find("pmessage"), told.find("-OOM"));
+    assert!(message.is_some() && message < refusal, "{told}");
+}
