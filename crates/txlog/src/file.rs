@@ -80,6 +80,27 @@ enum Role {
     Closed(Refusal),
 }
 
+/// Appends that are not durable yet.
+#[derive(Default)]
+struct Appends {
+    /// Not handed to a commit.
+    pending: VecDeque<Append>,
+    /// Handed to the commit under way.
+    flying: Vec<Append>,
+    /// Framed bytes of both.
+    bytes: usize,
+}
+
+/// The segment that is prepared before it is needed.
+#[derive(Default)]
+struct Spares {
+    next: Option<Spare>,
+    is_under_way: bool,
+    made: u64,
+    /// When preparing one is tried again.
+    retry_at: MonotonicNanos,
+}
+
 /// One shard's log in a directory.
 pub struct FileLog {
     disk: Arc<dyn Disk>,
@@ -95,22 +116,14 @@ pub struct FileLog {
     durable: Sequence,
     /// The place of the last append accepted.
     predicted: Sequence,
-    pending: VecDeque<Append>,
-    /// Handed to the commit under way.
-    flying: Vec<Append>,
-    /// Framed bytes of pending and flying.
-    in_flight_bytes: usize,
+    appends: Appends,
     /// Framed bytes that fit into the segment when the last commit ended.
     space: u64,
-    spare: Option<Spare>,
-    spare_under_way: bool,
-    spares_made: u64,
+    spares: Spares,
     /// Why no space could be prepared the last time.
     trouble: Option<Refusal>,
     /// When a commit that found no space is tried again.
     commit_retry_at: MonotonicNanos,
-    /// When preparing a spare is tried again.
-    spare_retry_at: MonotonicNanos,
     reading: Option<Reading>,
     background_jobs: usize,
     events: Vec<LogEvent>,
@@ -199,16 +212,11 @@ impl FileLog {
             segments: Vec::new(),
             durable: Sequence::ZERO,
             predicted: Sequence::ZERO,
-            pending: VecDeque::new(),
-            flying: Vec::new(),
-            in_flight_bytes: 0,
+            appends: Appends::default(),
             space: 0,
-            spare: None,
-            spare_under_way: false,
-            spares_made: 0,
+            spares: Spares::default(),
             trouble: None,
             commit_retry_at: MonotonicNanos(0),
-            spare_retry_at: MonotonicNanos(0),
             reading: None,
             background_jobs: 0,
             events: Vec::new(),
@@ -244,7 +252,7 @@ impl FileLog {
             self.reap();
             self.pump();
             let is_claiming = matches!(self.role, Role::Claiming { .. });
-            if self.flying.is_empty() && self.background_jobs == 0 && !is_claiming {
+            if self.appends.flying.is_empty() && self.background_jobs == 0 && !is_claiming {
                 return;
             }
             self.queues.commits.drain();
@@ -358,11 +366,11 @@ impl FileLog {
 
     /// Fails the first pending append with `error`, and what was sent behind it as not attempted.
     fn fail_pending(&mut self, error: &AppendError) {
-        for (index, append) in self.pending.drain(..).enumerate() {
+        for (index, append) in self.appends.pending.drain(..).enumerate() {
             let error = if index == 0 { error.clone() } else { AppendError::NotAttempted };
             self.events.push(LogEvent::Failed(append.ticket, error));
         }
-        self.in_flight_bytes = 0;
+        self.appends.bytes = 0;
         self.predicted = self.durable;
     }
 }
@@ -383,13 +391,13 @@ impl TransactionLog for FileLog {
             Role::Reader | Role::Claiming { .. } => return Gate::Refuse(Refusal::NotWriter),
             Role::Writer => {}
         }
-        let ready = self.space + self.spare.as_ref().map_or(0, |spare| spare.capacity);
+        let ready = self.space + self.spares.next.as_ref().map_or(0, |spare| spare.capacity);
         if ready < self.reserve() {
             return self.trouble.clone().map_or(Gate::Wait, Gate::Refuse);
         }
-        let records = self.pending.len() + self.flying.len();
+        let records = self.appends.pending.len() + self.appends.flying.len();
         let is_busy = records >= self.options.in_flight_records_max
-            || self.in_flight_bytes >= self.options.in_flight_bytes_max;
+            || self.appends.bytes >= self.options.in_flight_bytes_max;
         if is_busy { Gate::Wait } else { Gate::Open }
     }
 
@@ -402,14 +410,14 @@ impl TransactionLog for FileLog {
         if !matches!(self.role, Role::Writer | Role::Claiming { .. }) {
             self.start_claim(after.sequence);
         }
-        self.in_flight_bytes += layout::framed_bytes(record.len());
+        self.appends.bytes += layout::framed_bytes(record.len());
         self.predicted = after.sequence.next();
-        self.pending.push_back(Append { ticket, bytes: record });
+        self.appends.pending.push_back(Append { ticket, bytes: record });
         ticket
     }
 
     fn commit_inline(&mut self) -> bool {
-        if self.pending.is_empty() || !self.flying.is_empty() {
+        if self.appends.pending.is_empty() || !self.appends.flying.is_empty() {
             return false;
         }
         self.reap();
@@ -427,8 +435,8 @@ impl TransactionLog for FileLog {
     }
 
     fn is_busy(&self) -> bool {
-        !self.pending.is_empty()
-            || !self.flying.is_empty()
+        !self.appends.pending.is_empty()
+            || !self.appends.flying.is_empty()
             || self.background_jobs > 0
             || !self.events.is_empty()
     }

@@ -58,10 +58,10 @@ impl FileLog {
         if self.clock.monotonic() < self.commit_retry_at {
             return None;
         }
-        let first = self.pending.front()?;
+        let first = self.appends.pending.front()?;
         let mut bytes = layout::framed_bytes(first.bytes.len());
         let mut count = 1;
-        for append in self.pending.iter().skip(1) {
+        for append in self.appends.pending.iter().skip(1) {
             let more = layout::framed_bytes(append.bytes.len());
             if bytes + more > self.options.batch_bytes_max {
                 break;
@@ -69,36 +69,36 @@ impl FileLog {
             bytes += more;
             count += 1;
         }
-        let spare = if bytes as u64 > self.space { Some(self.spare.take()?) } else { None };
-        self.flying.extend(self.pending.drain(..count));
-        Some((self.flying.iter().map(|append| append.bytes.clone()).collect(), spare))
+        let spare = if bytes as u64 > self.space { Some(self.spares.next.take()?) } else { None };
+        self.appends.flying.extend(self.appends.pending.drain(..count));
+        Some((self.appends.flying.iter().map(|append| append.bytes.clone()).collect(), spare))
     }
 
     /// Bytes that must be free for the gate to be open: what is in flight, one more batch, and one
     /// that may go unused, because a batch does not straddle two segments.
     pub(super) fn reserve(&self) -> u64 {
-        (self.in_flight_bytes + 2 * self.options.batch_bytes_max) as u64
+        (self.appends.bytes + 2 * self.options.batch_bytes_max) as u64
     }
 
     /// Prepares the next segment once the newest one is really written to: an idle server need
     /// not fill a disk with zeroes. Segments grow with their writer, up to the full size.
     pub(super) fn pump_spare(&mut self) {
-        let is_wanted = matches!(self.role, Role::Writer) && self.spare.is_none();
-        if !is_wanted || self.spare_under_way || self.clock.monotonic() < self.spare_retry_at {
+        let is_wanted = matches!(self.role, Role::Writer) && self.spares.next.is_none();
+        if !is_wanted || self.spares.is_under_way || self.clock.monotonic() < self.spares.retry_at {
             return;
         }
         let Some(newest) = self.segments.last() else { return };
-        let written = newest.length.saturating_sub(self.space) + self.in_flight_bytes as u64;
+        let written = newest.length.saturating_sub(self.space) + self.appends.bytes as u64;
         let is_roomy = self.space >= self.reserve();
         if is_roomy && written < (newest.length / 4).min(WRITTEN_BEFORE_SPARE_BYTES) {
             return;
         }
         let capacity = (2 * newest.length).min(self.options.segment_bytes);
         let capacity = capacity.max(self.options.first_segment_bytes);
-        self.spare_under_way = true;
-        self.spares_made += 1;
+        self.spares.is_under_way = true;
+        self.spares.made += 1;
         let claim = newest.header.claim;
-        let path = layout::spare_path(&self.directory, claim, self.spares_made);
+        let path = layout::spare_path(&self.directory, claim, self.spares.made);
         let disk = Arc::clone(&self.disk);
         self.background(move || Background::Spare(Spare::prepare(&*disk, path, capacity)));
     }
@@ -132,7 +132,7 @@ impl FileLog {
         self.space = outcome.tenure.space();
         self.tenure = Some(outcome.tenure);
         if outcome.spare.is_some() {
-            self.spare = outcome.spare;
+            self.spares.next = outcome.spare;
         }
         match outcome.result {
             Ok(committed) => {
@@ -142,15 +142,15 @@ impl FileLog {
                     }
                     self.segments.push(segment);
                 }
-                for append in self.flying.drain(..) {
-                    self.in_flight_bytes -= layout::framed_bytes(append.bytes.len());
+                for append in self.appends.flying.drain(..) {
+                    self.appends.bytes -= layout::framed_bytes(append.bytes.len());
                 }
                 self.durable = committed.tail;
                 self.events.push(LogEvent::Durable(self.position(committed.tail)));
             }
             Err(CommitError::Full) => {
-                for append in self.flying.drain(..).rev() {
-                    self.pending.push_front(append);
+                for append in self.appends.flying.drain(..).rev() {
+                    self.appends.pending.push_front(append);
                 }
                 self.trouble = Some(Refusal::DiskFull);
                 self.commit_retry_at = self.retry_instant();
@@ -165,15 +165,15 @@ impl FileLog {
 
     /// Ends the tenure: what was under way failed with `error`, what waited was never sent.
     pub(super) fn close(&mut self, refusal: Refusal, error: &AppendError) {
-        for append in self.flying.drain(..) {
+        for append in self.appends.flying.drain(..) {
             self.events.push(LogEvent::Failed(append.ticket, error.clone()));
         }
-        for append in self.pending.drain(..) {
+        for append in self.appends.pending.drain(..) {
             self.events.push(LogEvent::Failed(append.ticket, AppendError::NotAttempted));
         }
-        self.in_flight_bytes = 0;
+        self.appends.bytes = 0;
         self.tenure = None;
-        self.spare = None;
+        self.spares.next = None;
         self.role = Role::Closed(refusal);
     }
 
@@ -184,12 +184,12 @@ impl FileLog {
     pub(super) fn finish_background(&mut self, outcome: Background) {
         match outcome {
             Background::Spare(Ok(spare)) => {
-                self.spare_under_way = false;
+                self.spares.is_under_way = false;
                 self.trouble = None;
-                self.spare = Some(spare);
+                self.spares.next = Some(spare);
             }
             Background::Spare(Err(error)) => {
-                self.spare_under_way = false;
+                self.spares.is_under_way = false;
                 let trouble = match &error {
                     LogError::Io { error, .. } if error.kind() == ErrorKind::StorageFull => {
                         Refusal::DiskFull
@@ -197,7 +197,7 @@ impl FileLog {
                     _ => Refusal::Failed(error.to_string()),
                 };
                 self.trouble = Some(trouble);
-                self.spare_retry_at = self.retry_instant();
+                self.spares.retry_at = self.retry_instant();
             }
             Background::Read(outcome) => self.finish_read(*outcome),
             Background::Tail(ticket, Ok(sequence)) => {
