@@ -1,4 +1,5 @@
-//! Documents stay true: every crate is drawn, every format is linked, no link is dead.
+//! Documents stay true: every crate is drawn, every format is linked, no link is dead, and every
+//! path that is named leads somewhere.
 
 use super::Complaint;
 use crate::tree::{TextFile, Tree};
@@ -16,6 +17,7 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
     }
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         check_links(tree, file, &mut complaints);
+        check_paths(tree, file, &mut complaints);
     }
     let Some(architecture) = tree.get(ARCHITECTURE) else { return complaints };
     for name in tree.crates() {
@@ -41,6 +43,30 @@ fn check_links(tree: &Tree, file: &TextFile, complaints: &mut Vec<Complaint>) {
             let known = [".md", ".rs", ".toml", ".txt"].iter().any(|end| path.ends_with(end));
             if known && !path.contains("://") && tree.get(&resolve(&file.path, path)).is_none() {
                 let text = format!("a dead link: {target}");
+                complaints.push(Complaint::new(&file.path, number, text));
+            }
+        }
+    }
+}
+
+/// Sources and documents that a page names from the repository's root, as `crates/…`, must be
+/// there, so that an editor opens them. A name in capitals stands for any: `FAMILY.rs`. A folder is
+/// looked for among sources alone: others may hold what is no text.
+fn check_paths(tree: &Tree, file: &TextFile, complaints: &mut Vec<Complaint>) {
+    for (number, line) in file.lines() {
+        for path in line.split('`').skip(1).step_by(2) {
+            let is_ours = ["crates/", "docs/", "xtask/"].iter().any(|root| path.starts_with(root));
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let stem = name.split('.').next().unwrap_or_default();
+            let is_any = !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_uppercase());
+            let is_there = if name.is_empty() {
+                !path.contains("/src/") || tree.files.iter().any(|file| file.path.starts_with(path))
+            } else {
+                let known = [".md", ".rs", ".toml"].iter().any(|end| name.ends_with(end));
+                !known || tree.get(path).is_some()
+            };
+            if is_ours && !is_any && !is_there {
+                let text = format!("there is no `{path}`: name the file as it is now");
                 complaints.push(Complaint::new(&file.path, number, text));
             }
         }
@@ -89,6 +115,22 @@ mod tests {
         let architecture = (ARCHITECTURE, "[r](docs/formats/record.md) [web](https://a.org/b.md)");
         let found = complaints(&[page, architecture]);
         assert_eq!(found, ["docs/formats/record.md:1: a dead link: old.md"]);
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_found() {
+        let text = "`crates/node/src/gate.rs`, `crates/node/src/`, `crates/node/src/gone.rs`\n\
+                    `crates/node/src/gone/`, `docs/formats/NAME.md`, `node/src/gone.rs`, `tests/`";
+        let files = [("crates/node/src/gate.rs", ""), ("docs/adding.md", text)];
+        let found = complaints(&files);
+        assert_eq!(
+            found,
+            [
+                "docs/adding.md:1: there is no `crates/node/src/gone.rs`: name the file as it is \
+                 now",
+                "docs/adding.md:2: there is no `crates/node/src/gone/`: name the file as it is now",
+            ]
+        );
     }
 
     #[test]
