@@ -1,5 +1,5 @@
 //! Ends connections that speak HTTP instead of Redis's protocol, so that no web page can write.
-//! Called for every request whose command is not known (`dispatch.rs`).
+//! Called for every request whose command is not known (`server/dispatch.rs`).
 //!
 //! A page in a browser can make it send a request to any address that the browser reaches, this
 //! server's on the same machine or in the same network included. What it sends is HTTP: its lines

@@ -79,7 +79,7 @@ enum Phase {
 #[derive(Default)]
 pub struct Link {
     /// Whose connection and place these are. Whom the shard follows is said by its log
-    /// ([`Server::master`]); the link turns to that one.
+    /// ([`Core::master`]); the link turns to that one.
     peer: Option<Master>,
     /// It was decided whether the configuration's `replicaof` counts.
     has_judged_configuration: bool,

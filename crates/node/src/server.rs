@@ -1,8 +1,8 @@
-//! Everything one reactor owns: the shard, the sessions, the commands, what clients asked for.
+//! Everything one reactor owns: the core, and each feature's state.
 //!
-//! Split by owner of state: [`crate::dispatch`] takes requests through gate and execution,
-//! [`crate::blocked`] wakes waiting clients, [`crate::pubsub`] delivers messages,
-//! [`crate::reactor`] turns the loop.
+//! What is done here is the way of a request, a file for each step: [`reactor`] turns the loop,
+//! `gate` refuses, `dispatch` executes, `blocked` wakes waiting clients; and what several features
+//! answer together, as `copies` does.
 
 mod blocked;
 mod copies;

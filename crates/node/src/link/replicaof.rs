@@ -1,5 +1,5 @@
 //! REPLICAOF: which master the shard follows, changed by the command and looked up by everything
-//! that a replica does differently ([`Server::master`]).
+//! that a replica does differently ([`Core::master`]).
 //!
 //! It is the shard's state and no process's ([`engine::master`]), kept in the log. Every process
 //! reads it there; the one that leads dials the master, so that a failover goes on following. What

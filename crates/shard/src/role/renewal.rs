@@ -1,7 +1,7 @@
 //! When the holder of a lease appends a record that says nothing but that it goes on, and what that
 //! record says. Three ask: the loop between commands (`leadership.rs`), the appender amid a long
-//! command (`shard/appender.rs`), and the node where only the clock in the record is wanted
-//! (`node/expiry.rs`).
+//! command (`shard/appender.rs`), and whoever serves clients, where only the clock in the record is
+//! wanted (`node/core/expiry.rs`).
 
 use super::member::Member;
 use txlog::Gate;
