@@ -33,7 +33,7 @@ pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
     }
     let directory = std::env::current_dir()?;
     let config = load(&RealDisk, &directory, &line, stdin.as_deref()).map_err(named)?;
-    node::configured(&config, node::command::standard().0)?;
+    node::configured(&config, node::standard().0)?;
     Ok(config)
 }
 

@@ -4,7 +4,7 @@ use crate::{Broken, allocator, configuration, logs};
 use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
 use config::settings::{NodeSettings, node_settings};
-use node::metrics::Metrics;
+use node::Metrics;
 use node::{Options, Server, Stop};
 use shard::loading::Loading;
 use shard::role::state::Broken as Rule;

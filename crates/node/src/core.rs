@@ -6,6 +6,7 @@
 
 mod client_memory;
 mod clients;
+mod demand;
 pub(crate) mod describe;
 mod expiry;
 mod flush;
@@ -17,7 +18,9 @@ pub(crate) mod pubsub;
 mod rights;
 mod role;
 mod sessions;
+mod snapshots;
 mod stream;
+mod transactions;
 mod units;
 pub(crate) mod verdict;
 mod waits;

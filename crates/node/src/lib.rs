@@ -1,59 +1,73 @@
 //! A shard with clients: sessions, gate, execution.
 //!
-//! The only place where the shard and the wire meet. A request flows through these
-//! files, in this order:
+//! The only place where the shard and the wire meet. What lies here, from below:
 //!
-//! | module | does |
+//! | room | holds |
 //! |---|---|
-//! | `begin` | puts commands, users and server together |
-//! | [`reactor`] | turns the loop: receive, parse, prefetch, execute, append, send |
-//! | [`session`] | one connection's input and state |
-//! | [`gate`] | every reason to refuse, before execution |
-//! | `acl` | denies what a user may not do, ends connections that lost a right |
-//! | [`dispatch`] | executes within a unit |
-//! | [`functions`] | what each command does |
-//! | `expiry` | by which clock keys are past their time, and when they go |
-//! | `cross_protocol` | ends connections through which a web page speaks |
-//! | [`blocked`], [`pubsub`] | wake waiting clients, deliver messages |
-//! | [`output`] | withholds replies until then |
-//! | `client_memory` | disconnects the largest clients when all take too much |
-//! | `flush` | sends them, holds back who does not read |
-//! | [`feed`] | tells replicas of Redis what happens, as commands |
-//! | `saves` | who asked for a snapshot, and waits for it |
-//! | [`start`] | turns the loop while the shard loads |
-//! | [`role`] | primary or replica of the transaction log: leadership and its lease |
-//! | [`members`] | replicas of the log and their primary tell each other how far they are |
-//! | [`link`] | follows a Redis server, to take over its data |
+//! | `session`, `output` | a client: its input and state; its replies, withheld until they may go |
+//! | `core` | what all features need: the shard, clients, units, limits, rights, the turn |
+//! | `announce` | who this process is to others |
+//! | `statistics`, `latency`, `histogram`, `slowlog`, `metrics` | what is counted, and shown |
+//! | `cross_protocol`, `scripts`, `switches` | web pages that speak; scripts; failovers told |
+//!
+//! Features own their state and are handed the core:
+//!
+//! | room | does |
+//! |---|---|
+//! | `feed` | tells replicas of Redis what happens, as commands |
+//! | `link` | follows a Redis server, to take over its data |
+//! | `members` | replicas of the log and their primary tell each other how far they are; FAILOVER |
 //! | `migrate` | moves keys to another server |
-//! | [`metrics`] | figures for whoever watches |
-//! | [`configured`] | checks the names and the users that the configuration declares |
+//!
+//! A request flows through `server`, in this order:
+//!
+//! | file of `server` | does |
+//! |---|---|
+//! | `start` | turns the loop while the shard loads |
+//! | `reactor` | turns the loop: receive, parse, prefetch, execute, append, send |
+//! | `gate` | every reason to refuse, before execution |
+//! | `dispatch`, `functions` | what a request waits for; executes it within a unit |
+//! | `blocked`, `copies`, `saves` | clients that wait for keys, for replicas, for a snapshot |
+//! | `role`, `news`, `nodes` | the lease; what the shard tells; who is in it |
+//!
+//! Above it stand `command`, a file for each family of the node's own commands; `configured`,
+//! which checks what a configuration declares of commands and users; and `begin`, which puts it
+//! all together.
+//!
+//! Absent, on purpose: files and sockets (`base::Driver` and `base::DiskQueue` are handed in), how
+//! a shard is kept and led (`shard`), what a command is (`catalog`), and a second thread.
 #![forbid(unsafe_code)]
 
 mod announce;
 mod begin;
-pub mod command;
-pub mod configured;
-pub mod core;
+mod command;
+mod configured;
+mod core;
 mod cross_protocol;
-pub mod feed;
-pub mod histogram;
-pub mod latency;
-pub mod link;
-pub mod members;
-pub mod metrics;
+mod feed;
+mod histogram;
+mod latency;
+mod link;
+mod members;
+mod metrics;
 mod migrate;
-pub mod output;
+mod output;
 mod scripts;
-pub mod server;
-pub mod session;
-pub mod slowlog;
-pub mod statistics;
+mod server;
+mod session;
+mod slowlog;
+mod statistics;
 mod switches;
 
 pub use begin::begin;
-pub use configured::configured;
-pub use core::{Options, Stop};
+pub use command::standard;
+pub use configured::{Configured, configured};
+pub use core::{Broken, Options, Stop};
+pub use metrics::Metrics;
 pub use server::Server;
+pub use server::functions::Function;
+pub use server::reactor::Scratch;
+pub use server::start::Start;
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,
 /// because clients choose their commands by it.

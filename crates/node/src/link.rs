@@ -353,7 +353,7 @@ impl Link {
     /// Takes what arrived, as the phase wants it.
     fn take_input(&mut self, core: &mut Core, driver: &mut dyn Driver) {
         while let Phase::Handshake(handshake) = &mut self.phase {
-            let line = match handshake::take_line(&mut self.input) {
+            let line = match resp::client::take_line(&mut self.input) {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(why) => {

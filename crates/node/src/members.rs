@@ -29,7 +29,6 @@ use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use exchange::{Answer, Exchange};
 use failover::Failover;
 pub use reads::Reads;
-pub(crate) use reads::UNKNOWN;
 pub use reports::Reported;
 use shard::Lag;
 use shard::RecordId;

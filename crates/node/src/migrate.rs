@@ -498,10 +498,8 @@ impl Migrations {
             Some(refusal) => core.refuse(connection, written, &refusal),
             None => core.clients.reply(connection).ok(),
         }
-        if core.shard.unit.changes > 0 {
-            core.clients.at_mut(connection).fed_offset = core.stream.offset;
-        }
         let observed = core.shard.newest_executed();
+        core.note_wrote(connection, observed);
         core.finish_reply(connection, written, observed);
         core.enqueue(connection);
     }

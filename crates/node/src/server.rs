@@ -11,6 +11,7 @@ pub mod functions;
 mod gate;
 mod lone;
 mod news;
+pub(crate) mod nodes;
 mod observe;
 pub mod reactor;
 mod role;

@@ -120,7 +120,34 @@ pub enum Why {
     Newest,
 }
 
+impl Why {
+    /// What a request is told whose time was up before it could run.
+    pub fn timeout_error(self) -> &'static str {
+        match self {
+            Self::Newest => {
+                "MASTERDOWN The primary does not say in time how far this replica would have to be."
+            }
+            // These wait without limit.
+            Self::Pause | Self::Migration => "ERR the request waited for too long",
+        }
+    }
+}
+
 impl Blocked {
+    /// Whether a time, or CLIENT UNBLOCK, may end the wait with a reply of its own.
+    pub fn ends_by_time(&self) -> bool {
+        match self {
+            Self::Keys { .. } | Self::Replicas { .. } => true,
+            Self::Parked { deadline, .. } => deadline.is_some(),
+            Self::Snapshot | Self::Migration(_) => false,
+        }
+    }
+
+    /// Whether a client that has closed its side waits for nothing more.
+    pub fn ends_with_peer(&self) -> bool {
+        matches!(self, Self::Keys { .. } | Self::Replicas { .. })
+    }
+
     /// Memory that the request which waits occupies.
     fn allocated_bytes(&self) -> usize {
         match self {
@@ -401,9 +428,35 @@ impl Session {
         }
     }
 
+    /// Whether its next request may be executed.
+    pub fn takes_requests(&self) -> bool {
+        self.blocked.is_none() && !self.flow.is_closing
+    }
+
     /// Where commands write their reply.
     pub fn reply(&mut self) -> &mut Reply {
         &mut self.output.reply
+    }
+
+    /// Ends a reply that began at the stream offset `written`, as CLIENT REPLY says. Whether it
+    /// exceeded its bound: then nothing is left of it, and the client is to be disconnected.
+    pub fn finish(&mut self, written: u64) -> bool {
+        // Replies that were set aside in EXEC, and headers.
+        let is_over = self.output.take_over();
+        let is_silent = matches!(self.reply_mode, ReplyMode::Off | ReplyMode::Skip);
+        if is_over || is_silent {
+            self.output.truncate(written);
+        }
+        self.reply_mode = match self.reply_mode {
+            ReplyMode::Skip => ReplyMode::On,
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            other => other,
+        };
+        if !self.pushes.is_empty() {
+            let pushes = std::mem::take(&mut self.pushes);
+            self.output.reply.raw(&pushes);
+        }
+        is_over && !is_silent
     }
 
     /// Forgets what was parsed ahead of execution, an error included: it will be found again, after

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`decode`] | requests out of an input buffer, a piece at a time, arguments not copied |
 //! | [`inline`] | the line form of a request, with its quoting rules |
+//! | [`client`] | requests and answers of one line, as servers speak to each other |
 //! | [`hint`] | a look ahead, for prefetching |
 //! | [`error`] | what a client did wrong on the wire, in Redis's words |
 //! | [`encode`] | replies into an output buffer, for either protocol |
@@ -17,6 +18,7 @@
 //! an argument, which stays in the buffer that it arrived in.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod decode;
 pub mod encode;
 pub mod error;

@@ -60,7 +60,7 @@ use crowd::Crowd;
 use generate::Generator;
 use habit::Habit;
 use machine::Machine;
-use node::server::reactor::Scratch;
+use node::Scratch;
 use node::{Server, Stop};
 use std::cell::RefCell;
 use std::collections::VecDeque;

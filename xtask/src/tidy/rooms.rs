@@ -14,7 +14,7 @@ type Floors = &'static [&'static [&'static str]];
 const OTHERS: &str = "*";
 
 /// The crates whose rooms have floors.
-const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE)];
+const FLOORS: &[(&str, Floors)] = &[("structures", STRUCTURES), ("engine", ENGINE), ("node", NODE)];
 
 const STRUCTURES: Floors = &[
     &["hll", "prefetch", "size_class", "varint"],
@@ -41,8 +41,48 @@ const ENGINE: Floors = &[
     &["eviction"],
 ];
 
+const NODE: Floors = &[
+    &["cross_protocol", "histogram", "latency", "output", "scripts", "session", "slowlog"],
+    &["statistics"],
+    &["core"],
+    &["announce", "metrics", "switches"],
+    &["feed", "link", "members", "migrate"],
+    &["configured", "server"],
+    &["command"],
+    &["begin"],
+];
+
+/// Types of `node` whose methods lie in certain folders alone: methods that a feature adds to what
+/// it is handed would tie it to all others again, and no import would show it.
+const HOMES: &[(&str, &[&str])] =
+    &[("Core", &["core"]), ("Process", &["core", "announce"]), ("Server", &["server", "command"])];
+
 pub fn check(tree: &Tree) -> Vec<Complaint> {
-    FLOORS.iter().flat_map(|(name, floors)| check_crate(tree, name, floors)).collect()
+    let floors = FLOORS.iter().flat_map(|(name, floors)| check_crate(tree, name, floors));
+    floors.chain(check_homes(tree)).collect()
+}
+
+/// Whether the methods of node's shared types are at home.
+fn check_homes(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for file in tree.sources() {
+        let Some(path) = file.path.strip_prefix("crates/node/src/") else { continue };
+        let room = path.split(['/', '.']).next().unwrap_or_default();
+        for (number, line) in file.code_lines() {
+            let homes = HOMES.iter().find(|(name, _)| line == format!("impl {name} {{"));
+            if let Some((name, homes)) = homes
+                && !homes.contains(&room)
+            {
+                let text = format!(
+                    "methods of `{name}` belong to {}: give the feature a type of its own, and \
+                     hand it the core",
+                    homes.join(" and ")
+                );
+                complaints.push(Complaint::new(&file.path, number, text));
+            }
+        }
+    }
+    complaints
 }
 
 fn check_crate(tree: &Tree, name: &str, floors: Floors) -> Vec<Complaint> {
@@ -119,6 +159,19 @@ mod tests {
         let found = complaints(&[("crates/node/src/feed.rs", "")], floors);
         assert_eq!(found.len(), 2);
         assert!(found[0].contains("no room `gone`") && found[1].contains("`feed` has no floor"));
+    }
+
+    #[test]
+    fn methods_of_shared_types_are_at_home() {
+        let files = [
+            ("crates/node/src/core/units.rs", "//! Why.\nimpl Core {\n}\n"),
+            ("crates/node/src/feed.rs", "//! Why.\nimpl Feed {\n}\nimpl Core {\n}\n"),
+            ("crates/shard/src/feed.rs", "//! Why.\nimpl Core {\n}\n"),
+        ];
+        let found = check_homes(&Tree::of(&files));
+        assert_eq!(found.len(), 1);
+        let text = found[0].to_string();
+        assert!(text.starts_with("crates/node/src/feed.rs:4: methods of `Core`"), "{text}");
     }
 
     #[test]

@@ -13,7 +13,6 @@
 //! | `keys` | slots of keys, and the keys of a slot |
 
 mod keys;
-pub(crate) mod nodes;
 mod topology;
 
 use super::{SessionFn, session};

@@ -6,9 +6,9 @@
 //! reads from them without saying READONLY, and would be told MOVED. Where none is listed clients
 //! read from the primary.
 
-use super::cluster::nodes::{Node, Nodes};
 use super::{SessionFn, session};
 use crate::server::Server;
+use crate::server::nodes::{Node, Nodes};
 use base::ConnectionId;
 use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;

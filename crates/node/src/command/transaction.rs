@@ -1,10 +1,9 @@
 //! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
 use super::{SessionFn, session};
-use crate::core::Core;
 use crate::server::Server;
 use crate::session::Transaction;
-use base::{ConnectionId, DatabaseId};
+use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::ids::WatcherId;
 use engine::refusal::Refusal;
@@ -135,45 +134,4 @@ fn unwatch(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.unwatch(client);
     server.core.clients.reply(client).ok();
     Ok(())
-}
-
-impl Core {
-    /// Forgets a session's queued commands and watched keys.
-    pub(crate) fn discard_transaction(&mut self, client: ConnectionId) {
-        self.clients.at_mut(client).transaction = None;
-        self.unwatch(client);
-    }
-
-    fn unwatch(&mut self, client: ConnectionId) {
-        let (work, watcher) = (self.work(), WatcherId(client.0));
-        for (database, key) in std::mem::take(&mut self.clients.at_mut(client).watched).iter() {
-            work.step();
-            self.interest.watchers.unwatch(watcher, *database, key);
-        }
-        self.clients.at_mut(client).is_dirty = false;
-    }
-
-    /// The watched keys whose time has come although nobody deleted them yet.
-    fn expired_watched_keys(&self, client: ConnectionId) -> Vec<(DatabaseId, Vec<u8>)> {
-        let keyspace = &self.shard.engine.keyspace;
-        let watcher = WatcherId(client.0);
-        let due_by = self.context(client).due_by();
-        let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
-            keyspace.work.step();
-            keyspace.is_expired(*database, key, due_by)
-                && !self.interest.watchers.was_expired(watcher, *database, key)
-        };
-        self.clients.at(client).watched.iter().filter(is_expired).cloned().collect()
-    }
-
-    /// Keys are shown to be past their time, as by a read.
-    fn note_expired(&mut self, client: ConnectionId, keys: &[(DatabaseId, Vec<u8>)]) {
-        let context = self.context(client);
-        let shard = &mut self.shard;
-        shard.engine.look(context, &mut shard.unit, &mut self.interest, |view| {
-            for (database, key) in keys {
-                view.peek_in(*database, key);
-            }
-        });
-    }
 }

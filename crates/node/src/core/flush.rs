@@ -20,21 +20,21 @@ const TURN_SENT_BYTES_MAX: usize = 4 << 20;
 impl Core {
     /// Sends what may leave.
     pub(crate) fn flush(&mut self, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.clients.flushing) {
-            if !self.clients.has(connection) {
-                continue;
-            }
-            self.clients.at_mut(connection).flow.is_flushing = false;
-            if !self.clients.at(connection).flow.is_cut {
-                self.flush_session(driver, connection);
+        for client in std::mem::take(&mut self.clients.flushing) {
+            let Some(session) = self.clients.sessions.get_mut(client) else { continue };
+            session.flow.is_flushing = false;
+            if !session.flow.is_cut {
+                self.flush_session(driver, client);
             }
         }
     }
 
     fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let mut left = TURN_SENT_BYTES_MAX;
-        while !self.clients.at(client).flow.kernel_is_full {
-            let sendable = self.clients.at(client).output.sendable();
+        let Self { clients, process, turn, .. } = self;
+        let session = clients.at_mut(client);
+        while !session.flow.kernel_is_full {
+            let sendable = session.output.sendable();
             if sendable.is_empty() {
                 break;
             }
@@ -45,13 +45,13 @@ impl Core {
             // One long value is one piece; a client that reads meanwhile could have it all sent in
             // one call.
             let offered = sendable.len().min(left);
-            self.process.statistics.writes += 1;
+            process.statistics.writes += 1;
             match driver.send(client, &sendable[..offered]) {
                 Sent::Bytes(count) => {
-                    self.process.statistics.output_bytes += count as u64;
-                    self.clients.at_mut(client).output.sent(count);
-                    self.clients.at_mut(client).flow.last_interaction = self.turn.monotonic;
-                    self.clients.at_mut(client).flow.kernel_is_full = count < offered;
+                    process.statistics.output_bytes += count as u64;
+                    session.output.sent(count);
+                    session.flow.last_interaction = turn.monotonic;
+                    session.flow.kernel_is_full = count < offered;
                     left = left.saturating_sub(count);
                 }
                 Sent::Closed => {
@@ -60,20 +60,26 @@ impl Core {
                 }
             }
         }
-        let pending = self.clients.at(client).output.pending_bytes();
-        if self.clients.at(client).flow.is_closing && pending == 0 {
+        self.after_flush(driver, client);
+    }
+
+    /// Goes on with a client that has taken what the kernel takes.
+    fn after_flush(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
+        let session = self.clients.at_mut(client);
+        let pending = session.output.pending_bytes();
+        if session.flow.is_closing && pending == 0 {
             self.close_session(client);
             return;
         }
-        if self.clients.at(client).flow.output_is_unread && pending <= PENDING_BYTES_MAX {
-            self.clients.at_mut(client).flow.output_is_unread = false;
+        if session.flow.output_is_unread && pending <= PENDING_BYTES_MAX {
+            session.flow.output_is_unread = false;
             self.enqueue(client);
         }
         // Whether or not it reads: it may have to write all its requests before it does.
-        if self.clients.at(client).flow.reading_is_off
-            && self.clients.at(client).input.room(self.unexecuted_bytes_max(client)) > 0
-        {
-            self.clients.at_mut(client).flow.reading_is_off = false;
+        let unexecuted_max = self.unexecuted_bytes_max(client);
+        let session = self.clients.at_mut(client);
+        if session.flow.reading_is_off && session.input.room(unexecuted_max) > 0 {
+            session.flow.reading_is_off = false;
             driver.set_reading(client, true);
         }
     }
@@ -81,12 +87,11 @@ impl Core {
     /// Whether so much output is unread that nothing more is executed until some of it is.
     pub(crate) fn chokes(&mut self, client: ConnectionId) -> bool {
         // What a replica says is how far it is, and is not answered.
-        if self.clients.at(client).output.pending_bytes() <= PENDING_BYTES_MAX
-            || self.clients.at(client).is_replica()
-        {
+        let session = self.clients.at_mut(client);
+        if session.output.pending_bytes() <= PENDING_BYTES_MAX || session.is_replica() {
             return false;
         }
-        self.clients.at_mut(client).flow.output_is_unread = true;
+        session.flow.output_is_unread = true;
         // More may be received now.
         self.flush_later(client);
         true

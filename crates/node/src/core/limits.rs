@@ -139,17 +139,17 @@ impl Core {
     /// What is kept is what MULTI queued, as in Redis 7.0, and the names that WATCH and SUBSCRIBE
     /// gave, which Redis keeps without limit.
     pub(crate) fn check_input(&mut self, client: ConnectionId) -> bool {
-        let bytes =
-            self.clients.at(client).input.waiting_bytes() + self.clients.at(client).kept_bytes();
-        if self.clients.at(client).is_master()
-            || bytes as u64 <= self.process.settings.client_query_buffer_limit
-        {
+        let session = self.clients.at(client);
+        let bytes = session.input.waiting_bytes() + session.kept_bytes();
+        let bytes_max = self.process.settings.client_query_buffer_limit;
+        if session.is_master() || bytes as u64 <= bytes_max {
             return false;
         }
         // Its first bytes are not told, other than by Redis: they may be a password.
+        let (id, peer) = (session.who.id, &session.who.peer);
         tracing::warn!(
-            client = self.clients.at(client).who.id,
-            peer = self.clients.at(client).who.peer,
+            client = id,
+            peer,
             bytes,
             "disconnected: it reached the client-query-buffer-limit"
         );
@@ -176,14 +176,13 @@ impl Core {
     /// Subscribers, monitors, replicas and blocked clients are silent by nature.
     fn is_idle_for_too_long(&self, client: ConnectionId) -> bool {
         let seconds_max = u64::from(self.process.settings.timeout);
-        let listens = self.clients.at(client).is_subscriber()
-            || self.clients.monitors.contains(&client)
-            || self.clients.at(client).is_replica();
-        let is_exempt = self.clients.at(client).is_master()
+        let session = self.clients.at(client);
+        let listens = session.is_subscriber() || session.is_replica();
+        let is_exempt = session.is_master()
             || listens
-            || self.clients.at(client).blocked.is_some();
-        let idle_seconds =
-            self.turn.monotonic.seconds_since(self.clients.at(client).flow.last_interaction);
+            || self.clients.monitors.contains(&client)
+            || session.blocked.is_some();
+        let idle_seconds = self.turn.monotonic.seconds_since(session.flow.last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
 }

@@ -39,4 +39,26 @@ impl Core {
     pub(crate) fn ignores_memory_limit(&self) -> bool {
         self.is_following() || self.is_replica() && self.process.settings.replica_ignore_maxmemory
     }
+
+    /// Whether this process is a replica of whoever writes the transaction log.
+    pub fn is_following(&self) -> bool {
+        self.leadership.roles.follows()
+    }
+
+    /// Whether the primary was heard of within its lease.
+    pub(crate) fn hears_primary(&self) -> bool {
+        self.leadership.roles.hears_holder(self.turn.monotonic)
+    }
+
+    /// Appends a record that only says who leads, and when.
+    pub(crate) fn renew(&mut self) {
+        let Core { process, leadership, shard, .. } = self;
+        leadership.renew(shard, &|| process.member());
+    }
+
+    /// The records appended since the last call renew the lease.
+    pub(crate) fn note_appended(&mut self) {
+        let Core { leadership, shard, .. } = self;
+        leadership.note_appended(shard);
+    }
 }

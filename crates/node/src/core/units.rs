@@ -2,7 +2,6 @@
 
 use super::Core;
 use super::pause::Paused;
-use crate::session::ReplyMode;
 use base::{ConnectionId, Sequence};
 use catalog::{Demand, Registered};
 use engine::refusal::Refusal;
@@ -71,36 +70,29 @@ impl Core {
     /// Holds what was written behind the stream offset `written` until `observed` is durable, as
     /// CLIENT REPLY says.
     pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
-        if self.clients.at(client).is_replica() && self.clients.at(client).output.end() > written {
+        let session = self.clients.at_mut(client);
+        let must_close = session.is_replica() && session.output.end() > written;
+        if must_close {
             // It would stand between the commands that the replica is told.
-            tracing::warn!(
-                client = self.clients.at(client).who.id,
-                "a replica sent a request: disconnected"
-            );
-            self.clients.at_mut(client).output.truncate(written);
+            tracing::warn!(client = session.who.id, "a replica sent a request: disconnected");
+            session.output.truncate(written);
+        }
+        let is_over = session.finish(written);
+        if must_close {
             self.close_session(client);
-        }
-        if self.clients.at_mut(client).output.take_over() {
-            // Replies that were set aside in EXEC, and headers.
-            self.clients.at_mut(client).output.truncate(written);
-            if !matches!(self.clients.at(client).reply_mode, ReplyMode::Off | ReplyMode::Skip) {
-                self.cut_off(client);
-            }
-        }
-        match self.clients.at(client).reply_mode {
-            ReplyMode::On => {}
-            ReplyMode::Off => self.clients.at_mut(client).output.truncate(written),
-            ReplyMode::Skip => {
-                self.clients.at_mut(client).output.truncate(written);
-                self.clients.at_mut(client).reply_mode = ReplyMode::On;
-            }
-            ReplyMode::SkipNext => self.clients.at_mut(client).reply_mode = ReplyMode::Skip,
-        }
-        if !self.clients.at(client).pushes.is_empty() {
-            let pushes = std::mem::take(&mut self.clients.at_mut(client).pushes);
-            self.clients.reply(client).raw(&pushes);
+        } else if is_over {
+            self.cut_off(client);
         }
         self.hold(client, observed);
+    }
+
+    /// The unit that ends is a client's, and changed something: its WAIT asks who has that.
+    pub(crate) fn note_wrote(&mut self, client: ConnectionId, observed: Sequence) {
+        if self.shard.unit.changes > 0 {
+            let session = self.clients.at_mut(client);
+            session.fed_offset = self.stream.offset;
+            session.wrote = observed;
+        }
     }
 
     /// Ends a unit that no client asked for.

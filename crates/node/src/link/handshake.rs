@@ -8,10 +8,8 @@
 //! ```
 
 use super::Place;
+use resp::client::{request, text};
 use std::collections::VecDeque;
-
-/// Longest line that a master says, in bytes. A guess: error texts are the longest.
-const LINE_BYTES_MAX: usize = 4096;
 
 /// Length of a replication id.
 const ID_BYTES: usize = 40;
@@ -150,43 +148,6 @@ fn parse_offset(text: &str) -> Option<u64> {
     text.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
 }
 
-/// Takes a line off what arrived, without its end. `None` if it has not ended.
-///
-/// # Errors
-/// It is longer than any line should be.
-pub fn take_line(input: &mut Vec<u8>) -> Result<Option<Vec<u8>>, &'static str> {
-    let end = input.iter().take(LINE_BYTES_MAX).position(|byte| *byte == b'\n');
-    let Some(end) = end else {
-        if input.len() >= LINE_BYTES_MAX {
-            return Err("the master says a line without end");
-        }
-        return Ok(None);
-    };
-    let mut line: Vec<u8> = input.drain(..=end).collect();
-    line.pop();
-    if line.last() == Some(&b'\r') {
-        line.pop();
-    }
-    Ok(Some(line))
-}
-
-/// A line of the master's, to be shown.
-pub fn text(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}
-
-/// A request as clients send it.
-pub fn request(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,14 +227,5 @@ mod tests {
             let lines: Vec<&[u8]> = to_sync.iter().copied().chain([line.as_bytes()]).collect();
             assert!(refusal(&lines, &PLAIN).contains("is no place"), "{offset}");
         }
-    }
-
-    #[test]
-    fn lines_end_and_are_not_endless() {
-        let mut input = b"+OK\r\n\n+PO".to_vec();
-        assert_eq!(take_line(&mut input), Ok(Some(b"+OK".to_vec())));
-        assert_eq!(take_line(&mut input), Ok(Some(Vec::new())));
-        assert_eq!(take_line(&mut input), Ok(None));
-        assert!(take_line(&mut vec![b'x'; LINE_BYTES_MAX]).is_err());
     }
 }

@@ -7,12 +7,12 @@
 //! The file is not kept anywhere: what is read from it goes to the log at once, and what the log
 //! cannot take yet is not received.
 
-use super::handshake::{request, take_line, text};
 use super::{Fault, Link, Phase, Place};
 use crate::core::Core;
 use base::{DatabaseId, Driver};
 use engine::import::{Importer, Step};
 use engine::unit::{Context, Overdue};
+use resp::client::{request, take_line, text};
 use txlog::Gate;
 
 /// Steps of one turn: elements of collections, or whole small keys. About a millisecond.

@@ -7,8 +7,8 @@
 //! Both are arrays of bulk strings, which is what requests are too: one decoder reads both.
 
 use super::{Known, Report};
-use crate::link::handshake::{take_line, text};
 use base::Sequence;
+use resp::client::{take_line, text};
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
 use resp::{Protocol, Reply};
 use shard::Lag;

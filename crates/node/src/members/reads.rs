@@ -21,10 +21,6 @@ use std::collections::VecDeque;
 /// failover takes, shorter than clients wait.
 const WAIT_MILLIS_MAX: u64 = 10_000;
 
-/// What a read is told that has waited for so long.
-pub(crate) const UNKNOWN: &str =
-    "MASTERDOWN The primary does not say in time how far this replica would have to be.";
-
 /// Who waits to read.
 #[derive(Default)]
 pub struct Reads {

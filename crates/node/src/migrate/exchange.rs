@@ -8,9 +8,9 @@
 //! everything at once, and what should have gone elsewhere may land in database 0.
 
 use super::{Login, Order};
-use crate::link::handshake::{take_line, text};
 use crate::output::Output;
 use base::Sequence;
+use resp::client::{take_line, text};
 use std::collections::VecDeque;
 
 /// An answer that is waited for.

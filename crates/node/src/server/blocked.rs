@@ -7,7 +7,7 @@
 
 use crate::core::Broken;
 use crate::server::Server;
-use crate::session::{Blocked, Why};
+use crate::session::Blocked;
 use base::{ConnectionId, DatabaseId};
 use engine::unit::TimeoutReply;
 use engine::value::Awaited;
@@ -80,10 +80,7 @@ impl Server {
         self.core.clients.at_mut(connection).blocked =
             Some(Blocked::Keys { request, wait, deadline });
         let observed = self.core.settle_unit();
-        if self.core.shard.unit.changes > 0 {
-            self.core.clients.at_mut(connection).fed_offset = self.core.stream.offset;
-            self.core.clients.at_mut(connection).wrote = observed;
-        }
+        self.core.note_wrote(connection, observed);
         if is_served {
             self.core.unblock(connection);
             self.core.finish_reply(connection, written, observed);
@@ -106,7 +103,7 @@ impl Server {
     }
 
     /// Ends a session's wait for keys or replicas, as if its time were up or with this error;
-    /// whether it waited. Its reply is held by [`Self::hold_ended`].
+    /// whether it waited. Its reply is held by [`Core::hold_ended`](crate::core::Core::hold_ended).
     pub fn end_wait(&mut self, connection: ConnectionId, error: Option<&str>) -> bool {
         if !self.core.clients.has(connection) {
             return false;
@@ -115,14 +112,8 @@ impl Server {
             Some(Blocked::Replicas { offset, wrote, .. }) => self.copies(offset, wrote),
             _ => 0,
         };
-        let waits = matches!(
-            self.core.clients.at(connection).blocked,
-            Some(
-                Blocked::Keys { .. }
-                    | Blocked::Replicas { .. }
-                    | Blocked::Parked { why: Why::Newest, .. }
-            )
-        );
+        let blocked = self.core.clients.at(connection).blocked.as_ref();
+        let waits = blocked.is_some_and(Blocked::ends_by_time);
         let ended = if waits { self.core.unblock(connection) } else { None };
         if let Some(blocked) = &ended {
             let written = self.core.clients.at(connection).output.end();
@@ -133,7 +124,7 @@ impl Server {
                     TimeoutReply::Null => reply.null(),
                     TimeoutReply::NullArray => reply.null_array(),
                 },
-                (None, Blocked::Parked { .. }) => reply.error(crate::members::UNKNOWN),
+                (None, Blocked::Parked { why, .. }) => reply.error(why.timeout_error()),
                 (None, _) => reply.integer(have as i64),
             }
             self.core.clients.ended.push((connection, written));

@@ -117,28 +117,27 @@ impl Server {
         self.core.park(client, why, request, deadline);
     }
 
-    /// Judges the parked requests again of those who need not wait any more, in the order in which
-    /// that came about.
-    pub(crate) fn execute_resuming(&mut self) {
-        for client in std::mem::take(&mut self.core.clients.resuming) {
-            let session = self.core.clients.sessions.get(client);
-            let blocked = session.and_then(|session| session.blocked.as_ref());
-            if !matches!(blocked, Some(Blocked::Parked { .. })) {
-                continue;
-            }
-            let Some(Blocked::Parked { why, request, deadline }) = self.core.unblock(client) else {
-                continue;
-            };
-            self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
-            let dispatched = self.dispatch(client, Some(request.command), request.args());
-            self.core.clients.at_mut(client).newest.is_confirmed = false;
-            if dispatched == Dispatched::Later {
-                self.core.park(client, why, request, deadline);
-                self.core.clients.resuming.push_back(client);
-            } else {
-                self.core.enqueue(client);
-            }
+    /// Judges the parked request of a client again that need not wait any more. Whether there was
+    /// one; if it is for later, the client comes to stand behind the others.
+    pub(crate) fn resume(&mut self, client: ConnectionId) -> bool {
+        let session = self.core.clients.sessions.get(client);
+        let blocked = session.and_then(|session| session.blocked.as_ref());
+        if !matches!(blocked, Some(Blocked::Parked { .. })) {
+            return false;
         }
+        let Some(Blocked::Parked { why, request, deadline }) = self.core.unblock(client) else {
+            return false;
+        };
+        self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
+        let dispatched = self.dispatch(client, Some(request.command), request.args());
+        self.core.clients.at_mut(client).newest.is_confirmed = false;
+        if dispatched == Dispatched::Later {
+            self.core.park(client, why, request, deadline);
+            self.core.clients.resuming.push_back(client);
+        } else {
+            self.core.enqueue(client);
+        }
+        true
     }
 
     /// Executes one request of a master's stream.
@@ -250,10 +249,7 @@ impl Server {
         request: impl FnOnce() -> OwnedRequest,
     ) -> Dispatched {
         let observed = self.core.settle_unit();
-        if self.core.shard.unit.changes > 0 {
-            self.core.clients.at_mut(client).fed_offset = self.core.stream.offset;
-            self.core.clients.at_mut(client).wrote = observed;
-        }
+        self.core.note_wrote(client, observed);
         if let Some(wait) = self.core.shard.unit.wait.take() {
             let deadline =
                 wait.wait_millis.map(|millis| self.core.turn.monotonic.after_millis(millis));

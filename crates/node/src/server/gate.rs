@@ -4,7 +4,6 @@
 mod master;
 mod replica;
 
-use crate::core::Core;
 use crate::core::verdict::Verdict;
 use crate::server::Server;
 use base::ConnectionId;
@@ -16,22 +15,6 @@ use resp::Protocol;
 
 /// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
 const EXCERPT_BYTES_MAX: usize = 128;
-
-impl Core {
-    /// What a request needs: an EXEC, also what its queue does.
-    pub(crate) fn demand(&self, client: ConnectionId, command: &Registered) -> Demand {
-        if !command.flags.contains(Flags::EXECUTES_QUEUE) {
-            return command.demand;
-        }
-        let transaction = self.clients.at(client).transaction.as_ref();
-        transaction.map_or(command.demand, |queued| command.demand.union(queued.demand()))
-    }
-
-    /// Whether a client has yet to say who it is.
-    fn is_stranger(&self, client: ConnectionId) -> bool {
-        !self.clients.at(client).who.is_authenticated && self.process.acl.requires_authentication()
-    }
-}
 
 impl Server {
     /// Judges a request. `command` is `None` if its name is unknown.

@@ -10,7 +10,7 @@
 mod batch;
 
 use super::lone::LoneClient;
-use crate::core::{Clients, Stop};
+use crate::core::{Clients, Core, Stop};
 use crate::server::Server;
 use crate::session::Blocked;
 use base::driver::Received;
@@ -102,7 +102,7 @@ impl Server {
         self.evict();
         self.tick();
         self.link.advance(&mut self.core, driver);
-        self.members.advance(&mut self.core, driver);
+        self.members.advance(&self.core, driver);
         if !self.core.leadership.is_lapsed {
             self.migrations.advance(&mut self.core, driver);
             self.wake_ready();
@@ -180,14 +180,14 @@ impl Server {
                 // Nearly always it is a session's.
                 let is_taken = self.receive(driver, connection)
                     || self.link.readable(&mut self.core, driver, connection)
-                    || self.members.readable(&mut self.core, driver, connection);
+                    || self.members.readable(&self.core, driver, connection);
                 if !is_taken {
                     self.migrations.readable(&mut self.core, driver, connection);
                 }
             }
             Event::Writable(connection) => {
                 if self.link.writable(&mut self.core, driver, connection)
-                    || self.members.writable(&mut self.core, driver, connection)
+                    || self.members.writable(&self.core, driver, connection)
                     || self.migrations.writable(connection)
                 {
                     return;
@@ -199,7 +199,7 @@ impl Server {
             }
             Event::Broken(connection) => {
                 let is_own = self.link.broken(&mut self.core, connection)
-                    || self.members.broken(&mut self.core, connection);
+                    || self.members.broken(&self.core, connection);
                 if !is_own && !self.migrations.broken(&mut self.core, connection) {
                     self.core.close(connection);
                 }
@@ -232,18 +232,20 @@ impl Server {
 
     fn receive_into(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let unexecuted_max = self.core.unexecuted_bytes_max(client);
+        let Core { clients, process, turn, .. } = &mut self.core;
+        let session = clients.at_mut(client);
         let mut received = 0;
         loop {
-            let room = self.core.clients.at(client).input.room(unexecuted_max);
+            let room = session.input.room(unexecuted_max);
             if room == 0 {
-                self.core.clients.at_mut(client).flow.reading_is_off = true;
+                session.flow.reading_is_off = true;
                 driver.set_reading(client, false);
                 break;
             }
-            self.core.process.statistics.reads += 1;
-            match driver.receive(client, &mut self.core.clients.at_mut(client).input.bytes, room) {
+            process.statistics.reads += 1;
+            match driver.receive(client, &mut session.input.bytes, room) {
                 Received::Bytes(count) => {
-                    self.core.process.statistics.input_bytes += count as u64;
+                    process.statistics.input_bytes += count as u64;
                     received += count;
                     if count < room {
                         break;
@@ -251,27 +253,23 @@ impl Server {
                 }
                 Received::WouldBlock => break,
                 Received::Closed => {
-                    self.core.clients.at_mut(client).flow.peer_has_closed = true;
+                    session.flow.peer_has_closed = true;
                     break;
                 }
             }
         }
-        self.core.clients.at_mut(client).flow.last_interaction = self.core.turn.monotonic;
-        self.core.clients.at_mut(client).newest.received_turn = self.core.turn.number;
-        if self.core.clients.at(client).is_master() {
+        session.flow.last_interaction = turn.monotonic;
+        session.newest.received_turn = turn.number;
+        if session.is_master() {
             self.link.note_received(&mut self.core, received);
         }
         self.core.count_memory(client);
         if self.core.check_input(client) {
             return;
         }
-        let waits = matches!(
-            self.core.clients.at(client).blocked,
-            Some(Blocked::Keys { .. } | Blocked::Replicas { .. })
-        );
-        if self.core.clients.at(client).flow.peer_has_closed
-            && (self.core.clients.at(client).input.is_empty() || waits)
-        {
+        let session = self.core.clients.at(client);
+        let waits_on = !session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
+        if session.flow.peer_has_closed && (session.input.is_empty() || !waits_on) {
             self.hang_up(client);
         } else {
             self.core.enqueue(client);
@@ -281,9 +279,10 @@ impl Server {
     /// The peer has said its last word and waits for nothing more, unless replies are still held
     /// or on their way: a client may close its side alone.
     fn hang_up(&mut self, client: ConnectionId) {
-        self.core.clients.at_mut(client).flow.is_closing = true;
         self.core.unblock(client);
-        if self.core.clients.at(client).output.pending_bytes() == 0 {
+        let session = self.core.clients.at_mut(client);
+        session.flow.is_closing = true;
+        if session.output.pending_bytes() == 0 {
             self.core.close_session(client);
         }
     }

@@ -1,6 +1,6 @@
 //! Primary or replica: what the loop asks of the shard's leadership, and what it means for clients
 //! that the lease is over. Who leads, and why that is safe, stands in `shard/leadership.rs`; what a
-//! replica refuses, and where it sends its clients, in `serve`.
+//! replica refuses, and where it sends its clients, in `gate/replica.rs`.
 
 use crate::core::Core;
 use crate::members::failover::hand_over;
@@ -12,32 +12,6 @@ use txlog::Gate;
 
 /// Nanoseconds in a millisecond.
 const MILLI: u64 = 1_000_000;
-
-impl Core {
-    /// Whether this process is a replica of whoever writes the transaction log.
-    pub fn is_following(&self) -> bool {
-        self.leadership.roles.follows()
-    }
-
-    /// Whether the primary was heard of within its lease.
-    pub(crate) fn hears_primary(&self) -> bool {
-        self.leadership.roles.hears_holder(self.turn.monotonic)
-    }
-}
-
-impl Core {
-    /// Appends a record that only says who leads, and when.
-    pub(crate) fn renew(&mut self) {
-        let Core { process, leadership, shard, .. } = self;
-        leadership.renew(shard, &|| process.member());
-    }
-
-    /// The records appended since the last call renew the lease.
-    pub(crate) fn note_appended(&mut self) {
-        let Core { leadership, shard, .. } = self;
-        leadership.note_appended(shard);
-    }
-}
 
 impl Server {
     /// A turn of the loop begins at this instant.

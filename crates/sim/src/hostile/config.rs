@@ -27,7 +27,7 @@ pub fn read_config(input: &[u8]) {
             return;
         }
     };
-    match node::configured(&config, node::command::standard().0) {
+    match node::configured(&config, node::standard().0) {
         Ok(configured) => drop(configured),
         Err(error) => assert!(!error.to_string().is_empty(), "a refusal has a reason"),
     }

@@ -224,7 +224,7 @@ mod tests {
     fn most_requests_have_the_arity_that_their_usage_line_declares() {
         let mut tokens = Tokens::new(1);
         let mut generator = Generator::new(Random::from_seed(1));
-        let (catalog, _) = node::command::standard();
+        let (catalog, _) = node::standard();
         let admitted = (0..1000).filter(|_| {
             let words = generator.request(&mut tokens);
             let command = catalog.find(&words[0], words.get(1).map(Vec::as_slice));

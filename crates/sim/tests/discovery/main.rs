@@ -2,8 +2,8 @@
 //! Who leads is set by hand: that the log says it rightly is tested elsewhere.
 
 use base::{Epoch, MonotonicNanos};
+use node::Scratch;
 use node::Server;
-use node::server::reactor::Scratch;
 use shard::role::member::{Leader, Member, MemberId};
 use shard::role::state::{Roles, Terms};
 use sim::clock::SimClock;

@@ -2,8 +2,8 @@
 //! number of turns of the loop. Their logs are in memory.
 
 use base::DatabaseId;
+use node::Scratch;
 use node::Server;
-use node::server::reactor::Scratch;
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;

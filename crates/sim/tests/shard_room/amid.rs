@@ -2,8 +2,8 @@
 //! renewal; and nothing once the command has no end.
 
 use crate::primary::{Appended, LEASE_MILLIS, MILLISECOND, Primary, Tells};
+use node::Broken;
 use node::Stop;
-use node::core::Broken;
 use txlog::Kind;
 
 #[test]

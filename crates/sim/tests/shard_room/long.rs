@@ -4,9 +4,9 @@
 
 use catalog::Kind;
 use engine::work::Pulse;
+use node::Scratch;
 use node::Server;
-use node::command::standard;
-use node::server::reactor::Scratch;
+use node::standard;
 use sim::clock::SimClock;
 use sim::driver::SimDriver;
 use sim::lone;

@@ -3,9 +3,9 @@
 
 use crate::primary::{LEASE_MILLIS, Primary, Tells};
 use base::{Clock, DatabaseId};
+use node::Broken;
+use node::Scratch;
 use node::Server;
-use node::core::Broken;
-use node::server::reactor::Scratch;
 use sim::driver::SimDriver;
 use sim::lone;
 

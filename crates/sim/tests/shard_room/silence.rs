@@ -2,7 +2,7 @@
 //! somebody else may lead, and waits where nobody can.
 
 use base::Clock;
-use node::server::reactor::Scratch;
+use node::Scratch;
 use node::{Server, Stop};
 use shard::role::member::MemberId;
 use shard::role::state::{Roles, Terms};

@@ -8,7 +8,7 @@ use config::load::load;
 use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
-use node::server::reactor::Scratch;
+use node::Scratch;
 use node::{Options, Server, Stop};
 use shard::Shard;
 use shard::recovery::Replayer;

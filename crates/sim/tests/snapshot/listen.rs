@@ -2,8 +2,8 @@
 
 use archive::SnapshotStore;
 use base::Incarnation;
-use node::server::reactor::Scratch;
-use node::server::start::Start;
+use node::Scratch;
+use node::Start;
 use shard::loading::OpenLog;
 use sim::clock::SimClock;
 use sim::disk::SimDisk;

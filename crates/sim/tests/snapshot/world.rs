@@ -11,7 +11,7 @@ use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
-use node::server::reactor::Scratch;
+use node::Scratch;
 use node::{Options, Server};
 use shard::loading::{FileLogOpener, Loading};
 use shard::snapshots::Pace;

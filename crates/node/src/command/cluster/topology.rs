@@ -1,9 +1,9 @@
 //! The replies that say who is in the shard, in the shapes of Redis 7.0.15.
 
-use super::nodes::{Node, Nodes};
 use crate::command::info::Text;
 use crate::core::hex_id;
 use crate::server::Server;
+use crate::server::nodes::{Node, Nodes};
 use base::ConnectionId;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;

@@ -94,9 +94,7 @@ impl Server {
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.turn.lap = self.core.process.options.clock.monotonic();
         }
-        if !self.is_stalled() && self.core.may_execute() {
-            self.execute_resuming();
-        }
+        self.execute_resuming(&mut share);
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
                 self.look_ahead();
@@ -106,22 +104,37 @@ impl Server {
                 break;
             }
             let Some(connection) = self.core.clients.ready.pop_front() else { break };
-            if !self.core.clients.has(connection) {
-                continue;
-            }
-            self.core.clients.at_mut(connection).flow.is_queued = false;
-            if self.core.clients.at(connection).is_master() && self.core.pause.paused().is_some() {
+            let Some(session) = self.core.clients.sessions.get_mut(connection) else { continue };
+            session.flow.is_queued = false;
+            let received = session.input.waiting_bytes();
+            if session.is_master() && self.core.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
                 self.core.pause.add_input(connection);
                 continue;
             }
-            let received = self.core.clients.at(connection).input.waiting_bytes();
             self.execute_session(connection, &mut share, scratch);
             self.core.count_memory(connection);
-            bytes_left = bytes_left
-                .saturating_sub(received - self.core.clients.at(connection).input.waiting_bytes());
+            let waiting = self.core.clients.at(connection).input.waiting_bytes();
+            bytes_left = bytes_left.saturating_sub(received - waiting);
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
+        }
+    }
+
+    /// Executes the parked requests of those who need not wait any more, in the order in which that
+    /// came about, as far as the share of the turn allows.
+    fn execute_resuming(&mut self, share: &mut Share) {
+        for _ in 0..self.core.clients.resuming.len() {
+            if share.is_used_up() || self.is_stalled() || !self.core.may_execute() {
+                break;
+            }
+            let Some(client) = self.core.clients.resuming.pop_front() else { break };
+            if self.resume(client) {
+                share.take(self.core.clients.at(client).output.pending_bytes());
+            }
+            if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
+                share.end();
+            }
         }
     }
 
@@ -152,17 +165,11 @@ impl Server {
     /// off it.
     fn execute_session(&mut self, client: ConnectionId, share: &mut Share, scratch: &mut Scratch) {
         let mut goes_on = true;
-        let mut bytes = std::mem::take(&mut self.core.clients.at_mut(client).input.bytes);
-        let waiting = bytes.len() - self.core.clients.at(client).input.consumed;
-        self.core.clients.at_mut(client).input.executing =
-            (waiting, bytes.capacity() - bytes.len());
-        self.core.clients.at_mut(client).input.peak =
-            self.core.clients.at(client).input.peak.max(bytes.len());
-        while goes_on
-            && !share.is_used_up()
-            && self.core.clients.at(client).blocked.is_none()
-            && !self.core.clients.at(client).flow.is_closing
-        {
+        let input = &mut self.core.clients.at_mut(client).input;
+        let mut bytes = std::mem::take(&mut input.bytes);
+        input.executing = (bytes.len() - input.consumed, bytes.capacity() - bytes.len());
+        input.peak = input.peak.max(bytes.len());
+        while goes_on && !share.is_used_up() && self.core.clients.at(client).takes_requests() {
             if self.core.chokes(client) {
                 break;
             }
@@ -187,22 +194,20 @@ impl Server {
             self.core.enqueue(client);
         }
         // Nothing was received into the taken buffer meanwhile: receiving is another step.
-        self.core.clients.at_mut(client).input.compact(&mut bytes);
-        self.core.clients.at_mut(client).input.bytes = bytes;
-        self.core.clients.at_mut(client).input.executing = (0, 0);
-        if self.core.clients.at(client).flow.reading_is_off {
+        let session = self.core.clients.at_mut(client);
+        session.input.compact(&mut bytes);
+        session.input.bytes = bytes;
+        session.input.executing = (0, 0);
+        // A request that was cut off by the hangup never comes to an end.
+        let ends = session.flow.peer_has_closed && !goes_on && !session.flow.is_queued;
+        session.flow.is_closing |= ends;
+        let is_drained = session.output.pending_bytes() == 0;
+        if session.flow.reading_is_off {
             // Executing may have made room, or shown that the request in the making is larger.
             self.core.flush_later(client);
         }
-        if self.core.clients.at(client).flow.peer_has_closed
-            && !goes_on
-            && !self.core.clients.at(client).flow.is_queued
-        {
-            // A request that was cut off by the hangup never comes to an end.
-            self.core.clients.at_mut(client).flow.is_closing = true;
-            if self.core.clients.at(client).output.pending_bytes() == 0 {
-                self.core.close_session(client);
-            }
+        if ends && is_drained {
+            self.core.close_session(client);
         }
     }
 

@@ -12,8 +12,8 @@ use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::unit::{Context, Unit};
-use node::command::standard;
-use node::server::functions::Function;
+use node::Function;
+use node::standard;
 
 type Bytes = Vec<u8>;
 
