@@ -141,6 +141,11 @@ pub(crate) struct Migrations {
 }
 
 impl Migrations {
+    /// Whether keys are on their way, or somebody waits for that.
+    pub fn are_under_way(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// Connections kept for the next migration.
     pub fn idle_connections(&self) -> usize {
         self.idle.len()

@@ -99,7 +99,8 @@ pub enum Blocked {
     /// A key (BLPOP and its kin): the request runs again when one is ready.
     Keys { request: OwnedRequest, wait: Wait, deadline: Option<MonotonicNanos> },
     /// Something that its request needs before it can run: it is judged again from the gate then.
-    Parked { why: Why, request: OwnedRequest, deadline: Option<MonotonicNanos> },
+    /// `turn` is the turn of the loop in which it began to wait.
+    Parked { why: Why, request: OwnedRequest, deadline: Option<MonotonicNanos>, turn: u64 },
     /// The publication of a snapshot (SAVE).
     Snapshot,
     /// What another server makes of its keys (MIGRATE): the number of the migration.

@@ -35,8 +35,13 @@ impl Odds {
         }
     }
 
-    /// Each fault is absent or more or less frequent.
+    /// Each fault is absent or more or less frequent; or most operations stray, so that puts land
+    /// behind another's Lead, which is rare otherwise.
     pub fn draw(random: &mut Random) -> Self {
+        if random.chance(30) {
+            let stray_way_nanos = *random.choose(&[400 * MILLISECOND, 1600 * MILLISECOND]);
+            return Self { stray: 70, unanswered: 20, stray_way_nanos, ..Self::benign() };
+        }
         let mut percent = || if random.chance(60) { 0 } else { random.within(1..20) };
         Self {
             lost: percent(),

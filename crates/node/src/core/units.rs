@@ -13,7 +13,7 @@ impl Core {
         match self.pause.paused() {
             None => false,
             // Who waits for them to catch up waits during a pause.
-            _ if session.is_replica() => false,
+            _ if session.is_any_replica() => false,
             // Its requests wait in its input, where the place in the stream is known.
             _ if session.is_master() => false,
             Some(Paused::All) => true,
@@ -35,13 +35,14 @@ impl Core {
     pub(crate) fn settle_unit(&mut self) -> Sequence {
         let observed = self.shard.settle_unit(self.turn.now);
         self.stream.gather(&self.shard.unit);
-        if !self.clients.told_monitors.is_empty() {
-            self.hold_monitors();
-        }
         let garbage = std::mem::take(&mut self.shard.unit.garbage);
         self.discard(garbage);
         if !self.clients.ended.is_empty() {
             self.hold_ended(observed.max(self.shard.newest_executed()));
+        }
+        // Behind the ends of waits: what CLIENT REPLY drops of them is not held yet.
+        if !self.clients.told_monitors.is_empty() {
+            self.hold_monitors();
         }
         observed
     }

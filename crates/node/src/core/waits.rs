@@ -35,7 +35,8 @@ impl Core {
         request: OwnedRequest,
         deadline: Option<MonotonicNanos>,
     ) {
-        self.block(client, Blocked::Parked { why, request, deadline });
+        let turn = self.turn.number;
+        self.block(client, Blocked::Parked { why, request, deadline, turn });
     }
 
     /// Ends a session's wait, whatever comes next; what it waited for.
@@ -47,6 +48,9 @@ impl Core {
                 self.shard.engine.keyspace.work.step();
                 self.interest.waiters.remove(waiter, wait.database, key);
             }
+        }
+        if matches!(blocked, Blocked::Replicas { .. }) {
+            self.clients.waiting_for_replicas.remove(&client);
         }
         if let Some(deadline) = blocked.deadline() {
             self.clients.deadlines.remove(&(deadline, client));

@@ -120,19 +120,24 @@ impl Server {
     /// Judges the parked request of a client again that need not wait any more. Whether there was
     /// one; if it is for later, the client comes to stand behind the others.
     pub(crate) fn resume(&mut self, client: ConnectionId) -> bool {
-        let session = self.core.clients.sessions.get(client);
-        let blocked = session.and_then(|session| session.blocked.as_ref());
-        if !matches!(blocked, Some(Blocked::Parked { .. })) {
+        let Some(session) = self.core.clients.sessions.get_mut(client) else { return false };
+        let confirmed_turn = session.newest.confirmed_turn;
+        // What was learned for a request that ended meanwhile says nothing of a later one.
+        let is_its_own = |blocked: &Blocked| match blocked {
+            Blocked::Parked { why: Why::Newest, turn, .. } => confirmed_turn >= *turn,
+            Blocked::Parked { .. } => true,
+            _ => false,
+        };
+        if !session.blocked.as_ref().is_some_and(is_its_own) {
             return false;
         }
-        let Some(Blocked::Parked { why, request, deadline }) = self.core.unblock(client) else {
-            return false;
-        };
+        let Some(blocked) = self.core.unblock(client) else { return false };
+        let Blocked::Parked { why, request, deadline, turn } = blocked else { return false };
         self.core.clients.at_mut(client).newest.is_confirmed = why == Why::Newest;
         let dispatched = self.dispatch(client, Some(request.command), request.args());
         self.core.clients.at_mut(client).newest.is_confirmed = false;
         if dispatched == Dispatched::Later {
-            self.core.park(client, why, request, deadline);
+            self.core.block(client, Blocked::Parked { why, request, deadline, turn });
             self.core.clients.resuming.push_back(client);
         } else {
             self.core.enqueue(client);

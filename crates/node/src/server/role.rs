@@ -2,7 +2,7 @@
 //! that the lease is over. Who leads, and why that is safe, stands in `shard/leadership.rs`; what a
 //! replica refuses, and where it sends its clients, in `gate/replica.rs`.
 
-use crate::core::Core;
+use crate::core::{Clients, Core};
 use crate::members::failover::hand_over;
 use crate::server::Server;
 use base::{ConnectionId, Moment};
@@ -49,9 +49,12 @@ impl Server {
         self.take_news();
     }
 
-    /// Whether a client waits for something.
+    /// Whether a client waits for something that the lease is needed for.
     fn is_busy(&self) -> bool {
-        !self.core.clients.ready.is_empty() || !self.core.clients.flushing.is_empty()
+        let Clients { ready, resuming, flushing, .. } = &self.core.clients;
+        let clients_wait = !ready.is_empty() || !resuming.is_empty() || !flushing.is_empty();
+        // Nothing of a key is sent without the lease, and no end of a migration is told.
+        clients_wait || self.migrations.are_under_way()
     }
 
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does
@@ -59,9 +62,8 @@ impl Server {
     /// is what the end of a connection says, and a client may try elsewhere. Where nobody else
     /// could lead there is no elsewhere: a client of a lone server waits for its slow disk.
     pub(crate) fn shed_unserved(&mut self) {
-        let waits = !self.core.clients.ready.is_empty()
-            || !self.core.clients.flushing.is_empty()
-            || !self.core.clients.held.is_empty();
+        let Clients { ready, resuming, flushing, held, .. } = &self.core.clients;
+        let waits = [ready.len(), resuming.len(), flushing.len(), held.len()] != [0; 4];
         if !waits
             || !self.core.leadership.is_lapsed
             || !self.core.leadership.roles.leads()
@@ -77,8 +79,9 @@ impl Server {
             return;
         }
         self.unserved_since = None;
-        let held = self.core.clients.held.iter().map(|(_, connection)| connection);
-        let waiting = self.core.clients.ready.iter().chain(&self.core.clients.flushing).chain(held);
+        let Clients { ready, resuming, flushing, held, .. } = &self.core.clients;
+        let held = held.iter().map(|(_, connection)| connection);
+        let waiting = ready.iter().chain(resuming).chain(flushing).chain(held);
         // Some have gone already: what they wait for is forgotten when it is durable.
         let is_here = |connection: &&ConnectionId| self.core.clients.has(**connection);
         let waiting: BTreeSet<ConnectionId> = waiting.filter(is_here).copied().collect();
