@@ -1,8 +1,10 @@
 //! What every feature of a server needs, and none owns: the shard, the clients, the configuration.
 //!
-//! A feature owns its state and is handed the core. The core knows no feature. What it holds has
-//! three lifetimes, and each is a type: [`Process`] outlives demotions, [`Core`] is one life of it,
-//! [`Turn`] is one turn of the loop.
+//! A feature owns its state and is handed the core. The core knows no feature's type; what units
+//! must tell features of (the stream for replicas, guarded keys, monitors) is gathered here.
+//!
+//! What it holds has three lifetimes, and each is a type: [`Process`] outlives demotions, [`Core`]
+//! is one life of it, [`Turn`] is one turn of the loop.
 
 mod client_memory;
 mod clients;

@@ -243,7 +243,7 @@ impl Link {
         true
     }
 
-    /// As [`Self::link_connected`], for one that could not be had.
+    /// As [`Self::connected`], for one that could not be had.
     pub(crate) fn unreachable(
         &mut self,
         core: &mut Core,
@@ -280,7 +280,7 @@ impl Link {
         true
     }
 
-    /// As [`Self::link_readable`], for a connection that broke.
+    /// As [`Self::readable`], for a connection that broke.
     pub(crate) fn broken(&mut self, core: &mut Core, connection: ConnectionId) -> bool {
         let is_own = self.is_own(connection);
         if is_own {
@@ -289,7 +289,7 @@ impl Link {
         is_own
     }
 
-    /// As [`Self::link_readable`], for a connection that takes bytes again.
+    /// As [`Self::readable`], for a connection that takes bytes again.
     pub(crate) fn writable(
         &mut self,
         core: &mut Core,
@@ -404,7 +404,7 @@ impl Link {
     /// Gives up a connection, whatever its phase; the next attempt goes on where this one ended.
     fn lose(&mut self, core: &mut Core, why: &str) {
         match (&self.phase, self.connection) {
-            // Its session goes first, and reports back through `link_forgotten`.
+            // Its session goes first, and reports back through [`Self::forget`].
             (Phase::Streaming, Some(connection)) => {
                 self.error = Some(why.to_owned());
                 core.close(connection);

@@ -26,7 +26,7 @@ const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -
 
 /// All figures, in the order in which they are shown.
 const FIGURES: [Figure; 21] = [
-    gauge("kiln_clients_connected", "Connected clients.", |s| s.clients() as u64),
+    gauge("kiln_clients_connected", "Connected clients.", |s| s.client_count() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.process.statistics.connections_received
     }),

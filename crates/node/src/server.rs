@@ -139,7 +139,10 @@ impl Server {
         self.set_policy();
     }
 
-    /// Takes in a new connection; `None` if it must be turned away, with the line to say.
+    /// Takes in a new connection.
+    ///
+    /// # Errors
+    /// What to say to one that must be turned away.
     pub(crate) fn welcome(
         &mut self,
         connection: ConnectionId,

@@ -91,11 +91,11 @@ const OF_ALL: &str = "O(N) where N is the number of connections";
 
 /// Kiln's own. Counts on a replica of the transaction log, behind READONLY.
 fn reads(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.core.clients.at_mut(client).newest.are_wanted = match () {
-        () if args.is(2, "LINEARIZABLE") => true,
-        () if args.is(2, "EVENTUAL") => false,
-        () => return Err(Refusal::SYNTAX),
-    };
+    let are_wanted = args.is(2, "LINEARIZABLE");
+    if !are_wanted && !args.is(2, "EVENTUAL") {
+        return Err(Refusal::SYNTAX);
+    }
+    server.core.clients.at_mut(client).newest.are_wanted = are_wanted;
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -226,11 +226,8 @@ fn reply_mode(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
 
 /// Reads ON or OFF.
 fn switch(args: Args<'_>) -> Result<bool, Refusal> {
-    match () {
-        () if args.is(2, "ON") => Ok(true),
-        () if args.is(2, "OFF") => Ok(false),
-        () => Err(Refusal::SYNTAX),
-    }
+    let is_on = args.is(2, "ON");
+    if is_on || args.is(2, "OFF") { Ok(is_on) } else { Err(Refusal::SYNTAX) }
 }
 
 fn no_evict(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {

@@ -75,55 +75,48 @@ fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     }
     for at in (1..args.len()).step_by(2) {
         let value = args.at(at + 1);
-        match () {
-            // Neither of these two is answered.
-            () if args.is(at, "ACK") => {
-                let offset = canonical_integer(value).map(|it| u64::try_from(it).unwrap_or(0));
-                if let Some(offset) = offset
-                    && server.feed.note_acknowledged(&server.core, client, offset)
-                {
-                    server.answer_waiters();
-                }
-                return Ok(());
+        // Neither of the first two is answered.
+        if args.is(at, "ACK") {
+            let offset = canonical_integer(value).map(|it| u64::try_from(it).unwrap_or(0));
+            if let Some(offset) = offset
+                && server.feed.note_acknowledged(&server.core, client, offset)
+            {
+                server.answer_waiters();
             }
-            () if args.is(at, "GETACK") => return Ok(()),
-            () if args.is(at, "LISTENING-PORT") => {
-                let port = canonical_integer(value).ok_or(Refusal::NOT_AN_INTEGER)?;
-                server.feed.replica_mut(client).port = port;
-            }
-            () if args.is(at, "IP-ADDRESS") => {
-                if value.len() > ADDRESS_BYTES_MAX {
-                    return Err(Refusal::new(format!(
-                        "ERR REPLCONF ip-address provided by replica instance is too long: {} \
+            return Ok(());
+        } else if args.is(at, "GETACK") {
+            return Ok(());
+        } else if args.is(at, "LISTENING-PORT") {
+            let port = canonical_integer(value).ok_or(Refusal::NOT_AN_INTEGER)?;
+            server.feed.replica_mut(client).port = port;
+        } else if args.is(at, "IP-ADDRESS") {
+            if value.len() > ADDRESS_BYTES_MAX {
+                return Err(Refusal::new(format!(
+                    "ERR REPLCONF ip-address provided by replica instance is too long: {} \
                          bytes",
-                        value.len()
-                    )));
-                }
-                server.feed.replica_mut(client).address = printable(value);
-            }
-            // Every replica of ours can do what it may say here, or need not.
-            () if args.is(at, "CAPA") => {}
-            () if args.is(at, "RDB-ONLY") => {
-                const RANGE: Refusal = Refusal::of("ERR value is out of range");
-                server.feed.replica_mut(client).wants_only_file = match canonical_integer(value) {
-                    Some(0) => false,
-                    Some(1) => true,
-                    Some(_) => return Err(RANGE),
-                    None => return Err(Refusal::NOT_AN_INTEGER),
-                };
-            }
-            () if args.is(at, "RDB-FILTER-ONLY") => {
-                return Err(Refusal::new(format!(
-                    "ERR Unsupported rdb-filter-only option: {}",
-                    printable(value)
+                    value.len()
                 )));
             }
-            () => {
-                return Err(Refusal::new(format!(
-                    "ERR Unrecognized REPLCONF option: {}",
-                    printable(args.at(at))
-                )));
-            }
+            server.feed.replica_mut(client).address = printable(value);
+        } else if args.is(at, "RDB-ONLY") {
+            const RANGE: Refusal = Refusal::of("ERR value is out of range");
+            server.feed.replica_mut(client).wants_only_file = match canonical_integer(value) {
+                Some(0) => false,
+                Some(1) => true,
+                Some(_) => return Err(RANGE),
+                None => return Err(Refusal::NOT_AN_INTEGER),
+            };
+        } else if args.is(at, "RDB-FILTER-ONLY") {
+            return Err(Refusal::new(format!(
+                "ERR Unsupported rdb-filter-only option: {}",
+                printable(value)
+            )));
+        // Every replica of ours can do what it may say of its capabilities, or need not.
+        } else if !args.is(at, "CAPA") {
+            return Err(Refusal::new(format!(
+                "ERR Unrecognized REPLCONF option: {}",
+                printable(args.at(at))
+            )));
         }
     }
     server.core.clients.reply(client).ok();

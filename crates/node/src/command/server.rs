@@ -123,12 +123,16 @@ fn rewrite_log(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcom
 fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
     for at in 1..args.len() {
-        match () {
-            () if args.is(at, "SAVE") => saves = true,
-            () if args.is(at, "NOSAVE") => saves_not = true,
-            () if args.is(at, "NOW") || args.is(at, "FORCE") => others = true,
-            () if args.is(at, "ABORT") => aborts = true,
-            () => return Err(Refusal::SYNTAX),
+        if args.is(at, "SAVE") {
+            saves = true;
+        } else if args.is(at, "NOSAVE") {
+            saves_not = true;
+        } else if args.is(at, "NOW") || args.is(at, "FORCE") {
+            others = true;
+        } else if args.is(at, "ABORT") {
+            aborts = true;
+        } else {
+            return Err(Refusal::SYNTAX);
         }
     }
     if saves && saves_not || aborts && (saves || saves_not || others) {

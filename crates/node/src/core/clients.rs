@@ -19,7 +19,7 @@ const EVICTED_KEYS_MAX: usize = 128;
 /// The clients of a loop, and in which queues of it they stand.
 #[derive(Default)]
 pub struct Clients {
-    /// The sessions, the one whose command is running included.
+    /// The sessions, by connection.
     pub(crate) sessions: Sessions,
     /// Sessions by CLIENT ID.
     pub(crate) by_id: BTreeMap<u64, ConnectionId>,
@@ -102,7 +102,7 @@ impl Clients {
 
 impl Core {
     /// How many clients are connected.
-    pub fn clients(&self) -> usize {
+    pub fn client_count(&self) -> usize {
         self.clients.by_id.len()
     }
 

@@ -18,25 +18,30 @@ impl Kind {
     /// Reads the value of a TYPE filter.
     pub fn parse(word: &[u8]) -> Result<Self, Refusal> {
         let is = |other: &str| word.eq_ignore_ascii_case(other.as_bytes());
-        match () {
-            () if is("normal") => Ok(Self::Normal),
-            () if is("master") => Ok(Self::Primary),
-            () if is("replica") || is("slave") => Ok(Self::Replica),
-            () if is("pubsub") => Ok(Self::Subscriber),
-            () => {
-                let word = String::from_utf8_lossy(word).replace(['\r', '\n'], " ");
-                Err(Refusal::new(format!("ERR Unknown client type '{word}'")))
-            }
+        if is("normal") {
+            Ok(Self::Normal)
+        } else if is("master") {
+            Ok(Self::Primary)
+        } else if is("replica") || is("slave") {
+            Ok(Self::Replica)
+        } else if is("pubsub") {
+            Ok(Self::Subscriber)
+        } else {
+            let word = String::from_utf8_lossy(word).replace(['\r', '\n'], " ");
+            Err(Refusal::new(format!("ERR Unknown client type '{word}'")))
         }
     }
 }
 
 pub(crate) fn kind_of(session: &Session) -> Kind {
-    match () {
-        () if session.is_master() => Kind::Primary,
-        () if session.is_any_replica() => Kind::Replica,
-        () if session.is_subscriber() => Kind::Subscriber,
-        () => Kind::Normal,
+    if session.is_master() {
+        Kind::Primary
+    } else if session.is_any_replica() {
+        Kind::Replica
+    } else if session.is_subscriber() {
+        Kind::Subscriber
+    } else {
+        Kind::Normal
     }
 }
 

@@ -1,4 +1,5 @@
-//! The server's side: who is denied what, and whose connection ends because a right is gone.
+//! Users' rights as connections meet them: who is denied what, and whose connection ends because a
+//! right is gone. The rules themselves are the catalogue's.
 
 use crate::core::Core;
 use crate::core::describe::describe;
@@ -147,7 +148,7 @@ impl Core {
                 session.connection
             })
             .collect();
-        // The order of the map is not the same in every run.
+        // In the order in which they connected.
         connections.sort();
         self.close_all(client, &connections);
         true

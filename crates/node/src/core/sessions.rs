@@ -25,13 +25,13 @@ impl Sessions {
         (session.connection == connection).then_some(session)
     }
 
-    /// Takes a session out, for good or while it is worked on.
+    /// Takes a session out: its connection is closed.
     pub fn remove(&mut self, connection: ConnectionId) -> Option<Box<Session>> {
         let slot = self.slots.get_mut(connection.slot())?;
         slot.take_if(|session| session.connection == connection)
     }
 
-    /// Puts a session in, or back.
+    /// Puts a session in.
     pub fn insert(&mut self, connection: ConnectionId, session: Box<Session>) {
         let slot = connection.slot();
         if slot >= self.slots.len() {

@@ -45,11 +45,10 @@ impl<'a> Filter<'a> {
                 })?;
                 filter.user = Some(user);
             } else if args.is(at, "SKIPME") {
-                filter.spares_caller = match () {
-                    () if args.is(at + 1, "YES") => true,
-                    () if args.is(at + 1, "NO") => false,
-                    () => return Err(Refusal::SYNTAX),
-                };
+                filter.spares_caller = args.is(at + 1, "YES");
+                if !filter.spares_caller && !args.is(at + 1, "NO") {
+                    return Err(Refusal::SYNTAX);
+                }
             } else {
                 return Err(Refusal::SYNTAX);
             }
