@@ -16,12 +16,14 @@ pub struct Tree {
 }
 
 /// Folders that hold nothing written here.
-const SKIPPED: &[&str] = &["target", ".git", "node_modules", "proptest-regressions"];
+const SKIPPED: &[&str] =
+    &["target", ".git", ".cache", "__pycache__", "node_modules", "proptest-regressions"];
 
 const EXTENSIONS: &[&str] = &["rs", "toml", "md", "txt"];
 
 impl Tree {
-    /// Reads the sources, manifests and documents below `root`, in the order of their paths.
+    /// Reads the sources, manifests and documents below `root`, in the order of their paths. What
+    /// goes while it reads, as a test's files do, was not of the repository.
     ///
     /// # Errors
     /// A folder or file that cannot be read, or is not UTF-8.
@@ -33,7 +35,13 @@ impl Tree {
     }
 
     fn read_folder(&mut self, folder: &Path, prefix: &str) -> io::Result<()> {
-        for entry in folder.read_dir()? {
+        let named =
+            |path: &str, error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
+        let entries = match folder.read_dir() {
+            Err(error) if has_gone(&error) && !prefix.is_empty() => return Ok(()),
+            entries => entries.map_err(|error| named(prefix, error))?,
+        };
+        for entry in entries {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
@@ -41,9 +49,11 @@ impl Tree {
             if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
                 self.read_folder(&entry.path(), &format!("{path}/"))?;
             } else if kind.is_file() && has_extension(&name) {
-                let text = std::fs::read_to_string(entry.path())
-                    .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
-                self.files.push(TextFile { path, text });
+                match std::fs::read_to_string(entry.path()) {
+                    Ok(text) => self.files.push(TextFile { path, text }),
+                    Err(error) if has_gone(&error) => {}
+                    Err(error) => return Err(named(&path, error)),
+                }
             }
         }
         Ok(())
@@ -74,6 +84,10 @@ impl Tree {
         };
         Self { files: files.iter().map(file).collect() }
     }
+}
+
+fn has_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 fn has_extension(name: &str) -> bool {
