@@ -29,9 +29,6 @@ mod waits;
 
 use crate::core::limits::owed_bytes_max;
 use crate::cross_protocol::CrossProtocol;
-use crate::latency::Latency;
-use crate::slowlog::Slowlog;
-use crate::statistics::{Persistence, Statistics};
 use base::machine::Identity;
 use base::{Clock, Disk, Driver, Machine, MonotonicNanos, Seeds, UnixMillis};
 use catalog::Catalog;
@@ -46,6 +43,7 @@ use pause::Pause;
 use sha2::{Digest, Sha256};
 use shard::snapshots::Snapshots;
 use shard::{Leadership, Shard};
+use statistics::{Latency, Slowlog, Statistics};
 use std::any::Any;
 use std::sync::Arc;
 use stream::Stream;
@@ -167,6 +165,25 @@ pub struct Turn {
     pub(crate) slept_nanos: u64,
     /// Nothing executes before this (DEBUG SLEEP).
     pub(crate) asleep_until: MonotonicNanos,
+}
+
+/// The start, as INFO persistence shows it. Snapshots have their own
+/// [`Status`](shard::snapshots::Status).
+#[derive(Clone, Debug)]
+pub struct Persistence {
+    /// The data set is still being loaded.
+    pub is_loading: bool,
+    /// When this life began: INFO shows it as the time of the last snapshot, while there is none.
+    pub began: UnixMillis,
+    /// Keys that the snapshot had.
+    pub keys_loaded: u64,
+}
+
+impl Persistence {
+    /// Nothing loaded yet by a process that started then.
+    pub fn new(began: UnixMillis) -> Self {
+        Self { is_loading: false, began, keys_loaded: 0 }
+    }
 }
 
 /// One life of a process: from a loading to a demotion.

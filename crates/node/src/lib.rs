@@ -7,7 +7,7 @@
 //! | `session`, `output` | a client: its input and state; its replies, withheld until they may go |
 //! | `core` | what all features need: the shard, clients, units, limits, rights, the turn |
 //! | `announce` | who this process is to others |
-//! | `statistics`, `latency`, `histogram`, `slowlog`, `metrics` | what is counted, and shown |
+//! | `metrics` | where the figures for Prometheus come from |
 //! | `cross_protocol`, `scripts`, `switches` | web pages that speak; scripts; failovers told |
 //!
 //! Features own their state and are handed the core:
@@ -45,8 +45,6 @@ mod configured;
 mod core;
 mod cross_protocol;
 mod feed;
-mod histogram;
-mod latency;
 mod link;
 mod members;
 mod metrics;
@@ -55,19 +53,17 @@ mod output;
 mod scripts;
 mod server;
 mod session;
-mod slowlog;
-mod statistics;
 mod switches;
 
 pub use begin::begin;
 pub use command::standard;
 pub use configured::{Configured, configured};
 pub use core::{Broken, Options, Stop};
-pub use metrics::Metrics;
 pub use server::Server;
 pub use server::functions::Function;
 pub use server::reactor::Scratch;
 pub use server::start::Start;
+pub use statistics::Metrics;
 
 /// The version of Redis whose behaviour this is: what HELLO and INFO show as `redis_version`,
 /// because clients choose their commands by it.

@@ -1,31 +1,23 @@
-//! Figures for Prometheus, as the loop publishes them and another thread reads them.
-//!
-//! The loop stores numbers at each tick, ten times a second; whoever scrapes renders them. So a
-//! scrape never waits for the loop, nor the loop for a scrape. Counters begin at the start of the
-//! process, or at CONFIG RESETSTAT where INFO's do.
+//! The figures for Prometheus, and where their numbers come from. Counters begin at the start of
+//! the process, or at CONFIG RESETSTAT where INFO's do.
 
 use crate::core::Core;
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use statistics::Metrics;
+use statistics::metrics::{Figure, Kind};
 
-/// One figure: its name, what it is, and where the number comes from.
-struct Figure {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    read: fn(&Core) -> u64,
+/// A figure, and where its number comes from.
+type Read = (Figure, fn(&Core) -> u64);
+
+const fn counter(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Read {
+    (Figure { name, kind: Kind::Counter, help }, read)
 }
 
-const fn counter(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Figure {
-    Figure { name, kind: "counter", help, read }
-}
-
-const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Figure {
-    Figure { name, kind: "gauge", help, read }
+const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -> Read {
+    (Figure { name, kind: Kind::Gauge, help }, read)
 }
 
 /// All figures, in the order in which they are shown.
-const FIGURES: [Figure; 21] = [
+const FIGURES: [Read; 21] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.client_count() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.process.statistics.connections_received
@@ -83,30 +75,14 @@ const FIGURES: [Figure; 21] = [
     }),
 ];
 
-/// The numbers as they were at the last tick.
-#[derive(Default, Debug)]
-pub struct Metrics {
-    values: [AtomicU64; FIGURES.len()],
+/// The figures of a process that has counted nothing yet.
+pub(crate) fn metrics() -> Metrics {
+    Metrics::new(FIGURES.iter().map(|(figure, _)| *figure))
 }
 
-impl Metrics {
-    /// The figures in Prometheus's text format (its documentation, "Exposition formats").
-    pub fn render(&self) -> String {
-        let mut text = String::new();
-        for (Figure { name, kind, help, .. }, value) in FIGURES.iter().zip(&self.values) {
-            let value = value.load(Relaxed);
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-        }
-        text
-    }
-
-    /// Shows what is so now.
-    pub(crate) fn publish(&self, core: &Core) {
-        for (figure, value) in FIGURES.iter().zip(&self.values) {
-            value.store((figure.read)(core), Relaxed);
-        }
-    }
+/// Shows what is so now.
+pub(crate) fn publish(metrics: &Metrics, core: &Core) {
+    metrics.publish(FIGURES.iter().map(|(_, read)| read(core)));
 }
 
 #[cfg(test)]
@@ -116,27 +92,16 @@ mod tests {
 
     #[test]
     fn every_figure_has_a_name_of_its_own_that_says_its_kind() {
-        let names: BTreeSet<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+        let names: BTreeSet<&str> = FIGURES.iter().map(|(figure, _)| figure.name).collect();
         assert_eq!(names.len(), FIGURES.len());
-        for figure in &FIGURES {
-            assert!(figure.name.starts_with("kiln_"), "{}", figure.name);
-            assert_eq!(
-                figure.name.ends_with("_total"),
-                figure.kind == "counter",
-                "{}",
-                figure.name
-            );
+        for (Figure { name, kind, .. }, _) in &FIGURES {
+            assert!(name.starts_with("kiln_"), "{name}");
+            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
         }
     }
 
     #[test]
-    fn figures_are_rendered_with_help_and_type() {
-        let metrics = Metrics::default();
-        metrics.values[0].store(7, Relaxed);
-        let text = metrics.render();
-        let expected = "# HELP kiln_clients_connected Connected clients.\n\
-                        # TYPE kiln_clients_connected gauge\nkiln_clients_connected 7\n";
-        assert!(text.starts_with(expected), "{text}");
-        assert_eq!(text.lines().count(), 3 * FIGURES.len());
+    fn every_figure_is_shown() {
+        assert_eq!(metrics().render().lines().count(), 3 * FIGURES.len());
     }
 }

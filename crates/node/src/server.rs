@@ -23,7 +23,7 @@ use crate::core::{Core, Process};
 use crate::feed::Feed;
 use crate::link::Link;
 use crate::members::Members;
-use crate::metrics::Metrics;
+use crate::metrics::metrics;
 use crate::migrate::Migrations;
 use crate::scripts::Scripts;
 use crate::server::functions::Functions;
@@ -34,7 +34,7 @@ use config::Config;
 use config::settings::{engine_settings, node_settings};
 use lone::LoneClient;
 use shard::{Leadership, News};
-
+use statistics::Metrics;
 use std::sync::Arc;
 
 /// One reactor's state: the core, and each feature's own.
@@ -86,7 +86,7 @@ impl Server {
         Self {
             core: Core::new(process, leadership),
             functions,
-            metrics: Arc::default(),
+            metrics: Arc::new(metrics()),
             scripts: Scripts::default(),
             switches: Switches::default(),
             unserved_since: None,

@@ -15,7 +15,11 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("config", &["base", "resp", "engine"]),
     ("catalog", &["base", "resp", "engine"]),
     ("shard", &["base", "engine", "txlog", "archive"]),
-    ("node", &["base", "resp", "engine", "txlog", "archive", "config", "catalog", "shard"]),
+    ("statistics", &["base", "engine", "catalog"]),
+    (
+        "node",
+        &["base", "resp", "engine", "txlog", "archive", "config", "catalog", "shard", "statistics"],
+    ),
     ("world", &["base"]),
     ("services", &["base", "txlog"]),
     ("allocator", &["base"]),

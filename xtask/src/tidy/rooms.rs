@@ -42,8 +42,7 @@ const ENGINE: Floors = &[
 ];
 
 const NODE: Floors = &[
-    &["cross_protocol", "histogram", "latency", "output", "scripts", "session", "slowlog"],
-    &["statistics"],
+    &["cross_protocol", "output", "scripts", "session"],
     &["core"],
     &["announce", "metrics", "switches"],
     &["feed", "link", "members", "migrate"],

@@ -1,14 +1,14 @@
 //! LATENCY (Redis documentation, LATENCY): the latency monitor and the durations of commands.
 
 use super::{SessionFn, session};
-use crate::histogram::Histogram;
-use crate::latency::graph;
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::Registered;
 use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
+use statistics::Histogram;
+use statistics::latency::graph;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     session("LATENCY DOCTOR", doctor)

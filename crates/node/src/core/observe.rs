@@ -3,12 +3,12 @@
 //! One reading of the clock a command: the end of one is the beginning of the next.
 
 use crate::core::Core;
-use crate::slowlog::{Entry, abridge};
 use base::{ConnectionId, MonotonicNanos};
 use catalog::Registered;
 use catalog::secrets::secret_arguments;
 use engine::command::secrets::REDACTED;
 use engine::command::{Args, Flags};
+use statistics::slowlog::{Entry, abridge};
 use std::fmt::Write;
 
 impl Core {

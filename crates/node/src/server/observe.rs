@@ -1,5 +1,6 @@
 //! The periodic look at the whole: rates and peaks for INFO, sessions that are idle, metrics.
 
+use crate::metrics::publish;
 use crate::server::Server;
 
 /// A client that has said nothing for so long gives its input buffer back (Redis 7.0). In
@@ -34,6 +35,6 @@ impl Server {
         }
         self.core.process.statistics.input_bytes_max = input_max;
         self.core.process.statistics.output_bytes_max = output_max;
-        self.metrics.publish(&self.core);
+        publish(&self.metrics, &self.core);
     }
 }

@@ -2,7 +2,7 @@
 //! keys.
 
 use crate::histogram::Histogram;
-use base::{MonotonicNanos, UnixMillis};
+use base::MonotonicNanos;
 use catalog::CommandId;
 use std::collections::BTreeMap;
 
@@ -142,25 +142,6 @@ impl Statistics {
         *self = Self::new(kept.commands.len());
         self.memory_peak_bytes = kept.memory_peak_bytes;
         self.sampled = kept.sampled;
-    }
-}
-
-/// The start, as INFO persistence shows it. Snapshots have their own
-/// [`Status`](shard::snapshots::Status).
-#[derive(Clone, Debug)]
-pub struct Persistence {
-    /// The data set is still being loaded.
-    pub is_loading: bool,
-    /// When this life began: INFO shows it as the time of the last snapshot, while there is none.
-    pub began: UnixMillis,
-    /// Keys that the snapshot had.
-    pub keys_loaded: u64,
-}
-
-impl Persistence {
-    /// Nothing loaded yet by a process that started then.
-    pub fn new(began: UnixMillis) -> Self {
-        Self { is_loading: false, began, keys_loaded: 0 }
     }
 }
 
