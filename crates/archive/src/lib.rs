@@ -1,12 +1,8 @@
 //! Snapshots as opaque bytes: parts, manifests, publication, retention.
 //!
-//! ```text
-//! <store>/snapshot-<sequence>-<n>/part-0000.rdb      the bytes
-//!                                 manifest.json      makes it a snapshot: written last, renamed in
-//! ```
-//! A directory without a manifest is not a snapshot: it is under way or was left by a process that
-//! died, and the next start removes it. What the parts hold is not this crate's business.
-//! `docs/formats/snapshot.md` is normative.
+//! A snapshot is parts and a manifest that names them, published last. Until then it is none: it is
+//! under way or was left by a process that died, and a start removes what no process will finish.
+//! What the parts hold is not this crate's business. `docs/formats/snapshot.md` is normative.
 //!
 //! | file | holds |
 //! |---|---|
@@ -14,16 +10,25 @@
 //! | `manifest` | what a snapshot says about itself |
 //! | `store` | which snapshots there are, and how many stay |
 //! | `reader` | a part as a stream that checks itself |
+//! | `archive` | where the bytes lie: a trait, for names and bytes |
+//! | `directory` | the archive that is a directory |
 //!
 //! Absent on purpose: what the parts hold, and when a snapshot is due or the log trimmed, which
 //! `shard` decides; threads: every call blocks, and is made from a queue of disk jobs.
 #![forbid(unsafe_code)]
 
+mod archive;
+mod directory;
 mod manifest;
 mod reader;
 mod store;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
+pub use archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart};
+pub use directory::DirectoryArchive;
 pub use manifest::{Manifest, Part, SnapshotPoint};
 pub use reader::PartReader;
 pub use store::{Candidate, Pruned, RETAINED, Snapshot, SnapshotStore};

@@ -1,15 +1,15 @@
 //! A part as a stream that checks itself.
 
+use crate::archive::StoredPart;
 use crate::manifest::Part;
-use base::{Disk, DiskFile};
 use std::io::{self, ErrorKind, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Reads a part from its beginning to its end. The end is only reached if the bytes are those that
-/// were published; otherwise the last read fails with `InvalidData`.
+/// were published; otherwise the last read fails with `InvalidData`. Each read is one range.
+#[derive(Clone)]
 pub struct PartReader {
-    file: Arc<dyn DiskFile>,
+    stored: Arc<dyn StoredPart>,
     offset: u64,
     length: u64,
     crc: u32,
@@ -17,22 +17,18 @@ pub struct PartReader {
 }
 
 impl PartReader {
-    pub(crate) fn open(disk: &dyn Disk, path: &Path, part: &Part) -> io::Result<Self> {
-        Ok(Self::new(disk.open_read(path)?, part))
-    }
-
-    /// Reads what the device holds, not what the page cache remembers of it.
-    pub(crate) fn verify(disk: &dyn Disk, path: &Path, part: &Part) -> io::Result<Self> {
-        Ok(Self::new(disk.open_direct(path)?, part))
-    }
-
-    fn new(file: Arc<dyn DiskFile>, part: &Part) -> Self {
-        Self { file, offset: 0, length: part.bytes, crc: 0, expected: part.crc() }
+    pub(crate) fn new(stored: Arc<dyn StoredPart>, part: &Part) -> Self {
+        Self { stored, offset: 0, length: part.bytes, crc: 0, expected: part.crc() }
     }
 
     /// Bytes of the whole part.
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Bytes read so far.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 }
 
@@ -43,7 +39,7 @@ impl Read for PartReader {
         if wanted == 0 {
             return Ok(0);
         }
-        let count = self.file.read_at(self.offset, &mut into[..wanted])?;
+        let count = self.stored.read_at(self.offset, &mut into[..wanted])?;
         if count == 0 {
             let what = format!("it ends after {} of {} bytes", self.offset, self.length);
             return Err(io::Error::new(ErrorKind::InvalidData, what));
@@ -56,22 +52,4 @@ impl Read for PartReader {
         }
         Ok(count)
     }
-}
-
-/// A whole file of at most `bytes_max` bytes.
-pub(crate) fn read_all(file: &dyn DiskFile, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let length = file.length()?;
-    if length > bytes_max {
-        return Err(io::Error::new(ErrorKind::InvalidData, "it is too long"));
-    }
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let count = file.read_at(filled as u64, &mut bytes[filled..])?;
-        if count == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        filled += count;
-    }
-    Ok(bytes)
 }

@@ -1,8 +1,7 @@
 //! What happened to a shard, for whoever serves clients from it.
 
 use crate::role::member::Leader;
-use base::DiskFile;
-use std::sync::Arc;
+use crate::snapshots::SnapshotFile;
 
 /// One thing that happened; told once, in the order in which things happened.
 pub enum News {
@@ -22,13 +21,8 @@ pub enum News {
     /// A snapshot began. It holds everything that has executed until now, and stands at the end of
     /// the newest record.
     SnapshotBegan,
-    /// The snapshot is published.
-    SnapshotPublished {
-        /// Its one file, open: it stays readable whatever becomes of the snapshot.
-        file: Arc<dyn DiskFile>,
-        /// Length of that file.
-        bytes: u64,
-    },
+    /// The snapshot is published; here it is as one file, open.
+    SnapshotPublished(Box<SnapshotFile>),
     /// The snapshot was given up; why, stands in the log.
     SnapshotFailed,
 }

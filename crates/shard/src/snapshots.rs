@@ -10,6 +10,7 @@
 //! is published before that record is durable: a snapshot must never know more than the log.
 //! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
 
+mod file;
 mod stores;
 
 use crate::News;
@@ -17,9 +18,10 @@ use crate::shard::{Growth, Shard};
 use archive::SnapshotPoint;
 use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
 use base::disk::{DiskOutcome, DiskTicket};
-use base::{Clock, DiskFile, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
 use engine::rdb::Crc64;
 use engine::save::checksum;
+pub use file::SnapshotFile;
 use std::io;
 use std::sync::Arc;
 use stores::Stores;
@@ -254,9 +256,8 @@ enum Outcome {
 struct Published {
     name: String,
     sighting: Sighting,
-    bytes: u64,
-    /// Its one file, open: it stays readable whatever becomes of the snapshot.
-    file: Arc<dyn DiskFile>,
+    /// All of it, open.
+    file: SnapshotFile,
     /// The log is not needed through this position, if that is known.
     trim: Option<Position>,
 }
@@ -486,8 +487,8 @@ impl Snapshots {
                 return Err(part.abandon(error));
             }
             let snapshot = part.writer.publish(&facts)?;
-            let bytes = snapshot.manifest.parts.iter().map(|part| part.bytes).sum();
-            let file = store.open_file(&snapshot, 0)?;
+            let (name, place) = (snapshot.name.clone(), snapshot.place);
+            let file = SnapshotFile::open(&store, snapshot)?;
             // It is published: what fails now costs space, nothing else.
             let (trim, failure) = match store.prune() {
                 Ok(Pruned { trim, failure }) => (trim, failure),
@@ -497,10 +498,8 @@ impl Snapshots {
                 tracing::warn!("old snapshots cannot be removed: {error}");
             }
             let trim = if trims_through_newest { Some(facts.place.position) } else { trim };
-            let place = snapshot.place;
             let sighting = Sighting { sequence: place.position.sequence, began: place.began };
-            let name = snapshot.name;
-            Ok(Outcome::Published(Published { name, sighting, bytes, file, trim }))
+            Ok(Outcome::Published(Published { name, sighting, file, trim }))
         });
     }
 
@@ -533,7 +532,8 @@ impl Snapshots {
         let Some(running) = self.running.take() else { return };
         let seconds = turn.monotonic.seconds_since(running.began);
         let sequence = running.place.position.sequence.0;
-        let Published { name, sighting, bytes, file, trim } = published;
+        let Published { name, sighting, file, trim } = published;
+        let bytes = file.length();
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
         self.status.published += 1;
         self.status.last_published = Some(turn.now);
@@ -542,7 +542,7 @@ impl Snapshots {
         let dirty = &shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
         self.stores.published(sighting, trim, turn.is_private);
-        news.push(News::SnapshotPublished { file, bytes });
+        news.push(News::SnapshotPublished(Box::new(file)));
         self.end(true, turn);
     }
 

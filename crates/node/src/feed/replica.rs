@@ -135,43 +135,12 @@ impl Replica {
 mod tests {
     use super::*;
     use crate::feed::transfer::Transfer;
-    use base::DiskFile;
-    use std::io;
-    use std::sync::Arc;
-
-    struct NoFile;
-
-    impl DiskFile for NoFile {
-        fn stands_at(&self, _path: &std::path::Path) -> std::io::Result<bool> {
-            Ok(true)
-        }
-
-        fn length(&self) -> io::Result<u64> {
-            Ok(0)
-        }
-        fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<usize> {
-            Ok(0)
-        }
-        fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
-            Ok(())
-        }
-        fn set_length(&self, _: u64) -> io::Result<()> {
-            Ok(())
-        }
-        fn allocate(&self, _: u64, _: u64) -> io::Result<()> {
-            Ok(())
-        }
-        fn sync_data(&self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn a_replica_is_stuck_while_bytes_wait_and_it_takes_none() {
         let mut replica = Replica::default();
         assert_eq!(replica.stuck_seconds(0, 10, MonotonicNanos(0)), None, "it is sent no file yet");
-        let file: Arc<dyn DiskFile> = Arc::new(NoFile);
-        replica.stage = Stage::Sending(Transfer::new(&file, 100));
+        replica.stage = Stage::Sending(Transfer::being_read());
         let mut at = |seconds: u64, taken, waiting| {
             let now = MonotonicNanos(0).after_millis(seconds * 1000);
             replica.stuck_seconds(taken, waiting, now)

@@ -3,9 +3,9 @@
 use super::transfer::Transfer;
 use super::{ClientKind, Feed, Stage};
 use crate::core::Core;
-use base::{ConnectionId, DiskFile, Sequence};
+use base::{ConnectionId, Sequence};
 use engine::refusal::Refusal;
-use std::sync::Arc;
+use shard::snapshots::SnapshotFile;
 
 /// From where a replica wants to go on (PSYNC).
 pub(crate) struct Wanted<'a> {
@@ -102,9 +102,10 @@ impl Feed {
     }
 
     /// The snapshot that replicas waited for is published, and this is its file.
-    pub(crate) fn send_file(&mut self, core: &mut Core, file: &Arc<dyn DiskFile>, bytes: u64) {
+    pub(crate) fn send_file(&mut self, core: &mut Core, file: &SnapshotFile) {
+        let bytes = file.length();
         for client in self.at_stage(|stage| matches!(stage, Stage::Gathering)) {
-            self.replica_mut(client).stage = Stage::Sending(Transfer::new(file, bytes));
+            self.replica_mut(client).stage = Stage::Sending(Transfer::new(file));
             core.clients.reply(client).raw(format!("${bytes}\r\n").as_bytes());
             core.hold(client, Sequence::ZERO);
         }

@@ -4,9 +4,9 @@
 use super::{Feed, Replica, Stage};
 use crate::core::Core;
 use crate::session::Session;
-use base::{ConnectionId, DiskFile, DiskQueue, Sequence};
+use base::{ConnectionId, DiskQueue, Sequence};
+use shard::snapshots::SnapshotFile;
 use std::io;
-use std::sync::Arc;
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -15,28 +15,35 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// the disk and the network busy.
 const AHEAD_BYTES_MAX: usize = 2 << 20;
 
-/// A file that is being sent. It stays readable when the snapshot is pruned: it is open.
+/// A snapshot that is being sent as one file.
 pub struct Transfer {
-    file: Arc<dyn DiskFile>,
-    length: u64,
-    /// Bytes read, and whether the next ones are.
-    offset: u64,
-    is_reading: bool,
+    /// At home, unless a job reads in it.
+    file: Option<Box<SnapshotFile>>,
+    /// Bytes not yet read.
+    left: u64,
 }
 
 /// What a job returns.
 struct Chunk {
     connection: ConnectionId,
+    file: Box<SnapshotFile>,
     bytes: io::Result<Vec<u8>>,
 }
 
 impl Transfer {
-    pub fn new(file: &Arc<dyn DiskFile>, length: u64) -> Self {
-        Self { file: Arc::clone(file), length, offset: 0, is_reading: false }
+    pub fn new(file: &SnapshotFile) -> Self {
+        let left = file.length() - file.offset();
+        Self { file: Some(Box::new(file.clone())), left }
+    }
+
+    /// One of which a job reads.
+    #[cfg(test)]
+    pub fn being_read() -> Self {
+        Self { file: None, left: 1 }
     }
 
     fn is_at_end(&self) -> bool {
-        self.offset == self.length
+        self.left == 0
     }
 }
 
@@ -56,9 +63,9 @@ impl Feed {
             let Some(session) = core.clients.sessions.get(*client) else { continue };
             if replica.wants_chunk(session)
                 && let Stage::Sending(transfer) = &mut replica.stage
+                && let Some(file) = transfer.file.take()
             {
-                transfer.is_reading = true;
-                submit(&mut **queue, *client, transfer);
+                submit(&mut **queue, *client, file);
             }
         }
     }
@@ -70,18 +77,19 @@ impl Feed {
         queue.poll(&mut done);
         for (_, outcome) in done.drain(..) {
             let Ok(chunk) = outcome.downcast::<Chunk>() else { continue };
-            self.take_chunk(core, chunk.connection, chunk.bytes);
+            self.take_chunk(core, *chunk);
         }
         self.done = done;
     }
 
-    fn take_chunk(&mut self, core: &mut Core, client: ConnectionId, bytes: io::Result<Vec<u8>>) {
+    fn take_chunk(&mut self, core: &mut Core, chunk: Chunk) {
+        let Chunk { connection: client, file, bytes } = chunk;
         let Some(replica) = self.replicas.get_mut(&client) else { return };
         let Stage::Sending(transfer) = &mut replica.stage else { return };
-        transfer.is_reading = false;
+        transfer.left = file.length() - file.offset();
+        transfer.file = Some(file);
         match bytes {
-            Ok(bytes) if !bytes.is_empty() => {
-                transfer.offset += bytes.len() as u64;
+            Ok(bytes) => {
                 let is_at_end = transfer.is_at_end();
                 core.clients.reply(client).raw(&bytes);
                 core.hold(client, Sequence::ZERO);
@@ -89,8 +97,7 @@ impl Feed {
                     replica.go_online(core, client);
                 }
             }
-            unreadable => {
-                let why = unreadable.err().map_or("it is cut short".to_owned(), |e| e.to_string());
+            Err(why) => {
                 tracing::error!("a snapshot's file cannot be sent to a replica: {why}");
                 core.close_session(client);
             }
@@ -120,20 +127,13 @@ impl Replica {
     fn wants_chunk(&self, session: &Session) -> bool {
         let Stage::Sending(transfer) = &self.stage else { return false };
         let has_room = session.output.pending_bytes() < AHEAD_BYTES_MAX;
-        has_room && !transfer.is_reading && !transfer.is_at_end() && !session.flow.is_cut
+        has_room && transfer.file.is_some() && !transfer.is_at_end() && !session.flow.is_cut
     }
 }
 
-fn submit(queue: &mut dyn DiskQueue, connection: ConnectionId, transfer: &Transfer) {
-    let (file, offset) = (Arc::clone(&transfer.file), transfer.offset);
-    let left = usize::try_from(transfer.length - offset).unwrap_or(usize::MAX);
+fn submit(queue: &mut dyn DiskQueue, connection: ConnectionId, mut file: Box<SnapshotFile>) {
     queue.submit(Box::new(move || {
-        let mut bytes = vec![0; left.min(CHUNK_BYTES)];
-        let read = file.read_at(offset, &mut bytes);
-        let bytes = read.map(|count| {
-            bytes.truncate(count);
-            bytes
-        });
-        Box::new(Chunk { connection, bytes })
+        let bytes = file.read(CHUNK_BYTES);
+        Box::new(Chunk { connection, file, bytes })
     }));
 }

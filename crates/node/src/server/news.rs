@@ -23,8 +23,8 @@ impl Server {
                 News::Demoted(why) => self.demote(why),
                 News::Fatal(why) => self.core.stopping = Some(Stop::LogFailed(why)),
                 News::SnapshotBegan => self.feed.start_gathering(&mut self.core),
-                News::SnapshotPublished { file, bytes } => {
-                    self.feed.send_file(&mut self.core, &file, bytes);
+                News::SnapshotPublished(file) => {
+                    self.feed.send_file(&mut self.core, &file);
                     self.answer_saves(true);
                 }
                 News::SnapshotFailed => {

@@ -195,7 +195,7 @@ impl Stores {
             replicas,
             "the log is not trimmed and grows: these say that they are replicas, and do not see \
              the snapshots in {}",
-            store.directory().display()
+            store.location()
         );
     }
 
@@ -368,7 +368,7 @@ impl Snapshots {
         stores.judged_at = Some(now);
         let members = stores.who_sees(reports, turn);
         for change in stores.judge(members, now) {
-            tell(&change, leads, &store.directory().display());
+            tell(&change, leads, &store.location());
         }
         if leads && stores.note_wait(now) {
             stores.tell_of_wait(reports, now, store);

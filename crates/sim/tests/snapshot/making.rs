@@ -3,7 +3,7 @@
 use super::transfer::{ask, start};
 use super::world::{LOG, Ledger};
 use archive::SnapshotPoint;
-use archive::{Candidate, Facts, SnapshotStore, SnapshotWriter};
+use archive::{Archive, Candidate, DirectoryArchive, Facts, SnapshotStore, SnapshotWriter};
 use base::disk::Disk;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use sim::disk::SimDisk;
@@ -59,8 +59,9 @@ fn directories_whose_names_are_not_durable_take_a_snapshot_with_them() {
 #[should_panic(expected = "the disk is whole")]
 fn a_start_that_tidies_away_what_another_process_writes_is_caught() {
     let disk = SimDisk::new(1);
-    let (store, mut other) = (open(&disk), open(&disk));
-    let writer = store.begin(POSITION).expect("it begins");
+    let writer = open(&disk).begin(POSITION).expect("it begins");
+    let other = DirectoryArchive::open(Arc::new(disk.clone()), Path::new(DIRECTORY));
+    let mut other = other.expect("the disk is whole");
     other.break_signs();
     other.remove_unpublished().expect("it tidies up");
     publish(writer);

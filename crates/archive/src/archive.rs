@@ -1,0 +1,138 @@
+//! Where snapshots are kept: the trait behind which a store lies.
+//!
+//! ```text
+//! begin(name) ─▶ Draft ── part(name) ─▶ NewPart: append …, finish      many parts
+//!                  │ ──── read_back(part) ─▶ StoredPart: read_at …
+//!                  └───── publish(manifest)    from here on it is a snapshot
+//! list ─▶ names ── manifest(name), parts(name), open(name, part) ─▶ StoredPart: read_at …
+//! ```
+//! An archive knows names and bytes. What a manifest says, which snapshots stay and which are
+//! damaged, the store decides ([`crate::SnapshotStore`]).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// What the name of every snapshot begins with. Whatever else lies in an archive is not its own.
+pub const PREFIX: &str = "snapshot-";
+
+/// A snapshot that an archive has, or that somebody is writing there.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Entry {
+    pub name: String,
+    /// It has a manifest. Without one it is no snapshot.
+    pub is_published: bool,
+}
+
+/// Keeps snapshots by name. Every call blocks: it belongs into a disk queue's jobs and into a
+/// start, never into a turn of the loop.
+///
+/// What a writer was told is done must outlast a loss of power: a part that is finished, a snapshot
+/// that is published. Names sort by age, which only their giver knows.
+pub trait Archive: Send + Sync {
+    /// Where it is, for people: a path or an address.
+    fn location(&self) -> String;
+
+    /// What is published or in the making, each name once, sorted.
+    ///
+    /// # Errors
+    /// The archive's.
+    fn list(&self) -> io::Result<Vec<Entry>>;
+
+    /// Begins a snapshot under a name that nobody has. While the draft lives nobody's
+    /// [`Self::remove_unpublished`] removes what is written to it.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if somebody has the name; `NotFound` or `WouldBlock` if somebody tidied it
+    /// away while it was taken.
+    fn begin(&self, name: &str) -> io::Result<Box<dyn Draft>>;
+
+    /// The manifest of a published snapshot.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none, `InvalidData` if it has more than `bytes_max` bytes.
+    fn manifest(&self, name: &str, bytes_max: u64) -> io::Result<Vec<u8>>;
+
+    /// The parts that a snapshot has, and their lengths in bytes. Other files may be among them.
+    ///
+    /// # Errors
+    /// The archive's.
+    fn parts(&self, name: &str) -> io::Result<BTreeMap<String, u64>>;
+
+    /// Opens a part, to be read by ranges. Whether an open part can still be read when its snapshot
+    /// was removed depends on the archive.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    fn open(&self, name: &str, part: &str) -> io::Result<Arc<dyn StoredPart>>;
+
+    /// Removes a snapshot, published or not, whoever writes it: its manifest first, so that one
+    /// that is half removed is none. One that is not there is no error.
+    ///
+    /// # Errors
+    /// The archive's; what is left is removed by the next attempt.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Removes what no process will finish, and nothing that a process may be writing.
+    ///
+    /// # Errors
+    /// The archive's.
+    fn remove_unpublished(&self) -> io::Result<()>;
+}
+
+/// A snapshot in the making, under a name of its own. Dropped before it is published it leaves what
+/// [`Archive::remove_unpublished`] clears away.
+pub trait Draft: Send {
+    /// Begins a part.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is one of this name.
+    fn part(&mut self, name: &str) -> io::Result<Box<dyn NewPart>>;
+
+    /// Opens a part that is finished. What is read is what the archive keeps, not what a cache on
+    /// this machine remembers of the writing.
+    ///
+    /// # Errors
+    /// The archive's.
+    fn read_back(&self, part: &str) -> io::Result<Arc<dyn StoredPart>>;
+
+    /// Makes the finished parts a snapshot, all at once. Never replaces what is published.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if it is published already. After any other error it may be published or
+    /// not, and must be abandoned.
+    fn publish(&mut self, manifest: &[u8]) -> io::Result<()>;
+
+    /// Removes what was written.
+    ///
+    /// # Errors
+    /// The archive's; what is left [`Archive::remove_unpublished`] clears away.
+    fn abandon(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A part that is being written, from its beginning to its end.
+pub trait NewPart: Send {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// The archive's; the snapshot must then be abandoned.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes all of it durable.
+    ///
+    /// # Errors
+    /// As [`Self::append`]. A failure is final.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A part that can be read. Methods may be called from several threads.
+pub trait StoredPart: Send + Sync {
+    /// Reads at `offset` until `into` is full or the part ends; the count of bytes read.
+    ///
+    /// Readers ask for ranges of some hundred KiB, one behind the other: an archive to which each
+    /// request is a journey reads ahead.
+    ///
+    /// # Errors
+    /// The archive's.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
+}

@@ -1,0 +1,112 @@
+//! The store over an archive that is no directory.
+
+mod memory;
+
+use crate::{Archive, Candidate, Facts, Snapshot, SnapshotPoint, SnapshotStore};
+use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+use memory::MemoryArchive;
+use std::io::{self, ErrorKind, Read};
+use std::sync::Arc;
+
+fn place(sequence: u64) -> SnapshotPoint {
+    let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
+    let (clock, began) = (UnixMillis(0), UnixMillis(0));
+    SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began }
+}
+
+fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
+    let place = place(sequence);
+    let mut writer = store.begin(place.position)?;
+    for piece in bytes.chunks(100) {
+        writer.append(piece)?;
+    }
+    writer.publish(&Facts { place, keys: 0 })
+}
+
+fn store() -> (MemoryArchive, SnapshotStore) {
+    let archive = MemoryArchive::default();
+    (archive.clone(), SnapshotStore::over(Arc::new(archive)))
+}
+
+fn whole(store: &SnapshotStore) -> Vec<Snapshot> {
+    let candidates = store.list().unwrap().into_iter();
+    let whole = candidates.map(|candidate| match candidate {
+        Candidate::Whole(snapshot) => snapshot,
+        Candidate::Damaged { name, why } => panic!("{name}: {why}"),
+    });
+    whole.collect()
+}
+
+#[test]
+fn a_snapshot_is_read_as_it_was_written_from_any_archive() {
+    let (_, store) = store();
+    let bytes: Vec<u8> = (0..1000u32).map(|n| (n % 251) as u8).collect();
+    let written = write(&store, 7, &bytes).unwrap();
+    assert_eq!(whole(&store), std::slice::from_ref(&written));
+    let mut read = Vec::new();
+    store.open_part(&written, 0).unwrap().read_to_end(&mut read).unwrap();
+    assert_eq!(read, bytes);
+}
+
+#[test]
+fn whatever_call_fails_nothing_half_is_published_and_nothing_is_left() {
+    let mut failed = 0;
+    for at in 1.. {
+        let (archive, store) = store();
+        archive.state().fails_at = Some(at);
+        let outcome = write(&store, 7, &[1; 1000]);
+        archive.state().fails_at = None;
+        if let Err(error) = outcome {
+            failed += 1;
+            assert_eq!(error.to_string(), "failed on command");
+            assert!(whole(&store).is_empty());
+        } else {
+            assert_eq!(whole(&store).len(), 1);
+            break;
+        }
+        store.remove_unpublished().unwrap();
+        assert!(archive.state().snapshots.is_empty(), "call {at}");
+    }
+    assert!(failed > 10, "{failed}");
+}
+
+#[test]
+fn what_is_read_back_otherwise_is_not_published() {
+    let (archive, store) = store();
+    archive.state().garbles = true;
+    let why = write(&store, 7, &[1; 1000]).unwrap_err();
+    assert_eq!(why.kind(), ErrorKind::InvalidData);
+    assert!(archive.state().snapshots.is_empty());
+}
+
+#[test]
+fn what_is_published_is_never_replaced_and_a_draft_is_left_alone() {
+    let (archive, store) = store();
+    let name = write(&store, 7, &[1]).unwrap().name;
+    assert!(archive.begin(&name).is_err());
+    let second = write(&store, 7, &[2]).unwrap();
+    assert_ne!(second.name, name, "the same record, another name");
+    let mut draft = archive.begin("snapshot-draft").unwrap();
+    store.remove_unpublished().unwrap();
+    draft.publish(b"{}").unwrap();
+    assert_eq!(draft.publish(b"{}").unwrap_err().kind(), ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn a_part_that_is_gone_or_cut_is_damage_that_is_named() {
+    type Harm = fn(&mut Vec<u8>) -> bool;
+    let harms: [(Harm, &str); 2] = [
+        (|_| false, "part-0000.rdb is missing"),
+        (|bytes| bytes.pop().is_some(), "part-0000.rdb has 999 bytes instead of 1000"),
+    ];
+    for (harm, expected) in harms {
+        let (archive, store) = store();
+        let name = write(&store, 7, &[1; 1000]).unwrap().name;
+        let mut state = archive.state();
+        let kept = state.snapshots.get_mut(&name).unwrap();
+        kept.parts.retain(|_, bytes| harm(bytes));
+        drop(state);
+        let damaged = Candidate::Damaged { name, why: expected.to_owned() };
+        assert_eq!(store.list().unwrap(), [damaged]);
+    }
+}
