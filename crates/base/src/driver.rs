@@ -27,14 +27,41 @@ impl ConnectionId {
     }
 }
 
+/// Where to connect to, and how. What else a transport must be told (certificates, say) belongs
+/// here, so that those who connect only pass it on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Endpoint {
+    /// An address or a name.
+    pub host: String,
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// A server that speaks plainly over TCP.
+    pub fn tcp(host: impl Into<String>, port: u16) -> Self {
+        Self { host: host.into(), port }
+    }
+}
+
+/// Both ends of a connection, as CLIENT LIST shows them, and what else is known of the other one.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Peer {
+    /// The other end: an address with its port, or the path of a Unix socket with `:0`.
+    pub address: String,
+    /// This end, in the same form.
+    pub local: String,
+    /// The other end is on the loopback interface or a Unix socket: protected mode lets it in.
+    pub is_local: bool,
+}
+
 /// What happened while the loop waited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A client connected. `is_local` tells protected mode that the peer is on the loopback
-    /// interface or a Unix socket.
-    Accepted { connection: ConnectionId, peer: String, local: String, is_local: bool },
+    /// A client connected.
+    Accepted { connection: ConnectionId, peer: Peer },
     /// A connection that [`Driver::connect`] was asked for stands.
-    Connected { connection: ConnectionId, peer: String, local: String },
+    Connected { connection: ConnectionId, peer: Peer },
     /// A connection that [`Driver::connect`] was asked for cannot be had, and why. It is gone.
     Unreachable { connection: ConnectionId, why: String },
     /// Bytes (or the end of the stream) wait to be received.
@@ -92,10 +119,10 @@ pub trait Driver {
     /// waker was called, and appends what happened. 0 polls.
     fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>);
 
-    /// Starts to connect to a host, by its address or its name, and returns at once. One
-    /// [`Event::Connected`] or [`Event::Unreachable`] follows, unless [`Self::close`] comes before.
-    /// How long that may take is for the caller to limit.
-    fn connect(&mut self, host: &str, port: u16) -> ConnectionId;
+    /// Starts to connect and returns at once. One [`Event::Connected`] or [`Event::Unreachable`]
+    /// follows, unless [`Self::close`] comes before. How long that may take is for the caller to
+    /// limit.
+    fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId;
 
     /// Appends at most `bytes_max` received bytes to `into`.
     fn receive(

@@ -30,7 +30,7 @@ mod stream;
 pub mod transfer;
 
 use crate::core::Core;
-use base::driver::{Received, Sent};
+use base::driver::{Endpoint, Received, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::master::Master;
 use handshake::{Asks, Handshake, Next};
@@ -318,7 +318,7 @@ impl Link {
             if self.retry_at <= core.turn.monotonic {
                 let (host, port) = (master.host(), master.port());
                 tracing::info!(host, port, "connecting to the master");
-                self.connection = Some(driver.connect(host, port));
+                self.connection = Some(driver.connect(&Endpoint::tcp(host, port)));
                 self.phase = Phase::Dialing;
                 self.heard = core.turn.monotonic;
             }

@@ -24,7 +24,7 @@ mod reads;
 mod reports;
 
 use crate::core::Core;
-use base::driver::{Received, Sent};
+use base::driver::{Endpoint, Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
 use exchange::{Answer, Exchange};
 use failover::Failover;
@@ -187,7 +187,8 @@ impl Members {
         if !matches!(self.phase, Phase::Apart) || self.retry_at > core.turn.monotonic {
             return;
         }
-        self.connection = Some(driver.connect(&primary.host, primary.port));
+        let endpoint = Endpoint::tcp(&*primary.host, primary.port);
+        self.connection = Some(driver.connect(&endpoint));
         self.phase = Phase::Dialing;
         self.said = core.turn.monotonic;
     }

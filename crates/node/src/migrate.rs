@@ -30,7 +30,7 @@ use crate::core::Broken;
 use crate::core::Core;
 use crate::core::verdict::Verdict;
 use crate::session::Blocked;
-use base::driver::Sent;
+use base::driver::{Endpoint, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::dump::dump;
 use engine::notify::Class;
@@ -316,7 +316,7 @@ impl Migrations {
             migration.exchange.open(&migration.order);
             migration.stage = Stage::Talking;
         } else if let Some(port) = target.port {
-            migration.connection = Some(driver.connect(&target.host, port));
+            migration.connection = Some(driver.connect(&Endpoint::tcp(&*target.host, port)));
             migration.stage = Stage::Dialing;
         } else {
             migration.end(Some(CONNECTING));

@@ -29,6 +29,7 @@ use crate::scripts::Scripts;
 use crate::server::functions::Functions;
 use crate::session::Session;
 use crate::switches::Switches;
+use base::driver::Peer;
 use base::{ConnectionId, Driver, MonotonicNanos};
 use config::Config;
 use config::settings::{engine_settings, node_settings};
@@ -146,25 +147,23 @@ impl Server {
     pub(crate) fn welcome(
         &mut self,
         connection: ConnectionId,
-        peer: String,
-        local: String,
-        is_local: bool,
+        peer: Peer,
     ) -> Result<(), &'static str> {
         self.core.process.statistics.connections_received += 1;
         if self.core.clients.by_id.len() >= self.core.process.settings.maxclients as usize {
             self.core.process.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
-        if self.core.process.turns_strangers_away() && !is_local {
+        if self.core.process.turns_strangers_away() && !peer.is_local {
             self.core.process.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }
         self.core.clients.created += 1;
         let mut session =
             Session::new(connection, self.core.clients.created, self.core.turn.monotonic);
-        session.who.peer = peer;
-        session.who.local = local;
-        session.who.is_local = is_local;
+        session.who.peer = peer.address;
+        session.who.local = peer.local;
+        session.who.is_local = peer.is_local;
         self.core.clients.by_id.insert(session.who.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
         self.core.make_default_user(connection);

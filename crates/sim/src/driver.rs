@@ -8,7 +8,7 @@
 use crate::clock::SimClock;
 use crate::network::{ClientState, Link, Server, SimClient, SimNetwork};
 use crate::random::Random;
-use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::driver::{ConnectionId, Driver, Endpoint, Event, Peer, Received, Sent, Waker};
 use base::time::{Clock, MonotonicNanos};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,8 @@ impl Dialed {
         if !self.is_connected && matches!(state, ClientState::Open | ClientState::Closed) {
             self.is_connected = true;
             let local = format!("127.0.0.1:{}", 10_000 + id.0);
-            news.push(Event::Connected { connection: id, peer: self.server.clone(), local });
+            let peer = Peer { address: self.server.clone(), local, is_local: true };
+            news.push(Event::Connected { connection: id, peer });
         }
         if state == ClientState::Reset && self.is_connected {
             if !std::mem::replace(&mut self.is_broken, true) {
@@ -186,12 +187,12 @@ impl SimDriver {
 }
 
 fn accepted_event(id: ConnectionId) -> Event {
-    Event::Accepted {
-        connection: id,
-        peer: format!("127.0.0.1:{}", 10_000 + id.0),
+    let peer = Peer {
+        address: format!("127.0.0.1:{}", 10_000 + id.0),
         local: "127.0.0.1:6379".to_owned(),
         is_local: true,
-    }
+    };
+    Event::Accepted { connection: id, peer }
 }
 
 fn news_of(id: ConnectionId, link: &mut Link, has_room: bool) -> Vec<Event> {
@@ -234,12 +235,12 @@ impl Driver for SimDriver {
     }
 
     /// Connects to the node that listens under this name; ports mean nothing here.
-    fn connect(&mut self, host: &str, _port: u16) -> ConnectionId {
-        let client = self.network.connect(host);
+    fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId {
+        let client = self.network.connect(&endpoint.host);
         let id = client.id();
         let dialed = Dialed {
             client,
-            server: host.to_owned(),
+            server: endpoint.host.clone(),
             arrived: Vec::new(),
             is_reading: true,
             is_connected: false,

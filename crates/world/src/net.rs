@@ -26,7 +26,7 @@ mod signals;
 mod tests;
 
 use crate::clock::RealClock;
-use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
 use base::time::Clock;
 use connections::{Connection, Connections, is_connection};
 use dial::Dials;
@@ -244,19 +244,19 @@ impl NetDriver {
     }
 
     fn take_in(&mut self, accepted: Accepted, index: usize, events: &mut Vec<Event>) {
-        let Accepted { socket, peer, local, is_local } = accepted;
+        let Accepted { socket, peer } = accepted;
         let is_unix = self.listeners[index].is_unix();
         let Ok(id) = self.connections.insert(Connection::new(socket, is_unix)) else {
-            tracing::warn!(peer, "closed a new connection: too many are open");
+            tracing::warn!(peer = peer.address, "closed a new connection: too many are open");
             return;
         };
         let Some(connection) = self.connections.find(id) else { return };
         if let Err(error) = self.poller.add(&connection.socket, id.0, watched(connection)) {
-            tracing::warn!(%error, peer, "closed a new connection: epoll does not take it");
+            tracing::warn!(%error, peer = peer.address, "closed a new connection: epoll does not take it");
             self.connections.remove(id);
             return;
         }
-        events.push(Event::Accepted { connection: id, peer, local, is_local });
+        events.push(Event::Accepted { connection: id, peer });
     }
 
     /// Goes on accepting when the rest is over; otherwise shortens the wait to its end.
@@ -301,8 +301,8 @@ impl Driver for NetDriver {
         self.report_failed_dials(events);
     }
 
-    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
-        self.dial(host, port)
+    fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId {
+        self.dial(&endpoint.host, endpoint.port)
     }
 
     fn receive(

@@ -169,8 +169,8 @@ impl Server {
 
     fn take_event(&mut self, driver: &mut dyn Driver, event: Event) {
         match event {
-            Event::Accepted { connection, peer, local, is_local } => {
-                if let Err(line) = self.welcome(connection, peer, local, is_local) {
+            Event::Accepted { connection, peer } => {
+                if let Err(line) = self.welcome(connection, peer) {
                     // The connection closes at once: whether the line arrives does not matter.
                     let _ = driver.send(connection, line.as_bytes());
                     driver.close(connection);

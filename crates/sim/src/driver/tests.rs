@@ -271,7 +271,7 @@ fn a_node_connects_to_another_and_sees_it_close() {
         let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
         let mut a = SimDriver::listen(&network, "a", SimClock::new(&timeline), seed);
         let mut b = SimDriver::listen(&network, "b", SimClock::new(&timeline), seed);
-        let id = a.connect("b", 6379);
+        let id = a.connect(&Endpoint::tcp("b", 6379));
         let is_connected = |event: &Event| matches!(event, Event::Connected { .. });
         wait_for(&mut [&mut a, &mut b], 0, is_connected);
         let mut taken = None;
@@ -315,7 +315,7 @@ fn nobody_who_listens_makes_a_host_unreachable() {
     let timeline = Timeline::new();
     let network = SimNetwork::new(&timeline, 1, NetworkFaults::benign());
     let mut a = SimDriver::listen(&network, "a", SimClock::new(&timeline), 1);
-    let id = a.connect("nobody", 6379);
+    let id = a.connect(&Endpoint::tcp("nobody", 6379));
     let event = wait_for(&mut [&mut a], 0, |event| matches!(event, Event::Unreachable { .. }));
     assert_eq!(event, Event::Unreachable { connection: id, why: "connection refused".to_owned() });
 }

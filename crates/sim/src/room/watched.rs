@@ -5,7 +5,7 @@ use super::crowd::Crowd;
 use super::witness::SharedWitness;
 use crate::driver::SimDriver;
 use crate::network::SimNetwork;
-use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
 use base::time::Clock;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,8 +32,8 @@ impl Driver for WatchedDriver {
         self.witness.borrow_mut().look_at_disk();
     }
 
-    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
-        self.driver.connect(host, port)
+    fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId {
+        self.driver.connect(endpoint)
     }
 
     fn receive(&mut self, id: ConnectionId, into: &mut Vec<u8>, bytes_max: usize) -> Received {

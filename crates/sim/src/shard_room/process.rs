@@ -12,7 +12,7 @@ use crate::driver::SimDriver;
 use crate::random::Random;
 use crate::tapped_log::{Listener, TappedLog};
 use archive::SnapshotStore;
-use base::driver::{ConnectionId, Driver, Event, Received, Sent, Waker};
+use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
 use base::machine::UnknownMachine;
 use base::{Clock, Epoch, Seeds, Sequence};
 use bytes::Bytes;
@@ -80,8 +80,8 @@ impl Driver for RoomDriver {
         self.driver.collect(events);
     }
 
-    fn connect(&mut self, host: &str, port: u16) -> ConnectionId {
-        self.driver.connect(host, port)
+    fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId {
+        self.driver.connect(endpoint)
     }
 
     fn receive(&mut self, id: ConnectionId, into: &mut Vec<u8>, bytes_max: usize) -> Received {

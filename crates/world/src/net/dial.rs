@@ -6,11 +6,11 @@
 //! ```
 
 use super::connections::Connection;
-use super::listener::{new_socket, set_keepalive, socket_address};
+use super::listener::{new_socket, set_keepalive, tcp_peer};
 use super::{NetDriver, watched};
 use base::driver::{ConnectionId, Event, Waker};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, connect, getsockname, sockopt};
+use rustix::net::{AddressFamily, connect, sockopt};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -169,17 +169,16 @@ impl NetDriver {
     pub(super) fn end_dial(&mut self, id: ConnectionId, events: &mut Vec<Event>) -> bool {
         let Some(connection) = self.connections.find(id) else { return false };
         let Some(dial) = self.dials.pending.get_mut(&id) else { return false };
-        let address = dial.current.map_or_else(String::new, |address| address.to_string());
         match sockopt::socket_error(&connection.socket) {
             Ok(Ok(())) => {
                 connection.is_dialing = false;
-                let local = getsockname(&connection.socket).ok().as_ref().and_then(socket_address);
-                let local = local.map_or_else(String::new, |address| address.to_string());
-                events.push(Event::Connected { connection: id, peer: address, local });
+                let peer = tcp_peer(&connection.socket, dial.current);
+                events.push(Event::Connected { connection: id, peer });
                 self.dials.pending.remove(&id);
                 true
             }
             Ok(Err(error)) | Err(error) => {
+                let address = dial.current.map_or_else(String::new, |address| address.to_string());
                 dial.why = format!("{address}: {}", io::Error::from(error));
                 self.dial_next(id);
                 false

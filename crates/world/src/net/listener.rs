@@ -4,6 +4,7 @@
 //! accepted sockets, which saves five system calls per connection.
 
 use super::NetOptions;
+use base::driver::Peer;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -53,13 +54,11 @@ impl std::error::Error for NetError {
     }
 }
 
-/// A connection just accepted, with its addresses as CLIENT LIST shows them.
+/// A connection just accepted.
 #[derive(Debug)]
 pub struct Accepted {
     pub socket: OwnedFd,
-    pub peer: String,
-    pub local: String,
-    pub is_local: bool,
+    pub peer: Peer,
 }
 
 #[derive(Debug)]
@@ -85,20 +84,22 @@ impl Listener {
         let (socket, peer) = acceptfrom_with(&self.socket, flags)?;
         if let Some(path) = &self.path {
             let name = format!("{}:0", path.display());
-            return Ok(Accepted { socket, peer: name.clone(), local: name, is_local: true });
+            let peer = Peer { address: name.clone(), local: name, is_local: true };
+            return Ok(Accepted { socket, peer });
         }
-        let peer = peer.as_ref().and_then(socket_address);
-        let local = getsockname(&socket).ok().as_ref().and_then(socket_address);
-        let name = |address: Option<SocketAddr>| {
-            address.map_or_else(|| "?:0".to_owned(), |address| address.to_string())
-        };
-        Ok(Accepted {
-            socket,
-            peer: name(peer),
-            local: name(local),
-            is_local: peer.is_some_and(|address| address.ip().is_loopback()),
-        })
+        let peer = tcp_peer(&socket, peer.as_ref().and_then(socket_address));
+        Ok(Accepted { socket, peer })
     }
+}
+
+/// Both ends of a TCP connection, of which the other one is known.
+pub fn tcp_peer(socket: &OwnedFd, address: Option<SocketAddr>) -> Peer {
+    let name = |address: Option<SocketAddr>| {
+        address.map_or_else(|| "?:0".to_owned(), |address| address.to_string())
+    };
+    let local = getsockname(socket).ok().as_ref().and_then(socket_address);
+    let is_local = address.is_some_and(|address| address.ip().is_loopback());
+    Peer { address: name(address), local: name(local), is_local }
 }
 
 impl AsFd for Listener {

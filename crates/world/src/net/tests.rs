@@ -78,10 +78,10 @@ fn a_hundred_connections_get_their_bytes_back() {
         driver.wait(Some(SECOND_NANOS), &mut events);
         for event in events.drain(..) {
             match event {
-                Event::Accepted { connection, peer, local, is_local } => {
+                Event::Accepted { connection, peer } => {
                     assert!(seen.insert(connection), "an id came twice");
-                    assert!(is_local && peer.starts_with("127.0.0.1:"));
-                    assert_eq!(local, format!("127.0.0.1:{port}"));
+                    assert!(peer.is_local && peer.address.starts_with("127.0.0.1:"));
+                    assert_eq!(peer.local, format!("127.0.0.1:{port}"));
                 }
                 Event::Readable(connection) => {
                     let mut bytes = Vec::new();
@@ -177,9 +177,9 @@ fn a_unix_socket_has_the_mode_asked_for_and_is_local() {
     drop(client);
     let mut connection = None;
     let (id, is_readable) = wait_for(&mut driver, |event| match event {
-        Event::Accepted { connection: id, is_local, peer, .. } => {
-            assert!(is_local);
-            assert_eq!(*peer, format!("{}:0", path.display()));
+        Event::Accepted { connection: id, peer } => {
+            assert!(peer.is_local);
+            assert_eq!(peer.address, format!("{}:0", path.display()));
             connection = Some(*id);
             None
         }
@@ -348,16 +348,14 @@ fn connections_that_are_asked_for_carry_bytes_both_ways() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
         let port = listener.local_addr().expect("is bound").port();
         let mut driver = driver();
-        let id = driver.connect(host, port);
-        let (peer, local) = wait_for(&mut driver, |event| match event {
-            Event::Connected { connection, peer, local } if *connection == id => {
-                Some((peer.clone(), local.clone()))
-            }
+        let id = driver.connect(&Endpoint::tcp(host, port));
+        let peer = wait_for(&mut driver, |event| match event {
+            Event::Connected { connection, peer } if *connection == id => Some(peer.clone()),
             Event::Unreachable { why, .. } => panic!("{host}: {why}"),
             _ => None,
         });
         let (mut stream, from) = listener.accept().expect("somebody connects");
-        assert_eq!((peer, local), (format!("127.0.0.1:{port}"), from.to_string()));
+        assert_eq!((peer.address, peer.local), (format!("127.0.0.1:{port}"), from.to_string()));
         assert_eq!(driver.send(id, b"hello"), Sent::Bytes(5));
         let mut heard = [0; 5];
         stream.read_exact(&mut heard).expect("five bytes come");
@@ -380,7 +378,7 @@ fn a_host_that_cannot_be_reached_is_said_so_and_forgotten() {
     // Reserved, and not among the ports that the system gives out: nobody listens on it.
     let port = 1;
     for (host, wanted) in [("127.0.0.1", "refused"), ("no.such.name.invalid", "look the name up")] {
-        let id = driver.connect(host, port);
+        let id = driver.connect(&Endpoint::tcp(host, port));
         let why = wait_for(&mut driver, |event| match event {
             Event::Unreachable { connection, why } if *connection == id => Some(why.clone()),
             _ => None,
@@ -397,7 +395,7 @@ fn a_connection_closed_while_it_is_had_is_not_heard_of_again() {
     let port = listener.local_addr().expect("is bound").port();
     let mut driver = driver();
     for host in ["127.0.0.1", "localhost", "no.such.name.invalid"] {
-        let id = driver.connect(host, port);
+        let id = driver.connect(&Endpoint::tcp(host, port));
         driver.close(id);
     }
     let mut events = Vec::new();
