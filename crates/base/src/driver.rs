@@ -77,9 +77,11 @@ pub enum Event {
 /// The outcome of one receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// This many bytes were appended. More may wait, certainly not if fewer came than asked for.
-    Bytes(usize),
-    /// Nothing waits; a `Readable` event will tell. Cheap after a short receive: the driver knows.
+    /// `count` bytes were appended. If there is not `more`, another receive would be in vain until
+    /// an event tells of it. Only the transport knows that: fewer bytes than were asked for may
+    /// well be followed by others at once, where they come in records.
+    Bytes { count: usize, more: bool },
+    /// Nothing waits; a `Readable` event will tell.
     WouldBlock,
     /// The peer closed or the connection failed.
     Closed,

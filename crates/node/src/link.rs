@@ -269,7 +269,7 @@ impl Link {
             return false;
         }
         let received = driver.receive(connection, &mut self.input, RECEIVE_BYTES);
-        if let Received::Bytes(count) = received {
+        if let Received::Bytes { count, .. } = received {
             self.heard = core.turn.monotonic;
             core.process.statistics.link_input_bytes += count as u64;
         }

@@ -261,7 +261,7 @@ impl Driver for SimDriver {
             let count = dialed.arrived.len().min(bytes_max);
             into.extend(dialed.arrived.drain(..count));
             return match dialed.client.state() {
-                _ if count > 0 => Received::Bytes(count),
+                _ if count > 0 => Received::Bytes { count, more: !dialed.arrived.is_empty() },
                 ClientState::Closed | ClientState::Reset => Received::Closed,
                 _ => Received::WouldBlock,
             };
@@ -276,9 +276,10 @@ impl Driver for SimDriver {
         }
         let count = link.arrived.len().min(bytes_max);
         into.extend(link.arrived.drain(..count));
+        let more = !link.arrived.is_empty();
         drop(state);
         self.record("node receives", connection, &into[into.len() - count..]);
-        if count == 0 { Received::WouldBlock } else { Received::Bytes(count) }
+        if count == 0 { Received::WouldBlock } else { Received::Bytes { count, more } }
     }
 
     fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {

@@ -100,7 +100,7 @@ fn serve(driver: &mut NetDriver, value: &[u8]) {
 /// Whether the connection is still good.
 fn answer(driver: &mut NetDriver, id: ConnectionId, client: &mut Client, value: &[u8]) -> bool {
     match driver.receive(id, &mut client.requests.input, RECEIVE_BYTES) {
-        Received::Bytes(_) => {}
+        Received::Bytes { .. } => {}
         Received::WouldBlock => return true,
         Received::Closed => return false,
     }

@@ -4,8 +4,8 @@
 //! `send`. What keeps it so:
 //!
 //! - A connection is registered with epoll once, edge-triggered, and never again.
-//! - A `recv` that came back shorter than asked has emptied the socket: the next `receive` says
-//!   `WouldBlock` without asking the kernel. Bytes that come later are a new edge.
+//! - The transport says whether a transfer used up what there was ([`transport`]), so that nobody
+//!   asks the kernel in vain. Bytes that come later are a new edge.
 //! - Readiness that the node did not use up is remembered here and reported by the next wait, so
 //!   that edges are never lost and no connection can starve another.
 //!
@@ -14,6 +14,7 @@
 //! | [`poller`] | epoll and the waker |
 //! | [`listener`] | listening sockets and their addresses |
 //! | [`connections`] | open connections by ids that are never reused |
+//! | [`transport`] | how bytes pass through one connection, and what that shows of its readiness |
 //! | [`dial`] | connections that the server asks for |
 //! | [`signals`] | SIGTERM and SIGINT as events |
 
@@ -24,6 +25,7 @@ mod poller;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 use crate::clock::RealClock;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
@@ -36,7 +38,6 @@ use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
 use signals::Signals;
 use std::path::PathBuf;
 
@@ -251,7 +252,7 @@ impl NetDriver {
             return;
         };
         let Some(connection) = self.connections.find(id) else { return };
-        if let Err(error) = self.poller.add(&connection.socket, id.0, watched(connection)) {
+        if let Err(error) = self.poller.add(&connection.transport, id.0, watched(connection)) {
             tracing::warn!(%error, peer = peer.address, "closed a new connection: epoll does not take it");
             self.connections.remove(id);
             return;
@@ -311,55 +312,21 @@ impl Driver for NetDriver {
         into: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Received {
-        let Some(connection) = self.connections.find(connection) else { return Received::Closed };
-        if !connection.is_readable || bytes_max == 0 {
-            return Received::WouldBlock;
-        }
-        into.reserve(bytes_max);
-        loop {
-            let spare = &mut into.spare_capacity_mut()[..bytes_max];
-            match rustix::net::recv(&connection.socket, spare, RecvFlags::empty()) {
-                Ok((_, 0)) => return Received::Closed,
-                Ok((_, count)) => {
-                    let length = into.len() + count;
-                    // SAFETY: `recv` has initialised the first `count` bytes of the spare
-                    // capacity, and `count` is at most `bytes_max`, which was reserved.
-                    unsafe { into.set_len(length) };
-                    // A short read has emptied the socket; only the end of the stream, of which
-                    // the kernel has told already, would get no report of its own.
-                    connection.is_readable = count == bytes_max || connection.is_ending;
-                    return Received::Bytes(count);
-                }
-                Err(Errno::AGAIN) => {
-                    connection.is_readable = false;
-                    return Received::WouldBlock;
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => return Received::Closed,
-            }
+        match self.connections.find(connection) {
+            Some(connection) => connection.receive(into, bytes_max),
+            None => Received::Closed,
         }
     }
 
     fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
         let id = connection;
         let Some(connection) = self.connections.find(id) else { return Sent::Closed };
-        let mut count = 0;
-        while count == 0 && !bytes.is_empty() {
-            let flags = SendFlags::NOSIGNAL;
-            match rustix::net::send(&connection.socket, bytes, flags) {
-                Ok(sent) => count = sent,
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
-                Err(_) => return Sent::Closed,
-            }
+        let was_short = connection.is_send_short;
+        let sent = connection.send(bytes);
+        if connection.is_send_short && !was_short && connection.is_unix {
+            watch_unix(&self.poller, id, connection);
         }
-        if count < bytes.len() && !connection.is_send_short {
-            connection.is_send_short = true;
-            if connection.is_unix {
-                watch_unix(&self.poller, id, connection);
-            }
-        }
-        Sent::Bytes(count)
+        sent
     }
 
     fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
@@ -420,7 +387,7 @@ fn watched(connection: &Connection) -> EventFlags {
 }
 
 fn watch_unix(poller: &Poller, id: ConnectionId, connection: &Connection) {
-    if let Err(error) = poller.modify(&connection.socket, id.0, watched(connection)) {
+    if let Err(error) = poller.modify(&connection.transport, id.0, watched(connection)) {
         tracing::error!(%error, "cannot change how a connection is watched");
     }
 }

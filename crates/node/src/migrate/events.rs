@@ -54,7 +54,7 @@ impl Migrations {
         self.with_migration(connection, |migrations, migration| {
             let input = &mut migration.exchange.input;
             let received = driver.receive(connection, input, RECEIVE_BYTES);
-            if let Received::Bytes(_) = received {
+            if let Received::Bytes { .. } = received {
                 migration.moved = core.turn.monotonic;
             }
             match migration.exchange.hear() {

@@ -244,10 +244,10 @@ impl Server {
             }
             process.statistics.reads += 1;
             match driver.receive(client, &mut session.input.bytes, room) {
-                Received::Bytes(count) => {
+                Received::Bytes { count, more } => {
                     process.statistics.input_bytes += count as u64;
                     received += count;
-                    if count < room {
+                    if !more {
                         break;
                     }
                 }

@@ -288,7 +288,7 @@ fn a_node_connects_to_another_and_sees_it_close() {
         let mut heard = Vec::new();
         while heard.len() < 4 {
             wait_for(&mut [&mut a, &mut b], 1, |event| *event == Event::Readable(at_b));
-            assert!(matches!(b.receive(at_b, &mut heard, 2), Received::Bytes(_)));
+            assert!(matches!(b.receive(at_b, &mut heard, 2), Received::Bytes { .. }));
         }
         assert_eq!(heard, b"ping");
         let mut sent = 0;
@@ -299,7 +299,7 @@ fn a_node_connects_to_another_and_sees_it_close() {
         let mut heard = Vec::new();
         while heard.len() < 4 {
             wait_for(&mut [&mut a, &mut b], 0, |event| *event == Event::Readable(id));
-            assert!(matches!(a.receive(id, &mut heard, 3), Received::Bytes(_)));
+            assert!(matches!(a.receive(id, &mut heard, 3), Received::Bytes { .. }));
         }
         assert_eq!(heard, b"pong");
         b.close(at_b);

@@ -7,7 +7,8 @@
 //! connection from the one that has its slot now. Serial 0 names no connection: the poller's own
 //! sources (listeners, waker, signals) use those numbers.
 
-use base::driver::ConnectionId;
+use super::transport::Transport;
+use base::driver::{ConnectionId, Received, Sent};
 use rustix::fd::OwnedFd;
 
 const SLOT_BITS: u32 = ConnectionId::SLOT_BITS;
@@ -15,14 +16,14 @@ const SLOT_BITS: u32 = ConnectionId::SLOT_BITS;
 /// Connections open at once. File descriptors run out long before.
 const CONNECTIONS_MAX: usize = 1 << SLOT_BITS;
 
-/// One socket and what is known of its readiness.
+/// One connection and what is known of its readiness.
 #[derive(Debug)]
 pub struct Connection {
-    pub socket: OwnedFd,
+    pub transport: Transport,
     /// Unix sockets signal "writable" after every reply that the peer takes, so that they are
     /// watched for it only while a send is incomplete.
     pub is_unix: bool,
-    /// The kernel may have bytes (or the end of the stream) for us.
+    /// The transport may have bytes (or the end of the stream) for us.
     pub is_readable: bool,
     /// The peer has ended its stream, or all of it: read until 0 bytes come.
     pub is_ending: bool,
@@ -41,7 +42,7 @@ pub struct Connection {
 impl Connection {
     pub fn new(socket: OwnedFd, is_unix: bool) -> Self {
         Self {
-            socket,
+            transport: Transport::plain(socket),
             is_unix,
             is_readable: false,
             is_ending: false,
@@ -51,6 +52,30 @@ impl Connection {
             is_listed: false,
             is_dialing: false,
         }
+    }
+
+    /// As [`base::Driver::receive`].
+    pub fn receive(&mut self, into: &mut Vec<u8>, bytes_max: usize) -> Received {
+        if !self.is_readable || bytes_max == 0 {
+            return Received::WouldBlock;
+        }
+        let received = self.transport.receive(into, bytes_max);
+        // The end of the stream, of which the kernel has told already, gets no report of its own.
+        self.is_readable = match received {
+            Received::Bytes { more, .. } => more || self.is_ending,
+            Received::WouldBlock => false,
+            Received::Closed => true,
+        };
+        received
+    }
+
+    /// As [`base::Driver::send`].
+    pub fn send(&mut self, bytes: &[u8]) -> Sent {
+        let sent = self.transport.send(bytes);
+        if let Sent::Bytes(count) = sent {
+            self.is_send_short |= count < bytes.len();
+        }
+        sent
     }
 }
 

@@ -145,7 +145,7 @@ impl NetDriver {
             match begin(&address, self.keepalive_seconds) {
                 Ok(mut connection) => {
                     connection.is_dialing = true;
-                    let added = self.poller.add(&connection.socket, id.0, watched(&connection));
+                    let added = self.poller.add(&connection.transport, id.0, watched(&connection));
                     match added {
                         Ok(()) => {
                             self.connections.put(id, connection);
@@ -169,10 +169,10 @@ impl NetDriver {
     pub(super) fn end_dial(&mut self, id: ConnectionId, events: &mut Vec<Event>) -> bool {
         let Some(connection) = self.connections.find(id) else { return false };
         let Some(dial) = self.dials.pending.get_mut(&id) else { return false };
-        match sockopt::socket_error(&connection.socket) {
+        match sockopt::socket_error(&connection.transport) {
             Ok(Ok(())) => {
                 connection.is_dialing = false;
-                let peer = tcp_peer(&connection.socket, dial.current);
+                let peer = tcp_peer(&connection.transport, dial.current);
                 events.push(Event::Connected { connection: id, peer });
                 self.dials.pending.remove(&id);
                 true

@@ -93,7 +93,7 @@ impl Listener {
 }
 
 /// Both ends of a TCP connection, of which the other one is known.
-pub fn tcp_peer(socket: &OwnedFd, address: Option<SocketAddr>) -> Peer {
+pub fn tcp_peer(socket: impl AsFd, address: Option<SocketAddr>) -> Peer {
     let name = |address: Option<SocketAddr>| {
         address.map_or_else(|| "?:0".to_owned(), |address| address.to_string())
     };

@@ -86,7 +86,7 @@ fn a_hundred_connections_get_their_bytes_back() {
                 Event::Readable(connection) => {
                     let mut bytes = Vec::new();
                     match driver.receive(connection, &mut bytes, 16) {
-                        Received::Bytes(count) => {
+                        Received::Bytes { count, .. } => {
                             assert_eq!(count, bytes.len());
                             assert_eq!(driver.send(connection, &bytes), Sent::Bytes(count));
                         }
@@ -187,7 +187,7 @@ fn a_unix_socket_has_the_mode_asked_for_and_is_local() {
     });
     assert!(is_readable);
     let mut bytes = Vec::new();
-    assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes(10));
+    assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes { count: 10, more: false });
     assert_eq!(bytes, b"last words");
     assert_eq!(driver.receive(id, &mut bytes, 100), Received::Closed);
 }
@@ -201,7 +201,7 @@ fn what_is_not_received_is_reported_again() {
     let mut bytes = Vec::new();
     for expected in [b"ab".as_slice(), b"abcd", b"abcdef"] {
         wait_for(&mut driver, |event| (*event == Event::Readable(id)).then_some(()));
-        assert_eq!(driver.receive(id, &mut bytes, 2), Received::Bytes(2));
+        assert_eq!(driver.receive(id, &mut bytes, 2), Received::Bytes { count: 2, more: true });
         assert_eq!(bytes, expected);
     }
     // The socket is empty, but only the kernel can tell after a full receive.
@@ -228,7 +228,7 @@ fn a_connection_that_is_not_read_from_is_silent_until_resumed() {
     driver.wait(Some(SECOND_NANOS), &mut events);
     assert_eq!(events, [Event::Readable(id)]);
     let mut bytes = Vec::new();
-    assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes(3));
+    assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes { count: 3, more: false });
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn connections_that_are_asked_for_carry_bytes_both_ways() {
         stream.write_all(b"back").expect("is taken");
         wait_for(&mut driver, |event| (*event == Event::Readable(id)).then_some(()));
         let mut bytes = Vec::new();
-        assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes(4));
+        assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes { count: 4, more: false });
         drop(stream);
         wait_for(&mut driver, |event| (*event == Event::Readable(id)).then_some(()));
         assert_eq!(driver.receive(id, &mut bytes, 100), Received::Closed);

@@ -1,0 +1,65 @@
+//! How bytes pass through one connection.
+//!
+//! The kernel tells once that a socket is ready, so somebody must know when that is used up, or
+//! bytes would lie there unheard of. Only the transport can tell: what it says in
+//! [`Received::Bytes`] is all that the driver and the loop go by. One that takes bytes out of the
+//! socket in records, as TLS does, has others ready behind a short receive, or none although the
+//! socket had some.
+
+use base::driver::{Received, Sent};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+/// A connected socket whose bytes are the peer's own.
+#[derive(Debug)]
+pub struct Transport {
+    socket: OwnedFd,
+}
+
+impl Transport {
+    pub fn plain(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+
+    /// Appends at most `bytes_max` bytes, of which there must be one at least.
+    pub fn receive(&mut self, into: &mut Vec<u8>, bytes_max: usize) -> Received {
+        into.reserve(bytes_max);
+        loop {
+            let spare = &mut into.spare_capacity_mut()[..bytes_max];
+            match rustix::net::recv(&self.socket, spare, RecvFlags::empty()) {
+                Ok((_, 0)) => return Received::Closed,
+                Ok((_, count)) => {
+                    let length = into.len() + count;
+                    // SAFETY: `recv` has initialised the first `count` bytes of the spare
+                    // capacity, and `count` is at most `bytes_max`, which was reserved.
+                    unsafe { into.set_len(length) };
+                    // A short read of a socket has emptied it.
+                    return Received::Bytes { count, more: count == bytes_max };
+                }
+                Err(Errno::AGAIN) => return Received::WouldBlock,
+                Err(Errno::INTR) => {}
+                Err(_) => return Received::Closed,
+            }
+        }
+    }
+
+    /// Takes as many bytes as there is room for.
+    pub fn send(&mut self, bytes: &[u8]) -> Sent {
+        while !bytes.is_empty() {
+            match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(count) => return Sent::Bytes(count),
+                Err(Errno::AGAIN) => break,
+                Err(_) => return Sent::Closed,
+            }
+        }
+        Sent::Bytes(0)
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
