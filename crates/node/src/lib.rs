@@ -35,7 +35,8 @@
 //! all together.
 //!
 //! Absent, on purpose: files and sockets (`base::Driver` and `base::DiskQueue` are handed in), how
-//! a shard is kept and led (`shard`), what a command is (`catalog`), and a second thread.
+//! a shard is kept and led (`shard`), what a command is (`catalog`), what servers say to each other
+//! (`peers`), and a second thread.
 #![forbid(unsafe_code)]
 
 mod announce;

@@ -19,12 +19,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`handshake`] | what is said before the data comes |
 //! | [`transfer`] | the data set, as its bytes arrive |
 //! | `stream` | the requests behind it, and what is acknowledged |
 //! | `replicaof` | whom the shard follows, as its log says |
 
-pub mod handshake;
 mod replicaof;
 mod stream;
 pub mod transfer;
@@ -33,7 +31,7 @@ use crate::core::Core;
 use base::driver::{Endpoint, Received, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::master::Master;
-use handshake::{Asks, Handshake, Next};
+use peers::handshake::{Asks, Handshake, MasterOffset, Next};
 use transfer::Transfer;
 
 /// Time until the first new attempt, in nanoseconds; it doubles with each failure in a row.
@@ -52,15 +50,6 @@ const RECEIVE_BYTES: usize = 256 << 10;
 
 /// Time between two signs of life to the master, in nanoseconds. As Redis.
 const ACKNOWLEDGE_NANOS: u64 = 1_000_000_000;
-
-/// A place in a master's stream.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The replication id: names one history.
-    pub id: String,
-    /// Bytes of the stream that were applied, as the master counts them.
-    pub offset: u64,
-}
 
 /// How far the link is.
 #[derive(Default)]
@@ -88,7 +77,7 @@ pub struct Link {
     /// Connections given up, to be closed.
     dropped: Vec<ConnectionId>,
     /// Where the stream stands; `None`: only all the data helps.
-    place: Option<Place>,
+    place: Option<MasterOffset>,
     /// Offset of the last byte received.
     received: u64,
     /// What arrived before the stream began, and what is still to be sent.

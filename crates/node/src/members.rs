@@ -13,28 +13,26 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`exchange`] | the words, without connection or clock |
-//! | `reports` | what the primary makes of reports |
+//! | `reports` | what the primary answers to a report |
 //! | `reads` | linearizable reads on a replica |
-//! | [`failover`] | a planned failover |
+//! | `failover` | a planned failover |
+//!
+//! The words themselves, and who should lead next, stand in [`peers`].
 
-pub mod exchange;
-pub mod failover;
+pub(crate) mod failover;
 mod reads;
 mod reports;
 
 use crate::core::Core;
 use base::driver::{Endpoint, Received, Sent};
 use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
-use exchange::{Answer, Exchange};
-use failover::Failover;
+use peers::failover::Failover;
+use peers::report::{Answer, Known, Report, ReportDialogue};
+use peers::reports::{PRIORITY_LAST, Reports};
 pub use reads::Reads;
-pub use reports::Reported;
 use shard::Lag;
-use shard::RecordId;
 use shard::role::member::Member;
 use shard::snapshots::Sighting;
-use std::collections::BTreeMap;
 
 /// Time between two reports of a replica that came further, in nanoseconds. A report costs the
 /// primary some microseconds: of five replicas, 0.3 % of a core at most.
@@ -50,36 +48,11 @@ const RETRY_NANOS: u64 = 250_000_000;
 /// How long a primary may take to answer or to accept, in nanoseconds; the replica then tries anew.
 const ANSWER_NANOS_MAX: u64 = 5_000_000_000;
 
-/// The priority of whoever is chosen only if there is nobody else. An operator cannot give it.
-const PRIORITY_LAST: u32 = u32::MAX;
-
 /// Bytes received at a time.
 const RECEIVE_BYTES: usize = 16 << 10;
 
 /// Bytes of an answer under way, at most: thousands of members.
 const INPUT_BYTES_MAX: usize = 1 << 20;
-
-/// What a replica says of itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
-    pub member: Member,
-    /// The last record applied, and its number in the log.
-    pub newest: RecordId,
-    pub applied: Sequence,
-    /// `replica-priority`: 0 never leads.
-    pub priority: u32,
-    /// The newest snapshot in its store.
-    pub snapshot: Option<Sighting>,
-}
-
-/// A replica, as others know it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Known {
-    pub member: Member,
-    pub applied: Sequence,
-    /// Since it last reported.
-    pub silence_millis: u64,
-}
 
 /// How far the connection to the primary is.
 #[derive(Default)]
@@ -87,7 +60,7 @@ enum Phase {
     #[default]
     Apart,
     Dialing,
-    Open(Box<Exchange>),
+    Open(Box<ReportDialogue>),
 }
 
 /// What a replica keeps up with its primary.
@@ -112,7 +85,7 @@ pub struct Members {
     told: Option<String>,
     pub(crate) reads: Reads,
     /// The last reports of replicas, by their connections.
-    reports: BTreeMap<ConnectionId, Reported>,
+    pub(crate) reports: Reports,
     /// A planned failover.
     pub(crate) failover: Option<Failover>,
     /// Connections given up, to be closed.
@@ -161,7 +134,11 @@ impl Members {
     /// The replicas of this shard, as far as this process knows: a primary those that report, a
     /// replica those that its primary told it of.
     pub fn known(&self, core: &Core) -> Vec<Known> {
-        if core.is_following() { self.heard.clone() } else { self.reporting(core) }
+        if core.is_following() {
+            self.heard.clone()
+        } else {
+            self.reports.known(core.turn.monotonic)
+        }
     }
 
     /// Keeps up the connection to the primary, and reports.
@@ -200,7 +177,7 @@ impl Members {
         let awaits = match &self.phase {
             Phase::Apart => return,
             Phase::Dialing => true,
-            Phase::Open(exchange) => exchange.awaits(),
+            Phase::Open(dialogue) => dialogue.awaits(),
         };
         if awaits {
             if core.turn.monotonic.since(self.said) > ANSWER_NANOS_MAX {
@@ -215,8 +192,8 @@ impl Members {
         let (member, newest) = (core.process.member(), core.shard.newest_id());
         let snapshot = core.newest_snapshot();
         let report = Report { member, newest, applied, priority, snapshot };
-        if let Phase::Open(exchange) = &mut self.phase {
-            exchange.report(&report, core.turn.number);
+        if let Phase::Open(dialogue) = &mut self.phase {
+            dialogue.report(&report, core.turn.number);
             self.said = core.turn.monotonic;
             self.said_of = applied;
             self.said_priority = priority;
@@ -238,7 +215,7 @@ impl Members {
         let now = core.turn.monotonic;
         let (since, period) = match &self.phase {
             Phase::Apart => return Some(self.retry_at.since(now)),
-            Phase::Open(exchange) if !exchange.awaits() => {
+            Phase::Open(dialogue) if !dialogue.awaits() => {
                 let has_news = core.shard.appended().sequence > self.said_of;
                 (self.said, if has_news { NEWS_NANOS } else { ALIVE_NANOS })
             }
@@ -266,9 +243,11 @@ impl Members {
         if !self.is_own(connection) {
             return false;
         }
-        let exchange =
-            Exchange::new(&core.process.settings.masteruser, &core.process.settings.masterauth);
-        self.phase = Phase::Open(Box::new(exchange));
+        let dialogue = ReportDialogue::new(
+            &core.process.settings.masteruser,
+            &core.process.settings.masterauth,
+        );
+        self.phase = Phase::Open(Box::new(dialogue));
         self.flush(core, driver);
         true
     }
@@ -307,11 +286,11 @@ impl Members {
     }
 
     fn flush(&mut self, core: &Core, driver: &mut dyn Driver) {
-        let (Phase::Open(exchange), Some(connection)) = (&mut self.phase, self.connection) else {
+        let (Phase::Open(dialogue), Some(connection)) = (&mut self.phase, self.connection) else {
             return;
         };
-        match driver.send(connection, &exchange.output) {
-            Sent::Bytes(count) => drop(exchange.output.drain(..count)),
+        match driver.send(connection, &dialogue.output) {
+            Sent::Bytes(count) => drop(dialogue.output.drain(..count)),
             Sent::Closed => self.lose_primary(core, "the connection broke"),
         }
     }
@@ -326,12 +305,12 @@ impl Members {
         if !self.is_own(connection) {
             return false;
         }
-        let Phase::Open(exchange) = &mut self.phase else { return true };
-        let received = driver.receive(connection, &mut exchange.input, RECEIVE_BYTES);
-        let is_too_long = exchange.input.len() > INPUT_BYTES_MAX;
+        let Phase::Open(dialogue) = &mut self.phase else { return true };
+        let received = driver.receive(connection, &mut dialogue.input, RECEIVE_BYTES);
+        let is_too_long = dialogue.input.len() > INPUT_BYTES_MAX;
         loop {
-            let Phase::Open(exchange) = &mut self.phase else { return true };
-            match exchange.hear() {
+            let Phase::Open(dialogue) = &mut self.phase else { return true };
+            match dialogue.hear() {
                 Ok(Some((answer, turn))) => self.take_answer(answer, turn),
                 Ok(None) => break,
                 Err(why) => {

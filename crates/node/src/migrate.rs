@@ -17,13 +17,11 @@
 //! |---|---|
 //! | [`crate::command::migrate`] | the request |
 //! | `events` | what the driver tells of the connections |
-//! | `exchange` | what is said to the target and heard from it |
+//! | `exchange` | the dialogue with the target ([`peers::restore`]), and what is withheld of it |
 //! | `moving` | the keys under way: who changed them, who waits for them |
-//! | `idle` | connections kept for the next migration |
 
 mod events;
 mod exchange;
-mod idle;
 mod moving;
 
 use crate::core::Broken;
@@ -36,9 +34,11 @@ use engine::dump::dump;
 use engine::notify::Class;
 use engine::refusal::Refusal;
 use engine::unit::Context;
-use exchange::{Dumped, Exchange};
-use idle::{Idle, IdleConnections};
+use exchange::Exchange;
 use moving::{Guard, Moving};
+use peers::idle::{Idle, IdleConnections};
+use peers::restore::Dumped;
+pub(crate) use peers::restore::{Login, Target};
 use std::collections::BTreeMap;
 
 /// Migrations under way at a time; further requests wait. Each has a connection and what is on its
@@ -59,22 +59,6 @@ const CHANGED: Refusal = Refusal::of(
     "ERR a key was changed while it was sent: it was not deleted here, and the target may hold it \
      as it was before",
 );
-
-/// As whom to speak to a target.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Login {
-    pub user: Option<Vec<u8>>,
-    pub password: Vec<u8>,
-}
-
-/// Where keys go.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub host: String,
-    /// `None`: what was given is no port.
-    pub port: Option<u16>,
-    pub login: Option<Login>,
-}
 
 /// What a request asks for.
 pub(crate) struct Order {
@@ -148,7 +132,7 @@ impl Migrations {
 
     /// Connections kept for the next migration.
     pub fn idle_connections(&self) -> usize {
-        self.idle.len()
+        self.idle.connections().len()
     }
 
     /// Every connection to a target.
@@ -201,7 +185,7 @@ impl Migration {
 
     /// Ends with what the target refused first, or else with this.
     fn end(&mut self, refusal: Option<Refusal>) {
-        let refused = self.exchange.refusal.take();
+        let refused = self.exchange.dialogue.refusal.take();
         let refused = refused
             .map(|error| Refusal::new(format!("ERR Target instance replied with error: {error}")));
         self.stage = Stage::Over(refused.or(refusal));
@@ -229,7 +213,7 @@ impl Migrations {
             connection: None,
             is_reused: false,
             is_clogged: false,
-            exchange: Exchange::new(),
+            exchange: Exchange::default(),
             keys: keys.collect(),
             sent: 0,
             moved: core.turn.monotonic,
@@ -293,8 +277,8 @@ impl Migrations {
             self.dump_keys(core, migration, bytes_left);
             self.flush(core, driver, migration);
             let is_told = migration.sent == migration.keys.len();
-            let is_open = migration.exchange.is_open();
-            if migration.exchange.is_answered() && (is_told || !is_open) {
+            let is_open = migration.exchange.dialogue.is_open();
+            if migration.exchange.dialogue.is_answered() && (is_told || !is_open) {
                 migration.end(None);
             }
         }
@@ -312,7 +296,7 @@ impl Migrations {
         if let Some(idle) = self.idle.take(target) {
             migration.connection = Some(idle.connection);
             migration.is_reused = true;
-            migration.exchange.selected = idle.selected;
+            migration.exchange = Exchange::new(idle.selected);
             migration.exchange.open(&migration.order);
             migration.stage = Stage::Talking;
         } else if let Some(port) = target.port {
@@ -327,7 +311,7 @@ impl Migrations {
     /// Sends the next keys, as far as there is room.
     fn dump_keys(&mut self, core: &mut Core, migration: &mut Migration, bytes_left: &mut usize) {
         let context = core.background(migration.database);
-        while migration.exchange.is_open() && migration.sent < migration.keys.len() {
+        while migration.exchange.dialogue.is_open() && migration.sent < migration.keys.len() {
             let pending = migration.exchange.output.pending_bytes();
             if pending >= OUTPUT_BYTES_MAX {
                 return;
@@ -392,7 +376,8 @@ impl Migrations {
             }
         }
         let has_room = output.pending_bytes() < OUTPUT_BYTES_MAX;
-        let has_more = migration.sent < migration.keys.len() && migration.exchange.is_open();
+        let has_more =
+            migration.sent < migration.keys.len() && migration.exchange.dialogue.is_open();
         self.is_due |= has_room && has_more;
     }
 
@@ -400,7 +385,7 @@ impl Migrations {
     /// answered on it, a new one is tried, once, as Redis does.
     fn lose_target(&mut self, core: &mut Core, migration: &mut Migration) {
         self.dropped.extend(migration.connection.take());
-        if !migration.is_reused || migration.exchange.has_heard {
+        if !migration.is_reused || migration.exchange.dialogue.has_heard {
             let failure = migration.failure();
             migration.end(Some(failure));
             return;
@@ -408,7 +393,7 @@ impl Migrations {
         for index in 0..migration.keys.len() {
             self.unguard_key(core, migration, index);
         }
-        migration.exchange = Exchange::new();
+        migration.exchange = Exchange::default();
         migration.sent = 0;
         migration.is_reused = false;
         migration.is_clogged = false;
@@ -517,7 +502,7 @@ impl Migrations {
             return;
         }
         let target = migration.order.target.clone();
-        let selected = migration.exchange.selected;
+        let selected = migration.exchange.dialogue.selected;
         let idle = Idle { connection, target, selected, since: core.turn.monotonic };
         let gone = self.idle.keep(idle);
         self.dropped.extend(gone);

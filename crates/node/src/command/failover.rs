@@ -1,12 +1,12 @@
-//! FAILOVER (Redis documentation, FAILOVER). [`crate::members::failover`] does it.
+//! FAILOVER (Redis documentation, FAILOVER). `crate::members::failover` does it.
 
 use super::{SessionFn, session};
-use crate::members::failover::Failover;
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
+use peers::failover::Failover;
 
 pub const COMMANDS: &[Command<SessionFn>] =
     &[session("FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", failover)
@@ -36,7 +36,9 @@ fn failover(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     if server.core.is_replica() {
         return Err(Refusal::of("ERR FAILOVER is not valid when server is a replica."));
     }
-    if !server.members.has_successors(&server.core) {
+    let now = server.core.turn.monotonic;
+    let successors = || server.members.reports.successors(now);
+    if successors().next().is_none() {
         return Err(Refusal::of("ERR FAILOVER requires connected replicas."));
     }
     if asked.forces && (asked.timeout_millis.is_none() || asked.target.is_none()) {
@@ -45,11 +47,11 @@ fn failover(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
         ));
     }
     if let Some((host, port)) = &asked.target
-        && !server.members.is_successor(&server.core, host, *port)
+        && !successors().any(|it| it.is_at(host, *port))
     {
         return Err(Refusal::of("ERR FAILOVER target HOST and PORT is not a replica."));
     }
-    let until = asked.timeout_millis.map(|millis| server.core.turn.monotonic.after_millis(millis));
+    let until = asked.timeout_millis.map(|millis| now.after_millis(millis));
     server
         .members
         .begin_failover(&mut server.core, Failover::new(asked.target, until, asked.forces));

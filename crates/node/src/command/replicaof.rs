@@ -3,13 +3,14 @@
 
 use super::info::Text;
 use super::{SessionFn, session};
-use crate::members::{Report, Reported};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::master::{Master, ReplicaOf};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
+use peers::report::Report;
+use peers::reports::Reported;
 
 pub const COMMANDS: &[Command<SessionFn>] = &[
     session("ROLE", role)
@@ -124,7 +125,7 @@ fn describe_replicas(server: &mut Server, client: ConnectionId) {
         let Report { member, applied, .. } = &it.report;
         ((member.host.clone(), i64::from(member.port)), applied.0)
     };
-    let members = server.members.reports().map(|(_, reported)| place(reported));
+    let members = server.members.reports.iter().map(|(_, reported)| place(reported));
     let online: Vec<_> = online.chain(members).collect();
     let offset = server.offset_shown() as i64;
     let reply = server.core.clients.reply(client);
@@ -158,8 +159,8 @@ pub(crate) fn describe_link(server: &Server, text: &mut Text) {
     text.line("slave_read_repl_offset", link.offset_received().unwrap_or(1));
     text.line("slave_repl_offset", link.offset().unwrap_or(1));
     if let Some(transfer) = link.transfer() {
-        let total = transfer.total_bytes.unwrap_or(0);
-        let read = transfer.received_bytes;
+        let total = transfer.data_set.total_bytes.unwrap_or(0);
+        let read = transfer.data_set.received_bytes;
         let percent = read as f64 * 100.0 / total.max(1) as f64;
         text.line("master_sync_total_bytes", total);
         text.line("master_sync_read_bytes", read);

@@ -4,13 +4,13 @@
 //! A request that cannot be executed all the same (a command that Kiln does not have) ends the
 //! link: what is here is no longer what the master has, and only all of its data would help.
 
-use super::transfer::acknowledgement;
-use super::{Fault, Link, Phase, Place};
+use super::{Fault, Link, Phase};
 use crate::core::Core;
 use crate::core::verdict::Dispatched;
 use crate::session::{ClientKind, ReplyMode, Session};
 use base::{ConnectionId, DatabaseId};
 use engine::command::Args;
+use peers::handshake::{MasterOffset, acknowledgement};
 use txlog::Gate;
 
 impl Link {
@@ -18,7 +18,7 @@ impl Link {
     pub(super) fn begin_stream(
         &mut self,
         core: &mut Core,
-        place: Place,
+        place: MasterOffset,
         database: DatabaseId,
         rest: Vec<u8>,
     ) {

@@ -1,19 +1,12 @@
-//! What the primary makes of its replicas' reports.
+//! What the primary answers to its replicas' reports.
 
-use super::exchange::Answer;
-use super::{Known, Members, Report};
+use super::Members;
 use crate::core::Core;
 use crate::session::ClientKind;
-use base::{ConnectionId, MonotonicNanos, Sequence};
+use base::{ConnectionId, Sequence};
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
-
-/// The last report of a session.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reported {
-    pub report: Report,
-    pub at: MonotonicNanos,
-}
+use peers::report::{Answer, Report};
 
 impl Members {
     /// REPLCONF MEMBER: takes a report, and answers.
@@ -31,63 +24,22 @@ impl Members {
         let report = Report::parse(&words).ok_or(FOREIGN)?;
         let lag = core.leadership.lag_of(report.applied);
         let now = core.turn.monotonic;
-        if !self.reports.contains_key(&client) {
+        let (host, port) = (report.member.host.clone(), report.member.port);
+        if self.reports.take(client, report, now) {
             let session = core.clients.at_mut(client);
             session.kind = ClientKind::Member;
-            let Report { member, .. } = &report;
             let (client, peer) = (session.who.id, &session.who.peer);
-            let (host, port) = (&member.host, member.port);
             tracing::info!(host, port, client, peer, "a replica of the log is here");
         }
-        self.reports.insert(client, Reported { report, at: now });
-        let mut members = self.reporting(core);
+        let mut members = self.reports.known(now);
         members.sort_by_key(|known| known.member.id);
         let (newest, snapshot) = (core.shard.newest_id(), core.newest_snapshot());
         Answer { newest, lag, snapshot, members }.encode(core.clients.reply(client));
         Ok(())
     }
 
-    /// The replicas that report.
-    pub(super) fn reporting(&self, core: &Core) -> Vec<Known> {
-        let reports = self.reports.values();
-        reports.map(|it| it.known(core.turn.monotonic)).collect()
-    }
-
-    /// The last reports, in the order in which their replicas connected.
-    pub fn reports(&self) -> impl Iterator<Item = (ConnectionId, &Reported)> {
-        self.reports.iter().map(|(client, reported)| (*client, reported))
-    }
-
-    /// A client is gone; what it reported last, if it is a replica.
-    pub(crate) fn forget(&mut self, client: ConnectionId) -> Option<Reported> {
-        self.reports.remove(&client)
-    }
-
-    /// How many of them have applied a record that a session wrote.
+    /// How many replicas have applied a record that a session wrote.
     pub(crate) fn through(&self, core: &Core, wrote: Sequence) -> usize {
-        let place = core.shard.in_log(wrote).sequence;
-        let reports = self.reports.values();
-        reports.filter(|it| it.report.applied >= place).count()
-    }
-
-    /// How many of them reported within so many seconds.
-    pub(crate) fn near(&self, core: &Core, seconds: u64) -> usize {
-        let reports = self.reports.values();
-        reports.filter(|it| core.turn.monotonic.since(it.at) / 1_000_000_000 <= seconds).count()
-    }
-}
-
-impl Reported {
-    /// Where the replica says that it is.
-    pub fn address(&self) -> String {
-        format!("{}:{}", self.report.member.host, self.report.member.port)
-    }
-
-    fn known(&self, now: MonotonicNanos) -> Known {
-        Known {
-            member: self.report.member.clone(),
-            applied: self.report.applied,
-            silence_millis: now.since(self.at) / 1_000_000,
-        }
+        self.reports.through(core.shard.in_log(wrote).sequence)
     }
 }

@@ -2,11 +2,12 @@
 //! migration's.
 
 use super::Migrations;
-use super::exchange::NotAnAnswer;
+use super::exchange::Exchange;
 use super::{CONNECTING, Migration, READING, Stage};
 use crate::core::Core;
 use base::driver::Received;
 use base::{ConnectionId, Driver};
+use peers::restore::NotAnAnswer;
 
 /// Bytes of answers received at a time: some thousands of them.
 const RECEIVE_BYTES: usize = 16 << 10;
@@ -52,12 +53,12 @@ impl Migrations {
             return true;
         }
         self.with_migration(connection, |migrations, migration| {
-            let input = &mut migration.exchange.input;
+            let Exchange { dialogue, input, .. } = &mut migration.exchange;
             let received = driver.receive(connection, input, RECEIVE_BYTES);
             if let Received::Bytes { .. } = received {
                 migration.moved = core.turn.monotonic;
             }
-            match migration.exchange.hear() {
+            match dialogue.hear(input) {
                 Ok(taken) => {
                     for index in taken {
                         migration.keys[index].is_taken = true;
@@ -70,7 +71,7 @@ impl Migrations {
                 }
             }
             // A target may close behind its last answer.
-            let is_done = migration.exchange.is_answered() && migration.sent > 0;
+            let is_done = migration.exchange.dialogue.is_answered() && migration.sent > 0;
             if received == Received::Closed && !is_done {
                 migrations.lose_target(core, migration);
             }

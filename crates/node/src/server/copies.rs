@@ -16,7 +16,8 @@ impl Server {
     /// How many replicas were heard of within `min-replicas-max-lag`.
     pub(crate) fn near_replicas(&self) -> usize {
         let lag_max = u64::from(self.core.process.settings.min_replicas_max_lag);
-        self.feed.near(&self.core, lag_max) + self.members.near(&self.core, lag_max)
+        self.feed.near(&self.core, lag_max)
+            + self.members.reports.near(lag_max, self.core.turn.monotonic)
     }
 
     /// Whether writes must be refused because too few replicas are near.
@@ -33,7 +34,7 @@ impl Server {
     /// How far this server is, in what its replicas count: records if they are replicas of the log,
     /// else bytes of the stream of commands.
     pub(crate) fn offset_shown(&self) -> u64 {
-        let is_log = self.members.reports().next().is_some();
+        let is_log = self.members.reports.iter().len() > 0;
         let is_fed = self.feed.backlog().is_some();
         if is_log && !is_fed {
             self.core.shard.appended().sequence.0

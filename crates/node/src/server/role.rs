@@ -106,7 +106,7 @@ impl Server {
     pub(crate) fn has_handed_over(&mut self) -> bool {
         let is_alone = self.core.leadership.roles.is_alone() || !self.core.shard.is_watched();
         if self.core.leadership.roles.leads() && !is_alone && self.core.shard.gate() == Gate::Open {
-            let successor = self.members.best_successor(&self.core);
+            let successor = self.members.reports.best_successor(self.core.turn.monotonic);
             tracing::info!(?successor, "hands leadership over");
             hand_over(&mut self.core, successor);
             return false;

@@ -1,11 +1,11 @@
 //! Snapshots, as clients know them: who asked for one, who waits for it, and what INFO shows. The
 //! shard takes them (`shard/snapshots.rs`).
 
-use crate::members::Reported;
 use crate::server::Server;
 use crate::session::{Blocked, Session};
 use base::{ConnectionId, Sequence};
 use engine::refusal::Refusal;
+use peers::reports::Reported;
 use shard::snapshots::{Busy, Report, Turn, Unseen};
 
 impl Server {
@@ -84,7 +84,7 @@ impl Server {
     /// What is said of the snapshots: to a primary by its replicas; by a primary to this replica.
     fn sightings(&self) -> Vec<Report> {
         if self.core.leadership.roles.leads() {
-            let reports = self.members.reports();
+            let reports = self.members.reports.iter();
             return reports.map(|(client, reported)| self.sighting(client, reported)).collect();
         }
         let Some(newest) = self.members.primary_snapshot() else { return Vec::new() };
@@ -96,7 +96,7 @@ impl Server {
 
     /// The connection of a replica is gone.
     pub(crate) fn note_departed(&mut self, client: ConnectionId) {
-        let Some(reported) = self.members.forget(client) else { return };
+        let Some(reported) = self.members.reports.forget(client) else { return };
         let report = self.sighting(client, &reported);
         if self.core.leadership.roles.leads()
             && let Some(snapshots) = &mut self.core.snapshots

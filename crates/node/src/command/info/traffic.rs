@@ -2,11 +2,11 @@
 
 use super::Text;
 use crate::command::replicaof::describe_link;
-use crate::members::failover::Failover;
 use crate::server::Server;
 use crate::session::Blocked;
 use base::ConnectionId;
 use engine::subscribers::Sort;
+use peers::failover::Failover;
 
 pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
     let blocked = server
@@ -105,7 +105,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_replicaof", server.core.shard.engine.keyspace.replica_of());
     text.line("kiln_clock_gaps", server.core.process.statistics.clock_gaps);
     text.line("kiln_data_is_partial", u8::from(server.core.shard.engine.keyspace.is_partial()));
-    let members = server.members.reports().count();
+    let members = server.members.reports.iter().len();
     text.line("connected_slaves", server.feed.attached().count() + members);
     if server.core.process.settings.min_replicas_to_write > 0
         && server.core.process.settings.min_replicas_max_lag > 0
@@ -136,7 +136,7 @@ pub(super) fn replication(server: &Server, _: ConnectionId, text: &mut Text) {
 /// Replicas of the log behind those of Redis. Their offsets are records.
 fn describe_members(server: &Server, text: &mut Text) {
     let before = server.feed.attached().count();
-    for (index, (_, reported)) in server.members.reports().enumerate() {
+    for (index, (_, reported)) in server.members.reports.iter().enumerate() {
         let report = &reported.report;
         let lag = server.core.leadership.lag_of(report.applied);
         let silence = server.core.turn.monotonic.seconds_since(reported.at);

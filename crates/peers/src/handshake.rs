@@ -7,14 +7,23 @@
 //!                     → +CONTINUE [<id>]            the stream goes on
 //! ```
 
-use super::Place;
 use resp::client::{request, text};
 use std::collections::VecDeque;
 
 /// Length of a replication id.
 const ID_BYTES: usize = 40;
 
+/// How far a master's stream was applied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MasterOffset {
+    /// The replication id: names one history.
+    pub id: String,
+    /// Bytes of the stream, as the master counts them.
+    pub offset: u64,
+}
+
 /// What the replica says of itself.
+#[derive(Clone, Copy, Debug)]
 pub struct Asks<'a> {
     pub user: &'a [u8],
     /// Empty: the master wants none.
@@ -23,7 +32,7 @@ pub struct Asks<'a> {
     /// Empty: the one that the connection comes from.
     pub address: &'a [u8],
     /// Where the stream could go on.
-    pub place: Option<&'a Place>,
+    pub place: Option<&'a MasterOffset>,
 }
 
 /// What follows from a line.
@@ -33,7 +42,7 @@ pub enum Next {
     Wait,
     Say(Vec<u8>),
     /// The data set follows; the stream behind it begins here.
-    Transfer(Place),
+    Transfer(MasterOffset),
     /// The stream goes on where it was asked to, under this id if it has another now.
     Continue(Option<String>),
 }
@@ -134,7 +143,7 @@ impl Handshake {
         let id = id.filter(|id| id.len() == ID_BYTES).map(str::to_owned);
         match first {
             Some("+FULLRESYNC") => match (id, offset.and_then(parse_offset)) {
-                (Some(id), Some(offset)) => Ok(Next::Transfer(Place { id, offset })),
+                (Some(id), Some(offset)) => Ok(Next::Transfer(MasterOffset { id, offset })),
                 _ => Err(format!("the master's answer to PSYNC is no place: {line}")),
             },
             Some("+CONTINUE") if self.has_place => Ok(Next::Continue(id)),
@@ -146,6 +155,11 @@ impl Handshake {
 /// A place in a stream as Redis counts: signed, so that what follows it can be counted as well.
 fn parse_offset(text: &str) -> Option<u64> {
     text.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
+}
+
+/// How far a replica has applied the stream, as its master wants to hear it: REPLCONF ACK.
+pub fn acknowledgement(offset: u64) -> Vec<u8> {
+    request(&[b"REPLCONF", b"ACK", offset.to_string().as_bytes()])
 }
 
 #[cfg(test)]
@@ -174,13 +188,13 @@ mod tests {
         assert_eq!(psync, "*3  $5  PSYNC  $1  ?  $2  -1  ");
         assert_eq!(handshake.hear(b"", &PLAIN), Ok(Next::Wait), "a sign of life");
         let line = format!("+FULLRESYNC {ID} 42");
-        let place = Place { id: ID.to_owned(), offset: 42 };
+        let place = MasterOffset { id: ID.to_owned(), offset: 42 };
         assert_eq!(handshake.hear(line.as_bytes(), &PLAIN), Ok(Next::Transfer(place)));
     }
 
     #[test]
     fn a_replica_with_a_past_asks_for_the_next_byte() {
-        let place = Place { id: ID.to_owned(), offset: 99 };
+        let place = MasterOffset { id: ID.to_owned(), offset: 99 };
         let asks = Asks {
             user: b"me",
             password: b"secret",

@@ -6,7 +6,6 @@
 //! ```
 //! Both are arrays of bulk strings, which is what requests are too: one decoder reads both.
 
-use super::{Known, Report};
 use base::Sequence;
 use resp::client::{take_line, text};
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
@@ -30,6 +29,28 @@ const WORD_BYTES_MAX: usize = 1024;
 /// Longest answer, in bytes: room for some thousand members. What is longer comes from no primary.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
+/// What a replica says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    pub member: Member,
+    /// The last record applied, and its number in the log.
+    pub newest: RecordId,
+    pub applied: Sequence,
+    /// `replica-priority`: 0 never leads.
+    pub priority: u32,
+    /// The newest snapshot in its store.
+    pub snapshot: Option<Sighting>,
+}
+
+/// A replica, as others know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Known {
+    pub member: Member,
+    pub applied: Sequence,
+    /// Since it last reported.
+    pub silence_millis: u64,
+}
+
 /// An answer that is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Awaited {
@@ -51,9 +72,9 @@ pub struct Answer {
     pub members: Vec<Known>,
 }
 
-/// One connection's exchange.
+/// One connection's dialogue.
 #[derive(Default)]
-pub struct Exchange {
+pub struct ReportDialogue {
     /// What is still to be sent, and what arrived.
     pub output: Vec<u8>,
     pub input: Vec<u8>,
@@ -62,18 +83,18 @@ pub struct Exchange {
     ranges: ArgumentRanges,
 }
 
-impl Exchange {
+impl ReportDialogue {
     /// Begins with who is there; an empty password says nothing.
     pub fn new(user: &[u8], password: &[u8]) -> Self {
         let limits = Limits { bulk_bytes_max: WORD_BYTES_MAX, authenticated: true };
-        let mut exchange = Self { decoder: Decoder::new(limits), ..Self::default() };
+        let mut dialogue = Self { decoder: Decoder::new(limits), ..Self::default() };
         if !password.is_empty() {
             let words = [b"AUTH", user, password];
             let said = words.into_iter().filter(|word| !word.is_empty());
-            exchange.say(&said.collect::<Vec<_>>());
-            exchange.awaited.push_back(Awaited::Login);
+            dialogue.say(&said.collect::<Vec<_>>());
+            dialogue.awaited.push_back(Awaited::Login);
         }
-        exchange
+        dialogue
     }
 
     fn say(&mut self, words: &[&[u8]]) {
@@ -154,7 +175,7 @@ impl Report {
         words
     }
 
-    /// What [`Exchange::report`] sent, behind REPLCONF MEMBER.
+    /// What [`ReportDialogue::report`] sent, behind REPLCONF MEMBER.
     pub fn parse(words: &[&[u8]]) -> Option<Self> {
         let (&fixed, seen) = words.split_first_chunk::<9>()?;
         let [version, id, host, port, epoch, counter, value, applied, priority] = fixed;
@@ -268,12 +289,12 @@ mod tests {
 
     #[test]
     fn a_report_is_read_as_it_was_sent() {
-        let mut exchange = Exchange::new(b"", b"");
-        exchange.report(&report(), 5);
+        let mut dialogue = ReportDialogue::new(b"", b"");
+        dialogue.report(&report(), 5);
         let mut ranges = ArgumentRanges::new();
-        let decoded = Decoder::default().next(&exchange.output, &mut ranges);
-        assert_eq!(decoded, Decoded::Request { consumed: exchange.output.len() });
-        let words: Vec<&[u8]> = ranges.iter(&exchange.output).collect();
+        let decoded = Decoder::default().next(&dialogue.output, &mut ranges);
+        assert_eq!(decoded, Decoded::Request { consumed: dialogue.output.len() });
+        let words: Vec<&[u8]> = ranges.iter(&dialogue.output).collect();
         assert_eq!(words[..2], [&b"REPLCONF"[..], b"MEMBER"]);
         assert_eq!(Report::parse(&words[2..]), Some(report()));
         assert_eq!(Report::parse(&words[2..words.len() - 1]), None);
@@ -281,50 +302,50 @@ mod tests {
 
     #[test]
     fn answers_come_in_pieces_and_in_order() {
-        let mut exchange = Exchange::new(b"", b"secret");
-        exchange.report(&report(), 5);
-        exchange.report(&report(), 6);
+        let mut dialogue = ReportDialogue::new(b"", b"secret");
+        dialogue.report(&report(), 5);
+        dialogue.report(&report(), 6);
         let bytes = [b"+OK\r\n".to_vec(), encoded(), encoded()].concat();
         let mut heard = Vec::new();
         for byte in bytes {
-            exchange.input.push(byte);
-            heard.extend(exchange.hear().expect("well formed"));
+            dialogue.input.push(byte);
+            heard.extend(dialogue.hear().expect("well formed"));
         }
         assert_eq!(heard, [(answer(), 5), (answer(), 6)]);
-        assert!(!exchange.awaits());
+        assert!(!dialogue.awaits());
     }
 
     #[test]
     fn refusals_and_foreign_bytes_end_the_exchange() {
         for said in ["-NOAUTH Authentication required.\r\n", "+OK\r\n", ":1\r\n", "*1\r\n:5\r\n"] {
-            let mut exchange = Exchange::new(b"", b"");
-            exchange.report(&report(), 1);
-            exchange.input.extend_from_slice(said.as_bytes());
-            exchange.hear().expect_err(said);
+            let mut dialogue = ReportDialogue::new(b"", b"");
+            dialogue.report(&report(), 1);
+            dialogue.input.extend_from_slice(said.as_bytes());
+            dialogue.hear().expect_err(said);
         }
-        let mut exchange = Exchange::new(b"", b"");
-        exchange.input.push(b'+');
-        exchange.hear().expect_err("nothing was asked");
-        let mut exchange = Exchange::new(b"", b"");
-        exchange.report(&report(), 1);
-        exchange.input =
+        let mut dialogue = ReportDialogue::new(b"", b"");
+        dialogue.input.push(b'+');
+        dialogue.hear().expect_err("nothing was asked");
+        let mut dialogue = ReportDialogue::new(b"", b"");
+        dialogue.report(&report(), 1);
+        dialogue.input =
             [&b"*2000000000\r\n"[..], &b"$1\r\nx\r\n".repeat(ANSWER_BYTES_MAX / 7)].concat();
-        exchange.hear().expect_err("an answer without end");
-        let mut exchange = Exchange::new(b"user", b"wrong");
-        exchange.input.extend_from_slice(b"-WRONGPASS no\r\n");
-        exchange.hear().expect_err("it stays a stranger");
+        dialogue.hear().expect_err("an answer without end");
+        let mut dialogue = ReportDialogue::new(b"user", b"wrong");
+        dialogue.input.extend_from_slice(b"-WRONGPASS no\r\n");
+        dialogue.hear().expect_err("it stays a stranger");
     }
 
     #[test]
     fn damaged_answers_are_none() {
         let whole = encoded();
         for index in 0..whole.len() {
-            let mut exchange = Exchange::new(b"", b"");
-            exchange.report(&report(), 1);
-            exchange.input = whole.clone();
-            exchange.input[index] ^= 0x15;
+            let mut dialogue = ReportDialogue::new(b"", b"");
+            dialogue.report(&report(), 1);
+            dialogue.input = whole.clone();
+            dialogue.input[index] ^= 0x15;
             // Whatever it makes of them: it does not panic.
-            drop(exchange.hear());
+            drop(dialogue.hear());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Connections that are kept for the next migration to the same target: many keys are often moved
-//! one by one. Kept apart by login, so that nobody acts with the rights of another.
+//! one by one. Idle apart by login, so that nobody acts with the rights of another.
 
-use super::Target;
+use crate::restore::Target;
 use base::{ConnectionId, MonotonicNanos};
 
 /// Connections kept at a time. As Redis.
@@ -11,7 +11,7 @@ const IDLE_MAX: usize = 64;
 const IDLE_NANOS_MAX: u64 = 10_000_000_000;
 
 /// A connection on which the target knows who is there, and waits for requests.
-pub(super) struct Idle {
+pub struct Idle {
     pub connection: ConnectionId,
     pub target: Target,
     /// The database that the target has selected.
@@ -21,14 +21,10 @@ pub(super) struct Idle {
 
 /// All of them, the one kept for longest first.
 #[derive(Default)]
-pub(super) struct IdleConnections(Vec<Idle>);
+pub struct IdleConnections(Vec<Idle>);
 
 impl IdleConnections {
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+    pub fn connections(&self) -> impl ExactSizeIterator<Item = ConnectionId> + '_ {
         self.0.iter().map(|idle| idle.connection)
     }
 
@@ -61,8 +57,8 @@ impl IdleConnections {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Login;
     use super::*;
+    use crate::restore::Login;
 
     fn idle(number: u64, password: Option<&[u8]>) -> Idle {
         let login = password.map(|password| Login { user: None, password: password.to_vec() });
@@ -78,7 +74,7 @@ mod tests {
         assert!(kept.take(&idle(0, None).target).is_none());
         assert!(kept.take(&idle(0, Some(b"guess")).target).is_none());
         assert!(kept.take(&idle(0, Some(b"secret")).target).is_some());
-        assert_eq!(kept.len(), 0);
+        assert_eq!(kept.connections().len(), 0);
     }
 
     #[test]
@@ -91,6 +87,6 @@ mod tests {
         let old = kept.take_old(MonotonicNanos(IDLE_NANOS_MAX + 2)).collect::<Vec<_>>();
         assert_eq!(old, [ConnectionId(1)]);
         assert!(kept.forget(ConnectionId(2)) && !kept.forget(ConnectionId(2)));
-        assert_eq!(kept.len(), IDLE_MAX - 2);
+        assert_eq!(kept.connections().len(), IDLE_MAX - 2);
     }
 }

@@ -1,0 +1,29 @@
+//! What servers say to each other over connections that one of them asked for.
+//!
+//! Machines without connection, clock or thread: what arrived goes in, what to say and what was
+//! learned come out. Whoever has the connection feeds them (`node`).
+//!
+//! | module | between | holds |
+//! |---|---|---|
+//! | [`handshake`] | a shard and its master of Redis | what is said before the data comes |
+//! | [`data_set`] | | where the master's file begins and ends in what arrives |
+//! | [`report`] | a replica of the log and its primary | the words: how far, who else is there |
+//! | [`reports`] | | what the primary knows of its replicas; who should lead next |
+//! | [`failover`] | | a planned failover: whom to wait for, when to hand over |
+//! | [`restore`] | the source of a migration and its target | keys and answers |
+//! | [`idle`] | | connections kept for the next migration |
+//!
+//! How a request and a line look is `resp::client`'s.
+//!
+//! Deliberately absent: the shard's data (a data set is read by `engine::import`, keys are dumped
+//! by `engine::dump`), sessions and what is withheld from them, and every decision about
+//! durability: what may be said is decided by who says it.
+#![forbid(unsafe_code)]
+
+pub mod data_set;
+pub mod failover;
+pub mod handshake;
+pub mod idle;
+pub mod report;
+pub mod reports;
+pub mod restore;
