@@ -58,6 +58,9 @@ pub struct Settings {
 /// The sizes from which on work is divided. Small ones in tests walk the edges at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// Entries that a snapshot visits between two looks at the bounds of its slice: six cells of
+    /// the table or so.
+    pub walk_entries: usize,
     /// Bytes of memory from which on a snapshot writes a value in pieces. It is written in 0.1 ms
     /// or so.
     pub whole_value_bytes_max: usize,
@@ -75,6 +78,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            walk_entries: 32,
             whole_value_bytes_max: 128 << 10,
             aside_bytes_max: 64 << 20,
             load_slice_bytes: 256 << 10,

@@ -30,9 +30,6 @@ use base::{DatabaseId, UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 use structures::entry::ValueRef;
 
-/// Keys visited between two looks at the bounds of a slice: six cells or so.
-const STEP_ENTRIES: usize = 32;
-
 /// A snapshot under way.
 pub struct Snapshot {
     writing: Writing,
@@ -253,7 +250,8 @@ impl Keyspace {
                 return false;
             }
             let id = database.walked_as;
-            database.table.walk(STEP_ENTRIES, |entry| writing.put(id, entry, settings, work, true));
+            let entries = settings.limits.walk_entries;
+            database.table.walk(entries, |entry| writing.put(id, entry, settings, work, true));
         }
     }
 

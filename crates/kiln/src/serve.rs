@@ -5,7 +5,7 @@ use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
 use config::settings::{NodeSettings, node_settings};
 use node::Metrics;
-use node::{Options, Server, Stop};
+use node::{Limits, Options, Server, Stop};
 use shard::loading::Loading;
 use shard::role::state::Broken as Rule;
 use shard::snapshots::Pace;
@@ -55,6 +55,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         machine: Arc::new(allocator::machine()),
         entropy: driver.entropy(),
         seeds: Seeds::draw(&mut driver),
+        limits: Limits::default(),
     };
     let place = &settings.snapshot_store;
     let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {

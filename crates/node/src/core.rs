@@ -29,6 +29,7 @@ mod waits;
 
 use crate::core::limits::owed_bytes_max;
 use crate::cross_protocol::CrossProtocol;
+use crate::limits::Limits;
 use base::machine::Identity;
 use base::{Clock, Disk, Driver, Machine, MonotonicNanos, Seeds, UnixMillis};
 use catalog::Catalog;
@@ -38,6 +39,7 @@ use config::Config;
 use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
 use engine::master::Master;
+use engine::settings::Settings;
 use guards::Guards;
 use pause::Pause;
 use sha2::{Digest, Sha256};
@@ -63,6 +65,7 @@ pub struct Options {
     pub entropy: u64,
     /// What stays secret.
     pub seeds: Seeds,
+    pub limits: Limits,
 }
 
 /// A rule that a test breaks on purpose, so that it can prove that it would notice.
@@ -137,6 +140,11 @@ impl Process {
             garbage,
             options,
         }
+    }
+
+    /// What the configuration and the limits say to the engine.
+    pub(crate) fn engine_settings(&self) -> Settings {
+        Settings { limits: self.options.limits.engine, ..engine_settings(&self.config) }
     }
 
     /// For the next life: ids and secrets are drawn anew.
@@ -226,7 +234,7 @@ impl Core {
     pub(crate) fn new(process: Process, leadership: Leadership) -> Self {
         let lap = process.options.clock.monotonic();
         Self {
-            shard: Shard::loading(engine_settings(&process.config), process.options.seeds),
+            shard: Shard::loading(process.engine_settings(), process.options.seeds),
             snapshots: None,
             interest: Interest::bounded(owed_bytes_max(&process.settings)),
             clients: Clients::default(),

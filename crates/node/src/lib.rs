@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `session`, `output` | a client: its input and state; its replies, withheld until they may go |
 //! | `core` | what all features need: the shard, clients, units, limits, rights, the turn |
+//! | `limits` | how much is done at a time, and may wait |
 //! | `announce` | who this process is to others |
 //! | `metrics` | where the figures for Prometheus come from |
 //! | `cross_protocol`, `scripts`, `switches` | web pages that speak; scripts; failovers told |
@@ -46,6 +47,7 @@ mod configured;
 mod core;
 mod cross_protocol;
 mod feed;
+mod limits;
 mod link;
 mod members;
 mod metrics;
@@ -60,6 +62,7 @@ pub use begin::begin;
 pub use command::standard;
 pub use configured::{Configured, configured};
 pub use core::{Broken, Options, Stop};
+pub use limits::Limits;
 pub use server::Server;
 pub use server::functions::Function;
 pub use server::reactor::Scratch;

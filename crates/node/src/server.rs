@@ -32,7 +32,7 @@ use crate::switches::Switches;
 use base::driver::Peer;
 use base::{ConnectionId, Driver, MonotonicNanos};
 use config::Config;
-use config::settings::{engine_settings, node_settings};
+use config::settings::node_settings;
 use lone::LoneClient;
 use shard::{Leadership, News};
 use statistics::Metrics;
@@ -135,8 +135,8 @@ impl Server {
         self.core.process.acl.reconfigure(changed, all_channels, &work);
         self.core.process.settings = node_settings(&config);
         self.core.interest.owed_bytes_max = owed_bytes_max(&self.core.process.settings);
-        self.core.shard.engine.keyspace.settings = engine_settings(&config);
         self.core.process.config = config;
+        self.core.shard.engine.keyspace.settings = self.core.process.engine_settings();
         self.set_policy();
     }
 

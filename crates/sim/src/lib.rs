@@ -14,6 +14,7 @@
 //! | [`disk_queue`] | disk jobs that end at simulated instants |
 //! | [`driver`] | a node's end of the network |
 //! | [`tapped_log`] | a log that is listened to |
+//! | [`limits`] | how much a process does at a time: from the seed, in both rooms |
 //! | [`odds`] | what goes wrong with operations on the service that keeps a log |
 //! | [`hostile`] | what an enemy or a bad disk may hand over: the fuzzer's targets |
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
@@ -25,6 +26,7 @@ pub mod disk;
 pub mod disk_queue;
 pub mod driver;
 pub mod hostile;
+pub mod limits;
 pub mod lone;
 pub mod network;
 pub mod odds;

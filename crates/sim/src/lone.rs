@@ -8,7 +8,7 @@ use config::Config;
 use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
-use node::{Options, Server};
+use node::{Limits, Options, Server};
 use shard::Shard;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub fn server(clock: &SimClock) -> Server {
         machine: Arc::new(UnknownMachine),
         entropy: 1,
         seeds: Seeds::fixed(1),
+        limits: Limits::default(),
     };
     let engine = Engine::new(
         Keyspace::new(engine_settings(&options.config), options.seeds.hash),

@@ -51,6 +51,7 @@ pub use witness::Seen;
 use crate::clock::SimClock;
 use crate::disk::{Faults, SimDisk};
 use crate::driver::SimDriver;
+use crate::limits::Limits;
 use crate::network::{NetworkFaults, SimNetwork};
 use crate::random::Random;
 use crate::tapped_log::TappedLog;
@@ -99,6 +100,8 @@ pub struct Outcome {
     pub inline: u64,
     /// Phases in which keys were evicted, all databases emptied, one client was alone.
     pub phases: [u64; 3],
+    /// What the server was limited to.
+    pub limits: Limits,
     /// The digest of everything that happened.
     pub trace: u64,
 }
@@ -140,6 +143,7 @@ struct Room {
 /// The first promise that was broken, and when.
 pub fn run(seed: u64, plan: Plan) -> Result<Outcome, String> {
     let mut room = Room::new(seed, plan);
+    let limits = room.machine.limits;
     for life in 1..=plan.lives {
         let ending = *room.random.choose(&[
             Ending::PowerCut,
@@ -153,7 +157,7 @@ pub fn run(seed: u64, plan: Plan) -> Result<Outcome, String> {
         let lived = room.live(until, ending);
         let seen = room.witness.borrow().violation.clone();
         // What the witness saw first says more than what came of it.
-        seen.map_or(lived, Err).map_err(|why| format!("life {life}: {why}"))?;
+        seen.map_or(lived, Err).map_err(|why| format!("limits {limits:?}, life {life}: {why}"))?;
     }
     Ok(room.outcome())
 }
@@ -173,6 +177,7 @@ impl Room {
             timeline,
             broken: plan.broken,
             record_bytes_max,
+            limits: Limits::draw(seed),
         });
         let witness = Witness::new(Rc::clone(&machine), seed, KEEPERS);
         let mut habits: Vec<Habit> = (0..KEEPERS)
@@ -203,6 +208,7 @@ impl Room {
             published: witness.published.len() as u64,
             inline: witness.inline,
             phases: self.crowd.borrow().phases,
+            limits: self.machine.limits,
             trace: self.machine.timeline.trace(),
         }
     }

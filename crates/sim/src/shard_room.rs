@@ -45,6 +45,7 @@ pub mod weather;
 pub mod world;
 
 use crate::clock::Awakening;
+use crate::limits::Limits;
 use chronicle::Stored;
 use crowd::Served;
 use std::rc::Rc;
@@ -157,6 +158,8 @@ pub struct Outcome {
     pub seen: Seen,
     pub stored: Stored,
     pub served: Served,
+    /// What every process was limited to.
+    pub limits: Limits,
     /// The digest of everything that happened.
     pub trace: u64,
 }
@@ -184,11 +187,15 @@ pub fn run(seed: u64, plan: Plan) -> Result<Outcome, String> {
     let world = World::new(seed, plan)?;
     let judged = live(&world);
     let seconds = world.now().0 / 1_000_000;
+    let limits = world.limits;
     let found = world.chronicle.borrow().violation.clone();
     // What was seen first says more than what came of it.
-    found.map_or(judged, Err).map_err(|why| format!("after {seconds} ms: {why}"))?;
+    found
+        .map_or(judged, Err)
+        .map_err(|why| format!("limits {limits:?}, after {seconds} ms: {why}"))?;
     let (seen, stored) = (*world.seen.borrow(), world.chronicle.borrow().stored);
-    Ok(Outcome { seen, stored, served: world.crowd_seen(), trace: world.timeline.trace() })
+    let (served, trace) = (world.crowd_seen(), world.timeline.trace());
+    Ok(Outcome { seen, stored, served, limits, trace })
 }
 
 fn live(world: &Rc<World>) -> Result<(), String> {

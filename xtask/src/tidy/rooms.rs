@@ -42,7 +42,7 @@ const ENGINE: Floors = &[
 ];
 
 const NODE: Floors = &[
-    &["cross_protocol", "output", "scripts", "session"],
+    &["cross_protocol", "limits", "output", "scripts", "session"],
     &["core"],
     &["announce", "metrics", "switches"],
     &["feed", "link", "members", "migrate"],

@@ -18,9 +18,6 @@ use shard::leadership::may_renew;
 use shard::role::renewal::Purpose;
 use txlog::Gate;
 
-/// Keys deleted per turn because their time has come.
-const EXPIRED_KEYS_MAX: usize = 256;
-
 impl Core {
     /// The time in which commands execute: the shard's. A replica of the log lives in the time of
     /// the records that it has applied.
@@ -89,8 +86,9 @@ impl Core {
         }
         let began = self.process.options.clock.monotonic();
         self.shard.unit.clear();
+        let keys_max = self.process.options.limits.expired_keys_max;
         let unit = &mut self.shard.unit;
-        self.shard.engine.expire_due(self.turn.now, EXPIRED_KEYS_MAX, unit, &mut self.interest);
+        self.shard.engine.expire_due(self.turn.now, keys_max, unit, &mut self.interest);
         if self.shard.unit.changes > 0 {
             let observed = self.settle_unit();
             self.spread(observed, None);

@@ -6,7 +6,6 @@ use crate::server::Server;
 use crate::server::reactor::Scratch;
 use archive::SnapshotStore;
 use base::Driver;
-use config::settings::engine_settings;
 use shard::loading::{Failure, Known, Loaded, Loading, OpenLog, Sources, Step};
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ impl Server {
         let sources = Sources {
             clock: Arc::clone(&process.options.clock),
             store,
-            settings: engine_settings(&process.config),
+            settings: process.engine_settings(),
             seeds: process.options.seeds,
         };
         Loading::open(sources, open_log)
@@ -102,7 +101,7 @@ impl Server {
     fn take_up(&mut self, loaded: Loaded) {
         let Loaded { mut shard, found } = loaded;
         let keyspace = &mut shard.engine.keyspace;
-        keyspace.settings = engine_settings(&self.core.process.config);
+        keyspace.settings = self.core.process.engine_settings();
         if keyspace.is_partial() {
             tracing::error!(
                 keys = keyspace.len(),

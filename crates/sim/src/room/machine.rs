@@ -3,6 +3,7 @@
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
 use crate::disk_queue::SimDiskQueue;
+use crate::limits::Limits;
 use crate::random::Random;
 use crate::timeline::Timeline;
 use archive::{Candidate, SnapshotStore};
@@ -15,6 +16,7 @@ use config::settings::engine_settings;
 use engine::digest::Digest;
 use engine::execute::Engine;
 use engine::interest::Interest;
+use engine::settings::Settings;
 use node::{Options, Server};
 use shard::loading::{FileLogOpener, Loading, Pace, Sources};
 use shard::recovery::Replayer;
@@ -60,6 +62,7 @@ pub struct Machine {
     pub broken: Broken,
     /// The largest record: what is larger is split.
     pub record_bytes_max: usize,
+    pub limits: Limits,
 }
 
 impl Machine {
@@ -67,8 +70,8 @@ impl Machine {
     pub fn beside(&self, disk: &SimDisk) -> Self {
         let timeline = Timeline::new();
         let clock = SimClock::new(&timeline);
-        let (broken, record_bytes_max) = (self.broken, self.record_bytes_max);
-        Self { disk: disk.clone(), timeline, clock, broken, record_bytes_max }
+        let Self { broken, record_bytes_max, limits, .. } = *self;
+        Self { disk: disk.clone(), timeline, clock, broken, record_bytes_max, limits }
     }
 
     /// Small sizes, so that a short run rolls several times.
@@ -125,7 +128,10 @@ impl Machine {
         let sources = Sources {
             clock: Arc::new(self.clock.clone()),
             store: self.store()?,
-            settings: engine_settings(&Self::config()),
+            settings: Settings {
+                limits: self.limits.node.engine,
+                ..engine_settings(&Self::config())
+            },
             seeds: Seeds::fixed(entropy),
         };
         let log = self.log(entropy, &Waker(Arc::new(|| {})));
@@ -144,6 +150,7 @@ impl Machine {
             machine: Arc::new(UnknownMachine),
             entropy,
             seeds: Seeds::fixed(entropy),
+            limits: self.limits.node,
         };
         node::begin(options, Box::new(drop))
     }

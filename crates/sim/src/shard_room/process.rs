@@ -262,6 +262,7 @@ impl Process {
             machine: Arc::new(UnknownMachine),
             entropy: driver.entropy(),
             seeds: Seeds::draw(&mut driver),
+            limits: world.limits.node,
         };
         let path = match world.plan.are_stores_apart {
             true => format!("{STORE}-{}", machine.index),

@@ -11,6 +11,7 @@ use super::weather::{Climate, Weather};
 use super::{Plan, Seen};
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
+use crate::limits::Limits;
 use crate::network::{NetworkFaults, SimNetwork};
 use crate::odds::Odds;
 use crate::random::Random;
@@ -114,7 +115,9 @@ pub struct World {
     crowd: RefCell<Crowd>,
     pub weather: RefCell<Weather>,
     pub lease_nanos: u64,
-    limits: StoreLimits,
+    /// What every process is limited to.
+    pub limits: Limits,
+    store_limits: StoreLimits,
     random: RefCell<Random>,
     pub stalled_until: Cell<MonotonicNanos>,
     /// Some process is amid a command that takes long.
@@ -138,7 +141,7 @@ impl World {
         service.set_confirms_tail(random.chance(70));
         let disk = SimDisk::new(seed);
         let lease_millis = *random.choose(&[200, 500, 1000]);
-        let limits = StoreLimits {
+        let store_limits = StoreLimits {
             // Large values are split into several records.
             record_bytes_max: *random.choose(&[2 << 10, 8 << 10, 64 << 10]),
             puts_max: *random.choose(&[1, 4, 8]),
@@ -172,7 +175,8 @@ impl World {
             crowd: RefCell::new(crowd),
             weather: RefCell::new(weather),
             lease_nanos,
-            limits,
+            limits: Limits::draw(seed),
+            store_limits,
             random: RefCell::new(random),
             stalled_until: Cell::new(MonotonicNanos(0)),
             is_working: Cell::new(false),
@@ -202,7 +206,7 @@ impl World {
         let mut random = Random::from_seed(self.draw());
         let fates =
             move |_: &Operation| odds.lock().expect("nobody panics with it").fate(&mut random);
-        let store = self.service.connect(self.limits, PATIENCE_NANOS, Box::new(fates));
+        let store = self.service.connect(self.store_limits, PATIENCE_NANOS, Box::new(fates));
         let wire = store.wire();
         wire.set_waker(waker);
         wire.set_reachable(self.now() >= slot.cut_until.get());

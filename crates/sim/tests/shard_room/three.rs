@@ -9,7 +9,7 @@ use config::settings::engine_settings;
 use engine::execute::Engine;
 use engine::keyspace::Keyspace;
 use node::Scratch;
-use node::{Options, Server, Stop};
+use node::{Limits, Options, Server, Stop};
 use shard::Shard;
 use shard::recovery::Replayer;
 use shard::role::member::MemberId;
@@ -259,6 +259,7 @@ fn member(
         machine: Arc::new(Elsewhere),
         entropy: number.into(),
         seeds: Seeds::fixed(number.into()),
+        limits: Limits::default(),
     };
     let store = connect(service);
     let mut log = RemoteLog::new(Box::new(store), Arc::new(clock.clone()));

@@ -12,7 +12,7 @@ use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
 use node::Scratch;
-use node::{Options, Server};
+use node::{Limits, Options, Server};
 use shard::loading::{FileLogOpener, Loading};
 use shard::snapshots::Pace;
 use sim::clock::SimClock;
@@ -184,6 +184,7 @@ impl Life {
             machine: Arc::new(UnknownMachine),
             entropy: seed,
             seeds: Seeds::fixed(seed),
+            limits: Limits::default(),
         };
         let mut server = node::begin(options, Box::new(drop));
         // These runs are about records and snapshots: no lease ends in them.

@@ -1,0 +1,89 @@
+//! How much a simulated process does at a time: what serves, or of some things so little that
+//! whatever is left over for the next turn, and whatever has to wait, is met all the time.
+
+use crate::random::Random;
+use std::fmt;
+
+/// The limits of a run, of all crates that have some.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub node: node::Limits,
+    /// Which of them are small: a bit for each of [`SMALL`].
+    small: u64,
+}
+
+/// A limit made small: its name with the value, and how it is set.
+type Small = (&'static str, fn(&mut Limits));
+
+macro_rules! small {
+    ($($($field:ident).+ = $value:expr;)+) => {
+        [$((
+            concat!($(".", stringify!($field)),+, " = ", stringify!($value)),
+            |limits| limits.$($field).+ = $value,
+        )),+]
+    };
+}
+
+/// What is drawn. Of two values of one limit the later is taken.
+const SMALL: [Small; 9] = small! {
+    node.engine.walk_entries = 1;
+    node.engine.whole_value_bytes_max = 256;
+    node.engine.whole_value_bytes_max = 2 << 10;
+    node.engine.aside_bytes_max = 0;
+    node.engine.aside_bytes_max = 4 << 10;
+    node.engine.load_slice_bytes = 1;
+    node.engine.load_slice_bytes = 512;
+    node.engine.freed_inline_elements_max = 0;
+    node.expired_keys_max = 1;
+};
+
+/// How many of 100 runs are limited otherwise than what serves, and how many of 100 limits are
+/// small in such a run.
+const RUNS_PERCENT: u64 = 60;
+const SMALL_PERCENT: u64 = 15;
+
+impl Limits {
+    /// The limits in the world of `seed`.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Random::stream(seed, "limits");
+        let mut drawn = Self::default();
+        if random.chance(RUNS_PERCENT) {
+            for (at, (_, set)) in SMALL.iter().enumerate() {
+                if random.chance(SMALL_PERCENT) {
+                    set(&mut drawn);
+                    drawn.small |= 1 << at;
+                }
+            }
+        }
+        drawn
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let small = self.small;
+        let names = SMALL.iter().enumerate().filter(move |(at, _)| small & 1 << at != 0);
+        names.map(|(_, (name, _))| name.trim_start_matches('.'))
+    }
+}
+
+impl fmt::Debug for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}]", self.names().collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_runs_have_small_limits_and_say_which() {
+        let all: Vec<Limits> = (1..=200).map(Limits::draw).collect();
+        let usual = all.iter().filter(|drawn| **drawn == Limits::default()).count();
+        assert!((50..150).contains(&usual), "{usual} runs of 200 are as what serves");
+        for (at, (name, _)) in SMALL.iter().enumerate() {
+            assert!(all.iter().any(|drawn| drawn.small & 1 << at != 0), "{name} is never drawn");
+        }
+        let drawn = Limits { small: 1, ..Limits::default() };
+        assert_eq!(format!("{drawn:?}"), "[node.engine.walk_entries = 1]");
+    }
+}
