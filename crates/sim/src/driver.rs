@@ -259,6 +259,7 @@ impl Driver for SimDriver {
         if let Some(dialed) = self.dialed.get_mut(&connection) {
             dialed.arrived.extend(dialed.client.received());
             let count = dialed.arrived.len().min(bytes_max);
+            let count = self.network.state().receive_count(count);
             into.extend(dialed.arrived.drain(..count));
             return match dialed.client.state() {
                 _ if count > 0 => Received::Bytes { count, more: !dialed.arrived.is_empty() },
@@ -267,14 +268,14 @@ impl Driver for SimDriver {
             };
         }
         let mut state = self.network.state();
-        let link = match state.links.get_mut(&connection) {
-            Some(link) if !link.is_closed && !link.is_broken => link,
-            _ => return Received::Closed,
+        let arrived = match state.links.get(&connection) {
+            Some(link) if link.is_closed || link.is_broken => return Received::Closed,
+            Some(link) if link.arrived.is_empty() && link.has_ended => return Received::Closed,
+            Some(link) => link.arrived.len(),
+            None => return Received::Closed,
         };
-        if link.arrived.is_empty() {
-            return if link.has_ended { Received::Closed } else { Received::WouldBlock };
-        }
-        let count = link.arrived.len().min(bytes_max);
+        let count = state.receive_count(arrived.min(bytes_max));
+        let Some(link) = state.links.get_mut(&connection) else { return Received::Closed };
         into.extend(link.arrived.drain(..count));
         let more = !link.arrived.is_empty();
         drop(state);

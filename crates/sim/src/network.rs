@@ -18,6 +18,9 @@ pub struct NetworkFaults {
     pub delay_nanos: Range<u64>,
     /// How often, of 100 times, bytes are cut into pieces that arrive apart.
     pub split_percent: u64,
+    /// How often, of 100 times, a node's receive brings less than has arrived, as where bytes come
+    /// in records.
+    pub short_receive_percent: u64,
     /// How often, of 100 times, a node's send takes less than there is room for.
     pub short_send_percent: u64,
     /// How often, of a million deliveries, the connection is reset instead.
@@ -32,6 +35,7 @@ impl NetworkFaults {
         Self {
             delay_nanos: 10_000..200_000,
             split_percent: 30,
+            short_receive_percent: 10,
             short_send_percent: 10,
             resets_per_million: 0,
             window_bytes: 64 << 10,
@@ -43,6 +47,7 @@ impl NetworkFaults {
         Self {
             delay_nanos: 1_000..20_000_000,
             split_percent: 60,
+            short_receive_percent: 40,
             short_send_percent: 40,
             resets_per_million: 2_000,
             window_bytes: 2_000,
@@ -125,6 +130,15 @@ impl State {
     /// Room that a node's send to this client has.
     pub(crate) fn window_left(&self, link: &Link) -> usize {
         self.faults.window_bytes.saturating_sub(link.in_flight_bytes + link.unread.len())
+    }
+
+    /// How many bytes a receive brings that could bring `count`: at least one of some.
+    pub(crate) fn receive_count(&mut self, count: usize) -> usize {
+        let percent = self.faults.short_receive_percent;
+        if count > 0 && self.random.chance(percent) {
+            return self.random.within(1..count as u64 + 1) as usize;
+        }
+        count
     }
 }
 

@@ -154,6 +154,31 @@ fn a_client_that_does_not_read_makes_sends_short() {
 }
 
 #[test]
+fn a_short_receive_says_that_more_waits() {
+    let faults = NetworkFaults { short_receive_percent: 100, ..NetworkFaults::benign() };
+    let mut world = World::new(7, faults);
+    let client = world.network.connect("a");
+    client.send(&[b'x'; 1_000]);
+    for _ in 0..10 {
+        world.driver.wait(Some(1_000_000), &mut world.events);
+    }
+    let (mut heard, mut receives) = (Vec::new(), 0);
+    loop {
+        receives += 1;
+        match world.driver.receive(client.id(), &mut heard, 2_000) {
+            Received::Bytes { count, more } => {
+                assert!(count > 0);
+                assert_eq!(more, heard.len() < 1_000);
+            }
+            Received::WouldBlock => break,
+            Received::Closed => panic!("nobody closed"),
+        }
+    }
+    assert_eq!(heard, [b'x'; 1_000]);
+    assert!(receives > 2);
+}
+
+#[test]
 fn a_reset_is_told_once_as_broken() {
     let mut world = World::new(2, NetworkFaults::benign());
     let client = world.network.connect("a");

@@ -56,48 +56,46 @@ fn the_same_seed_is_the_same_run() {
     campaign::repeats_itself(survive, |outcome| outcome.trace);
 }
 
-/// A build broken on purpose, which some of a few seeds must notice.
-fn is_caught(broken: Broken) -> String {
+/// A build broken on purpose, which some of a few seeds must notice, and say so in these words: by
+/// what a seed notices it first is chance.
+fn is_caught(broken: Broken, words: &str) {
     let plan = Plan { commands: 1200, lives: 3, broken };
-    let caught = (1..=5).find_map(|seed| run(seed, plan).err());
-    caught.unwrap_or_else(|| panic!("{broken:?} goes unnoticed"))
+    let complaints: Vec<String> = (1..=5).filter_map(|seed| run(seed, plan).err()).collect();
+    let is_noticed = complaints.iter().any(|why| why.contains(words));
+    assert!(is_noticed, "{broken:?} goes unnoticed: {complaints:?}");
 }
 
 #[test]
 fn a_server_that_answers_before_the_log_is_durable_is_caught() {
-    let why = is_caught(Broken::HoldsNothing);
-    assert!(why.contains("before"), "{why}");
+    is_caught(Broken::HoldsNothing, "before");
 }
 
 #[test]
 fn a_log_that_acknowledges_before_it_syncs_is_caught() {
-    is_caught(Broken::AcknowledgesBeforeSync);
+    is_caught(Broken::AcknowledgesBeforeSync, "");
 }
 
 #[test]
 fn a_stubbed_sync_is_caught() {
-    is_caught(Broken::StubsSync);
+    is_caught(Broken::StubsSync, "");
 }
 
 #[test]
 fn a_counter_used_twice_is_caught() {
-    let why = is_caught(Broken::ReusesCounters);
-    assert!(why.contains("after"), "{why}");
+    is_caught(Broken::ReusesCounters, "after");
 }
 
 #[test]
 fn a_snapshot_that_knows_more_than_the_log_is_caught() {
-    is_caught(Broken::PublishesEarly);
+    is_caught(Broken::PublishesEarly, "");
 }
 
 #[test]
 fn subscriptions_that_are_lost_when_the_server_has_loaded_are_caught() {
-    let why = is_caught(Broken::ForgetsSubscribers);
-    assert!(why.contains("a subscriber never heard"), "{why}");
+    is_caught(Broken::ForgetsSubscribers, "a subscriber never heard");
 }
 
 #[test]
 fn a_log_trimmed_through_the_newest_snapshot_is_caught() {
-    let why = is_caught(Broken::TrimsThroughNewest);
-    assert!(why.contains("the data between them is gone"), "{why}");
+    is_caught(Broken::TrimsThroughNewest, "the data between them is gone");
 }
