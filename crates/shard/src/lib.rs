@@ -11,6 +11,7 @@
 //! | [`leadership`], [`role`] | primary or replica: who leads, and the lease |
 //! | [`lag`](Lag) | how far replicas are behind |
 //! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
+//! | [`limits`](Limits) | how much it does at a time |
 //! | `clock` | the shard's time, which never goes back and never jumps |
 //!
 //! A tool opens one, reads it and follows it in a few lines, beside a server or without any:
@@ -46,6 +47,7 @@
 mod clock;
 mod lag;
 pub mod leadership;
+mod limits;
 pub mod loading;
 mod news;
 mod no_log;
@@ -57,6 +59,7 @@ mod tracker;
 
 pub use lag::Lag;
 pub use leadership::Leadership;
+pub use limits::Limits;
 pub use loading::open;
 pub use news::News;
 pub use role::renewal::Renewal;

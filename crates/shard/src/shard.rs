@@ -16,6 +16,7 @@ mod following;
 mod growth;
 mod record_id;
 
+use crate::limits::Limits;
 use crate::no_log::NoLog;
 use crate::role::renewal::Renewal;
 use crate::tracker::Tracker;
@@ -35,10 +36,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
 
-/// Effects gathered in one record, in bytes, after which the turn commits at once: a larger record
-/// only adds latency. The last unit may overshoot.
-const RECORD_BYTES_TARGET: usize = 512 << 10;
-
 /// One shard, of which this process is the primary or a replica.
 pub struct Shard {
     pub engine: Engine,
@@ -53,6 +50,7 @@ pub struct Shard {
     pub bytes_appended: u64,
     /// Since the last snapshot: what schedules the next one.
     pub grown: Growth,
+    limits: Limits,
     events: Vec<LogEvent>,
     /// The log takes effects, as it said when it was last polled.
     is_open: bool,
@@ -116,8 +114,9 @@ impl Shard {
         let is_open = log.gate() == Gate::Open;
         let appender = Rc::new(RefCell::new(Appender::new(log, stamper, applied)));
         engine.keyspace.work.set_pulse(Rc::clone(&appender) as _);
-        let tracker = Tracker::new(applied.sequence);
-        engine.keyspace.base_bytes = Tracker::ALLOCATED_BYTES + size_of::<Engine>();
+        let limits = Limits::default();
+        let tracker = Tracker::new(applied.sequence, limits.tracker_slots);
+        engine.keyspace.base_bytes = base_bytes(&tracker);
         Self {
             engine,
             tracker,
@@ -127,11 +126,23 @@ impl Shard {
             records_appended: 0,
             bytes_appended: 0,
             grown: Growth::default(),
+            limits,
             events: Vec::new(),
             is_open,
             is_tracker_broken: false,
             is_clock_broken: false,
         }
+    }
+
+    /// Sets other limits than those that serve. Before anything was written here.
+    ///
+    /// # Panics
+    /// Something is written and not yet durable.
+    pub fn limit(&mut self, limits: Limits) {
+        assert!(self.tracker.is_clean(), "what is dirty would be forgotten");
+        self.tracker = Tracker::new(self.tracker.durable(), limits.tracker_slots);
+        self.engine.keyspace.base_bytes = base_bytes(&self.tracker);
+        self.limits = limits;
     }
 
     /// Lets every reply leave at once, so that a test can prove that it would notice.
@@ -292,7 +303,7 @@ impl Shard {
 
     /// Whether so much has gathered that the turn should commit before it goes on.
     pub fn is_record_full(&self) -> bool {
-        self.appender.borrow().gathered.len() >= RECORD_BYTES_TARGET
+        self.appender.borrow().gathered.len() >= self.limits.record_bytes_target
     }
 
     /// The record that a reply must wait for, given what its unit observed, and notes what the
@@ -402,11 +413,6 @@ impl Shard {
         self.tracker.durable() < self.newest_appended()
     }
 
-    /// Whether the log wants to be polled.
-    pub fn is_log_busy(&self) -> bool {
-        self.appender.borrow().log.is_busy()
-    }
-
     /// In how many nanoseconds the log wants to be polled though nothing happens.
     pub fn log_wait_nanos(&self) -> Option<u64> {
         self.appender.borrow().log.wait_nanos()
@@ -478,4 +484,9 @@ impl Shard {
 
 fn explain(error: &AppendError) -> String {
     format!("what has executed cannot be made durable: {error}")
+}
+
+/// Memory of a shard without a key, in bytes.
+fn base_bytes(tracker: &Tracker) -> usize {
+    tracker.allocated_bytes() + size_of::<Engine>()
 }

@@ -14,11 +14,6 @@
 
 use base::Sequence;
 
-/// Slots of the array: 128 KiB, so that it stays in a core's second-level cache beside everything
-/// else. With 1,600 keys dirty at a time (100 clients, 16 requests each) 1 read in 10 of clean keys
-/// meets a dirty slot, and the tag spares all but 1 in 65,000 of those.
-const SLOTS: usize = 1 << 14;
-
 const TAG_BITS: u32 = 16;
 
 /// The tag that matches every key. Hashes whose tag it would be use 1 instead.
@@ -36,10 +31,14 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// A tracker of a log that is durable through `durable`.
-    pub fn new(durable: Sequence) -> Self {
+    /// A tracker of a log that is durable through `durable`, with so many slots.
+    ///
+    /// # Panics
+    /// Their number is no power of two.
+    pub fn new(durable: Sequence, slots: usize) -> Self {
+        assert!(slots.is_power_of_two(), "a slot is some bits of a hash: not {slots}");
         Self {
-            slots: vec![0; SLOTS].into_boxed_slice(),
+            slots: vec![0; slots].into_boxed_slice(),
             durable,
             newest: durable,
             barrier: durable,
@@ -47,7 +46,9 @@ impl Tracker {
     }
 
     /// Memory that the tracker occupies, in bytes; it never changes.
-    pub const ALLOCATED_BYTES: usize = SLOTS * 8;
+    pub fn allocated_bytes(&self) -> usize {
+        self.slots.len() * 8
+    }
 
     /// Through here everything is durable.
     pub fn durable(&self) -> Sequence {
@@ -68,7 +69,8 @@ impl Tracker {
     pub fn wrote(&mut self, hash: u64, sequence: Sequence) {
         debug_assert!(sequence >= self.newest, "sequences only grow");
         self.newest = sequence;
-        let slot = &mut self.slots[index(hash)];
+        let index = self.index(hash);
+        let slot = &mut self.slots[index];
         let is_dirty = *slot >> TAG_BITS > self.durable.0;
         let tag = tag(hash);
         let kept = if is_dirty && *slot & 0xffff != tag { WILDCARD } else { tag };
@@ -83,7 +85,7 @@ impl Tracker {
 
     /// The record that a reply must wait for which observed the key with this hash.
     pub fn observed(&self, hash: u64) -> Sequence {
-        let slot = self.slots[index(hash)];
+        let slot = self.slots[self.index(hash)];
         let sequence = Sequence(slot >> TAG_BITS);
         let found = slot & 0xffff;
         if sequence > self.durable && (found == WILDCARD || found == tag(hash)) {
@@ -99,14 +101,14 @@ impl Tracker {
         self.durable = sequence;
     }
 
+    fn index(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
     /// Whether a reply that waits for `sequence` may leave.
     pub fn is_durable(&self, sequence: Sequence) -> bool {
         sequence <= self.durable
     }
-}
-
-fn index(hash: u64) -> usize {
-    hash as usize & (SLOTS - 1)
 }
 
 fn tag(hash: u64) -> u64 {
@@ -122,9 +124,12 @@ mod tests {
     use engine::settings::Settings;
     use std::collections::BTreeMap;
 
+    /// As many as serve.
+    const SLOTS: usize = 1 << 14;
+
     #[test]
     fn reply_waits_for_the_write_it_read() {
-        let mut tracker = Tracker::new(Sequence(7));
+        let mut tracker = Tracker::new(Sequence(7), SLOTS);
         tracker.wrote(0xabcd_0000_0000_1234, Sequence(8));
         assert_eq!(tracker.observed(0xabcd_0000_0000_1234), Sequence(8));
         assert_eq!(tracker.observed(0xabcd_0000_0000_1235), Sequence(7));
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn collisions_over_wait_and_never_under_wait() {
-        let mut tracker = Tracker::new(Sequence(0));
+        let mut tracker = Tracker::new(Sequence(0), SLOTS);
         let mut exact: BTreeMap<u64, Sequence> = BTreeMap::new();
         let mut state = 1_u64;
         let mut durable = Sequence(0);
@@ -164,7 +169,7 @@ mod tests {
 
     #[test]
     fn whole_database_changes_hold_every_reply() {
-        let mut tracker = Tracker::new(Sequence(0));
+        let mut tracker = Tracker::new(Sequence(0), SLOTS);
         tracker.wrote_all(Sequence(3));
         assert_eq!(tracker.observed(99), Sequence(3));
         tracker.durable_through(Sequence(3));
@@ -176,7 +181,7 @@ mod tests {
         let keyspace = Keyspace::new(Settings::default(), HashKey::fixed(9));
         let hashes: Vec<u64> = keys.map(|key| keyspace.hash(&key)).collect();
         let (written, read) = hashes.split_at(hashes.len() / 2);
-        let mut tracker = Tracker::new(Sequence(0));
+        let mut tracker = Tracker::new(Sequence(0), SLOTS);
         written.iter().for_each(|hash| tracker.wrote(*hash, Sequence(1)));
         read.iter().filter(|hash| tracker.observed(**hash) > Sequence(0)).count()
     }

@@ -3,11 +3,15 @@
 
 use crate::random::Random;
 use std::fmt;
+use txlog::remote::RemoteLimits;
 
 /// The limits of a run, of all crates that have some.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     pub node: node::Limits,
+    pub remote: RemoteLimits,
+    /// As [`txlog::file::FileOptions::piece_bytes_max`].
+    pub piece_bytes_max: Option<usize>,
     /// Which of them are small: a bit for each of [`SMALL`].
     small: u64,
 }
@@ -25,7 +29,7 @@ macro_rules! small {
 }
 
 /// What is drawn. Of two values of one limit the later is taken.
-const SMALL: [Small; 9] = small! {
+const SMALL: [Small; 23] = small! {
     node.engine.walk_entries = 1;
     node.engine.whole_value_bytes_max = 256;
     node.engine.whole_value_bytes_max = 2 << 10;
@@ -34,7 +38,21 @@ const SMALL: [Small; 9] = small! {
     node.engine.load_slice_bytes = 1;
     node.engine.load_slice_bytes = 512;
     node.engine.freed_inline_elements_max = 0;
+    node.shard.record_bytes_target = 1;
+    node.shard.record_bytes_target = 1 << 10;
+    node.shard.tracker_slots = 1;
+    node.shard.tracker_slots = 8;
     node.expired_keys_max = 1;
+    remote.records_per_put = 1;
+    remote.records_per_put = 16;
+    remote.in_flight_bytes_max = 1;
+    remote.in_flight_bytes_max = 4 << 10;
+    remote.read_bytes_max = 1;
+    remote.read_bytes_max = 1 << 10;
+    remote.check_bytes_max = 1;
+    remote.check_bytes_max = 1 << 10;
+    piece_bytes_max = Some(1);
+    piece_bytes_max = Some(1 << 10);
 };
 
 /// How many of 100 runs are limited otherwise than what serves, and how many of 100 limits are

@@ -46,13 +46,36 @@ use reading::Reading;
 use std::sync::Arc;
 use store::{OperationId, Outcome, RecordStore};
 
-/// Records that may wait for each put that may be under way. With two, what executes while the
-/// window is full has a record to go to; with more it would only wait longer.
-const RECORDS_PER_PUT: usize = 2;
+/// How much a handle asks of its store at a time, and lets wait. What serves is the default; the
+/// simulator draws small ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RemoteLimits {
+    /// Records that may wait for each put that may be under way. With two, what executes while the
+    /// window is full has a record to go to; with more it would only wait longer.
+    pub records_per_put: usize,
+    /// Bytes of records not yet durable above which the gate says wait: twice eight puts of
+    /// 512 KiB, beyond which larger records only add latency, and as much again.
+    pub in_flight_bytes_max: usize,
+    /// Bytes that a reading asks for at a time, and so the most that is read ahead, but for a
+    /// record larger than it: some ten milliseconds of a gigabit network, so that round trips
+    /// hardly count.
+    pub read_bytes_max: usize,
+    /// Bytes that are read back at a time where the fate of records is unknown. A window of puts
+    /// fits, and hardly ever is there more to see: the first record that counts and is not ours
+    /// ends it.
+    pub check_bytes_max: usize,
+}
 
-/// Bytes of records not yet durable above which the gate says wait: twice eight puts of 512 KiB,
-/// beyond which larger records only add latency, and as much again.
-const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
+impl Default for RemoteLimits {
+    fn default() -> Self {
+        Self {
+            records_per_put: 2,
+            in_flight_bytes_max: 16 << 20,
+            read_bytes_max: 4 << 20,
+            check_bytes_max: 8 << 20,
+        }
+    }
+}
 
 /// One handle on a log that a service keeps.
 pub struct RemoteLog {
@@ -60,6 +83,7 @@ pub struct RemoteLog {
     clock: Arc<dyn Clock>,
     log: Position,
     limits: Limits,
+    read_bytes_max: usize,
     appends: Appends,
     reading: Option<Reading>,
     questions: Questions,
@@ -75,6 +99,15 @@ impl RemoteLog {
     /// A handle on the log that `store` is connected to. It reads, and appends nothing before a
     /// `Lead`.
     pub fn new(store: Box<dyn RecordStore>, clock: Arc<dyn Clock>) -> Self {
+        Self::limited(store, clock, RemoteLimits::default())
+    }
+
+    /// As [`Self::new`], with other limits than those that serve.
+    pub fn limited(
+        store: Box<dyn RecordStore>,
+        clock: Arc<dyn Clock>,
+        limits: RemoteLimits,
+    ) -> Self {
         let of_store = store.limits();
         let puts_max = of_store.puts_max.max(1);
         let log = Position { incarnation: store.incarnation(), sequence: Sequence::ZERO };
@@ -84,11 +117,12 @@ impl RemoteLog {
             log,
             limits: Limits {
                 record_bytes_max: of_store.record_bytes_max,
-                in_flight_records_max: puts_max * RECORDS_PER_PUT,
-                in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
+                in_flight_records_max: puts_max * limits.records_per_put,
+                in_flight_bytes_max: limits.in_flight_bytes_max,
                 record_cost_bytes: of_store.record_cost_bytes,
             },
-            appends: Appends::new(log, puts_max),
+            read_bytes_max: limits.read_bytes_max,
+            appends: Appends::new(log, puts_max, limits.check_bytes_max),
             reading: None,
             questions: Questions::default(),
             comparisons: Comparisons::default(),
@@ -193,7 +227,7 @@ impl TransactionLog for RemoteLog {
     fn read_from(&mut self, from: Position) {
         self.reading = None;
         if from.incarnation == self.log.incarnation {
-            self.reading = Some(Reading::new(from));
+            self.reading = Some(Reading::new(from, self.read_bytes_max));
         } else {
             self.events.push(LogEvent::Lost);
         }

@@ -100,6 +100,7 @@ impl Server {
 
     fn take_up(&mut self, loaded: Loaded) {
         let Loaded { mut shard, found } = loaded;
+        shard.limit(self.core.process.options.limits.shard);
         let keyspace = &mut shard.engine.keyspace;
         keyspace.settings = self.core.process.engine_settings();
         if keyspace.is_partial() {

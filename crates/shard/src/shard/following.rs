@@ -185,7 +185,7 @@ impl Shard {
         }
         self.duty = Duty::Leads;
         self.appender.borrow_mut().begin_to_lead(stamper, position);
-        self.tracker = Tracker::new(position.sequence);
+        self.tracker = Tracker::new(position.sequence, self.limits.tracker_slots);
         told.push(Told::Led);
         Progress::Durable
     }

@@ -82,6 +82,9 @@ impl Machine {
         options.segment_bytes = 2 * options.batch_bytes_max as u64 + (16 << 10);
         options.first_segment_bytes = options.segment_bytes - (8 << 10);
         options.in_flight_bytes_max = 2 * options.batch_bytes_max;
+        if let Some(bytes) = self.limits.piece_bytes_max {
+            options.piece_bytes_max = bytes;
+        }
         options.acknowledges_before_sync = self.broken == Broken::AcknowledgesBeforeSync;
         options
     }

@@ -211,7 +211,7 @@ impl World {
         wire.set_waker(waker);
         wire.set_reachable(self.now() >= slot.cut_until.get());
         *slot.wire.borrow_mut() = Some(wire);
-        let mut log = RemoteLog::new(Box::new(store), clock);
+        let mut log = RemoteLog::limited(Box::new(store), clock, self.limits.remote);
         if let Some(rule) = self.plan.broken.of_log() {
             log.break_rule(rule);
         }

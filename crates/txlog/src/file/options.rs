@@ -19,6 +19,8 @@ pub struct FileOptions {
     pub batch_bytes_max: usize,
     pub in_flight_records_max: usize,
     pub in_flight_bytes_max: usize,
+    /// Bytes of records that a reading hands out at a time; the last one may overshoot.
+    pub piece_bytes_max: usize,
     /// Unpredictable bits: a new log's incarnation, and the salts of its segments.
     pub entropy: u64,
     /// A position that was ever applied or snapshotted. A log that is another one, or ends before
@@ -50,6 +52,7 @@ impl FileOptions {
             batch_bytes_max: 4 << 20,
             in_flight_records_max: 1024,
             in_flight_bytes_max: 16 << 20,
+            piece_bytes_max: 1 << 20,
             entropy,
             known: None,
             must_exist: false,

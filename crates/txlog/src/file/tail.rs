@@ -6,7 +6,7 @@ use super::look::Look;
 use super::recover;
 use super::replay::Replay;
 use super::survey::Segment;
-use super::{FileLog, Role};
+use super::{FileLog, FileOptions, Role};
 use crate::log::LogEvent;
 use base::disk::Disk;
 use base::{MonotonicNanos, Position, Sequence};
@@ -14,8 +14,6 @@ use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes of records handed out per piece; the last record may overshoot.
-const PIECE_BYTES: usize = 1 << 20;
 /// How often another process's mark is looked at. A replica's extra delay; a guess.
 const LOOK_NANOS: u64 = 5_000_000;
 
@@ -91,8 +89,8 @@ impl FileLog {
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
         // What was handed out was durable, too.
         let floor = durable.max(Sequence(from.0.saturating_sub(1)));
-        let trusts_marks = self.options.trusts_marks;
-        let piece = Piece { disk, directory, log, from, floor, surveys, trusts_marks };
+        let FileOptions { trusts_marks, piece_bytes_max: bytes_max, .. } = self.options;
+        let piece = Piece { disk, directory, log, from, floor, bytes_max, surveys, trusts_marks };
         self.background(move || Background::Read(Box::new(piece.read(replay, look, known))));
     }
 
@@ -138,9 +136,11 @@ struct Piece {
     /// Known to be durable: a log that ends before it is lost. Where the log ends is found by
     /// reading, because a mark may be old.
     floor: Sequence,
+    /// As [`FileOptions::piece_bytes_max`].
+    bytes_max: usize,
     /// What is known of the directory may be old: see [`SURVEY_NANOS`].
     surveys: bool,
-    /// As [`super::FileOptions::trusts_marks`].
+    /// As [`FileOptions::trusts_marks`].
     trusts_marks: bool,
 }
 
@@ -221,7 +221,7 @@ impl Piece {
         };
         outcome.until = replay.until();
         let mut bytes: usize = outcome.records.iter().map(|(_, record)| record.len()).sum();
-        while bytes < PIECE_BYTES {
+        while bytes < self.bytes_max {
             let Some((position, record)) = replay.next_record()? else { break };
             bytes += record.len();
             outcome.records.push((position, record));

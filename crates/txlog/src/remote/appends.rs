@@ -3,7 +3,6 @@
 //! An acknowledgement counts only when all earlier ones do: a service that checks numbers stores
 //! `k + 1` behind somebody else's `k` as readily as behind ours, and then it is void.
 
-use super::RECORDS_PER_PUT;
 use super::backoff::Backoff;
 use super::doubt::{Broken, Doubt};
 use super::store::{Operation, OperationId, Outcome, RecordStore};
@@ -68,6 +67,8 @@ pub(super) struct Appends {
     /// Of the queue, so many have been put since the last doubt.
     begun: usize,
     puts_max: usize,
+    /// Bytes read back at a time.
+    pub(super) check_bytes_max: usize,
     /// The service said that it is full, and has stored nothing since.
     is_full: bool,
     /// When something last became durable, or the queue its first record.
@@ -75,7 +76,7 @@ pub(super) struct Appends {
 }
 
 impl Appends {
-    pub(super) fn new(origin: Position, puts_max: usize) -> Self {
+    pub(super) fn new(origin: Position, puts_max: usize, check_bytes_max: usize) -> Self {
         Self {
             settled: origin,
             ours_at: None,
@@ -87,6 +88,7 @@ impl Appends {
             bytes: 0,
             begun: 0,
             puts_max,
+            check_bytes_max,
             is_full: false,
             progress_at: MonotonicNanos(0),
         }
@@ -129,7 +131,7 @@ impl Appends {
             let what = format!("no record was acknowledged for {seconds} s");
             return Gate::Refuse(Refusal::Unavailable(what));
         }
-        let is_behind = self.queue.len() >= self.puts_max * RECORDS_PER_PUT
+        let is_behind = self.queue.len() >= limits.in_flight_records_max
             || self.bytes >= limits.in_flight_bytes_max;
         if is_behind || self.doubt.is_some() { Gate::Wait } else { Gate::Open }
     }

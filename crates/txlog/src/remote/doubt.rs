@@ -34,10 +34,6 @@ use crate::record::{self, Header, Kind};
 use base::{Epoch, MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
 
-/// Bytes read back at a time. A window of puts fits, and hardly ever is there more to see: the
-/// first record that counts and is not ours ends it.
-const CHECK_BYTES_MAX: usize = 8 << 20;
-
 /// Something unknown, to be read back.
 pub(super) struct Doubt {
     check: Option<OperationId>,
@@ -127,7 +123,8 @@ impl Appends {
         doubt.is_history_known |= trusts || self.ours_at.is_none();
         let from = if doubt.is_history_known { next } else { self.ours_at.unwrap_or(next) };
         if doubt.check.is_none() && now >= doubt.check_at {
-            let get = Operation::Get { from, bytes_max: CHECK_BYTES_MAX, waits: false };
+            let bytes_max = self.check_bytes_max;
+            let get = Operation::Get { from, bytes_max, waits: false };
             doubt.check = Some(store.begin(get));
         }
     }

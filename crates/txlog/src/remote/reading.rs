@@ -8,14 +8,12 @@ use base::{MonotonicNanos, Position, Sequence};
 use bytes::Bytes;
 use std::ops::ControlFlow;
 
-/// Bytes asked for at a time, and so the most that is read ahead, but for a record larger than it:
-/// some ten milliseconds of a gigabit network, so that round trips hardly count.
-const READ_BYTES_MAX: usize = 4 << 20;
-
 /// The reading that `read_from` began.
 pub(super) struct Reading {
     /// The next record wanted.
     next: Position,
+    /// Asked for at a time.
+    bytes_max: usize,
     under_way: Option<UnderWay>,
     /// The tail that was told as caught up with.
     told: Option<Sequence>,
@@ -33,9 +31,10 @@ struct UnderWay {
 }
 
 impl Reading {
-    pub(super) fn new(from: Position) -> Self {
+    pub(super) fn new(from: Position, bytes_max: usize) -> Self {
         Self {
             next: from.at(from.sequence.max(Sequence(1))),
+            bytes_max,
             under_way: None,
             told: None,
             retry: Backoff::default(),
@@ -67,7 +66,7 @@ impl Reading {
         } else {
             // Who has once come to the end follows it from then on.
             let waits = self.told.is_some();
-            Operation::Get { from: self.next.sequence, bytes_max: READ_BYTES_MAX, waits }
+            Operation::Get { from: self.next.sequence, bytes_max: self.bytes_max, waits }
         };
         let is_idle = self.told == Some(self.last());
         self.under_way = Some(UnderWay { id: store.begin(operation), is_idle });
