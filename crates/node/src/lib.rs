@@ -29,7 +29,8 @@
 //! | `gate` | every reason to refuse, before execution |
 //! | `dispatch`, `functions` | what a request waits for; executes it within a unit |
 //! | `blocked`, `copies`, `saves` | clients that wait for keys, for replicas, for a snapshot |
-//! | `role`, `news`, `nodes` | the lease; what the shard tells; who is in it |
+//! | `lease`, `news`, `nodes` | the lease; what the shard tells; who is in it |
+//! | `tick` | the periodic look at the whole |
 //!
 //! Above it stand `command`, a file for each family of the node's own commands; `configured`,
 //! which checks what a configuration declares of commands and users; and `begin`, which puts it

@@ -9,14 +9,14 @@ mod copies;
 mod dispatch;
 pub mod functions;
 mod gate;
+mod lease;
 mod lone;
 mod news;
 pub(crate) mod nodes;
-mod observe;
 pub mod reactor;
-mod role;
 mod saves;
 pub mod start;
+mod tick;
 
 use crate::core::limits::owed_bytes_max;
 use crate::core::{Core, Process};
