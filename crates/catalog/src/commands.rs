@@ -20,7 +20,7 @@ pub enum Kind {
     /// A function of the engine that may change keys.
     Write,
     /// A function of the node.
-    Session,
+    Node,
     /// None: its subcommands have.
     Container,
 }
@@ -326,7 +326,7 @@ mod tests {
         let rows = engine::command::FAMILIES.iter().flat_map(|family| family.iter());
         let rows = rows.map(|row| row.with_function(Kind::Read));
         let config = ["CONFIG GET parameter", "CONFIG SET parameter value"];
-        let config = config.map(|usage| Command::new(usage, Kind::Session, Flags::NONE));
+        let config = config.map(|usage| Command::new(usage, Kind::Node, Flags::NONE));
         Catalog::new(rows.chain(config), |kind| kind).0
     }
 

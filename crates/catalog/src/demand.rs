@@ -69,7 +69,7 @@ mod tests {
         assert!(has(Flags::READONLY, Kind::Write, Demand::LOG));
         assert!(!has(Flags::READONLY, Kind::Write, Demand::PRIMARY));
         assert!(!has(Flags::READONLY, Kind::Write, Demand::WRITE));
-        assert!(has(Flags::WRITE, Kind::Session, Demand::PRIMARY));
+        assert!(has(Flags::WRITE, Kind::Node, Demand::PRIMARY));
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
         assert!(has(Flags::BEARS_PART, Kind::Write, Demand::FRESH));
         assert!(!has(Flags::BEARS_PART, Kind::Write, Demand::WHOLE));
         assert!(has(Flags::NONE, Kind::Read, Demand::WHOLE));
-        assert!(!has(Flags::STALE, Kind::Session, Demand::WHOLE));
+        assert!(!has(Flags::STALE, Kind::Node, Demand::WHOLE));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub mod slowlog;
 pub mod transaction;
 
 use crate::server::Server;
-pub use crate::server::functions::SessionFn;
+pub use crate::server::functions::NodeFn;
 use crate::server::functions::{Function, Functions};
 use catalog::Catalog;
 use engine::command::{Command, Flags};
@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 
 /// Declares a command of the node. Clients may call it at any time, scripts may not, unless its row
 /// says otherwise. A family whose rows have more in common has a function of its own name for that.
-pub const fn session(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
+pub const fn node(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
     Command::new(usage, function, Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
 }
 
@@ -47,7 +47,7 @@ fn timeout_millis(server: &Server, text: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// Every family of the node.
-pub const FAMILIES: &[&[Command<SessionFn>]] = &[
+pub const FAMILIES: &[&[Command<NodeFn>]] = &[
     acl::COMMANDS,
     client::COMMANDS,
     cluster::COMMANDS,
@@ -79,9 +79,9 @@ pub fn standard() -> (&'static Catalog, &'static Functions) {
     let (catalog, functions) = STANDARD.get_or_init(|| {
         let data = engine::command::FAMILIES.iter().flat_map(|family| family.iter());
         let data = data.map(|row| row.with_function(Function::Data(row.function)));
-        let session = FAMILIES.iter().flat_map(|family| family.iter());
-        let session = session.map(|row| row.with_function(Function::Session(row.function)));
-        let (catalog, functions) = Catalog::new(data.chain(session), Function::kind);
+        let of_node = FAMILIES.iter().flat_map(|family| family.iter());
+        let of_node = of_node.map(|row| row.with_function(Function::Node(row.function)));
+        let (catalog, functions) = Catalog::new(data.chain(of_node), Function::kind);
         (catalog, Functions::new(functions))
     });
     (catalog, functions)

@@ -1,7 +1,7 @@
 //! ACL (Redis documentation, ACL): users and their rights. The rules themselves: [`catalog::acl`].
 
 use super::connection::NAME_WITH_BLANKS;
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::Registered;
@@ -12,7 +12,7 @@ use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     acl("ACL CAT [category]", categories)
         .doc("Lists the ACL categories, or the commands inside a category.")
         .cost("O(1) since the categories and commands are a fixed set."),
@@ -63,8 +63,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a subcommand of ACL.
-const fn acl(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).group(Group::Server).since("6.0.0")
+const fn acl(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).group(Group::Server).since("6.0.0")
 }
 
 /// Bits of a generated password, and how many may be asked for (Redis 7.0).

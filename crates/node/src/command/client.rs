@@ -3,7 +3,7 @@
 mod kill;
 
 use super::connection::{NAME_BYTES_MAX, NAME_TOO_LONG, checked_name};
-use super::{SessionFn, session, timeout_millis};
+use super::{NodeFn, node, timeout_millis};
 use crate::core::describe::{Kind, describe, kind_of};
 use crate::core::pause::Paused;
 use crate::server::Server;
@@ -13,7 +13,7 @@ use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     client("CLIENT GETNAME", name).doc("Returns the name of the connection.").since("2.6.9"),
     client("CLIENT GETREDIR", redirection)
         .doc(
@@ -83,8 +83,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a subcommand of CLIENT.
-const fn client(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).group(Group::Connection).since("5.0.0").cost("O(1)")
+const fn client(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).group(Group::Connection).since("5.0.0").cost("O(1)")
 }
 
 const OF_ALL: &str = "O(N) where N is the number of connections";

@@ -15,13 +15,13 @@
 mod keys;
 mod topology;
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     cluster("READONLY", read_only)
         .fast()
         .categories(&["connection"])
@@ -150,8 +150,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a command about the cluster.
-const fn cluster(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function)
+const fn cluster(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function)
         .allowed_in_scripts()
         .needs_data()
         .group(Group::Cluster)

@@ -1,6 +1,6 @@
 //! COMMAND (Redis documentation, COMMAND): what the catalogue knows about every command.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::category::Categories;
@@ -10,7 +10,7 @@ use engine::glob;
 use engine::refusal::Refusal;
 use resp::Reply;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     command("COMMAND", all)
         .tips(&["nondeterministic_output_order"])
         .doc("Returns detailed information about all commands.")
@@ -42,8 +42,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares COMMAND or a subcommand of it.
-const fn command(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).allowed_in_scripts().group(Group::Server).since("2.8.13").cost("O(N)")
+const fn command(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).allowed_in_scripts().group(Group::Server).since("2.8.13").cost("O(N)")
 }
 
 /// The commands that are no subcommands, and that clients can call.

@@ -1,7 +1,7 @@
 //! CONFIG (Redis documentation, "Commands", group server). The configuration itself is a value:
 //! see [`config`].
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use config::change::{Caller, Proposal};
@@ -11,14 +11,14 @@ use config::table::{DIRECTIVES, row};
 use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("CONFIG GET parameter [parameter ...]", get)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("CONFIG GET parameter [parameter ...]", get)
         .admin()
         .group(Group::Server)
         .doc("Returns the effective values of configuration parameters.")
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
-    session("CONFIG SET parameter value [parameter value ...]", set)
+    node("CONFIG SET parameter value [parameter value ...]", set)
         .admin()
         .group(Group::Server)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
@@ -26,13 +26,13 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .doc("Sets configuration parameters in-flight.")
         .since("2.0.0")
         .cost("O(N) when N is the number of configuration parameters provided"),
-    session("CONFIG RESETSTAT", reset_statistics)
+    node("CONFIG RESETSTAT", reset_statistics)
         .admin()
         .group(Group::Server)
         .doc("Resets the server's statistics.")
         .since("2.0.0")
         .cost("O(1)"),
-    session("CONFIG REWRITE", rewrite)
+    node("CONFIG REWRITE", rewrite)
         .admin()
         .group(Group::Server)
         .doc("Persists the effective configuration to file.")

@@ -1,6 +1,6 @@
 //! Connection commands: PING, ECHO, SELECT, QUIT, AUTH, HELLO, RESET.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use crate::session::ReplyMode;
 use base::{ConnectionId, DatabaseId};
@@ -12,8 +12,8 @@ use resp::Protocol;
 pub const NAME_WITH_BLANKS: Refusal =
     Refusal::of("ERR Usernames can't contain spaces or null characters");
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("PING [message]", ping)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("PING [message]", ping)
         .allowed_in_scripts()
         .needs_data()
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
@@ -23,19 +23,19 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    session("ECHO message", echo)
+    node("ECHO message", echo)
         .allowed_in_scripts()
         .doc("Returns the given string.")
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    session("SELECT index", select)
+    node("SELECT index", select)
         .allowed_in_scripts()
         .doc("Changes the selected database.")
         .group(Group::Connection)
         .cost("O(1)")
         .fast(),
-    session("QUIT", quit)
+    node("QUIT", quit)
         .doc("Closes the connection.")
         .group(Group::Connection)
         .cost("O(1)")
@@ -43,14 +43,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::FOR_SUBSCRIBERS.union(Flags::RUNS_INSIDE_MULTI))
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
-    session("AUTH [username] password", auth)
+    node("AUTH [username] password", auth)
         .secrets(Secrets::Among(|args| (1..args.len()).collect()))
         .doc("Authenticates the connection.")
         .group(Group::Connection)
         .cost("O(N) where N is the number of passwords defined for the user")
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
-    session("HELLO [protover [AUTH username password] [SETNAME clientname]]", hello)
+    node("HELLO [protover [AUTH username password] [SETNAME clientname]]", hello)
         .secrets(Secrets::Among(hello_secrets))
         .doc("Handshakes with the Redis server.")
         .group(Group::Connection)
@@ -58,7 +58,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1)")
         .with(Flags::NO_AUTH.union(Flags::ALLOW_BUSY))
         .fast(),
-    session("RESET", reset)
+    node("RESET", reset)
         .doc("Resets the connection.")
         .group(Group::Connection)
         .since("6.2.0")

@@ -2,7 +2,7 @@
 
 mod protocol;
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::{ConnectionId, MonotonicNanos};
 use config::text::parse_size;
@@ -16,7 +16,7 @@ use engine::value::text::canonical_integer;
 use engine::value::{Value, encoding};
 use shard::Shard;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[session("DEBUG subcommand [argument ...]", debug)
+pub const COMMANDS: &[Command<NodeFn>] = &[node("DEBUG subcommand [argument ...]", debug)
     .admin()
     .group(Group::Server)
     .doc("A container for debugging commands.")
@@ -28,7 +28,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[session("DEBUG subcommand [argumen
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, SessionFn); 14] = [
+const SUBCOMMANDS: [(&str, usize, NodeFn); 14] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
     ("DIGEST", 0, digest),
     ("ERROR", 1, error),

@@ -1,6 +1,6 @@
 //! FAILOVER (Redis documentation, FAILOVER). `crate::members::failover` does it.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -8,8 +8,8 @@ use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 use peers::failover::Failover;
 
-pub const COMMANDS: &[Command<SessionFn>] =
-    &[session("FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", failover)
+pub const COMMANDS: &[Command<NodeFn>] =
+    &[node("FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", failover)
         .admin()
         .group(Group::Server)
         .doc("Starts a coordinated failover from a server to one of its replicas.")

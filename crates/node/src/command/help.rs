@@ -1,13 +1,13 @@
 //! HELP of every container, written from the rows of its subcommands.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
 /// A container's HELP.
-const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Command<SessionFn> {
-    session(usage, help)
+const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Command<NodeFn> {
+    node(usage, help)
         .allowed_in_scripts()
         .doc("Prints this help.")
         .group(group)
@@ -15,7 +15,7 @@ const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Comm
         .cost("O(1)")
 }
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     help_of("ACL HELP", Group::Server, "6.0.0"),
     help_of("CLIENT HELP", Group::Connection, "5.0.0"),
     help_of("CLUSTER HELP", Group::Cluster, "5.0.0"),

@@ -8,12 +8,12 @@ mod commands;
 pub(crate) mod process;
 mod traffic;
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 
-pub const COMMANDS: &[Command<SessionFn>] = &[session("INFO [section [section ...]]", info)
+pub const COMMANDS: &[Command<NodeFn>] = &[node("INFO [section [section ...]]", info)
     .allowed_in_scripts()
     .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
     .doc("Returns information and statistics about the server.")

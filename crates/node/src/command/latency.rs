@@ -1,6 +1,6 @@
 //! LATENCY (Redis documentation, LATENCY): the latency monitor and the durations of commands.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::Registered;
@@ -10,43 +10,43 @@ use resp::Reply;
 use statistics::Histogram;
 use statistics::latency::graph;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("LATENCY DOCTOR", doctor)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("LATENCY DOCTOR", doctor)
         .admin()
         .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns a human-readable latency analysis report.")
         .since("2.8.13")
         .cost("O(1)"),
-    session("LATENCY GRAPH event", draw)
+    node("LATENCY GRAPH event", draw)
         .admin()
         .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns a latency graph for an event.")
         .since("2.8.13")
         .cost("O(1)"),
-    session("LATENCY HISTOGRAM [command [command ...]]", histogram)
+    node("LATENCY HISTOGRAM [command [command ...]]", histogram)
         .admin()
         .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns the cumulative distribution of latencies of commands.")
         .since("7.0.0")
         .cost("O(N) where N is the number of commands with latency information being retrieved."),
-    session("LATENCY HISTORY event", history)
+    node("LATENCY HISTORY event", history)
         .admin()
         .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns timestamp-latency samples for an event.")
         .since("2.8.13")
         .cost("O(1)"),
-    session("LATENCY LATEST", latest)
+    node("LATENCY LATEST", latest)
         .admin()
         .group(Group::Server)
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .doc("Returns the latest latency samples for all events.")
         .since("2.8.13")
         .cost("O(1)"),
-    session("LATENCY RESET [event [event ...]]", reset)
+    node("LATENCY RESET [event [event ...]]", reset)
         .admin()
         .group(Group::Server)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])

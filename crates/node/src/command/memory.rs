@@ -2,7 +2,7 @@
 
 use super::info::process::Memory;
 use super::info::ratio;
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -11,7 +11,7 @@ use engine::value::Value;
 use engine::value::text::canonical_integer;
 use resp::Reply;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     memory("MEMORY DOCTOR", doctor)
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .doc("Outputs a memory problems report."),
@@ -32,8 +32,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a subcommand of MEMORY.
-const fn memory(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function)
+const fn memory(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function)
         .allowed_in_scripts()
         .needs_data()
         .group(Group::Server)

@@ -1,6 +1,6 @@
 //! MIGRATE (Redis documentation, MIGRATE): what the request says. [`crate::migrate`] does it.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::migrate::{Login, Order, Target};
 use crate::server::Server;
 use base::ConnectionId;
@@ -9,7 +9,7 @@ use engine::refusal::Refusal;
 use resp::integer::parse_i64;
 use std::ops::Range;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[session(
+pub const COMMANDS: &[Command<NodeFn>] = &[node(
     "MIGRATE host port key|\"\" destination-db timeout [COPY] [REPLACE] \
      [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
     migrate,

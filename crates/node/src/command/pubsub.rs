@@ -2,7 +2,7 @@
 //!
 //! A subscription is confirmed by a push for each name, not by a reply.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Channels, Command, Flags, Group, KeySpec, Outcome};
@@ -10,7 +10,7 @@ use engine::glob;
 use engine::refusal::Refusal;
 use engine::subscribers::Sort;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     subscription("SUBSCRIBE channel [channel ...]", subscribe)
         .channels(Channels::All)
         .doc("Listens for messages published to channels.")
@@ -79,13 +79,13 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::Range { first: 1, last: -1, step: 1 }];
 
 /// Declares a command by which a client begins or ends to listen.
-const fn subscription(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).with(Flags::PUBSUB.union(Flags::FOR_SUBSCRIBERS)).group(Group::PubSub)
+const fn subscription(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).with(Flags::PUBSUB.union(Flags::FOR_SUBSCRIBERS)).group(Group::PubSub)
 }
 
 /// Declares a subcommand of PUBSUB.
-const fn pubsub(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).allowed_in_scripts().with(Flags::PUBSUB).group(Group::PubSub)
+const fn pubsub(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).allowed_in_scripts().with(Flags::PUBSUB).group(Group::PubSub)
 }
 
 /// How confirmations name what happened: on subscribing, on unsubscribing.

@@ -2,7 +2,7 @@
 //! ROLE, INFO).
 
 use super::info::Text;
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -12,15 +12,15 @@ use engine::value::text::canonical_integer;
 use peers::report::Report;
 use peers::reports::Reported;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("ROLE", role)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("ROLE", role)
         .categories(&["admin", "dangerous"])
         .doc("Returns the replication role.")
         .group(Group::Server)
         .since("2.8.12")
         .cost("O(1)")
         .fast(),
-    session("REPLICAOF host port", replica_of)
+    node("REPLICAOF host port", replica_of)
         .admin()
         .group(Group::Server)
         .doc("Configures a server as replica of another, or promotes it to a master.")
@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .without(Flags::LOADING)
         // The log says whom the shard follows.
         .with(Flags::NO_ASYNC_LOADING.union(Flags::WRITES_LOG)),
-    session("SLAVEOF host port", replica_of)
+    node("SLAVEOF host port", replica_of)
         .admin()
         .group(Group::Server)
         .doc("Sets a server as a replica of another, or promotes it to being a master.")

@@ -1,6 +1,6 @@
 //! What replicas say, and WAIT, which asks them (Redis documentation, "Replication" and WAIT).
 
-use super::{SessionFn, session, timeout_millis};
+use super::{NodeFn, node, timeout_millis};
 use crate::feed::sync::Wanted;
 use crate::server::Server;
 use base::ConnectionId;
@@ -8,13 +8,13 @@ use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     transfer("SYNC", sync).doc("Makes the connection a replica's: all data, then every change."),
     transfer("PSYNC replicationid offset", psync)
         .doc("Makes the connection a replica's, which goes on where it was if it can.")
         .since("2.8.0")
         .arity(-3),
-    session("REPLCONF", replconf)
+    node("REPLCONF", replconf)
         .admin()
         .group(Group::Server)
         .doc("What a replica says about itself, and how far it is.")
@@ -22,7 +22,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .cost("O(1)")
         .arity(-1)
         .with(Flags::ALLOW_BUSY),
-    session("WAIT numreplicas timeout", wait)
+    node("WAIT numreplicas timeout", wait)
         .needs_data()
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
         .categories(&["connection"])
@@ -35,8 +35,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a command by which a replica asks for the data set.
-const fn transfer(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function)
+const fn transfer(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function)
         .admin()
         .needs_data()
         .group(Group::Server)

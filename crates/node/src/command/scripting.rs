@@ -5,14 +5,14 @@
 //! There are no functions to load, so there is only the command that removes them all: Redis's own
 //! test suite begins every file with it.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
         .allowed_in_scripts()
         .needs_data()
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
@@ -40,8 +40,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a subcommand of SCRIPT.
-const fn script(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).needs_data().group(Group::Scripting).since("2.6.0")
+const fn script(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).needs_data().group(Group::Scripting).since("2.6.0")
 }
 
 fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {

@@ -6,7 +6,7 @@
 //! reads from them without saying READONLY, and would be told MOVED. Where none is listed clients
 //! read from the primary.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use crate::server::nodes::{Node, Nodes};
 use base::ConnectionId;
@@ -14,7 +14,7 @@ use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use resp::Reply;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     sentinel("SENTINEL GET-MASTER-ADDR-BY-NAME master-name", address)
         .doc("Returns the port and address of a master Redis instance.")
         .since("2.8.4"),
@@ -34,8 +34,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a subcommand of SENTINEL.
-const fn sentinel(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function)
+const fn sentinel(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function)
         .allowed_in_scripts()
         .needs_data()
         .admin()

@@ -1,13 +1,13 @@
 //! Commands about the server as a whole: TIME, LASTSAVE, SHUTDOWN, MONITOR and their kin.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("TIME", time)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("TIME", time)
         .allowed_in_scripts()
         .tips(&["nondeterministic_output"])
         .doc("Returns the server time.")
@@ -15,7 +15,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .since("2.6.0")
         .cost("O(1)")
         .fast(),
-    session("LASTSAVE", last_save)
+    node("LASTSAVE", last_save)
         .allowed_in_scripts()
         .tips(&["nondeterministic_output"])
         .categories(&["admin", "dangerous"])
@@ -23,14 +23,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .group(Group::Server)
         .cost("O(1)")
         .fast(),
-    session("SAVE", save)
+    node("SAVE", save)
         .admin()
         .group(Group::Server)
         .doc("Synchronously saves the database(s) to disk.")
         .cost("O(N) where N is the total number of keys in all databases")
         .without(Flags::LOADING.union(Flags::STALE))
         .with(Flags::NO_MULTI.union(Flags::NO_ASYNC_LOADING)),
-    session("BGSAVE [SCHEDULE]", save_in_background)
+    node("BGSAVE [SCHEDULE]", save_in_background)
         .admin()
         .group(Group::Server)
         .doc("Asynchronously saves the database(s) to disk.")
@@ -38,26 +38,26 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .arity(-1)
         .without(Flags::LOADING.union(Flags::STALE))
         .with(Flags::NO_ASYNC_LOADING),
-    session("BGREWRITEAOF", rewrite_log)
+    node("BGREWRITEAOF", rewrite_log)
         .admin()
         .group(Group::Server)
         .doc("Asynchronously rewrites the append-only file to disk.")
         .cost("O(1)")
         .without(Flags::LOADING.union(Flags::STALE))
         .with(Flags::NO_ASYNC_LOADING),
-    session("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
+    node("SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", shutdown)
         .admin()
         .group(Group::Server)
         .doc("Synchronously saves the database(s) to disk and shuts down the server.")
         .cost("O(N) when saving, where N is the total number of keys in all databases")
         .arity(-1)
         .with(Flags::NO_MULTI.union(Flags::ALLOW_BUSY)),
-    session("MONITOR", monitor)
+    node("MONITOR", monitor)
         .admin()
         .group(Group::Server)
         .doc("Listens for all requests received by the server in real-time.")
         .cost("O(1)"),
-    session("LOLWUT [VERSION version]", lolwut)
+    node("LOLWUT [VERSION version]", lolwut)
         .allowed_in_scripts()
         .needs_data()
         .doc("Displays computer art and the version.")

@@ -1,13 +1,13 @@
 //! SLOWLOG (Redis documentation, SLOWLOG).
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
+pub const COMMANDS: &[Command<NodeFn>] = &[
     slowlog("SLOWLOG GET [count]", get)
         .tips(&["request_policy:all_nodes", "nondeterministic_output"])
         .doc("Returns the slow log's entries.")
@@ -27,8 +27,8 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
 ];
 
 /// Declares a subcommand of SLOWLOG.
-const fn slowlog(usage: &'static str, function: SessionFn) -> Command<SessionFn> {
-    session(usage, function).allowed_in_scripts().admin().group(Group::Server)
+const fn slowlog(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function).allowed_in_scripts().admin().group(Group::Server)
 }
 
 /// Entries that GET returns unless it is told how many (Redis 7.0).

@@ -1,6 +1,6 @@
 //! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
-use super::{SessionFn, session};
+use super::{NodeFn, node};
 use crate::server::Server;
 use crate::session::Transaction;
 use base::ConnectionId;
@@ -8,8 +8,8 @@ use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::ids::WatcherId;
 use engine::refusal::Refusal;
 
-pub const COMMANDS: &[Command<SessionFn>] = &[
-    session("MULTI", multi)
+pub const COMMANDS: &[Command<NodeFn>] = &[
+    node("MULTI", multi)
         .doc("Starts a transaction.")
         .group(Group::Transactions)
         .since("1.2.0")
@@ -17,14 +17,14 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::RUNS_INSIDE_MULTI)
         .with(Flags::ALLOW_BUSY)
         .fast(),
-    session("EXEC", exec)
+    node("EXEC", exec)
         .doc("Executes all commands in a transaction.")
         .group(Group::Transactions)
         .since("1.2.0")
         .cost("Depends on commands in the transaction")
         .with(Flags::EXECUTES_QUEUE.union(Flags::RUNS_INSIDE_MULTI))
         .with(Flags::SKIP_SLOWLOG),
-    session("DISCARD", discard)
+    node("DISCARD", discard)
         .doc("Discards a transaction.")
         .group(Group::Transactions)
         .since("2.0.0")
@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::RUNS_INSIDE_MULTI)
         .with(Flags::ALLOW_BUSY)
         .fast(),
-    session("WATCH key [key ...]", watch)
+    node("WATCH key [key ...]", watch)
         .key_use("RO")
         .doc("Monitors changes to keys to determine the execution of a transaction.")
         .group(Group::Transactions)
@@ -41,7 +41,7 @@ pub const COMMANDS: &[Command<SessionFn>] = &[
         .with(Flags::RUNS_INSIDE_MULTI)
         .with(Flags::ALLOW_BUSY)
         .fast(),
-    session("UNWATCH", unwatch)
+    node("UNWATCH", unwatch)
         .doc("Forgets about watched keys of a transaction.")
         .group(Group::Transactions)
         .since("2.2.0")

@@ -216,7 +216,7 @@ impl Server {
         }
         let outcome = match self.functions.of(id) {
             Some(Function::Data(function)) => self.run_data(client, &function, args, context),
-            Some(Function::Session(function)) => function(self, client, args),
+            Some(Function::Node(function)) => function(self, client, args),
             None => Ok(()),
         };
         let is_failed = outcome.is_err();

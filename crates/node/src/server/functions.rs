@@ -7,7 +7,7 @@ use catalog::{CommandId, Kind};
 use engine::command::{Args, DataFn, Outcome};
 
 /// Runs a command of the node. The client's session is found by its connection.
-pub type SessionFn = fn(&mut Server, ConnectionId, Args<'_>) -> Outcome;
+pub type NodeFn = fn(&mut Server, ConnectionId, Args<'_>) -> Outcome;
 
 /// A command's implementation.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub enum Function {
     /// Of the engine: it knows keys alone.
     Data(DataFn),
     /// Of the node: it knows the server and the session.
-    Session(SessionFn),
+    Node(NodeFn),
 }
 
 impl Function {
@@ -24,7 +24,7 @@ impl Function {
         match self {
             Self::Data(DataFn::Read(_)) => Kind::Read,
             Self::Data(DataFn::Write(_)) => Kind::Write,
-            Self::Session(_) => Kind::Session,
+            Self::Node(_) => Kind::Node,
         }
     }
 }

@@ -251,8 +251,8 @@ fn every_command_of_the_node_is_tried_at_length_or_named_as_short() {
     let (mut used, mut forgotten) = (BTreeSet::new(), Vec::new());
     for command in standard().0.iter() {
         let (name, complexity) = (command.name(), command.row.complexity);
-        let is_session = command.kind() == Kind::Session;
-        if !is_session || tried.contains(name) || complexity.starts_with("O(1)") {
+        let is_of_node = command.kind() == Kind::Node;
+        if !is_of_node || tried.contains(name) || complexity.starts_with("O(1)") {
             continue;
         }
         match OTHERS.iter().find(|(other, _)| is_named(name, other)) {
