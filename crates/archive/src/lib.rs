@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `writer` | a snapshot in the making: written, verified, published |
 //! | `manifest` | what a snapshot says about itself |
-//! | `store` | which snapshots there are, and how many stay |
+//! | `limits` | how large parts become, and how many snapshots stay |
+//! | `store` | which snapshots there are, and which stay |
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
 //! | `directory` | the archive that is a directory |
@@ -19,6 +20,7 @@
 
 mod archive;
 mod directory;
+mod limits;
 mod manifest;
 mod reader;
 mod store;
@@ -29,7 +31,8 @@ mod tests;
 
 pub use archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart};
 pub use directory::DirectoryArchive;
+pub use limits::Limits;
 pub use manifest::{Manifest, Part, SnapshotPoint};
 pub use reader::PartReader;
-pub use store::{Candidate, Pruned, RETAINED, Snapshot, SnapshotStore};
+pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
 pub use writer::{Facts, SnapshotWriter};

@@ -6,11 +6,12 @@
 
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The version of the format that this build writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// Longest manifest that is read, in bytes: a thousand parts have less.
+/// Longest manifest that is read, in bytes: some thousand parts have less.
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 
 /// A snapshot's manifest, as it stands in the file.
@@ -113,11 +114,15 @@ impl Manifest {
             return Err("its checksum is wrong".to_owned());
         }
         manifest.place()?;
+        let mut names = BTreeSet::new();
         for part in &manifest.parts {
             let is_plain =
                 part.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
             if !is_plain || part.name.starts_with('.') || part.crc().is_none() {
                 return Err(format!("its part {:?} is malformed", part.name));
+            }
+            if !names.insert(&part.name) {
+                return Err(format!("it names the part {:?} twice", part.name));
             }
         }
         Ok(manifest)
@@ -139,6 +144,11 @@ impl Manifest {
             clock: UnixMillis(self.clock_ms),
             began: UnixMillis(self.began_ms),
         })
+    }
+
+    /// Bytes of all parts.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
     }
 
     fn computed(&self) -> String {
@@ -169,6 +179,28 @@ mod tests {
         let golden = include_str!("manifest/golden-1.json");
         assert_eq!(String::from_utf8(sample().encode()).unwrap(), golden);
         assert_eq!(Manifest::decode(golden.as_bytes()), Ok(sample()));
+    }
+
+    #[test]
+    fn several_parts_are_the_documented_form_too() {
+        let golden = include_str!("manifest/golden-1-parts.json");
+        let place = sample().place().unwrap();
+        let parts = [("part-0000.rdb", 119, 0x0123_abcd), ("part-0001.rdb", 67_108_871, 0xff)];
+        let parts = parts.map(|(name, bytes, crc)| Part::new(name, bytes, crc)).to_vec();
+        let manifest = Manifest::new(place, 7, parts.clone());
+        assert_eq!(String::from_utf8(manifest.encode()).unwrap(), golden);
+        assert_eq!(Manifest::decode(golden.as_bytes()), Ok(manifest));
+        let twice = Manifest::new(place, 7, [parts.clone(), parts].concat());
+        let why = Manifest::decode(&twice.encode()).unwrap_err();
+        assert_eq!(why, "it names the part \"part-0000.rdb\" twice");
+    }
+
+    #[test]
+    fn the_most_parts_that_are_written_are_read() {
+        let part = |index| Part::new(&format!("part-{index:04}.rdb"), u64::MAX, u32::MAX);
+        let parts = (0..crate::Limits::default().parts_max).map(part).collect();
+        let bytes = Manifest::new(sample().place().unwrap(), u64::MAX, parts).encode();
+        assert!(bytes.len() as u64 <= MANIFEST_BYTES_MAX, "{} bytes", bytes.len());
     }
 
     #[test]

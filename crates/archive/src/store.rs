@@ -2,6 +2,7 @@
 
 use crate::archive::{Archive, PREFIX, StoredPart};
 use crate::directory::{DirectoryArchive, MANIFEST};
+use crate::limits::Limits;
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
@@ -11,14 +12,11 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Snapshots that stay: the newest, and the one before it in case the newest is damaged. The log
-/// is trimmed only up to the record of the oldest of them, which stays.
-pub const RETAINED: usize = 2;
-
 /// The snapshots of one shard, in an archive.
 #[derive(Clone)]
 pub struct SnapshotStore {
     archive: Arc<dyn Archive>,
+    limits: Limits,
     /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
 }
@@ -73,7 +71,17 @@ impl SnapshotStore {
 
     /// The store in this archive.
     pub fn over(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, refused: Arc::default() }
+        Self { archive, limits: Limits::default(), refused: Arc::default() }
+    }
+
+    /// The same store, in which what is written and pruned from here on has these limits.
+    pub fn with_limits(self, limits: Limits) -> Self {
+        assert!(limits.retained > 0 && limits.parts_max > 0, "the newest snapshot always stays");
+        Self { limits, ..self }
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Where it is, for people.
@@ -118,17 +126,18 @@ impl SnapshotStore {
         SnapshotWriter::begin(&*self.archive, name)
     }
 
-    /// Removes all but the newest [`RETAINED`] whole snapshots, and the damaged ones older than
-    /// those, as far as the disk lets.
+    /// Removes all but the newest [`Limits::retained`] whole snapshots, and the damaged ones older
+    /// than those, as far as the archive lets.
     ///
     /// # Errors
     /// The disk's, if it does not say what there is.
     pub fn prune(&self) -> io::Result<Pruned> {
+        let retained = self.limits.retained;
         let mut whole = 0;
         let mut oldest = None;
         let mut failure = None;
         for candidate in self.list()? {
-            if whole == RETAINED {
+            if whole == retained {
                 // What stays behind costs space. The log can be trimmed all the same.
                 failure = self.archive.remove(candidate.name()).err().or(failure);
             } else if let Candidate::Whole(snapshot) = candidate {
@@ -137,7 +146,7 @@ impl SnapshotStore {
             }
         }
         let before = |at: Position| at.at(Sequence(at.sequence.0.saturating_sub(1)));
-        Ok(Pruned { trim: oldest.filter(|_| whole == RETAINED).map(before), failure })
+        Ok(Pruned { trim: oldest.filter(|_| whole == retained).map(before), failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.

@@ -6,9 +6,6 @@ use crate::reader::PartReader;
 use crate::store::Snapshot;
 use std::io::{self, Read};
 
-/// The only part: one file holds all keys.
-const PART: &str = "part-0000.rdb";
-
 /// Bytes read back at once.
 const VERIFY_BYTES: usize = 256 << 10;
 
@@ -24,23 +21,24 @@ pub struct Facts {
 pub struct SnapshotWriter {
     name: String,
     draft: Box<dyn Draft>,
-    /// `None` once it is finished.
-    part: Option<Box<dyn NewPart>>,
-    /// Bytes in it.
+    /// The parts that are finished.
+    parts: Vec<Part>,
+    /// The part that is being written.
+    part: Box<dyn NewPart>,
+    /// Bytes in it, and their checksum.
     length: u64,
     crc: u32,
+}
+
+fn part_name(index: usize) -> String {
+    format!("part-{index:04}.rdb")
 }
 
 impl SnapshotWriter {
     pub(crate) fn begin(archive: &dyn Archive, name: String) -> io::Result<Self> {
         let mut draft = archive.begin(&name)?;
-        let part = Some(draft.part(PART)?);
-        Ok(Self { name, draft, part, length: 0, crc: 0 })
-    }
-
-    /// Bytes appended so far.
-    pub fn length(&self) -> u64 {
-        self.length
+        let part = draft.part(&part_name(0))?;
+        Ok(Self { name, draft, parts: Vec::new(), part, length: 0, crc: 0 })
     }
 
     /// Appends bytes to the part.
@@ -50,8 +48,19 @@ impl SnapshotWriter {
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.crc = crc32c::crc32c_append(self.crc, bytes);
         self.length += bytes.len() as u64;
-        let part = self.part.as_mut().expect("nothing is appended to what is finished");
-        part.append(bytes)
+        self.part.append(bytes)
+    }
+
+    /// Makes the part durable and begins the next one.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn begin_next_part(&mut self) -> io::Result<()> {
+        let next = self.draft.part(&part_name(self.parts.len() + 1))?;
+        std::mem::replace(&mut self.part, next).finish()?;
+        self.parts.push(Part::new(&part_name(self.parts.len()), self.length, self.crc));
+        (self.length, self.crc) = (0, 0);
+        Ok(())
     }
 
     /// Makes everything durable, reads it back, and publishes it.
@@ -59,28 +68,18 @@ impl SnapshotWriter {
     /// # Errors
     /// The archive's, or `InvalidData` if what was read back differs. It is then not published, and
     /// what was written is removed as far as the archive lets it.
-    pub fn publish(mut self, facts: &Facts) -> io::Result<Snapshot> {
-        match self.try_to_publish(facts) {
-            Ok(manifest) => Ok(Snapshot { name: self.name, place: facts.place, manifest }),
+    pub fn publish(self, facts: &Facts) -> io::Result<Snapshot> {
+        let Self { name, mut draft, mut parts, part, length, crc } = self;
+        parts.push(Part::new(&part_name(parts.len()), length, crc));
+        let published = part.finish().and_then(|()| publish(&mut *draft, parts, facts));
+        match published {
+            Ok(manifest) => Ok(Snapshot { name, place: facts.place, manifest }),
             Err(error) => {
                 // The error that made it fail says more than one that comes of it.
-                let _ = self.abandon();
+                let _ = draft.abandon();
                 Err(error)
             }
         }
-    }
-
-    fn try_to_publish(&mut self, facts: &Facts) -> io::Result<Manifest> {
-        if let Some(part) = self.part.take() {
-            part.finish()?;
-        }
-        let part = Part::new(PART, self.length, self.crc);
-        let mut reader = PartReader::new(self.draft.read_back(PART)?, &part);
-        let mut buffer = vec![0; VERIFY_BYTES];
-        while reader.read(&mut buffer)? > 0 {}
-        let manifest = Manifest::new(facts.place, facts.keys, vec![part]);
-        self.draft.publish(&manifest.encode())?;
-        Ok(manifest)
     }
 
     /// Removes what was written.
@@ -91,4 +90,15 @@ impl SnapshotWriter {
         drop(self.part);
         self.draft.abandon()
     }
+}
+
+fn publish(draft: &mut dyn Draft, parts: Vec<Part>, facts: &Facts) -> io::Result<Manifest> {
+    let mut buffer = vec![0; VERIFY_BYTES];
+    for part in &parts {
+        let mut reader = PartReader::new(draft.read_back(&part.name)?, part);
+        while reader.read(&mut buffer)? > 0 {}
+    }
+    let manifest = Manifest::new(facts.place, facts.keys, parts);
+    draft.publish(&manifest.encode())?;
+    Ok(manifest)
 }

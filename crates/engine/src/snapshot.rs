@@ -9,6 +9,9 @@
 //! begin ─▶ walk, walk, walk … ─▶ done        bytes are taken out whenever enough have gathered
 //!            ▲ keep_before(effect) in between
 //! ```
+//! The bytes form one RDB file, or several, where [`Keyspace::cut_snapshot`] is called in between:
+//! each is whole by itself, and every key stands in one of them.
+//!
 //! A big value is written in pieces, one a slice. What must be kept meanwhile waits aside, because
 //! the bytes of a value lie together; and what changes the value itself has it finished first, all
 //! at once.
@@ -41,6 +44,10 @@ pub struct Snapshot {
 /// The bytes in the making.
 struct Writing {
     bytes: Vec<u8>,
+    /// What every file begins with.
+    head: Vec<u8>,
+    /// As [`Keyspace::want_snapshot_cut`].
+    wants_cut: bool,
     /// The big value of which a part stands at the end of `bytes`.
     unfinished: Option<Big>,
     /// What comes behind that one.
@@ -101,6 +108,11 @@ impl Writing {
 
     fn has_big(&self) -> bool {
         self.unfinished.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Whether the walk must stop, so that the file can be cut behind the last value.
+    fn stands_at_cut(&self) -> bool {
+        self.wants_cut && self.unfinished.is_none()
     }
 
     /// Database and key of the big value that is to be written next.
@@ -200,6 +212,7 @@ impl Keyspace {
             auxiliary.push((master::FIELD, &replica_of));
         }
         put_header(&mut bytes, &auxiliary);
+        let head = bytes.clone();
         let mut selected = None;
         for (number, database) in self.databases.iter_mut().enumerate() {
             database.walked_as = DatabaseId(number as u32);
@@ -212,6 +225,8 @@ impl Keyspace {
         }
         let writing = Writing {
             bytes,
+            head,
+            wants_cut: false,
             unfinished: None,
             aside: Vec::new(),
             waiting: BTreeMap::new(),
@@ -233,7 +248,7 @@ impl Keyspace {
             let Self { databases, settings, snapshot, garbage, work, .. } = self;
             let Some(snapshot) = snapshot else { return true };
             let Snapshot { writing, flushed, is_done } = &mut **snapshot;
-            if writing.has_big() {
+            if writing.has_big() || writing.stands_at_cut() {
                 return false;
             }
             let walked = flushed.extract_if(.., |database| !database.table.is_walking());
@@ -259,6 +274,7 @@ impl Keyspace {
     fn write_big_values(&mut self, bytes_until: usize) {
         while let Some(snapshot) = &self.snapshot
             && snapshot.writing.has_big()
+            && !snapshot.writing.stands_at_cut()
             && snapshot.writing.bytes.len() < bytes_until
         {
             self.write_next_big(bytes_until - snapshot.writing.bytes.len());
@@ -284,6 +300,35 @@ impl Keyspace {
         assert!(next.is_empty(), "bytes of another snapshot would get into this one");
         let writing = self.snapshot.as_mut().map(|snapshot| &mut snapshot.writing);
         writing.map_or(Vec::new(), |writing| std::mem::replace(&mut writing.bytes, next))
+    }
+
+    /// From the end of the next value on, or from now on if none is being written, the walk stands
+    /// still, until [`Self::cut_snapshot`].
+    pub fn want_snapshot_cut(&mut self) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.writing.wants_cut = true;
+        }
+    }
+
+    /// Whether the file that is being written can be ended now, and another one begun: not amid a
+    /// big value, and not behind the end of the last one.
+    pub fn can_cut_snapshot(&self) -> bool {
+        let under_way = self.snapshot.as_ref().filter(|snapshot| !snapshot.is_done);
+        under_way.is_some_and(|snapshot| snapshot.writing.unfinished.is_none())
+    }
+
+    /// As [`Self::take_snapshot_bytes`], where [`Self::can_cut_snapshot`]: these bytes end their
+    /// file, but for its checksum, and `next` begins another one.
+    pub fn cut_snapshot(&mut self, mut next: Vec<u8>) -> Vec<u8> {
+        assert!(next.is_empty(), "bytes of another snapshot would get into this one");
+        assert!(self.can_cut_snapshot(), "a file does not end amid a value");
+        let Some(snapshot) = &mut self.snapshot else { return next };
+        let writing = &mut snapshot.writing;
+        put_end(&mut writing.bytes);
+        next.extend_from_slice(&writing.head);
+        writing.selected = None;
+        writing.wants_cut = false;
+        std::mem::replace(&mut writing.bytes, next)
     }
 
     /// Bytes that wait to be taken.

@@ -13,22 +13,22 @@
 
 mod history;
 mod open;
+mod parts;
 
 use crate::leadership::Found;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
-use archive::{Candidate, PartReader, Snapshot, SnapshotStore};
+use archive::{Candidate, Snapshot, SnapshotStore};
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
-use engine::load::Loader;
-use engine::rdb::RdbError;
 use engine::settings::Settings;
 use history::{Comparing, chain_behind};
 pub use open::{FileLogOpener, Known, OpenLog};
+use parts::{Parts, PartsError};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::Arc;
@@ -52,10 +52,6 @@ impl Default for Pace {
         Self { step_keys: 4096, step_records: 64, steps_max: 256 }
     }
 }
-
-/// Bytes of the shortest entry of a snapshot: its type, and lengths of an empty key and value. A
-/// manifest that claims more keys than there is room for takes no memory for them.
-const ENTRY_BYTES_MIN: u64 = 3;
 
 /// Time between two lines of progress, in nanoseconds.
 const PROGRESS_NANOS: u64 = 1_000_000_000;
@@ -108,7 +104,7 @@ pub struct Loading {
 
 enum Stage {
     Choose,
-    Snapshot(Box<(Snapshot, Loader<PartReader>)>),
+    Snapshot(Box<Parts>),
     /// Until the end of the log, once it is known.
     Log(Box<Replayer>, Option<Sequence>),
     Done(Box<Replayer>),
@@ -243,20 +239,16 @@ impl Loading {
                 tracing::error!("snapshot {name} is damaged and not used: {why}");
                 Ok(Stage::Choose)
             }
-            Some(Candidate::Whole(snapshot)) if snapshot.manifest.parts.len() == 1 => {
-                tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
-                let part = match self.store.open_part(&snapshot, 0) {
-                    Ok(part) => part,
-                    Err(error) => return self.begin_again(error.into()),
-                };
-                self.total_bytes = part.length();
-                let keys = snapshot.manifest.keys.min(part.length() / ENTRY_BYTES_MIN);
-                let loader = Loader::of_own_file(part, keys, self.clock.unix_millis());
-                Ok(Stage::Snapshot(Box::new((snapshot, loader))))
+            Some(Candidate::Whole(snapshot)) if snapshot.manifest.parts.is_empty() => {
+                Err(format!("snapshot {} has no parts", snapshot.name).into())
             }
             Some(Candidate::Whole(snapshot)) => {
-                let parts = snapshot.manifest.parts.len();
-                Err(format!("snapshot {} has {parts} parts, not one", snapshot.name).into())
+                tracing::info!(name = snapshot.name, keys = snapshot.manifest.keys, "loading");
+                self.total_bytes = snapshot.manifest.bytes();
+                match Parts::open(&self.store, snapshot, self.clock.unix_millis()) {
+                    Ok(parts) => Ok(Stage::Snapshot(Box::new(parts))),
+                    Err(error) => self.begin_again(error.into()),
+                }
             }
             None => {
                 let start = Chain::start(self.log.incarnation);
@@ -284,22 +276,24 @@ impl Loading {
         self.engine = Engine::new(keyspace, self.seeds.chance);
     }
 
-    fn load(&mut self, mut loading: Box<(Snapshot, Loader<PartReader>)>) -> Result<Stage, Failure> {
-        let (snapshot, loader) = &mut *loading;
-        let outcome = loader.load(&mut self.engine.keyspace, self.pace.step_keys);
-        self.used_bytes = loader.offset();
-        let keys = snapshot.manifest.keys;
+    fn load(&mut self, mut parts: Box<Parts>) -> Result<Stage, Failure> {
+        let outcome = parts.load(&self.store, &mut self.engine.keyspace, self.pace.step_keys);
+        self.used_bytes = parts.offset();
+        let snapshot = &parts.snapshot;
         let why = match outcome {
-            Ok(false) => return Ok(Stage::Snapshot(loading)),
-            Ok(true) if loader.keys_loaded == keys => {
-                self.keys_loaded = keys;
+            Ok(false) => return Ok(Stage::Snapshot(parts)),
+            Ok(true) => {
+                self.keys_loaded = snapshot.manifest.keys;
                 return Ok(self.begin_log_behind(snapshot));
             }
-            Ok(true) => format!("it holds {} keys instead of {keys}", loader.keys_loaded),
-            Err(error @ RdbError::Unsupported { .. }) => {
-                return Err(format!("snapshot {}: {error}", snapshot.name).into());
+            Err(PartsError::Gone(error)) => {
+                self.forget_loaded();
+                return self.begin_again(error.into());
             }
-            Err(error) => error.to_string(),
+            Err(PartsError::Unsupported(what)) => {
+                return Err(format!("snapshot {}: {what}", snapshot.name).into());
+            }
+            Err(PartsError::Damaged(why)) => why,
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);
         self.store.refuse(&snapshot.name, &why);

@@ -11,22 +11,24 @@
 //! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
 
 mod file;
+mod pace;
 mod stores;
+mod writing;
 
 use crate::News;
 use crate::shard::{Growth, Shard};
 use archive::SnapshotPoint;
-use archive::{Facts, Pruned, SnapshotStore, SnapshotWriter};
+use archive::{Facts, Limits, Pruned, SnapshotStore};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
-use engine::rdb::Crc64;
-use engine::save::checksum;
 pub use file::SnapshotFile;
+pub use pace::Pace;
 use std::io;
 use std::sync::Arc;
 use stores::Stores;
 pub use stores::{Report, Sighting, Unseen};
 use txlog::Gate;
+use writing::{Chunk, Writing};
 
 /// Time that one turn spends on walking, in nanoseconds.
 const SLICE_NANOS: u64 = 200_000;
@@ -34,73 +36,6 @@ const SLICE_NANOS: u64 = 200_000;
 /// Bytes waiting for the disk above which writing commands wait: each may have to write what it is
 /// about to change.
 const BACKLOG_BYTES_LIMIT: usize = 64 << 20;
-
-/// How much a turn does, and when the next snapshot is due.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Keys and bytes written between two looks at the clock.
-    pub step_keys: u64,
-    pub step_bytes: usize,
-    /// Steps of one turn, whatever the clock says: simulated clocks stand still within a turn.
-    pub steps_max: u32,
-    /// Bytes that go to the disk at once: they are checksummed and written while the processor's
-    /// cache still holds them.
-    pub chunk_bytes: usize,
-    /// Bytes waiting for the disk above which the walk stops.
-    pub backlog_bytes_max: usize,
-    /// The log grows by at least this much between two snapshots, and by as much as the data
-    /// occupies, in [`Growth::cost_bytes`]. So a restart spends no more on the log than on the
-    /// snapshot, and on a log in a directory snapshots write no more than the log does. 256 MiB of
-    /// small records replay in about two seconds.
-    pub log_growth_bytes_min: u64,
-    /// Time from the beginning of one snapshot to that of the next, in nanoseconds, unless the log
-    /// grows by `log_growth_bytes_hasty` meanwhile: small data under many writes would be written
-    /// again every other second, which costs a fifth of what the writes do.
-    pub rest_nanos: u64,
-    /// What a restart may have to replay of such a log, in bytes of records: eight seconds of small
-    /// ones.
-    pub log_growth_bytes_hasty: u64,
-    /// Time from the beginning of a primary to the first record that it trims, in nanoseconds,
-    /// while others may read the log: replicas must have had time to report. They do so as soon as
-    /// they read who leads; this is as long as they wait for an answer.
-    pub report_nanos: u64,
-    /// Builds on purpose snapshots that know more than the log, so that a test can prove that it
-    /// would notice.
-    #[doc(hidden)]
-    pub publishes_before_durable: bool,
-    /// Trims on purpose what the older retained snapshot needs, likewise.
-    #[doc(hidden)]
-    pub trims_through_newest: bool,
-    /// Trims on purpose through snapshots that others do not see, likewise.
-    #[doc(hidden)]
-    pub trims_unconfirmed: bool,
-}
-
-impl Pace {
-    /// The allocation of a chunk: a step may overshoot, and a growing buffer would be copied.
-    fn chunk_capacity(&self) -> usize {
-        self.chunk_bytes + self.step_bytes + (16 << 10)
-    }
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            step_keys: 64,
-            step_bytes: 64 << 10,
-            steps_max: 64,
-            chunk_bytes: 256 << 10,
-            backlog_bytes_max: 8 << 20,
-            log_growth_bytes_min: 256 << 20,
-            rest_nanos: 60_000_000_000,
-            log_growth_bytes_hasty: 1 << 30,
-            report_nanos: 5_000_000_000,
-            publishes_before_durable: false,
-            trims_through_newest: false,
-            trims_unconfirmed: false,
-        }
-    }
-}
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
@@ -191,13 +126,16 @@ struct Running {
     keys: u64,
     is_walked: bool,
     /// Written, not yet handed to the disk.
-    chunks: Vec<Vec<u8>>,
+    chunks: Vec<Chunk>,
+    /// Parts that end in chunks, and the bytes of the one behind them.
+    parts_cut: usize,
+    part_bytes: u64,
     /// Buffers whose bytes are on the disk.
     emptied: Vec<Vec<u8>>,
     /// Bytes in `chunks` and with the disk.
     backlog_bytes: usize,
     /// At home, unless a job is under way.
-    part: Option<Box<PartInMaking>>,
+    writing: Option<Box<Writing>>,
     is_publishing: bool,
     /// Of the log and of the counter of changes, when it began.
     log: Growth,
@@ -206,46 +144,39 @@ struct Running {
 
 impl Running {
     /// The disk has written chunks: their buffers take further ones.
-    fn take_back(&mut self, part: Box<PartInMaking>, chunks: Vec<Vec<u8>>, capacity_max: usize) {
-        self.part = Some(part);
-        for mut chunk in chunks {
-            self.backlog_bytes -= chunk.len();
-            if !self.is_walked && chunk.capacity() <= capacity_max {
-                chunk.clear();
-                self.emptied.push(chunk);
+    fn take_back(&mut self, writing: Box<Writing>, chunks: Vec<Chunk>, capacity_max: usize) {
+        self.writing = Some(writing);
+        for Chunk { mut bytes, .. } in chunks {
+            self.backlog_bytes -= bytes.len();
+            if !self.is_walked && bytes.capacity() <= capacity_max {
+                bytes.clear();
+                self.emptied.push(bytes);
             }
         }
     }
-}
 
-/// The file in the making, and its checksum as Redis wants it.
-struct PartInMaking {
-    writer: SnapshotWriter,
-    crc: Crc64,
-}
-
-impl PartInMaking {
-    fn append(&mut self, chunks: &[Vec<u8>]) -> io::Result<()> {
-        for chunk in chunks {
-            self.crc.update(chunk);
-            self.writer.append(chunk)?;
-        }
-        Ok(())
+    /// Whether the part is long enough, so many bytes of which were not taken yet.
+    fn is_part_full(&self, limits: &Limits, untaken: usize) -> bool {
+        let bytes = self.part_bytes + untaken as u64;
+        !self.is_walked && bytes >= limits.part_bytes && self.parts_cut + 1 < limits.parts_max
     }
 
-    /// Gives the space back that a failed snapshot took: on a full disk the log waits for it.
-    fn abandon(self, error: io::Error) -> io::Error {
-        if let Err(why) = self.writer.abandon() {
-            tracing::warn!("what a failed snapshot wrote cannot be removed: {why}");
+    /// Takes bytes that were written; whether a part ends with them.
+    fn push(&mut self, bytes: Vec<u8>, ends_part: bool) {
+        if bytes.is_empty() {
+            return;
         }
-        error
+        self.backlog_bytes += bytes.len();
+        self.part_bytes = if ends_part { 0 } else { self.part_bytes + bytes.len() as u64 };
+        self.parts_cut += usize::from(ends_part);
+        self.chunks.push(Chunk { bytes, ends_part });
     }
 }
 
 /// What the disk's jobs return.
 enum Outcome {
     /// The bytes of these chunks are written.
-    Written(Box<PartInMaking>, Vec<Vec<u8>>),
+    Written(Box<Writing>, Vec<Chunk>),
     Published(Published),
     /// What is in the store.
     Looked(Vec<Sighting>),
@@ -402,46 +333,52 @@ impl Snapshots {
             keys: 0,
             is_walked: false,
             chunks: Vec::new(),
+            parts_cut: 0,
+            part_bytes: 0,
             emptied: Vec::new(),
             backlog_bytes: 0,
-            part: None,
+            writing: None,
             is_publishing: false,
             log: shard.grown,
             dirty: keyspace.statistics.dirty.get(),
         });
         let store = self.store.clone();
         submit(&mut *self.queue, move || {
-            let writer = store.begin(position)?;
-            Ok(Outcome::Written(
-                Box::new(PartInMaking { writer, crc: Crc64::default() }),
-                Vec::new(),
-            ))
+            Ok(Outcome::Written(Box::new(Writing::new(store.begin(position)?)), Vec::new()))
         });
     }
 
     /// Walks one slice and cuts what was written into chunks.
     fn walk(&mut self, shard: &mut Shard) {
-        let Self { running: Some(running), pace, clock, status, .. } = self else { return };
+        let Self { running: Some(running), store, pace, clock, status, .. } = self else { return };
         let keyspace = &mut shard.engine.keyspace;
+        let limits = store.limits();
+        let is_part_full = running.is_part_full(&limits, keyspace.snapshot_bytes());
+        if is_part_full {
+            keyspace.want_snapshot_cut();
+        }
         if !running.is_walked && running.backlog_bytes < pace.backlog_bytes_max {
             let began = clock.monotonic();
             for _ in 0..pace.steps_max {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
                 let spent = clock.monotonic().since(began);
-                if running.is_walked || spent >= SLICE_NANOS {
+                let stands_still = is_part_full && keyspace.can_cut_snapshot();
+                if running.is_walked || stands_still || spent >= SLICE_NANOS {
                     break;
                 }
             }
             running.keys = keyspace.snapshot_keys();
             status.keys_saved = running.keys;
         }
-        if keyspace.snapshot_bytes() >= pace.chunk_bytes || running.is_walked {
+        let untaken = keyspace.snapshot_bytes();
+        let cuts = running.is_part_full(&limits, untaken) && keyspace.can_cut_snapshot();
+        if cuts || untaken >= pace.chunk_bytes || running.is_walked {
             let next = running.emptied.pop();
             let next = next.unwrap_or_else(|| Vec::with_capacity(pace.chunk_capacity()));
-            let chunk = keyspace.take_snapshot_bytes(next);
-            if !chunk.is_empty() {
-                running.backlog_bytes += chunk.len();
-                running.chunks.push(chunk);
+            if cuts {
+                running.push(keyspace.cut_snapshot(next), true);
+            } else {
+                running.push(keyspace.take_snapshot_bytes(next), false);
             }
         }
         if running.is_walked {
@@ -455,38 +392,35 @@ impl Snapshots {
         let Some(running) = &mut self.running else { return };
         let has_moved = !running.is_durable && shifted != running.shifted;
         running.is_durable |= !has_moved && durable >= running.waits_for;
-        if running.part.is_none() {
+        if running.writing.is_none() {
             return;
         }
         if has_moved {
             // Its place bears another record's number by now. This is rarer than a failover.
-            let Some(part) = running.part.take() else { return };
+            let Some(writing) = running.writing.take() else { return };
             let error = io::Error::other("the log's newest records have moved");
-            submit(&mut *self.queue, move || Err(part.abandon(error)));
+            submit(&mut *self.queue, move || Err(writing.abandon(error)));
             return;
         }
         if !running.chunks.is_empty() {
             let chunks = std::mem::take(&mut running.chunks);
-            let Some(mut part) = running.part.take() else { return };
-            submit(&mut *self.queue, move || match part.append(&chunks) {
-                Ok(()) => Ok(Outcome::Written(part, chunks)),
-                Err(error) => Err(part.abandon(error)),
+            let Some(mut writing) = running.writing.take() else { return };
+            submit(&mut *self.queue, move || match writing.append(&chunks) {
+                Ok(()) => Ok(Outcome::Written(writing, chunks)),
+                Err(error) => Err(writing.abandon(error)),
             });
             return;
         }
         if !running.is_walked || !running.is_durable && !self.pace.publishes_before_durable {
             return;
         }
-        let Some(mut part) = running.part.take() else { return };
+        let Some(writing) = running.writing.take() else { return };
         running.is_publishing = true;
         let facts = Facts { place: running.place, keys: running.keys };
         let store = self.store.clone();
         let trims_through_newest = self.pace.trims_through_newest;
         submit(&mut *self.queue, move || {
-            if let Err(error) = part.append(&[checksum(part.crc).to_vec()]) {
-                return Err(part.abandon(error));
-            }
-            let snapshot = part.writer.publish(&facts)?;
+            let snapshot = writing.publish(&facts)?;
             let (name, place) = (snapshot.name.clone(), snapshot.place);
             let file = SnapshotFile::open(&store, snapshot)?;
             // It is published: what fails now costs space, nothing else.
@@ -508,9 +442,9 @@ impl Snapshots {
         self.queue.poll(&mut done);
         for (_, outcome) in done.drain(..) {
             match outcome.downcast::<Outcome>().map(|outcome| *outcome) {
-                Ok(Outcome::Written(part, chunks)) => {
+                Ok(Outcome::Written(writing, chunks)) => {
                     if let Some(running) = &mut self.running {
-                        running.take_back(part, chunks, 2 * self.pace.chunk_capacity());
+                        running.take_back(writing, chunks, 2 * self.pace.chunk_capacity());
                     }
                 }
                 Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
@@ -541,7 +475,8 @@ impl Snapshots {
         shard.grown -= running.log;
         let dirty = &shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
-        self.stores.published(sighting, trim, turn.is_private);
+        let retained = self.store.limits().retained;
+        self.stores.published(sighting, trim, turn.is_private, retained);
         news.push(News::SnapshotPublished(Box::new(file)));
         self.end(true, turn);
     }

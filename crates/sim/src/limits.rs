@@ -12,6 +12,7 @@ pub struct Limits {
     pub remote: RemoteLimits,
     /// As [`txlog::file::FileOptions::piece_bytes_max`].
     pub piece_bytes_max: Option<usize>,
+    pub snapshots: archive::Limits,
     /// Which of them are small: a bit for each of [`SMALL`].
     small: u64,
 }
@@ -29,7 +30,7 @@ macro_rules! small {
 }
 
 /// What is drawn. Of two values of one limit the later is taken.
-const SMALL: [Small; 23] = small! {
+const SMALL: [Small; 29] = small! {
     node.engine.walk_entries = 1;
     node.engine.whole_value_bytes_max = 256;
     node.engine.whole_value_bytes_max = 2 << 10;
@@ -53,6 +54,12 @@ const SMALL: [Small; 23] = small! {
     remote.check_bytes_max = 1 << 10;
     piece_bytes_max = Some(1);
     piece_bytes_max = Some(1 << 10);
+    snapshots.part_bytes = 256;
+    snapshots.part_bytes = 1 << 10;
+    snapshots.part_bytes = 4 << 10;
+    snapshots.parts_max = 2;
+    snapshots.parts_max = 5;
+    snapshots.retained = 3;
 };
 
 /// How many of 100 runs are limited otherwise than what serves, and how many of 100 limits are

@@ -13,12 +13,16 @@ use base::HashKey;
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
 fn load(bytes: &[u8]) -> Keyspace {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(77));
+    load_into(&mut keyspace, bytes);
+    keyspace
+}
+
+fn load_into(keyspace: &mut Keyspace, bytes: &[u8]) {
     let mut crc = crate::rdb::Crc64::default();
     crc.update(bytes);
     let file = [bytes, &checksum(crc)].concat();
-    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(77));
-    Loader::new(&file[..], NOW).load_all(&mut keyspace).unwrap();
-    keyspace
+    Loader::new(&file[..], NOW).load_all(keyspace).unwrap();
 }
 
 fn bench_of(keys: u32) -> Bench {
@@ -155,6 +159,50 @@ fn a_big_value_that_changes_is_written_as_it_was() {
         }
     }
     assert!(asides > 100, "something came between the pieces: {asides}");
+}
+
+#[test]
+fn files_that_a_snapshot_is_cut_into_hold_every_key_once_and_each_is_whole() {
+    let (mut files, mut refused) = (0, 0);
+    for seed in 0..12u64 {
+        let mut state = seed;
+        let mut dice = move |below: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((state >> 33) as u32) % below
+        };
+        let mut bench = bench_of(300);
+        let keyspace = &mut bench.engine.keyspace;
+        keyspace.replica_of = ReplicaOf::parse("host 1").expect("a name and a port");
+        grow_big_ones(keyspace);
+        let expected = holdings(keyspace);
+        keyspace.begin_snapshot(NOW);
+        let mut loaded = Keyspace::new(Settings::default(), HashKey::fixed(77));
+        let mut bytes = Vec::new();
+        while !keyspace.walk_snapshot(40, 4096) {
+            if dice(8) == 0 {
+                change_big(keyspace, &mut dice);
+                change(keyspace, &mut dice);
+            }
+            if dice(4) > 0 {
+                continue;
+            }
+            if keyspace.can_cut_snapshot() {
+                bytes.extend(keyspace.cut_snapshot(Vec::new()));
+                // A key that is loaded already is an error of its own.
+                load_into(&mut loaded, &std::mem::take(&mut bytes));
+                files += 1;
+            } else {
+                keyspace.want_snapshot_cut();
+                refused += 1;
+            }
+        }
+        assert!(!keyspace.can_cut_snapshot(), "the last file is at its end");
+        bytes.extend(keyspace.take_snapshot_bytes(Vec::new()));
+        load_into(&mut loaded, &bytes);
+        assert_eq!(keyspace.snapshot_keys(), expected.len() as u64);
+        assert!(holdings(&loaded) == expected, "seed {seed}");
+    }
+    assert!(files > 50 && refused > 100, "{files} files, {refused} cuts amid a value");
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Replica {
 
 fn submit(queue: &mut dyn DiskQueue, connection: ConnectionId, mut file: Box<SnapshotFile>) {
     queue.submit(Box::new(move || {
-        let bytes = file.read(CHUNK_BYTES);
+        let bytes = file.next(CHUNK_BYTES);
         Box::new(Chunk { connection, file, bytes })
     }));
 }

@@ -80,19 +80,15 @@ impl SnapshotFile {
     ///
     /// # Errors
     /// The archive's; `InvalidData` if a part is not what was published.
-    pub fn read(&mut self, bytes_max: usize) -> io::Result<Vec<u8>> {
+    pub fn next(&mut self, bytes_max: usize) -> io::Result<Vec<u8>> {
         let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
         let mut bytes = vec![0; left.min(bytes_max)];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            filled += self.read_some(&mut bytes[filled..])?;
-        }
-        self.offset += filled as u64;
+        self.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads into `into`, which has room; how much. Nothing at the seam of two parts.
-    fn read_some(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    /// Reads a piece into `into`, which has room; how much. Nothing at the seam of two parts.
+    fn read_piece(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Some(part) = &mut self.part {
             let left = (part.length() - part.offset()) as usize - END_BYTES;
             if left > 0 {
@@ -120,6 +116,19 @@ impl SnapshotFile {
         let count = into.len().min(self.end.len());
         into[..count].copy_from_slice(&self.end[..count]);
         self.end.drain(..count);
+        Ok(count)
+    }
+}
+
+impl Read for SnapshotFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
+        let room = into.len().min(left);
+        let mut count = 0;
+        while count == 0 && room > 0 {
+            count = self.read_piece(&mut into[..room])?;
+        }
+        self.offset += count as u64;
         Ok(count)
     }
 }

@@ -25,7 +25,7 @@
 
 use super::{Outcome, Snapshots, Turn, submit};
 use crate::shard::Shard;
-use archive::{Candidate, RETAINED, SnapshotStore};
+use archive::{Candidate, SnapshotStore};
 use base::{MonotonicNanos, Position, Sequence, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -132,9 +132,10 @@ impl Stores {
         sighting: Sighting,
         through: Option<Position>,
         is_private: bool,
+        retained: usize,
     ) {
         self.own.insert(0, sighting);
-        self.own.truncate(RETAINED);
+        self.own.truncate(retained);
         // Whoever cannot read the snapshots needs the whole log.
         if !is_private {
             self.waiting = through.or(self.waiting);
@@ -298,7 +299,7 @@ fn look(store: &SnapshotStore) -> Vec<Sighting> {
         }
         Candidate::Damaged { .. } => None,
     });
-    whole.take(RETAINED).collect()
+    whole.take(store.limits().retained).collect()
 }
 
 impl Snapshots {
@@ -504,7 +505,7 @@ mod tests {
     fn as_many_are_known_as_stay() {
         let mut stores = Stores::default();
         let sighting = |n| Sighting { sequence: Sequence(n), began: UnixMillis(0) };
-        (1..=5).for_each(|n| stores.published(sighting(n), None, false));
+        (1..=5).for_each(|n| stores.published(sighting(n), None, false, 2));
         assert_eq!(stores.own, [sighting(5), sighting(4)]);
     }
 }

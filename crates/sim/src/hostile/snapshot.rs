@@ -1,9 +1,9 @@
 //! What a snapshot holds: an RDB file of anybody's, a manifest, the directory with both.
 
-use super::{HASH_SEED, NOW, load_all, save, survives_a_snapshot};
+use super::{HASH_SEED, NOW, STEP_KEYS, load_all, save, survives_a_snapshot};
 use crate::disk::SimDisk;
 use archive::SnapshotPoint;
-use archive::{Candidate, Facts, Manifest, SnapshotStore};
+use archive::{Candidate, Facts, Manifest, Snapshot, SnapshotStore};
 use base::disk::Disk;
 use base::{DatabaseId, Epoch, HashKey, Incarnation, Position, Sequence, UnixMillis};
 use engine::digest::Digest;
@@ -58,16 +58,25 @@ fn load_patched(input: &[u8]) {
     patch(&disk, input);
     for candidate in store.list().expect("a disk without faults lists") {
         let Candidate::Whole(snapshot) = candidate else { continue };
-        let Ok(part) = store.open_part(&snapshot, 0) else { continue };
-        let Ok(read) = load_all(Loader::of_own_file(part, snapshot.manifest.keys, NOW)) else {
-            continue;
-        };
+        let Some(read) = load_parts(&store, &snapshot) else { continue };
         let (keys, digest) = (keyspace.len() as u64, Digest::of_keyspace(&keyspace));
         assert_eq!(snapshot.manifest.keys, keys);
         assert_eq!(Digest::of_keyspace(&read), digest, "what changed is refused");
     }
 }
 
+/// All parts of a snapshot as a start loads them, if each is whole.
+fn load_parts(store: &SnapshotStore, snapshot: &Snapshot) -> Option<Keyspace> {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED + 1));
+    for index in 0..snapshot.manifest.parts.len() {
+        let part = store.open_part(snapshot, index).ok()?;
+        let mut loader = Loader::of_own_file(part, snapshot.manifest.keys, NOW);
+        while !loader.load(&mut keyspace, STEP_KEYS).ok()? {}
+    }
+    Some(keyspace)
+}
+
+/// In two parts: the first has all keys, and the second none.
 fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
     let position = Position { incarnation: Incarnation(7), sequence: Sequence(42) };
     let place = SnapshotPoint {
@@ -79,6 +88,9 @@ fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
     };
     let mut writer = store.begin(position).expect("a disk without faults makes files");
     writer.append(&save(keyspace)).expect("a disk without faults takes bytes");
+    writer.begin_next_part().expect("a disk without faults makes files");
+    let empty = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED));
+    writer.append(&save(&empty)).expect("a disk without faults takes bytes");
     let facts = Facts { place, keys: keyspace.len() as u64 };
     writer.publish(&facts).expect("a disk without faults reads back what was written");
 }
@@ -106,7 +118,8 @@ fn patch(disk: &SimDisk, mut input: &[u8]) {
     while let Some((&[file, low, high, length], rest)) = input.split_first_chunk() {
         let (bytes, rest) = rest.split_at(usize::from(length).min(rest.len()));
         input = rest;
-        let name = if file & 1 == 0 { "manifest.json" } else { "part-0000.rdb" };
+        let name = ["manifest.json", "part-0000.rdb", "manifest.json", "part-0001.rdb"];
+        let name = name[usize::from(file & 3)];
         let Ok(file) = disk.open_write(&directory.join(name)) else { continue };
         let offset = u64::from(u16::from_le_bytes([low, high])) % 1024;
         // A disk without faults fails nothing.

@@ -106,7 +106,8 @@ impl Machine {
     /// # Errors
     /// The disk's.
     pub fn store(&self) -> Result<SnapshotStore, String> {
-        SnapshotStore::open(Arc::new(self.disk.for_process()), Path::new(STORE)).map_err(text)
+        let store = SnapshotStore::open(Arc::new(self.disk.for_process()), Path::new(STORE));
+        Ok(store.map_err(text)?.with_limits(self.limits.snapshots))
     }
 
     /// The log on the disk, as a starting server opens it.
@@ -216,20 +217,22 @@ impl Machine {
         }
         let (file, bytes) = match random.within(0..3) {
             0 => ("manifest.json", newest.manifest.encode().len() as u64),
-            _ => ("part-0000.rdb", newest.manifest.parts[0].bytes),
+            _ => {
+                let part = random.choose(&newest.manifest.parts);
+                (part.name.as_str(), part.bytes)
+            }
         };
         let path = Path::new(STORE).join(&newest.name).join(file);
         self.disk.damage(&path, random.within(0..bytes) as usize, 0x04);
         Ok(Some(newest.name.clone()))
     }
 
-    /// Names of the snapshots that are published, newest first.
+    /// The snapshots that are published, newest first.
     ///
     /// # Errors
     /// The disk's.
-    pub fn snapshots(&self) -> Result<Vec<String>, String> {
-        let candidates = self.store()?.list().map_err(text)?;
-        Ok(candidates.iter().map(|candidate| candidate.name().to_owned()).collect())
+    pub fn snapshots(&self) -> Result<Vec<Candidate>, String> {
+        self.store()?.list().map_err(text)
     }
 
     /// Reads every record of the log: none may be void here, where no rival ever leads, and within

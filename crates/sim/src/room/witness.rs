@@ -13,6 +13,7 @@ use super::token::Tokens;
 use crate::disk::SimDisk;
 use crate::random::Random;
 use crate::reply::{Kind, Reply};
+use archive::Candidate;
 use base::driver::ConnectionId;
 use engine::digest::Digest;
 use node::Server;
@@ -44,6 +45,8 @@ pub struct Seen {
     pub cuts: u64,
     /// Snapshots found in what a cut left, whole.
     pub snapshots: u64,
+    /// Cuts that left one of several parts.
+    pub in_parts: u64,
     /// Cuts after which the newest snapshot was damaged, and the one before it taken.
     pub passed_over: u64,
     pub appended: Appended,
@@ -388,9 +391,14 @@ impl Witness {
 impl Witness {
     /// Looks at the snapshots of a disk.
     fn note_snapshots(&mut self, disk: &SimDisk) -> Result<(), String> {
-        let names = self.machine.beside(disk).snapshots()?;
-        self.seen.snapshots += u64::from(!names.is_empty());
-        self.published.extend(names);
+        let candidates = self.machine.beside(disk).snapshots()?;
+        let has_parts = |candidate: &Candidate| match candidate {
+            Candidate::Whole(snapshot) => snapshot.manifest.parts.len() > 1,
+            Candidate::Damaged { .. } => false,
+        };
+        self.seen.snapshots += u64::from(!candidates.is_empty());
+        self.seen.in_parts += u64::from(candidates.iter().any(has_parts));
+        self.published.extend(candidates.iter().map(|candidate| candidate.name().to_owned()));
         Ok(())
     }
 }

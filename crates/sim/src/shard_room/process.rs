@@ -269,7 +269,7 @@ impl Process {
             false => STORE.to_owned(),
         };
         let store = SnapshotStore::open(Arc::new(world.disk.clone()), Path::new(&path));
-        let store = store.map_err(text)?;
+        let store = store.map_err(text)?.with_limits(world.limits.snapshots);
         let server = node::begin(options, Box::new(drop));
         let loading = begin_loading(world, machine, &server, &driver, &store)?;
         let scratch = Scratch::default();

@@ -29,6 +29,7 @@ fn sum_up(outcomes: &[Outcome]) {
     let sum = |part: fn(&Outcome) -> u64| outcomes.iter().map(part).sum::<u64>();
     let happened = [
         ("snapshots", sum(|outcome| outcome.published)),
+        ("cuts that left a snapshot in parts", sum(|outcome| outcome.seen.in_parts)),
         ("damaged snapshots passed over", sum(|outcome| outcome.seen.passed_over)),
         ("messages", sum(|outcome| outcome.seen.messages)),
         ("messages that had to arrive", sum(|outcome| outcome.seen.arrived)),

@@ -78,14 +78,16 @@ fn campaign(seed: u64) -> Ledger {
 
 #[test]
 fn a_power_cut_at_any_sync_leaves_the_state_of_the_log() {
-    let (mut snapshots, mut trims) = (0, 0);
+    let (mut snapshots, mut trims, mut most_parts) = (0, 0, 0);
     for seed in 1..=40 {
         let ledger = campaign(seed);
         snapshots += ledger.snapshots_seen;
+        most_parts = most_parts.max(ledger.most_parts);
         trims += u32::from(ledger.trimmed.0 > 1);
     }
     assert!(snapshots > 100, "only {snapshots} snapshots were published");
     assert!(trims > 10, "only {trims} logs were trimmed");
+    assert!(most_parts > 3, "a snapshot has {most_parts} parts at most");
 }
 
 #[test]
@@ -102,10 +104,10 @@ fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
         disk.kill_process();
         let candidates = store(&disk).expect("there is a store").list().expect("it can be listed");
         let Candidate::Whole(newest) = &candidates[0] else { panic!("it was just published") };
-        let bytes = newest.manifest.parts[0].bytes;
+        let part = random.choose(&newest.manifest.parts);
         let (file, length) = match seed % 2 {
             0 => ("manifest.json", newest.manifest.encode().len() as u64),
-            _ => ("part-0000.rdb", bytes),
+            _ => (part.name.as_str(), part.bytes),
         };
         let path = Path::new(STORE).join(&newest.name).join(file);
         disk.damage(&path, random.within(0..length) as usize, 0x04);

@@ -12,6 +12,7 @@ mod listen;
 mod making;
 mod master;
 mod open;
+mod parts;
 mod replicaof;
 mod shifted;
 mod transfer;

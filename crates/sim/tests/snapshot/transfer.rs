@@ -10,7 +10,7 @@ use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::settings::Settings;
-use shard::snapshots::Pace;
+use shard::snapshots::{Pace, SnapshotFile};
 use sim::disk::{Faults, SimDisk};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -106,9 +106,9 @@ fn is_newest_snapshot_partial(disk: &SimDisk) -> bool {
     let store = store(disk).expect("there is a store");
     let candidates = store.list().expect("it can be listed");
     let Some(Candidate::Whole(snapshot)) = candidates.first() else { return false };
-    let part = store.open_part(snapshot, 0).expect("it is there");
+    let file = SnapshotFile::open(&store, snapshot.clone()).expect("it is there");
     let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(5));
-    let loaded = Loader::new(part, UnixMillis(0)).load_all(&mut keyspace);
+    let loaded = Loader::new(file, UnixMillis(0)).load_all(&mut keyspace);
     loaded.expect("a published snapshot can be loaded");
     assert!(follows(&keyspace) || !keyspace.is_partial(), "a part that nobody completes");
     keyspace.is_partial()

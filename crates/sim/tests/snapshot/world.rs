@@ -14,7 +14,7 @@ use engine::settings::Settings;
 use node::Scratch;
 use node::{Limits, Options, Server};
 use shard::loading::{FileLogOpener, Loading};
-use shard::snapshots::Pace;
+use shard::snapshots::{Pace, SnapshotFile};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
 use sim::disk_queue::SimDiskQueue;
@@ -35,6 +35,12 @@ const NODE: &str = "node";
 /// How long a disk job takes at least.
 pub const DISK_NANOS: u64 = 50_000;
 
+/// Bytes of a part, but for what a turn adds.
+pub const PART_BYTES: u64 = 2 << 10;
+
+/// Parts of a snapshot.
+pub const PARTS_MAX: usize = 12;
+
 /// What must hold across every life of the node.
 #[derive(Default)]
 pub struct Ledger {
@@ -44,6 +50,8 @@ pub struct Ledger {
     durable: Sequence,
     /// Snapshots found whole, over all lives.
     pub snapshots_seen: u64,
+    /// The most parts that one of them had.
+    pub most_parts: usize,
     /// The most that the log was ever trimmed.
     pub trimmed: Sequence,
 }
@@ -72,8 +80,15 @@ pub fn log_options(seed: u64) -> FileOptions {
     options
 }
 
+/// The store, in which parts are short, so that most snapshots have several.
 pub fn store(disk: &SimDisk) -> Result<SnapshotStore, String> {
-    SnapshotStore::open(Arc::new(disk.clone()), Path::new(STORE)).map_err(text)
+    let store = SnapshotStore::open(Arc::new(disk.clone()), Path::new(STORE)).map_err(text)?;
+    let limits = archive::Limits::default();
+    Ok(store.with_limits(archive::Limits {
+        part_bytes: PART_BYTES,
+        parts_max: PARTS_MAX,
+        ..limits
+    }))
 }
 
 fn text(error: impl std::fmt::Display) -> String {
@@ -126,7 +141,9 @@ impl Life {
         ledger: &mut Ledger,
     ) -> Result<Self, String> {
         ledger.hold_against_the_log(disk);
-        let life = Self::start_unchecked(commit_nanos, Pace::default(), disk, seed)?;
+        // A few keys a turn, so that commands come between them and parts end.
+        let pace = Pace { step_keys: 8, steps_max: 1, chunk_bytes: 1 << 10, ..Pace::default() };
+        let life = Self::start_unchecked(commit_nanos, pace, disk, seed)?;
         life.check_start(ledger);
         Ok(life)
     }
@@ -264,12 +281,14 @@ pub fn check_snapshots(disk: &SimDisk, ledger: &mut Ledger) -> Result<usize, Str
         };
         let sequence = snapshot.place.position.sequence;
         assert!(sequence <= ledger.durable, "{} knows more than the log", snapshot.name);
-        let part = store.open_part(&snapshot, 0).map_err(text)?;
+        let name = snapshot.name.clone();
+        ledger.most_parts = ledger.most_parts.max(snapshot.manifest.parts.len());
+        let file = SnapshotFile::open(&store, snapshot).map_err(text)?;
         let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(5));
-        let loaded = Loader::new(part, UnixMillis(0)).load_all(&mut keyspace);
-        loaded.expect("a published snapshot can be loaded");
+        let loaded = Loader::new(file, UnixMillis(0)).load_all(&mut keyspace);
+        loaded.expect("a published snapshot can be loaded as one file");
         let state = Digest::of_keyspace(&keyspace);
-        assert_eq!(state, ledger.states[&sequence], "{}", snapshot.name);
+        assert_eq!(state, ledger.states[&sequence], "{name}");
         whole += 1;
     }
     ledger.snapshots_seen += whole as u64;

@@ -1,0 +1,39 @@
+//! The limits of snapshots.
+
+use crate::manifest::MANIFEST_BYTES_MAX;
+
+/// How large parts become, and how many snapshots stay. What a process reads does not depend on
+/// what it would write, so processes of one shard may have different ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of a part from which on another one begins, at the next key: the value that is being
+    /// written, and what one turn writes, still go into it. 64 MiB: an upload that fails is no
+    /// great loss, a part's fixed costs (a request, a sync, a line of the manifest) are none, and
+    /// data of some GiB has enough parts to be written and read several at a time. A guess, until
+    /// that is done.
+    pub part_bytes: u64,
+    /// Parts of one snapshot, at most; the last takes all the rest. 256 GiB at 64 MiB each.
+    pub parts_max: usize,
+    /// Whole snapshots that stay: the newest, and the one before it in case the newest is damaged.
+    /// The log is trimmed only up to the record of the oldest of them.
+    pub retained: usize,
+}
+
+/// More bytes than a part has in a manifest, with the longest name and the largest numbers.
+const PART_LINES_BYTES: u64 = 160;
+
+const _: () = {
+    let Limits { part_bytes, parts_max, retained } = Limits::DEFAULT;
+    assert!((parts_max as u64 + 8) * PART_LINES_BYTES <= MANIFEST_BYTES_MAX);
+    assert!(part_bytes > 0 && parts_max > 0 && retained > 0);
+};
+
+impl Limits {
+    const DEFAULT: Self = Self { part_bytes: 64 << 20, parts_max: 4096, retained: 2 };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

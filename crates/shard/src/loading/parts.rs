@@ -1,0 +1,92 @@
+//! The parts of a snapshot, loaded one after the other. Each is an RDB file, and no key stands in
+//! two of them.
+
+use archive::{PartReader, Snapshot, SnapshotStore};
+use base::UnixMillis;
+use engine::keyspace::Keyspace;
+use engine::load::Loader;
+use engine::rdb::RdbError;
+use std::io;
+
+/// Bytes of the shortest entry of a snapshot: its type, and lengths of an empty key and value. A
+/// manifest that claims more keys than there is room for takes no memory for them.
+const ENTRY_BYTES_MIN: u64 = 3;
+
+/// A snapshot that is being loaded.
+pub(super) struct Parts {
+    pub snapshot: Snapshot,
+    /// The part that is being loaded, and its number.
+    loader: Loader<PartReader>,
+    index: usize,
+    /// Of the parts before it.
+    keys_before: u64,
+    bytes_before: u64,
+    now: UnixMillis,
+}
+
+/// Why a snapshot cannot be loaded.
+pub(super) enum PartsError {
+    /// A part cannot be opened any more.
+    Gone(io::Error),
+    Damaged(String),
+    /// It holds what this release does not know.
+    Unsupported(String),
+}
+
+impl Parts {
+    /// Begins with the first part. Idle times count against `now`.
+    ///
+    /// # Errors
+    /// The part cannot be opened.
+    pub fn open(store: &SnapshotStore, snapshot: Snapshot, now: UnixMillis) -> io::Result<Self> {
+        // The first part says how many keys all of them have, and tables are laid out for those.
+        let keys = snapshot.manifest.keys.min(snapshot.manifest.bytes() / ENTRY_BYTES_MIN);
+        let loader = Loader::of_own_file(store.open_part(&snapshot, 0)?, keys, now);
+        Ok(Self { snapshot, loader, index: 0, keys_before: 0, bytes_before: 0, now })
+    }
+
+    /// Bytes of all parts used so far.
+    pub fn offset(&self) -> u64 {
+        self.bytes_before + self.loader.offset()
+    }
+
+    /// Loads about `entries_max` more keys; whether that was the last of them.
+    ///
+    /// # Errors
+    /// The snapshot cannot be loaded; what was loaded of it is of no use.
+    pub fn load(
+        &mut self,
+        store: &SnapshotStore,
+        keyspace: &mut Keyspace,
+        entries_max: u64,
+    ) -> Result<bool, PartsError> {
+        let parts = &self.snapshot.manifest.parts;
+        let name = &parts[self.index].name;
+        if !self.loader.load(keyspace, entries_max).map_err(|error| PartsError::of(name, error))? {
+            return Ok(false);
+        }
+        let loaded = self.keys_before + self.loader.keys_loaded;
+        if self.index + 1 < parts.len() {
+            let part = store.open_part(&self.snapshot, self.index + 1).map_err(PartsError::Gone)?;
+            self.bytes_before += parts[self.index].bytes;
+            self.keys_before = loaded;
+            self.index += 1;
+            self.loader = Loader::of_own_file(part, 0, self.now);
+            return Ok(false);
+        }
+        let keys = self.snapshot.manifest.keys;
+        if loaded != keys {
+            return Err(PartsError::Damaged(format!("it holds {loaded} keys instead of {keys}")));
+        }
+        Ok(true)
+    }
+}
+
+impl PartsError {
+    fn of(part: &str, error: RdbError) -> Self {
+        match error {
+            RdbError::Unsupported { .. } => Self::Unsupported(format!("{part}: {error}")),
+            error => Self::Damaged(format!("{part}: {error}")),
+        }
+    }
+}

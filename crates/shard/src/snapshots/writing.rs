@@ -1,0 +1,58 @@
+//! What the disk's jobs do with the bytes of a snapshot under way.
+
+use archive::{Facts, Snapshot, SnapshotWriter};
+use engine::rdb::Crc64;
+use engine::save::checksum;
+use std::io;
+
+/// Bytes on their way to the disk.
+pub(super) struct Chunk {
+    pub bytes: Vec<u8>,
+    /// A part ends with them, but for its checksum.
+    pub ends_part: bool,
+}
+
+/// A snapshot in the making. Each part is an RDB file, with the checksum that Redis wants.
+pub(super) struct Writing {
+    writer: SnapshotWriter,
+    /// Of the part that is being written.
+    crc: Crc64,
+}
+
+impl Writing {
+    pub fn new(writer: SnapshotWriter) -> Self {
+        Self { writer, crc: Crc64::default() }
+    }
+
+    pub fn append(&mut self, chunks: &[Chunk]) -> io::Result<()> {
+        for Chunk { bytes, ends_part } in chunks {
+            self.crc.update(bytes);
+            self.writer.append(bytes)?;
+            if *ends_part {
+                self.end_part()?;
+                self.writer.begin_next_part()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> io::Result<()> {
+        let crc = std::mem::take(&mut self.crc);
+        self.writer.append(&checksum(crc))
+    }
+
+    pub fn publish(mut self, facts: &Facts) -> io::Result<Snapshot> {
+        match self.end_part() {
+            Ok(()) => self.writer.publish(facts),
+            Err(error) => Err(self.abandon(error)),
+        }
+    }
+
+    /// Gives the space back that a failed snapshot took: on a full disk the log waits for it.
+    pub fn abandon(self, error: io::Error) -> io::Error {
+        if let Err(why) = self.writer.abandon() {
+            tracing::warn!("what a failed snapshot wrote cannot be removed: {why}");
+        }
+        error
+    }
+}
