@@ -1,9 +1,15 @@
 //! Instants, and the clock that tells them.
 
+/// A millisecond, in nanoseconds.
+pub const MILLISECOND: u64 = 1_000_000;
+
+/// A second, in nanoseconds.
+pub const SECOND: u64 = 1_000_000_000;
+
 /// The longest lease of leadership that a server can be told to take, in nanoseconds: the upper
 /// bound of `transaction-log-lease`. Who loads a snapshot may find no record behind it that says
 /// how long the holder's lease is, and then waits as if it were this long.
-pub const LEASE_NANOS_MAX: u64 = 60_000_000_000;
+pub const LEASE_NANOS_MAX: u64 = 60 * SECOND;
 
 /// Milliseconds since 1970-01-01 UTC. Expiry times and reply times are measured in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -21,12 +27,12 @@ impl MonotonicNanos {
 
     /// So many milliseconds later. What lies beyond the end of time is an instant that never comes.
     pub const fn after_millis(self, millis: u64) -> Self {
-        Self(self.0.saturating_add(millis.saturating_mul(1_000_000)))
+        Self(self.0.saturating_add(millis.saturating_mul(MILLISECOND)))
     }
 
     /// Whole seconds from `earlier` to `self`, 0 if `earlier` is later.
     pub const fn seconds_since(self, earlier: Self) -> u64 {
-        self.since(earlier) / 1_000_000_000
+        self.since(earlier) / SECOND
     }
 }
 

@@ -27,11 +27,9 @@ use crate::core::{Core, hex_id};
 use crate::session::ClientKind;
 use backlog::Backlog;
 use base::disk::{DiskOutcome, DiskTicket};
+use base::time::SECOND;
 use base::{ConnectionId, DiskQueue, MonotonicNanos, Sequence};
 use std::collections::BTreeMap;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// The replicas of Redis, and what they have in common.
 pub struct Feed {

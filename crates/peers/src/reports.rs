@@ -97,12 +97,11 @@ fn rank(priority: u32, applied: Sequence) -> impl Ord {
 pub(crate) mod tests {
     use super::*;
     use base::Epoch;
+    use base::time::SECOND;
     use shard::RecordId;
     use shard::role::member::Member;
     use txlog::Chain;
     use txlog::record::ChainValue;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// The record with this number.
     pub fn record(sequence: u64) -> RecordId {

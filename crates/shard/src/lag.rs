@@ -82,11 +82,10 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MILLI: u64 = 1_000_000;
+    use base::time::MILLISECOND;
 
     fn at(millis: u64) -> MonotonicNanos {
-        MonotonicNanos(millis * MILLI)
+        MonotonicNanos(millis * MILLISECOND)
     }
 
     #[test]

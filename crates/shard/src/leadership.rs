@@ -19,14 +19,12 @@ use crate::role::member::{Leader, Member, MemberId};
 use crate::role::renewal::{self, Purpose, Renewal};
 use crate::role::state::{Present, Roles, Terms, Wish};
 use crate::shard::{Progress, Shard, Told};
+use base::time::MILLISECOND;
 use base::{Clock, Moment, MonotonicNanos, Sequence, UnixMillis};
 use engine::interest::Interest;
 use std::sync::Arc;
 use txlog::{Refusal, WriterId};
 use wall::Wall;
-
-/// Nanoseconds in a millisecond.
-const MILLI: u64 = 1_000_000;
 
 /// Largest offset between this machine's wall clock and the shard's, in milliseconds, at which the
 /// process still stands for leadership at once; beyond it, it leaves that to others. Far more than
@@ -316,7 +314,7 @@ impl Leadership {
     fn judge_gap(&mut self, news: &mut Vec<News>) {
         let Some(nanos) = self.roles.new_gap(self.moment) else { return };
         news.push(News::ClocksParted);
-        let ms = nanos / MILLI;
+        let ms = nanos / MILLISECOND;
         if nanos == u64::MAX {
             tracing::warn!(
                 "the machine's clocks were disrupted: renews its lease before it serves"

@@ -1,9 +1,8 @@
 //! How often an operation on the service that keeps a log meets which fault.
 
 use crate::random::Random;
+use base::time::MILLISECOND;
 use txlog::remote::memory::Fate;
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// In percent of all operations.
 #[derive(Clone, Copy, Debug)]

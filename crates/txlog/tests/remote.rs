@@ -1,6 +1,7 @@
 //! The remote log over a store whose every answer the test gives: what it asks for, in which order,
 //! and what it makes of the answers.
 
+use base::time::SECOND;
 use base::{Clock, Epoch, Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,6 @@ use txlog::remote::{Broken, RemoteLog};
 use txlog::{Chain, Kind, Part, Stamper, WriterId, empty_record};
 
 const LOG: Incarnation = Incarnation(5);
-const SECOND: u64 = 1_000_000_000;
 
 #[derive(Default)]
 struct Script {

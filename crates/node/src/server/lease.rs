@@ -5,13 +5,11 @@
 use crate::core::{Clients, Core};
 use crate::members::failover::hand_over;
 use crate::server::Server;
+use base::time::MILLISECOND;
 use base::{ConnectionId, Moment};
 use shard::leadership::Policy;
 use std::collections::BTreeSet;
 use txlog::Gate;
-
-/// Nanoseconds in a millisecond.
-const MILLI: u64 = 1_000_000;
 
 impl Server {
     /// A turn of the loop begins at this instant.
@@ -75,7 +73,7 @@ impl Server {
         // Not the turn's instant, which may lie a long command back: nobody has waited so long.
         let now = self.core.process.options.clock.monotonic();
         let since = *self.unserved_since.get_or_insert(now);
-        if now.since(since) < self.core.process.settings.transaction_log_lease * MILLI {
+        if now.since(since) < self.core.process.settings.transaction_log_lease * MILLISECOND {
             return;
         }
         self.unserved_since = None;

@@ -6,11 +6,9 @@ use crate::server::Server;
 use crate::server::reactor::Scratch;
 use archive::SnapshotStore;
 use base::Driver;
+use base::time::MILLISECOND;
 use shard::loading::{Failure, Known, Loaded, Loading, OpenLog, Sources, Step};
 use std::sync::Arc;
-
-/// Nanoseconds in a millisecond.
-const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// A start under way: the loading, and then the wait until it is known whether this process leads
 /// or follows.
@@ -115,7 +113,7 @@ impl Server {
         let member = self.core.process.member();
         let (host, port) = (&member.host, member.port);
         tracing::info!(host, port, "other members are told that this server is here");
-        let lease_nanos = self.core.process.settings.transaction_log_lease * NANOS_PER_MILLI;
+        let lease_nanos = self.core.process.settings.transaction_log_lease * MILLISECOND;
         self.set_policy();
         self.core.leadership.follow(member.id, lease_nanos, found);
     }

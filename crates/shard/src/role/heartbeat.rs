@@ -2,10 +2,8 @@
 //! wrote it. Replicas and starts read them, for the state machine of leadership ([`super::state`]).
 
 use super::member::{Leader, Member, MemberId};
+use base::time::MILLISECOND;
 use txlog::{Consumed, Kind, Record};
-
-/// Nanoseconds in a millisecond.
-const MILLI: u64 = 1_000_000;
 
 /// A record that counts, as far as leadership is concerned.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +31,7 @@ impl Heartbeat {
             Kind::Lead | Kind::Renew => {
                 let member = record.payload.get(8..).and_then(Member::decode).unwrap_or_default();
                 let leader = Leader { epoch: record.header.epoch, member };
-                let lease_nanos = record.lease_millis().unwrap_or(0).saturating_mul(MILLI);
+                let lease_nanos = record.lease_millis().unwrap_or(0).saturating_mul(MILLISECOND);
                 Self::Lease { leader, lease_nanos }
             }
             Kind::Yield => {

@@ -4,9 +4,9 @@ use super::heartbeat::Heartbeat;
 use super::member::{Leader, Member, MemberId};
 use super::state::{Present, Roles, Terms, Wish};
 use base::time::LEASE_NANOS_MAX;
+use base::time::SECOND;
 use base::{Epoch, Moment, MonotonicNanos, Sequence};
 
-const SECOND: u64 = 1_000_000_000;
 const LEASE: u64 = 2 * SECOND;
 
 fn roles(number: u8) -> Roles {

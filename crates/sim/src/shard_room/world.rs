@@ -17,6 +17,7 @@ use crate::odds::Odds;
 use crate::random::Random;
 use crate::timeline::Timeline;
 use base::driver::Waker;
+use base::time::SECOND;
 use base::{Clock, Incarnation, MonotonicNanos};
 use config::arguments;
 use config::load::load;
@@ -39,9 +40,6 @@ const PATIENCE_NANOS: u64 = 200_000_000;
 /// How long a turn takes, in nanoseconds. Not 0, or a loop that polls would never see the
 /// completion that it polls for.
 const TURN_NANOS_MIN: u64 = 1_000;
-
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
 
 /// One place where a process may live.
 pub struct Slot {

@@ -10,6 +10,7 @@
 //! 4. Every reader reads the same records in the same order.
 //! 5. When the faults end, somebody can lead and append, and everyone reads to the end.
 
+use base::time::MILLISECOND;
 use base::{Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use sim::clock::SimClock;
@@ -31,8 +32,6 @@ const NODES: usize = 3;
 const FAULTY_STEPS: u64 = 1500;
 /// Steps of 5 ms within which a healed service must be of use again.
 const HEALING_STEPS: u64 = 10_000;
-const MILLISECOND: u64 = 1_000_000;
-
 /// How often a run came by what it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Seen {

@@ -1,5 +1,6 @@
 //! The conformance suite over the remote log, with one put under way at a time and with several.
 
+use base::time::MILLISECOND;
 use base::{Incarnation, Position, Sequence};
 use sim::clock::SimClock;
 use sim::timeline::Timeline;
@@ -9,8 +10,6 @@ use txlog::remote::memory::{Fate, MemoryService};
 use txlog::remote::store::{Operation, StoreLimits};
 use txlog::remote::{Broken, RemoteLog};
 use txlog::{Follower, TransactionLog};
-
-const MILLISECOND: u64 = 1_000_000;
 
 struct RemoteBench {
     timeline: Timeline,

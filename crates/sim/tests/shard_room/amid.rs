@@ -1,7 +1,8 @@
 //! What a primary appends amid a command that takes long: what ended before it, in its place, or a
 //! renewal; and nothing once the command has no end.
 
-use crate::primary::{Appended, LEASE_MILLIS, MILLISECOND, Primary, Tells};
+use crate::primary::{Appended, LEASE_MILLIS, Primary, Tells};
+use base::time::MILLISECOND;
 use node::Broken;
 use node::Stop;
 use txlog::Kind;

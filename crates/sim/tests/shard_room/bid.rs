@@ -1,5 +1,6 @@
 //! A candidate that reads on before it is told what became of its `Lead`.
 
+use base::time::MILLISECOND;
 use base::{HashKey, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use config::Config;
@@ -22,7 +23,6 @@ use txlog::remote::store::{Operation, RecordStore, StoreLimits};
 use txlog::{Chain, Follower, Kind, Part, Stamper, TransactionLog, WriterId, empty_record};
 
 const LOG: Incarnation = Incarnation(7);
-const MILLISECOND: u64 = 1_000_000;
 const LIMITS: StoreLimits =
     StoreLimits { record_bytes_max: 4096, puts_max: 4, record_cost_bytes: 0 };
 const PATIENCE_NANOS: u64 = 10_000 * MILLISECOND;

@@ -1,7 +1,8 @@
 //! Keys that are hidden although no effect says that they went: the reply waits for the record
 //! whose clock says it.
 
-use crate::primary::{MILLISECOND, Primary, Tells};
+use crate::primary::{Primary, Tells};
+use base::time::MILLISECOND;
 
 /// What the client receives at once.
 fn ask(primary: &mut Primary, requests: &str) -> String {

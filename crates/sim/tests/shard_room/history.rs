@@ -1,6 +1,7 @@
 //! A log that took back what it had acknowledged, under a replica that has applied it: restored
 //! from a backup, it was led on by somebody else, and has long gone past the replica's place.
 
+use base::time::MILLISECOND;
 use base::{Epoch, HashKey, Incarnation, Position, Sequence, UnixMillis};
 use bytes::Bytes;
 use config::Config;
@@ -24,13 +25,13 @@ use txlog::{
 };
 
 const LOG: Incarnation = Incarnation(7);
-const MILLISECOND: u64 = 1_000_000;
 const LIMITS: StoreLimits =
     StoreLimits { record_bytes_max: 4096, puts_max: 4, record_cost_bytes: 0 };
 const PATIENCE_NANOS: u64 = 1000 * MILLISECOND;
 
 /// What the backup holds: a Lead and two writes. Behind it both histories have a Lead of their own.
 const BACKED_UP: Sequence = Sequence(3);
+
 /// What the replica has applied.
 const APPLIED: Sequence = Sequence(10);
 

@@ -2,6 +2,7 @@
 //! named as one that no request makes long; and one whose reply is long ends where its reply does.
 //! Those of the engine are tried by its own tests.
 
+use base::time::MILLISECOND;
 use catalog::Kind;
 use engine::work::Pulse;
 use node::Scratch;
@@ -15,8 +16,6 @@ use sim::timeline::Timeline;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// Arguments of each request, and results of those that have as many as there are.
 const ELEMENTS: usize = 1500;

@@ -1,6 +1,7 @@
 //! A primary under a lease, alone with its clients, whose commands take as long as a test wants and
 //! whose log tells what a test lets it tell.
 
+use base::time::MILLISECOND;
 use base::{Moment, Position, Sequence};
 use bytes::Bytes;
 use engine::effect::EffectDecoder;
@@ -21,7 +22,6 @@ use std::rc::Rc;
 use txlog::record::{HEADER_BYTES, decode_header};
 use txlog::{Kind, LogEvent};
 
-pub const MILLISECOND: u64 = 1_000_000;
 pub const LEASE_MILLIS: u64 = 1000;
 
 /// What was appended: its place, its kind, the keys of its effects, and the clock that it shows.

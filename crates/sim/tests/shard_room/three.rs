@@ -1,6 +1,7 @@
 //! Three servers on one log in memory.
 
 use base::machine::{Identity, Machine, UnknownMachine, Usage};
+use base::time::MILLISECOND;
 use base::{Clock, HashKey, Incarnation, Position, Seeds, Sequence, UnixMillis};
 use config::Config;
 use config::arguments;
@@ -33,7 +34,6 @@ use txlog::{Chain, Header, Kind, Part, Refusal, TransactionLog, WriterId, empty_
 const LOG: Incarnation = Incarnation(7);
 const LIMITS: StoreLimits =
     StoreLimits { record_bytes_max: 4096, puts_max: 4, record_cost_bytes: 0 };
-const MILLISECOND: u64 = 1_000_000;
 const PATIENCE_NANOS: u64 = 200 * MILLISECOND;
 const LEASE_MILLIS: u64 = 1000;
 
