@@ -6,6 +6,7 @@
 //! What it holds has three lifetimes, and each is a type: [`Process`] outlives demotions, [`Core`]
 //! is one life of it, [`Turn`] is one turn of the loop.
 
+pub(crate) mod asker;
 mod client_memory;
 mod clients;
 mod demand;

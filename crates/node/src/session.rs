@@ -1,11 +1,11 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
 use crate::output::Output;
-use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence, UnixMillis};
+use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence};
 use catalog::acl::UserId;
 use catalog::{CommandId, Demand};
 use engine::command::Args;
-use engine::unit::{Context, Overdue, Wait};
+use engine::unit::Wait;
 use resp::{Decoder, ProtocolError, Reply};
 use std::collections::BTreeSet;
 
@@ -513,19 +513,5 @@ impl Session {
     /// In RESP2, a subscriber may only subscribe, unsubscribe, ping, reset and quit.
     pub fn is_subscriber(&self) -> bool {
         self.subscriptions() + self.subscriptions.shard_channels.len() > 0
-    }
-
-    /// What stands still while one of the client's commands executes.
-    pub fn context(&self, now: UnixMillis) -> Context {
-        Context {
-            now,
-            stands_at: None,
-            database: self.database,
-            may_block: self.transaction.is_none(),
-            retry: false,
-            touch: !self.no_touch,
-            overdue: Overdue::Deleted,
-            reads_every_key: true,
-        }
     }
 }

@@ -55,7 +55,7 @@ fn usage(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         _ => return Err(Refusal::SYNTAX),
     }
     let key = args.at(2);
-    let context = server.core.context(client);
+    let context = server.core.context(&server.core.asker(client));
     let shard = &mut server.core.shard;
     let bytes = shard.engine.look(context, &mut shard.unit, &mut server.core.interest, |view| {
         let entry = view.peek(key)?;

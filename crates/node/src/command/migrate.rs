@@ -154,7 +154,7 @@ fn migrate(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome
     if server.core.clients.at(client).is_in_exec || server.core.clients.at(client).is_master() {
         return Err(NOT_ALONE);
     }
-    let context = server.core.context(client);
+    let context = server.core.context(&server.core.asker(client));
     let named = key_arguments(args);
     let shard = &mut server.core.shard;
     let keys: Vec<Vec<u8>> =

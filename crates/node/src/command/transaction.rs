@@ -78,11 +78,11 @@ fn exec(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     }
     server.core.clients.reply(client).array(transaction.queued().len());
     server.core.clients.at_mut(client).is_in_exec = true;
-    let begun = server.core.context(client);
+    let begun = server.core.context(&server.core.asker(client));
     let work = server.core.work();
     for request in transaction.queued() {
         work.step();
-        let mut context = server.core.context(client);
+        let mut context = server.core.context(&server.core.asker(client));
         context.may_block = false;
         // A record that renews the lease meanwhile moves no key past its time.
         (context.overdue, context.stands_at) = (begun.overdue, begun.stands_at);
@@ -115,7 +115,7 @@ fn watch(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         return Err(Refusal::of("ERR WATCH inside MULTI is not allowed"));
     }
     let database = server.core.clients.at(client).database;
-    let due_by = server.core.context(client).due_by();
+    let due_by = server.core.context(&server.core.asker(client)).due_by();
     let work = server.core.work();
     for key in args.from(1) {
         work.step();

@@ -57,25 +57,24 @@ impl Clients {
         }
     }
 
-    /// What was written to a session waits for `observed`, unless that is durable. Whether it
-    /// waits.
-    pub(crate) fn hold(
-        &mut self,
-        client: ConnectionId,
-        observed: Sequence,
-        durable: Sequence,
-    ) -> bool {
+    /// What was written to a session waits for `observed`; it is sent if that is durable.
+    fn hold(&mut self, client: ConnectionId, observed: Sequence, durable: Sequence) {
         let session = self.sessions.get_mut(client).expect(HERE);
         let before = session.output.held_bytes();
         let waits_for = session.output.hold(observed, durable);
         self.held_bytes += session.output.held_bytes() - before;
-        if let Some(sequence) = waits_for
-            && sequence > session.flow.waits_for
-        {
-            session.flow.waits_for = sequence;
-            self.held.push_back((sequence, client));
+        match waits_for {
+            Some(sequence) if sequence > session.flow.waits_for => {
+                session.flow.waits_for = sequence;
+                self.held.push_back((sequence, client));
+            }
+            Some(_) => {}
+            None if session.flow.is_flushing => {}
+            None => {
+                session.flow.is_flushing = true;
+                self.flushing.push(client);
+            }
         }
-        waits_for.is_some()
     }
 
     /// Whether a connection's session is here.
@@ -181,12 +180,13 @@ impl Core {
     /// What was written to a session waits for `observed`; it is sent when that is durable.
     pub(crate) fn hold(&mut self, client: ConnectionId, observed: Sequence) {
         self.check_output(client);
-        let durable = self.shard.tracker.durable();
-        let waits = self.clients.hold(client, observed, durable);
+        self.keep(client, observed);
+    }
+
+    /// As [`Self::hold`], for an output that was compared with its limit.
+    pub(super) fn keep(&mut self, client: ConnectionId, observed: Sequence) {
+        self.clients.hold(client, observed, self.shard.tracker.durable());
         self.count_memory(client);
-        if !waits {
-            self.flush_later(client);
-        }
     }
 
     /// Puts a session in the list of those with bytes that may be sent, or to be read from again.

@@ -14,9 +14,4 @@ impl Core {
         let transaction = self.clients.at(client).transaction.as_ref();
         transaction.map_or(command.demand, |queued| command.demand.union(queued.demand()))
     }
-
-    /// Whether a client has yet to say who it is.
-    pub(crate) fn is_stranger(&self, client: ConnectionId) -> bool {
-        !self.clients.at(client).who.is_authenticated && self.process.acl.requires_authentication()
-    }
 }

@@ -4,7 +4,8 @@
 //! The limits are `client-output-buffer-limit`, `client-query-buffer-limit` and `timeout`, as in
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
-use crate::core::Core;
+use crate::core::{Core, Process, Turn};
+use crate::session::Session;
 use base::ConnectionId;
 use config::settings::NodeSettings;
 use config::value::BufferLimit;
@@ -65,7 +66,8 @@ impl Core {
     /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
     /// long. It is not told: what lies in its output is dropped, as by Redis.
     pub(crate) fn check_output(&mut self, client: ConnectionId) {
-        if !self.clients.at(client).flow.is_cut && self.exceeds_output_limit(client) {
+        let Self { clients, process, turn, .. } = self;
+        if exceeds_output_limit(clients.at_mut(client), process, turn) {
             self.cut_off(client);
         }
     }
@@ -83,44 +85,12 @@ impl Core {
         self.close_session(client);
     }
 
-    fn exceeds_output_limit(&mut self, client: ConnectionId) -> bool {
-        let limit = self.output_limit(client);
-        let session = self.clients.at_mut(client);
-        let pending = session.output.pending_bytes();
-        let is_stranger =
-            !session.who.is_authenticated && self.process.acl.requires_authentication();
-        if is_stranger && pending > STRANGER_OUTPUT_BYTES_MAX {
-            return true;
-        }
-        let pending = (pending + session.flow.apart_bytes) as u64;
-        if limit.hard > 0 && pending >= limit.hard {
-            return true;
-        }
-        if limit.soft == 0 || pending < limit.soft {
-            session.flow.soft_limit_since = None;
-            return false;
-        }
-        let since = *session.flow.soft_limit_since.get_or_insert(self.turn.monotonic);
-        self.turn.monotonic.since(since) > limit.soft_seconds * SECOND
-    }
-
-    fn output_limit(&self, client: ConnectionId) -> BufferLimit {
-        let session = self.clients.at(client);
-        let class = if session.is_replica() {
-            REPLICA
-        } else if session.is_subscriber() {
-            SUBSCRIBER
-        } else {
-            NORMAL
-        };
-        self.process.settings.client_output_buffer_limits[class]
-    }
-
     /// Bounds the reply of the command that begins: what would bring the session's output to its
-    /// limit is not even made.
-    pub(crate) fn bound_reply(&mut self, client: ConnectionId) {
-        let bytes_max = hard_bytes(self.output_limit(client));
-        self.clients.at_mut(client).output.bound(bytes_max);
+    /// limit is not even made. Returns the stream offset at which the reply begins.
+    pub(crate) fn begin_reply(&mut self, client: ConnectionId) -> u64 {
+        let session = self.clients.at_mut(client);
+        session.output.bound(hard_bytes(output_limit(session, &self.process.settings)));
+        session.output.end()
     }
 
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
@@ -185,4 +155,42 @@ impl Core {
         let idle_seconds = self.turn.monotonic.seconds_since(session.flow.last_interaction);
         seconds_max > 0 && !is_exempt && idle_seconds > seconds_max
     }
+}
+
+/// Whether a session's output exceeds its limit, or has exceeded the soft one for too long. That of
+/// one that was cut off has been dealt with.
+pub(super) fn exceeds_output_limit(session: &mut Session, process: &Process, turn: &Turn) -> bool {
+    if session.flow.is_cut {
+        return false;
+    }
+    let limit = output_limit(session, &process.settings);
+    let pending = session.output.pending_bytes();
+    if pending > STRANGER_OUTPUT_BYTES_MAX
+        && !session.who.is_authenticated
+        && process.acl.requires_authentication()
+    {
+        return true;
+    }
+    let pending = (pending + session.flow.apart_bytes) as u64;
+    if limit.hard > 0 && pending >= limit.hard {
+        return true;
+    }
+    if limit.soft == 0 || pending < limit.soft {
+        session.flow.soft_limit_since = None;
+        return false;
+    }
+    let since = *session.flow.soft_limit_since.get_or_insert(turn.monotonic);
+    turn.monotonic.since(since) > limit.soft_seconds * SECOND
+}
+
+/// The limit of a session's class.
+fn output_limit(session: &Session, settings: &NodeSettings) -> BufferLimit {
+    let class = if session.is_replica() {
+        REPLICA
+    } else if session.is_subscriber() {
+        SUBSCRIBER
+    } else {
+        NORMAL
+    };
+    settings.client_output_buffer_limits[class]
 }

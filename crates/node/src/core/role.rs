@@ -2,9 +2,7 @@
 //! master, or neither.
 
 use super::Core;
-use base::ConnectionId;
 use engine::master::Master;
-use engine::unit::{Context, Overdue};
 
 impl Core {
     /// The master that this process takes data from: the shard's, unless another process leads it.
@@ -26,13 +24,6 @@ impl Core {
     /// Whether this server follows a master, or another process that writes its log.
     pub fn is_replica(&self) -> bool {
         self.master().is_some() || self.is_following()
-    }
-
-    /// What stands still while a command of a session executes.
-    pub(crate) fn context(&self, client: ConnectionId) -> Context {
-        let (overdue, stands_at) =
-            if self.clients.at(client).is_master() { (Overdue::Kept, None) } else { self.expiry() };
-        Context { overdue, stands_at, ..self.clients.at(client).context(self.shard_time()) }
     }
 
     /// Whether memory is the master's business.

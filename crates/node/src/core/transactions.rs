@@ -24,7 +24,7 @@ impl Core {
     pub(crate) fn expired_watched_keys(&self, client: ConnectionId) -> Vec<(DatabaseId, Vec<u8>)> {
         let keyspace = &self.shard.engine.keyspace;
         let watcher = WatcherId(client.0);
-        let due_by = self.context(client).due_by();
+        let due_by = self.context(&self.asker(client)).due_by();
         let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
             keyspace.work.step();
             keyspace.is_expired(*database, key, due_by)
@@ -35,7 +35,7 @@ impl Core {
 
     /// Keys are shown to be past their time, as by a read.
     pub(crate) fn note_expired(&mut self, client: ConnectionId, keys: &[(DatabaseId, Vec<u8>)]) {
-        let context = self.context(client);
+        let context = self.context(&self.asker(client));
         let shard = &mut self.shard;
         shard.engine.look(context, &mut shard.unit, &mut self.interest, |view| {
             for (database, key) in keys {

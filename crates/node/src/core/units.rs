@@ -1,23 +1,27 @@
 //! The end of a unit and of a reply: what they must wait for, and whom they tell.
 
 use super::Core;
+use super::asker::Asker;
+use super::limits::exceeds_output_limit;
 use super::pause::Paused;
+use crate::session::ClientKind;
 use base::{ConnectionId, Sequence};
 use catalog::{Demand, Registered};
 use engine::refusal::Refusal;
 
 impl Core {
     /// Whether a request must wait for the end of the pause.
-    pub(crate) fn must_pause(&self, client: ConnectionId, command: &Registered) -> bool {
-        let session = self.clients.at(client);
-        match self.pause.paused() {
-            None => false,
+    pub(crate) fn must_pause(&self, asker: &Asker, command: &Registered) -> bool {
+        let Some(paused) = self.pause.paused() else { return false };
+        match asker.kind {
             // Who waits for them to catch up waits during a pause.
-            _ if session.is_any_replica() => false,
+            ClientKind::Replica | ClientKind::Member => false,
             // Its requests wait in its input, where the place in the stream is known.
-            _ if session.is_master() => false,
-            Some(Paused::All) => true,
-            Some(Paused::Writes) => self.demand(client, command).has(Demand::REPLICATION),
+            ClientKind::Master => false,
+            ClientKind::Client => match paused {
+                Paused::All => true,
+                Paused::Writes => self.demand(asker.client, command).has(Demand::REPLICATION),
+            },
         }
     }
 
@@ -71,20 +75,21 @@ impl Core {
     /// Holds what was written behind the stream offset `written` until `observed` is durable, as
     /// CLIENT REPLY says.
     pub(crate) fn finish_reply(&mut self, client: ConnectionId, written: u64, observed: Sequence) {
-        let session = self.clients.at_mut(client);
+        let Self { clients, process, turn, .. } = self;
+        let session = clients.at_mut(client);
         let must_close = session.is_replica() && session.output.end() > written;
         if must_close {
             // It would stand between the commands that the replica is told.
             tracing::warn!(client = session.who.id, "a replica sent a request: disconnected");
             session.output.truncate(written);
         }
-        let is_over = session.finish(written);
+        let is_over = session.finish(written) || exceeds_output_limit(session, process, turn);
         if must_close {
             self.close_session(client);
         } else if is_over {
             self.cut_off(client);
         }
-        self.hold(client, observed);
+        self.keep(client, observed);
     }
 
     /// The unit that ends is a client's, and changed something: its WAIT asks who has that.

@@ -11,6 +11,7 @@
 
 use super::Members;
 use crate::core::Core;
+use crate::core::asker::Asker;
 use base::{ConnectionId, MonotonicNanos};
 use catalog::{Kind, Registered};
 use engine::command::Flags;
@@ -85,16 +86,14 @@ impl Members {
     pub(crate) fn must_learn_newest(
         &self,
         core: &Core,
-        client: ConnectionId,
+        asker: &Asker,
         command: &Registered,
     ) -> bool {
-        let newest = &core.clients.at(client).newest;
-        if !newest.are_wanted || newest.is_confirmed || !core.is_following() {
-            return false;
-        }
-        let reads = matches!(command.kind(), Kind::Read | Kind::Write)
-            || command.flags.contains(Flags::EXECUTES_QUEUE);
-        reads && newest.confirmed_turn < newest.received_turn
+        let reads = || {
+            matches!(command.kind(), Kind::Read | Kind::Write)
+                || command.flags.contains(Flags::EXECUTES_QUEUE)
+        };
+        asker.awaits_newest && core.is_following() && reads()
     }
 
     /// Lets the reads go on that have waited long enough.

@@ -65,7 +65,7 @@ impl Server {
         };
         self.core.shard.unit.clear();
         self.core.shard.unit.woken_by = Some(key.to_vec());
-        let mut context = self.core.context(connection);
+        let mut context = self.core.context(&self.core.asker(connection));
         context.database = wait.database;
         context.retry = true;
         let written = self.core.clients.at(connection).output.end();

@@ -1,6 +1,7 @@
 //! A request's way through gate and execution to a held reply.
 
 use crate::core::Core;
+use crate::core::asker::Asker;
 use crate::core::verdict::{Dispatched, Verdict};
 use crate::cross_protocol::is_http;
 use crate::server::Server;
@@ -31,12 +32,12 @@ impl Server {
             return Dispatched::Stop;
         }
         self.core.clients.at_mut(client).last_command = command;
-        let verdict = self.judge(client, known, args);
+        let asker = self.core.asker(client);
+        let verdict = self.judge(&asker, known, args);
         // Behind what the gate may have told this client of: keys that were evicted for it.
         let written = self.core.clients.at(client).output.end();
         let queues = known.is_some_and(|command| {
-            self.core.clients.at(client).transaction.is_some()
-                && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)
+            asker.is_in_transaction && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)
         });
         match verdict {
             Verdict::Run => {}
@@ -47,7 +48,7 @@ impl Server {
             }
         }
         let (Some(id), Some(command)) = (command, known) else { return Dispatched::Done };
-        if let Some(why) = self.what_to_wait_for(client, command, args, queues) {
+        if let Some(why) = self.what_to_wait_for(&asker, command, args, queues) {
             self.wait(client, why, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
@@ -55,7 +56,7 @@ impl Server {
             return self.queue(client, written, OwnedRequest::new(id, args));
         }
         self.core.shard.unit.clear();
-        let context = self.core.context(client);
+        let context = self.core.context(&asker);
         self.call(client, id, args, context);
         self.finish_unit(client, written, || OwnedRequest::new(id, args))
     }
@@ -89,18 +90,18 @@ impl Server {
     /// its transaction.
     fn what_to_wait_for(
         &self,
-        client: ConnectionId,
+        asker: &Asker,
         command: &Registered,
         args: Args<'_>,
         is_queued: bool,
     ) -> Option<Why> {
-        if self.core.must_pause(client, command) {
+        if self.core.must_pause(asker, command) {
             Some(Why::Pause)
         } else if is_queued {
             None
-        } else if self.migrations.must_wait(&self.core, client, command, args) {
+        } else if self.migrations.must_wait(&self.core, asker.client, command, args) {
             Some(Why::Migration)
-        } else if self.members.must_learn_newest(&self.core, client, command) {
+        } else if self.members.must_learn_newest(&self.core, asker, command) {
             Some(Why::Newest)
         } else {
             None
@@ -199,14 +200,13 @@ impl Server {
         args: Args<'_>,
         mut context: Context,
     ) {
-        let written = self.core.clients.at(client).output.end();
         let command = self.core.process.catalog.command(id);
         context.reads_every_key = self.core.reads_every_key(client, command, args);
         if command.flags.contains(Flags::WHOLE_KEYSPACE) {
             self.core.shard.unit.whole = true;
         }
         let began = self.core.turn.lap;
-        self.core.bound_reply(client);
+        let written = self.core.begin_reply(client);
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
         let is_monitored = !self.core.clients.monitors.is_empty() && is_shown;
@@ -265,12 +265,10 @@ impl Server {
         }
         self.core.spread(observed, Some(client));
         self.wake_ready();
-        if self.core.clients.at(client).flow.is_closing
-            || self.core.clients.at(client).blocked.is_some()
-        {
-            return Dispatched::Stop;
+        match self.core.clients.at(client).takes_requests() {
+            true => Dispatched::Done,
+            false => Dispatched::Stop,
         }
-        Dispatched::Done
     }
 
     /// Tells those who listen of what this process applied as a replica: it is durable. Only

@@ -4,6 +4,7 @@
 mod master;
 mod replica;
 
+use crate::core::asker::Asker;
 use crate::core::verdict::Verdict;
 use crate::server::Server;
 use base::ConnectionId;
@@ -11,7 +12,6 @@ use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::Refusal;
-use resp::Protocol;
 
 /// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
 const EXCERPT_BYTES_MAX: usize = 128;
@@ -20,7 +20,7 @@ impl Server {
     /// Judges a request. `command` is `None` if its name is unknown.
     pub(crate) fn judge(
         &mut self,
-        client: ConnectionId,
+        asker: &Asker,
         command: Option<&Registered>,
         args: Args<'_>,
     ) -> Verdict {
@@ -36,43 +36,41 @@ impl Server {
         if !command.admits(args.len()) {
             return Verdict::Refuse(Refusal::arity(command.name()));
         }
-        if self.core.clients.at(client).is_master() {
+        if asker.is_master() {
             // The master has executed it already; only the log may have to be waited for.
             return self
                 .core
                 .judge_log(command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE));
         }
-        let demand = self.core.demand(client, command);
+        let demand = self.core.demand(asker.client, command);
         let permitted = &self.core.process.settings.enable_debug_command;
-        let is_local = self.core.clients.at(client).who.is_local;
-        if command.flags.contains(Flags::PROTECTED) && !permitted.permits(is_local) {
+        if command.flags.contains(Flags::PROTECTED) && !permitted.permits(asker.is_local) {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
         }
-        if self.core.is_stranger(client) && !command.flags.contains(Flags::NO_AUTH) {
+        if asker.is_stranger && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
         }
-        if self.core.clients.at(client).transaction.is_some() && is_never_queued(command) {
+        if asker.is_in_transaction && is_never_queued(command) {
             return Verdict::Refuse(Refusal::of("ERR Command not allowed inside a transaction"));
         }
-        if let Some(denied) = self.core.denied(client, command, args) {
+        if let Some(denied) = self.core.denied(asker.client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_memory(client, demand) {
+        if let refused @ Verdict::Refuse(_) = self.judge_memory(asker.client, demand) {
             return refused;
         }
         if demand.has(Demand::WRITE) && self.lacks_replicas() {
             return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_role(client, command, demand, args) {
+        if let refused @ Verdict::Refuse(_) = self.judge_role(asker, command, demand, args) {
             return refused;
         }
-        if self.core.clients.at(client).is_subscriber()
-            && self.core.clients.at(client).output.reply.protocol() == Protocol::Resp2
+        if asker.only_listens
             && let Some(refusal) = subscriber_refusal(command)
         {
             return Verdict::Refuse(refusal);
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_staleness(client, demand) {
+        if let refused @ Verdict::Refuse(_) = self.judge_staleness(asker, demand) {
             return refused;
         }
         if demand.has(Demand::LOADED)

@@ -1,8 +1,8 @@
 //! What a server refuses while it follows a master, or holds a part of one's data set.
 
+use crate::core::asker::Asker;
 use crate::core::verdict::{READ_ONLY, Verdict};
 use crate::server::Server;
-use base::ConnectionId;
 use catalog::Demand;
 use engine::refusal::Refusal;
 
@@ -15,11 +15,9 @@ const PARTIAL: Refusal = Refusal::of(
 
 impl Server {
     /// Refuses what a read-only replica does not do. A transaction is judged by what it holds.
-    pub(crate) fn judge_write_on_replica(&self, client: ConnectionId, demand: Demand) -> Verdict {
+    pub(crate) fn judge_write_on_replica(&self, asker: &Asker, demand: Demand) -> Verdict {
         let follows = self.core.master().is_some();
-        let refuses = follows
-            && self.core.process.settings.replica_read_only
-            && !self.core.clients.at(client).is_master();
+        let refuses = follows && self.core.process.settings.replica_read_only && !asker.is_master();
         if refuses && demand.has(Demand::WRITE) {
             return Verdict::Refuse(READ_ONLY);
         }
@@ -27,11 +25,11 @@ impl Server {
     }
 
     /// Refuses what would show data that the master may have changed long ago.
-    pub(crate) fn judge_staleness(&self, client: ConnectionId, demand: Demand) -> Verdict {
+    pub(crate) fn judge_staleness(&self, asker: &Asker, demand: Demand) -> Verdict {
         let is_stale = self.core.master().is_some()
             && !self.link.is_up()
             && !self.core.process.settings.replica_serve_stale_data
-            && !self.core.clients.at(client).is_master();
+            && !asker.is_master();
         if is_stale && demand.has(Demand::FRESH) {
             return Verdict::Refuse(STALE);
         }

@@ -4,9 +4,10 @@
 //! Writes to keys are sent there too, as a replica of a cluster does it: a client that has not
 //! heard of a failover follows, and would be stuck with READONLY. What has no key cannot be moved.
 
+use crate::core::asker::Asker;
 use crate::core::verdict::Verdict;
 use crate::server::Server;
-use base::{ConnectionId, Slot};
+use base::Slot;
 use catalog::{Demand, Registered};
 use engine::command::{Args, Flags};
 use engine::refusal::Refusal;
@@ -16,7 +17,7 @@ impl Server {
     /// what it holds.
     pub(crate) fn judge_role(
         &self,
-        client: ConnectionId,
+        asker: &Asker,
         command: &Registered,
         demand: Demand,
         args: Args<'_>,
@@ -25,9 +26,9 @@ impl Server {
             return Verdict::Run;
         }
         if !self.core.is_following() {
-            return self.judge_write_on_replica(client, demand);
+            return self.judge_write_on_replica(asker, demand);
         }
-        if (command.demand.has(Demand::PRIMARY) || !self.core.clients.at(client).reads_replica)
+        if (command.demand.has(Demand::PRIMARY) || !asker.reads_replica)
             && let Some(key) = first_key(command, args)
         {
             return Verdict::Refuse(self.moved(key));

@@ -1,10 +1,11 @@
 //! What a turn executes: requests of ready sessions, parsed and prefetched by the batch, as many as
 //! the turn's share allows. The rest stays queued, in the order of its sessions.
 
+use crate::core::Core;
 use crate::core::verdict::Dispatched;
 use crate::server::Server;
 use base::{ConnectionId, DatabaseId, Event};
-use catalog::CommandId;
+use catalog::{Catalog, CommandId};
 use engine::command::Args;
 use resp::{ArgumentRanges, Decoded, hint};
 use std::ops::Range;
@@ -83,6 +84,33 @@ impl Scratch {
             None => &bytes[parsed.input.clone()],
         };
         Args::new(source, &self.ranges[parsed.ranges.clone()])
+    }
+
+    /// Adds the request that was decoded last, which stands at `input` of a session's bytes, to the
+    /// batch. `last` is the command before it; returns its own.
+    fn add(
+        &mut self,
+        catalog: &Catalog,
+        last: Option<CommandId>,
+        bytes: &[u8],
+        input: Range<usize>,
+    ) -> Option<CommandId> {
+        let request = &bytes[input.clone()];
+        let source = self.one.source(request);
+        let words = (!std::ptr::eq(source, request)).then(|| {
+            let start = self.words.len();
+            self.words.extend_from_slice(source);
+            start..self.words.len()
+        });
+        let first_range = self.ranges.len();
+        self.ranges.extend_from_slice(self.one.ranges());
+        let ranges = first_range..self.ranges.len();
+        let mut parsed = Parsed { command: None, ranges, input, words };
+        let args = self.args(&parsed, bytes);
+        parsed.command = catalog.find_again(last, args.at(0), args.get(1)).map(|found| found.id);
+        let command = parsed.command;
+        self.parsed.push(parsed);
+        command
     }
 }
 
@@ -222,27 +250,21 @@ impl Server {
         scratch.parsed.clear();
         scratch.ranges.clear();
         scratch.words.clear();
-        let session = self.core.clients.at_mut(client);
+        let Core { clients, process, shard, .. } = &mut self.core;
+        let session = clients.at_mut(client);
         let limits = &mut session.input.decoder.limits;
         limits.authenticated =
-            session.who.is_authenticated || !self.core.process.acl.requires_authentication();
-        limits.bulk_bytes_max =
-            self.core.shard.engine.keyspace.settings.proto_max_bulk_len as usize;
+            session.who.is_authenticated || !process.acl.requires_authentication();
+        limits.bulk_bytes_max = shard.engine.keyspace.settings.proto_max_bulk_len as usize;
+        let input = &mut session.input;
+        let mut last = session.last_command;
         while scratch.parsed.len() < limit {
-            let input = &mut self.core.clients.at_mut(client).input;
-            let rest = &bytes[input.parsed..];
-            match input.decoder.next(rest, &mut scratch.one) {
+            match input.decoder.next(&bytes[input.parsed..], &mut scratch.one) {
                 Decoded::Request { consumed } => {
                     let start = input.parsed;
                     input.parsed += consumed;
                     input.wanted = 0;
-                    let range = start..input.parsed;
-                    self.add_parsed(
-                        self.core.clients.at(client).last_command,
-                        bytes,
-                        range,
-                        scratch,
-                    );
+                    last = scratch.add(process.catalog, last, bytes, start..input.parsed);
                 }
                 Decoded::Empty { consumed } => {
                     input.parsed += consumed;
@@ -255,37 +277,12 @@ impl Server {
                     return false;
                 }
                 Decoded::Error(error) => {
-                    self.core.clients.at_mut(client).protocol_error = Some(error);
+                    session.protocol_error = Some(error);
                     return false;
                 }
             }
         }
         true
-    }
-
-    fn add_parsed(
-        &self,
-        last: Option<CommandId>,
-        bytes: &[u8],
-        input: Range<usize>,
-        scratch: &mut Scratch,
-    ) {
-        let request = &bytes[input.clone()];
-        let source = scratch.one.source(request);
-        let words = (!std::ptr::eq(source, request)).then(|| {
-            let start = scratch.words.len();
-            scratch.words.extend_from_slice(source);
-            start..scratch.words.len()
-        });
-        let first_range = scratch.ranges.len();
-        scratch.ranges.extend_from_slice(scratch.one.ranges());
-        let ranges = first_range..scratch.ranges.len();
-        let mut parsed = Parsed { command: None, ranges, input, words };
-        let args = scratch.args(&parsed, bytes);
-        let last = scratch.parsed.last().map_or(last, |parsed| parsed.command);
-        let command = self.core.process.catalog.find_again(last, args.at(0), args.get(1));
-        parsed.command = command.map(|command| command.id);
-        scratch.parsed.push(parsed);
     }
 
     /// Hashes of a request's first key, and of the first field or member it names there; 0: none.
@@ -305,16 +302,17 @@ impl Server {
             return;
         }
         let keyspace = &self.core.shard.engine.keyspace;
+        let database = self.core.clients.at(client).database;
         let mut requests = [(0, 0); BATCH_REQUESTS_MAX];
         let requests = &mut requests[..scratch.parsed.len()];
         for (hashes, parsed) in requests.iter_mut().zip(&scratch.parsed) {
             *hashes = self.hashes(parsed, scratch.args(parsed, bytes));
             if hashes.0 != 0 {
-                keyspace.prefetch_bucket(self.core.clients.at(client).database, hashes.0);
+                keyspace.prefetch_bucket(database, hashes.0);
             }
         }
         for (key, _) in requests.iter().filter(|(key, _)| *key != 0) {
-            keyspace.prefetch_entry(self.core.clients.at(client).database, *key);
+            keyspace.prefetch_entry(database, *key);
         }
         let mut tables = [None; BATCH_REQUESTS_MAX];
         let mut found = (0, None);
@@ -322,7 +320,7 @@ impl Server {
         for (table, &(key, member)) in tables.iter_mut().zip(named) {
             // Requests of one pipeline often go to one collection.
             if found.0 != key {
-                found = (key, keyspace.find_table(self.core.clients.at(client).database, key));
+                found = (key, keyspace.find_table(database, key));
             }
             *table = found.1.map(|value| (value, member));
         }
@@ -347,8 +345,9 @@ impl Server {
                 return Dispatched::Later;
             }
             let args = scratch.args(parsed, bytes);
-            let pending = self.core.clients.at(client).output.pending_bytes();
-            let dispatched = if self.core.clients.at(client).is_master() {
+            let session = self.core.clients.at(client);
+            let pending = session.output.pending_bytes();
+            let dispatched = if session.is_master() {
                 self.dispatch_link(client, parsed.command, args)
             } else {
                 self.dispatch(client, parsed.command, args)
@@ -356,12 +355,12 @@ impl Server {
             if dispatched == Dispatched::Later {
                 return dispatched;
             }
-            share.take(self.core.clients.at(client).output.pending_bytes().saturating_sub(pending));
+            let session = self.core.clients.at_mut(client);
+            session.input.consumed = parsed.input.end;
+            share.take(session.output.pending_bytes().saturating_sub(pending));
             if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
                 share.end();
             }
-            let session = self.core.clients.at_mut(client);
-            session.input.consumed = parsed.input.end;
             if session.is_master() && dispatched == Dispatched::Done {
                 let waiting = bytes.len() - parsed.input.end;
                 self.link.note_applied(&mut self.core, client, waiting);
