@@ -195,6 +195,13 @@ impl Persistence {
     }
 }
 
+impl Turn {
+    /// Whether its commands have taken as long as they may together.
+    pub(crate) fn has_lasted(&self, limits: &Limits) -> bool {
+        self.lap.since(self.monotonic) > limits.turn_nanos_max
+    }
+}
+
 /// One life of a process: from a loading to a demotion.
 pub struct Core {
     pub process: Process,

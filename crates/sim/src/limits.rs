@@ -22,15 +22,15 @@ type Small = (&'static str, fn(&mut Limits));
 
 macro_rules! small {
     ($($($field:ident).+ = $value:expr;)+) => {
-        [$((
+        &[$((
             concat!($(".", stringify!($field)),+, " = ", stringify!($value)),
             |limits| limits.$($field).+ = $value,
         )),+]
     };
 }
 
-/// What is drawn. Of two values of one limit the later is taken.
-const SMALL: [Small; 29] = small! {
+/// What is drawn, 64 at most. Of two values of one limit the later is taken.
+const SMALL: &[Small] = small! {
     node.engine.walk_entries = 1;
     node.engine.whole_value_bytes_max = 256;
     node.engine.whole_value_bytes_max = 2 << 10;
@@ -43,7 +43,22 @@ const SMALL: [Small; 29] = small! {
     node.shard.record_bytes_target = 1 << 10;
     node.shard.tracker_slots = 1;
     node.shard.tracker_slots = 8;
+    node.batch_requests_max = 1;
+    node.batch_requests_max = 3;
+    node.turn_requests_max = 1;
+    node.turn_requests_max = 5;
+    node.turn_bytes_max = 1;
+    node.turn_bytes_max = 200;
+    node.turn_reply_bytes_max = 1;
+    node.turn_reply_bytes_max = 100;
+    node.turn_sent_bytes_max = 1;
+    node.turn_sent_bytes_max = 50;
     node.expired_keys_max = 1;
+    node.evicted_keys_max = 1;
+    node.held_bytes_max = 0;
+    node.held_bytes_max = 100;
+    node.pending_bytes_max = 1;
+    node.unexecuted_bytes_max = 100;
     remote.records_per_put = 1;
     remote.records_per_put = 16;
     remote.in_flight_bytes_max = 1;
@@ -70,11 +85,11 @@ const SMALL_PERCENT: u64 = 15;
 impl Limits {
     /// The limits in the world of `seed`.
     pub fn draw(seed: u64) -> Self {
-        let mut random = Random::stream(seed, "limits");
         let mut drawn = Self::default();
-        if random.chance(RUNS_PERCENT) {
-            for (at, (_, set)) in SMALL.iter().enumerate() {
-                if random.chance(SMALL_PERCENT) {
+        if Random::stream(seed, "limits").chance(RUNS_PERCENT) {
+            for (at, (name, set)) in SMALL.iter().enumerate() {
+                // Each has a stream of its own: one limit more changes none of the others.
+                if Random::stream(seed, name).chance(SMALL_PERCENT) {
                     set(&mut drawn);
                     drawn.small |= 1 << at;
                 }

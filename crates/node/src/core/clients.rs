@@ -12,10 +12,6 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use txlog::Gate;
 
-/// Keys evicted before one command. A guess: enough to outrun any writer of single keys, and below
-/// a millisecond.
-const EVICTED_KEYS_MAX: usize = 128;
-
 /// The clients of a loop, and in which queues of it they stand.
 #[derive(Default)]
 pub struct Clients {
@@ -141,7 +137,7 @@ impl Core {
         self.shard.unit.clear();
         let room = self.shard.engine.evict(
             self.turn.now,
-            EVICTED_KEYS_MAX,
+            self.process.options.limits.evicted_keys_max,
             &mut self.shard.unit,
             &mut self.interest,
         );

@@ -9,13 +9,8 @@
 //! until it has read enough.
 
 use crate::core::Core;
-use crate::core::limits::PENDING_BYTES_MAX;
 use base::driver::Sent;
 use base::{ConnectionId, Driver};
-
-/// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the
-/// loop for the whole of its backlog. A guess.
-const TURN_SENT_BYTES_MAX: usize = 4 << 20;
 
 impl Core {
     /// Sends what may leave.
@@ -30,8 +25,8 @@ impl Core {
     }
 
     fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
-        let mut left = TURN_SENT_BYTES_MAX;
         let Self { clients, process, turn, .. } = self;
+        let mut left = process.options.limits.turn_sent_bytes_max;
         let session = clients.at_mut(client);
         while !session.flow.kernel_is_full {
             let sendable = session.output.sendable();
@@ -65,13 +60,14 @@ impl Core {
 
     /// Goes on with a client that has taken what the kernel takes.
     fn after_flush(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
+        let pending_max = self.process.options.limits.pending_bytes_max;
         let session = self.clients.at_mut(client);
         let pending = session.output.pending_bytes();
         if session.flow.is_closing && pending == 0 {
             self.close_session(client);
             return;
         }
-        if session.flow.output_is_unread && pending <= PENDING_BYTES_MAX {
+        if session.flow.output_is_unread && pending <= pending_max {
             session.flow.output_is_unread = false;
             self.enqueue(client);
         }
@@ -86,9 +82,10 @@ impl Core {
 
     /// Whether so much output is unread that nothing more is executed until some of it is.
     pub(crate) fn chokes(&mut self, client: ConnectionId) -> bool {
+        let pending_max = self.process.options.limits.pending_bytes_max;
         // What a replica says is how far it is, and is not answered.
         let session = self.clients.at_mut(client);
-        if session.output.pending_bytes() <= PENDING_BYTES_MAX || session.is_replica() {
+        if session.output.pending_bytes() <= pending_max || session.is_replica() {
             return false;
         }
         session.flow.output_is_unread = true;

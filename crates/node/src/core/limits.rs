@@ -7,6 +7,7 @@
 use crate::core::{Core, Process, Turn};
 use crate::session::Session;
 use base::ConnectionId;
+use base::time::SECOND;
 use config::settings::NodeSettings;
 use config::value::BufferLimit;
 
@@ -14,24 +15,6 @@ use config::value::BufferLimit;
 const NORMAL: usize = 0;
 const REPLICA: usize = 1;
 const SUBSCRIBER: usize = 2;
-
-/// Output of one client that may be pending before none of its requests is executed any more: a
-/// client that asks and never reads costs this much memory, and one reply. In bytes. What others
-/// publish to it counts, but is not delayed: that is what the output limits are for.
-///
-/// Redis knows no such bound. Clients rely on that: many write a whole pipeline before they read
-/// the first reply, and would wait for the server for ever as it waits for them. Hence the bound
-/// is generous, and while it is reached the requests are still received, up to
-/// `CHOKED_INPUT_BYTES_MAX`: a client must have written that much beyond 64 MiB of replies, without
-/// reading any, to be stuck. Both are guesses.
-pub(crate) const PENDING_BYTES_MAX: usize = 64 << 20;
-
-/// Input that may lie unexecuted while the output is beyond `PENDING_BYTES_MAX`. In bytes.
-const CHOKED_INPUT_BYTES_MAX: usize = 64 << 20;
-
-/// Input of one connection that may lie unexecuted otherwise, beyond one request in the making. In
-/// bytes.
-const UNEXECUTED_BYTES_MAX: usize = 1 << 20;
 
 /// Output that a client may leave unread before it has authenticated. In bytes. As Redis, which
 /// does not count its first 16 KiB.
@@ -59,10 +42,12 @@ fn hard_bytes(limit: BufferLimit) -> usize {
     usize::try_from(hard).unwrap_or(usize::MAX)
 }
 
-/// Nanoseconds in a second.
-const SECOND: u64 = 1_000_000_000;
-
 impl Core {
+    /// Whether so many replies are withheld that nothing more should be executed.
+    pub(crate) fn is_much_held(&self) -> bool {
+        self.clients.held_bytes > self.process.options.limits.held_bytes_max
+    }
+
     /// Disconnects a session whose output exceeds its limit, or has exceeded the soft one for too
     /// long. It is not told: what lies in its output is dropped, as by Redis.
     pub(crate) fn check_output(&mut self, client: ConnectionId) {
@@ -96,11 +81,12 @@ impl Core {
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
     /// because of us is no reason to disconnect.
     pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {
+        let limits = &self.process.options.limits;
         if !self.clients.at(client).flow.output_is_unread {
-            return UNEXECUTED_BYTES_MAX;
+            return limits.unexecuted_bytes_max;
         }
         let half_limit = (self.process.settings.client_query_buffer_limit / 2) as usize;
-        CHOKED_INPUT_BYTES_MAX.min(half_limit).max(UNEXECUTED_BYTES_MAX)
+        limits.choked_input_bytes_max.min(half_limit).max(limits.unexecuted_bytes_max)
     }
 
     /// Disconnects a session that has more waiting here than `client-query-buffer-limit`: input

@@ -18,10 +18,6 @@ use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
 use engine::eviction::Room;
 
-/// Replies withheld per process before requests are no longer executed. The last reply may
-/// overshoot. 64 MiB is about 0.5 s of replies at 128 MiB/s. A guess.
-const HELD_BYTES_MAX: usize = 64 << 20;
-
 /// Longest wait when nothing happens: the cron's period. Redis's default `hz` of 10.
 const TICK_NANOS: u64 = 100_000_000;
 
@@ -162,7 +158,7 @@ impl Server {
     fn is_stalled(&self) -> bool {
         self.core.leadership.is_lapsed
             || self.core.leadership.roles.has_just_bid(self.core.turn.monotonic)
-            || self.core.shard.is_in_flight() && self.core.clients.held_bytes > HELD_BYTES_MAX
+            || self.core.shard.is_in_flight() && self.core.is_much_held()
             || matches!(self.core.shard.gate(), txlog::Gate::Wait)
             || self.core.is_snapshot_behind()
     }

@@ -3,34 +3,13 @@
 
 use crate::core::Core;
 use crate::core::verdict::Dispatched;
+use crate::limits::BATCH_REQUESTS_MAX;
 use crate::server::Server;
 use base::{ConnectionId, DatabaseId, Event};
 use catalog::{Catalog, CommandId};
 use engine::command::Args;
 use resp::{ArgumentRanges, Decoded, hint};
 use std::ops::Range;
-
-/// Requests parsed ahead and prefetched together. In a prototype, 16 overlapped misses took a
-/// random GET over 5 M keys from 301 to 109 ns; more gained nothing.
-const BATCH_REQUESTS_MAX: usize = 16;
-
-/// Requests executed in one turn before outputs are sent and events looked at again: bounds what a
-/// deep pipeline adds to the latency of others. A guess, about 2 ms of small commands.
-const TURN_REQUESTS_MAX: usize = 4096;
-
-/// Bytes of requests executed in one turn, about: the last session may overshoot. So what is
-/// published in a turn stays far below the limit at which subscribers are disconnected (32 MiB by
-/// default), and they are sent something before more is published. A guess.
-const TURN_BYTES_MAX: usize = 1 << 20;
-
-/// Bytes of replies written in one turn, about: the last reply may overshoot. Small requests can
-/// ask for much. About 1 ms of copying; a guess.
-const TURN_REPLY_BYTES_MAX: usize = 4 << 20;
-
-/// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what a
-/// client has pipelined may take seconds each. The last one may overshoot. Several times what a
-/// turn of small commands takes; a guess.
-const TURN_NANOS_MAX: u64 = 10_000_000;
 
 /// What the rest of a turn may still execute.
 struct Share {
@@ -117,8 +96,10 @@ impl Scratch {
 impl Server {
     /// Executes what clients sent, up to the turn's limit; the rest stays queued.
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
-        let mut share = Share { requests: TURN_REQUESTS_MAX, reply_bytes: TURN_REPLY_BYTES_MAX };
-        let mut bytes_left = TURN_BYTES_MAX;
+        let limits = &self.core.process.options.limits;
+        let (requests, reply_bytes) = (limits.turn_requests_max, limits.turn_reply_bytes_max);
+        let mut share = Share { requests, reply_bytes };
+        let mut bytes_left = limits.turn_bytes_max;
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.turn.lap = self.core.process.options.clock.monotonic();
         }
@@ -160,7 +141,7 @@ impl Server {
             if self.resume(client) {
                 share.take(self.core.clients.at(client).output.pending_bytes());
             }
-            if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
+            if self.core.turn.has_lasted(&self.core.process.options.limits) {
                 share.end();
             }
         }
@@ -193,6 +174,7 @@ impl Server {
     /// off it.
     fn execute_session(&mut self, client: ConnectionId, share: &mut Share, scratch: &mut Scratch) {
         let mut goes_on = true;
+        let batch_max = self.core.process.options.limits.batch_requests_max.min(BATCH_REQUESTS_MAX);
         let input = &mut self.core.clients.at_mut(client).input;
         let mut bytes = std::mem::take(&mut input.bytes);
         input.executing = (bytes.len() - input.consumed, bytes.capacity() - bytes.len());
@@ -201,7 +183,7 @@ impl Server {
             if self.core.chokes(client) {
                 break;
             }
-            let limit = BATCH_REQUESTS_MAX.min(share.requests);
+            let limit = batch_max.min(share.requests);
             goes_on = self.parse(client, &bytes, limit, scratch);
             self.prefetch(client, &bytes, scratch);
             if scratch.parsed.len() > 1 {
@@ -358,7 +340,7 @@ impl Server {
             let session = self.core.clients.at_mut(client);
             session.input.consumed = parsed.input.end;
             share.take(session.output.pending_bytes().saturating_sub(pending));
-            if self.core.turn.lap.since(self.core.turn.monotonic) > TURN_NANOS_MAX {
+            if self.core.turn.has_lasted(&self.core.process.options.limits) {
                 share.end();
             }
             if session.is_master() && dispatched == Dispatched::Done {
