@@ -43,9 +43,9 @@ pub enum Candidate {
 /// What pruning did.
 #[derive(Debug)]
 pub struct Pruned {
-    /// The position through which no retained snapshot needs the log; `None` while fewer are there
-    /// than are to stay. The record behind which the older one stands is needed: by it a start
-    /// tells that the log is the one that the snapshot was taken of.
+    /// The position through which no snapshot that stays needs the log, and no pin; `None` while
+    /// fewer are there than are to stay. The record behind which the oldest one stands is needed:
+    /// by it a start tells that the log is the one that the snapshot was taken of.
     pub trim: Option<Position>,
     /// Why something could not be removed.
     pub failure: Option<io::Error>,
@@ -126,27 +126,40 @@ impl SnapshotStore {
         SnapshotWriter::begin(&*self.archive, name)
     }
 
-    /// Removes all but the newest [`Limits::retained`] whole snapshots, and the damaged ones older
-    /// than those, as far as the archive lets.
+    /// Removes all but the newest [`Limits::retained`] whole snapshots, and, for each of `pins`,
+    /// the newest whole one at or before that record; the damaged ones older than those go too. As
+    /// far as the archive lets.
     ///
     /// # Errors
-    /// The disk's, if it does not say what there is.
-    pub fn prune(&self) -> io::Result<Pruned> {
-        let retained = self.limits.retained;
-        let mut whole = 0;
-        let mut oldest = None;
+    /// The archive's, if it does not say what there is.
+    pub fn prune(&self, pins: &[Sequence]) -> io::Result<Pruned> {
+        let candidates = self.list()?;
+        let whole = |candidate: &Candidate| match candidate {
+            Candidate::Whole(snapshot) => Some(snapshot.place.position),
+            Candidate::Damaged { .. } => None,
+        };
+        let positions: Vec<Position> = candidates.iter().filter_map(whole).collect();
+        let Some(oldest) = positions.get(self.limits.retained - 1) else {
+            return Ok(Pruned { trim: None, failure: None });
+        };
+        let at_or_before = |pin: &Sequence| positions.iter().find(|at| at.sequence <= *pin);
+        let pinned: Vec<&Position> = pins.iter().filter_map(at_or_before).collect();
+        let is_pinned = |at: Position| pinned.iter().any(|it| it.sequence == at.sequence);
         let mut failure = None;
-        for candidate in self.list()? {
-            if whole == retained {
+        let mut left = self.limits.retained;
+        for candidate in &candidates {
+            let position = whole(candidate);
+            if left == 0 && !position.is_some_and(is_pinned) {
                 // What stays behind costs space. The log can be trimmed all the same.
                 failure = self.archive.remove(candidate.name()).err().or(failure);
-            } else if let Candidate::Whole(snapshot) = candidate {
-                whole += 1;
-                oldest = Some(snapshot.place.position);
             }
+            left -= usize::from(left > 0 && position.is_some());
         }
-        let before = |at: Position| at.at(Sequence(at.sequence.0.saturating_sub(1)));
-        Ok(Pruned { trim: oldest.filter(|_| whole == retained).map(before), failure })
+        let needed = pinned.iter().copied().chain([oldest]).min_by_key(|at| at.sequence);
+        let needed = needed.unwrap_or(oldest);
+        let before = needed.at(Sequence(needed.sequence.0.saturating_sub(1)));
+        // Whoever has no snapshot to begin with needs the log from its beginning.
+        Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(before), failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.

@@ -2,7 +2,7 @@
 
 mod memory;
 
-use crate::{Archive, Candidate, Facts, Snapshot, SnapshotPoint, SnapshotStore};
+use crate::{Archive, Candidate, Facts, Limits, Pruned, Snapshot, SnapshotPoint, SnapshotStore};
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use memory::MemoryArchive;
 use std::io::{self, ErrorKind, Read};
@@ -117,4 +117,41 @@ fn a_part_that_is_gone_or_cut_is_damage_that_is_named() {
         let damaged = Candidate::Damaged { name, why: expected.to_owned() };
         assert_eq!(store.list().unwrap(), [damaged]);
     }
+}
+
+/// Prunes snapshots of records 10, 20, 30, 40 and 50, of which so many stay by their number; the
+/// records of those that stay, and through which record the log may be trimmed.
+fn pruned(retained: usize, pins: &[u64]) -> (Vec<u64>, Option<u64>) {
+    let (_, store) = store();
+    let store = store.with_limits(Limits { retained, ..Limits::default() });
+    for sequence in [10, 20, 30, 40, 50] {
+        write(&store, sequence, &[1]).unwrap();
+    }
+    let pins: Vec<Sequence> = pins.iter().map(|pin| Sequence(*pin)).collect();
+    let Pruned { trim, failure } = store.prune(&pins).unwrap();
+    assert!(failure.is_none());
+    let left = whole(&store).into_iter().map(|snapshot| snapshot.place.position.sequence.0);
+    (left.collect(), trim.map(|at| at.sequence.0))
+}
+
+#[test]
+fn what_stays_is_what_the_newest_and_the_pins_need_and_the_log_behind_it() {
+    assert_eq!(pruned(2, &[]), (vec![50, 40], Some(39)));
+    assert_eq!(pruned(1, &[]), (vec![50], Some(49)));
+    assert_eq!(pruned(9, &[]), (vec![50, 40, 30, 20, 10], None), "fewer than are to stay");
+    assert_eq!(pruned(2, &[60, 50, 45]), (vec![50, 40], Some(39)), "they need no more");
+    assert_eq!(pruned(2, &[30]), (vec![50, 40, 30], Some(29)));
+    assert_eq!(pruned(2, &[29]), (vec![50, 40, 20], Some(19)), "not those in between");
+    assert_eq!(pruned(2, &[35, 11]), (vec![50, 40, 30, 10], Some(9)));
+    assert_eq!(pruned(2, &[35, 9]), (vec![50, 40, 30], None), "there is none to begin with");
+}
+
+#[test]
+fn of_one_record_no_more_stay_than_are_to() {
+    let (_, store) = store();
+    for _ in 0..4 {
+        write(&store, 7, &[1]).unwrap();
+    }
+    assert_eq!(store.prune(&[]).unwrap().trim.unwrap().sequence, Sequence(6));
+    assert_eq!(whole(&store).len(), 2);
 }

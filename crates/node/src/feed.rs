@@ -199,8 +199,12 @@ impl Feed {
     }
 
     /// A client is gone.
-    pub(crate) fn forget(&mut self, core: &Core, client: ConnectionId) {
+    pub(crate) fn forget(&mut self, core: &mut Core, client: ConnectionId) {
         let gone = self.replicas.remove(&client);
+        if gone.as_ref().is_some_and(|replica| matches!(replica.stage, Stage::Sending(_))) {
+            let pin = sync::pin_of(core, client);
+            core.shard.unpin(&pin);
+        }
         let has_followed = gone.is_some_and(|replica| replica.is_attached());
         if has_followed && self.attached().next().is_none() {
             self.deserted_at = core.turn.monotonic;

@@ -180,7 +180,7 @@ impl Server {
         }
         self.core.forget_memory(connection);
         self.core.clients.monitors.remove(&connection);
-        self.feed.forget(&self.core, connection);
+        self.feed.forget(&mut self.core, connection);
         self.note_departed(connection);
         self.core.discard_transaction(connection);
         self.core.forget_subscriptions(connection);

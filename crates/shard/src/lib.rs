@@ -63,5 +63,5 @@ pub use limits::Limits;
 pub use loading::open;
 pub use news::News;
 pub use role::renewal::Renewal;
-pub use shard::{Growth, Progress, RecordId, Shard, Told};
+pub use shard::{Growth, Pins, Progress, RecordId, Shard, Told};
 pub use tracker::Tracker;

@@ -14,6 +14,7 @@
 mod appender;
 mod following;
 mod growth;
+mod pins;
 mod record_id;
 
 use crate::limits::Limits;
@@ -30,6 +31,7 @@ use engine::unit::Unit;
 use following::Following;
 pub use following::Told;
 pub use growth::Growth;
+pub use pins::Pins;
 pub use record_id::RecordId;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -50,6 +52,8 @@ pub struct Shard {
     pub bytes_appended: u64,
     /// Since the last snapshot: what schedules the next one.
     pub grown: Growth,
+    /// Who needs old records and snapshots.
+    pins: Pins,
     limits: Limits,
     events: Vec<LogEvent>,
     /// The log takes effects, as it said when it was last polled.
@@ -126,6 +130,7 @@ impl Shard {
             records_appended: 0,
             bytes_appended: 0,
             grown: Growth::default(),
+            pins: Pins::default(),
             limits,
             events: Vec::new(),
             is_open,
@@ -476,9 +481,30 @@ impl Shard {
         }
     }
 
-    /// Lets the log forget records through here.
+    /// Keeps what this shard held behind a record, and everything since, for somebody of this name:
+    /// a snapshot at or before it, and the log from that one's record on. What goes just now, or
+    /// has gone before, does not come back: who pins first and then looks what is there knows what
+    /// stays. A name has one pin, which it may move. Pins end with this life of the process.
+    pub fn pin(&mut self, name: impl Into<String>, at: Sequence) {
+        self.pins.set(name.into(), at);
+    }
+
+    /// Ends what [`Self::pin`] began.
+    pub fn unpin(&mut self, name: &str) {
+        self.pins.remove(name);
+    }
+
+    pub fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// Lets the log forget records through here, as far as nobody needs them.
     pub fn trim(&mut self, through: Position) {
-        self.appender.borrow_mut().log.trim(through);
+        let pinned = self.pins.oldest().map(|(_, at)| Sequence(at.0.saturating_sub(1)));
+        let sequence = pinned.map_or(through.sequence, |pinned| pinned.min(through.sequence));
+        if sequence > Sequence::ZERO {
+            self.appender.borrow_mut().log.trim(through.at(sequence));
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! ```text
 //! wanted ─▶ commit what has gathered ─▶ begin: position = last record, its chain
 //!   turn by turn: walk a slice ─▶ chunks ─▶ disk queue (write, sync)
-//!   walked, all written, position durable ─▶ disk queue (verify, publish, prune) ─▶ trim the log
+//!   walked, all written, position durable ─▶ disk queue (verify, publish)
+//! published, or pins changed ─▶ disk queue (prune: what stays, what the log must keep) ─▶ trim
 //! ```
 //! The consistent point is a record's end, so recovery goes on with the record behind it. Nothing
 //! is published before that record is durable: a snapshot must never know more than the log.
@@ -12,17 +13,19 @@
 
 mod file;
 mod pace;
+mod pruning;
 mod stores;
 mod writing;
 
 use crate::News;
 use crate::shard::{Growth, Shard};
 use archive::SnapshotPoint;
-use archive::{Facts, Limits, Pruned, SnapshotStore};
+use archive::{Facts, Limits, SnapshotStore};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
 pub use file::SnapshotFile;
 pub use pace::Pace;
+use pruning::Pruning;
 use std::io;
 use std::sync::Arc;
 use stores::Stores;
@@ -107,6 +110,7 @@ pub struct Snapshots {
     is_wanted_again: bool,
     running: Option<Running>,
     stores: Stores,
+    pruning: Pruning,
     /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
     /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
@@ -178,6 +182,8 @@ enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<Writing>, Vec<Chunk>),
     Published(Published),
+    /// The log is not needed through this position, if that is known.
+    Pruned(Option<Position>),
     /// What is in the store.
     Looked(Vec<Sighting>),
     Failed(String),
@@ -189,8 +195,6 @@ struct Published {
     sighting: Sighting,
     /// All of it, open.
     file: SnapshotFile,
-    /// The log is not needed through this position, if that is known.
-    trim: Option<Position>,
 }
 
 impl Snapshots {
@@ -211,6 +215,7 @@ impl Snapshots {
             is_wanted_again: false,
             running: None,
             stores: Stores::default(),
+            pruning: Pruning::default(),
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
@@ -279,6 +284,7 @@ impl Snapshots {
         self.begin(shard, turn, news);
         self.walk(shard);
         self.write(shard);
+        self.prune_when_due(shard);
     }
 
     /// Asks for a snapshot when the log has grown enough.
@@ -418,22 +424,12 @@ impl Snapshots {
         running.is_publishing = true;
         let facts = Facts { place: running.place, keys: running.keys };
         let store = self.store.clone();
-        let trims_through_newest = self.pace.trims_through_newest;
         submit(&mut *self.queue, move || {
             let snapshot = writing.publish(&facts)?;
             let (name, place) = (snapshot.name.clone(), snapshot.place);
             let file = SnapshotFile::open(&store, snapshot)?;
-            // It is published: what fails now costs space, nothing else.
-            let (trim, failure) = match store.prune() {
-                Ok(Pruned { trim, failure }) => (trim, failure),
-                Err(error) => (None, Some(error)),
-            };
-            if let Some(error) = failure {
-                tracing::warn!("old snapshots cannot be removed: {error}");
-            }
-            let trim = if trims_through_newest { Some(facts.place.position) } else { trim };
             let sighting = Sighting { sequence: place.position.sequence, began: place.began };
-            Ok(Outcome::Published(Published { name, sighting, file, trim }))
+            Ok(Outcome::Published(Published { name, sighting, file }))
         });
     }
 
@@ -448,6 +444,7 @@ impl Snapshots {
                     }
                 }
                 Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
+                Ok(Outcome::Pruned(through)) => self.pruned(shard, turn, through),
                 Ok(Outcome::Looked(found)) => self.stores.looked(found, turn.leads),
                 Ok(Outcome::Failed(why)) => self.fail(shard, turn, &why, news),
                 Err(_) => self.fail(shard, turn, "a disk job returned something else", news),
@@ -466,7 +463,7 @@ impl Snapshots {
         let Some(running) = self.running.take() else { return };
         let seconds = turn.monotonic.seconds_since(running.began);
         let sequence = running.place.position.sequence.0;
-        let Published { name, sighting, file, trim } = published;
+        let Published { name, sighting, file } = published;
         let bytes = file.length();
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
         self.status.published += 1;
@@ -475,8 +472,9 @@ impl Snapshots {
         shard.grown -= running.log;
         let dirty = &shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
-        let retained = self.store.limits().retained;
-        self.stores.published(sighting, trim, turn.is_private, retained);
+        self.stores.published(sighting, self.store.limits().retained);
+        self.pruning.is_due = true;
+        self.pruning.newest = Some(running.place.position);
         news.push(News::SnapshotPublished(Box::new(file)));
         self.end(true, turn);
     }

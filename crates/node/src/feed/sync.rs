@@ -15,6 +15,11 @@ pub(crate) struct Wanted<'a> {
     pub from: i64,
 }
 
+/// Under what name the snapshot stays that a replica is sent.
+pub(super) fn pin_of(core: &Core, client: ConnectionId) -> String {
+    format!("replica-client-{}", core.clients.at(client).who.id)
+}
+
 impl Feed {
     /// Whether a client may follow.
     ///
@@ -106,6 +111,9 @@ impl Feed {
         let bytes = file.length();
         for client in self.at_stage(|stage| matches!(stage, Stage::Gathering)) {
             self.replica_mut(client).stage = Stage::Sending(Transfer::new(file));
+            // Its parts are read as the replica takes them.
+            let name = pin_of(core, client);
+            core.shard.pin(name, file.sequence());
             core.clients.reply(client).raw(format!("${bytes}\r\n").as_bytes());
             core.hold(client, Sequence::ZERO);
         }

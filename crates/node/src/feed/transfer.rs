@@ -1,6 +1,7 @@
 //! A snapshot's file on its way to a replica: read aside, a chunk at a time, as fast as the replica
 //! takes it.
 
+use super::sync::pin_of;
 use super::{Feed, Replica, Stage};
 use crate::core::Core;
 use crate::session::Session;
@@ -109,6 +110,8 @@ impl Replica {
     /// The file is sent: what happened since it began follows, and from now on everything as it
     /// becomes durable.
     fn go_online(&mut self, core: &mut Core, client: ConnectionId) {
+        let pin = pin_of(core, client);
+        core.shard.unpin(&pin);
         let session = core.clients.at_mut(client);
         if self.wants_only_file {
             session.flow.is_closing = true;

@@ -10,6 +10,7 @@
 //! is made on the way. So whoever is sent a file that turns out damaged never sees its end.
 
 use archive::{PartReader, Snapshot, SnapshotStore};
+use base::Sequence;
 use engine::rdb::Crc64;
 use engine::save::{checksum, put_end};
 use std::io::{self, ErrorKind, Read};
@@ -40,7 +41,7 @@ pub struct SnapshotFile {
 
 impl SnapshotFile {
     /// Opens a published snapshot, and its first part. The others are opened as they come: until
-    /// then the snapshot must stay in its store.
+    /// then the snapshot must stay in its store: see [`crate::Shard::pin`].
     ///
     /// # Errors
     /// The archive's; `InvalidData` if its parts are too short to be RDB files.
@@ -64,6 +65,11 @@ impl SnapshotFile {
             length,
             offset: 0,
         })
+    }
+
+    /// The last record whose effects are in it.
+    pub fn sequence(&self) -> Sequence {
+        self.snapshot.place.position.sequence
     }
 
     /// Bytes of the whole file.

@@ -112,7 +112,7 @@ pub(super) struct Stores {
     is_looking: bool,
     looked_at: Option<MonotonicNanos>,
     judged_at: Option<MonotonicNanos>,
-    /// Published, and not yet trimmed through.
+    /// What no snapshot that stays needs, and no pin, and which is not yet trimmed.
     waiting: Option<Position>,
     /// Members that do not see what they should, by their address.
     unseen: BTreeMap<String, Blind>,
@@ -126,20 +126,16 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// A snapshot was published: the log may be trimmed once every replica that reports sees it.
-    pub(super) fn published(
-        &mut self,
-        sighting: Sighting,
-        through: Option<Position>,
-        is_private: bool,
-        retained: usize,
-    ) {
+    /// A snapshot was published, and so many stay.
+    pub(super) fn published(&mut self, sighting: Sighting, retained: usize) {
         self.own.insert(0, sighting);
         self.own.truncate(retained);
-        // Whoever cannot read the snapshots needs the whole log.
-        if !is_private {
-            self.waiting = through.or(self.waiting);
-        }
+        self.judged_at = None;
+    }
+
+    /// The log may be trimmed through here, once every replica that reports sees what stays.
+    pub(super) fn may_trim(&mut self, through: Option<Position>) {
+        self.waiting = through;
         self.judged_at = None;
     }
 
@@ -364,7 +360,7 @@ impl Snapshots {
     /// its own that names the newest snapshot of its primary, if that has any.
     pub fn judge(&mut self, shard: &mut Shard, turn: &Turn, reports: &[Report]) {
         let (now, leads) = (turn.monotonic, turn.leads);
-        let Self { stores, store, pace, .. } = self;
+        let Self { stores, store, pace, pruning, .. } = self;
         let has_published = stores.judged_at.is_none();
         stores.judged_at = Some(now);
         let members = stores.who_sees(reports, turn);
@@ -379,6 +375,7 @@ impl Snapshots {
         let since = stores.leads_since.map_or(0, |since| now.since(since));
         let has_heard = since >= pace.report_nanos || pace.trims_unconfirmed;
         if leads
+            && pruning.is_settled(shard)
             && (has_heard || !shard.is_watched())
             && let Some(through) = stores.take_trim(pace.trims_unconfirmed)
         {
@@ -505,7 +502,7 @@ mod tests {
     fn as_many_are_known_as_stay() {
         let mut stores = Stores::default();
         let sighting = |n| Sighting { sequence: Sequence(n), began: UnixMillis(0) };
-        (1..=5).for_each(|n| stores.published(sighting(n), None, false, 2));
+        (1..=5).for_each(|n| stores.published(sighting(n), 2));
         assert_eq!(stores.own, [sighting(5), sighting(4)]);
     }
 }

@@ -13,6 +13,7 @@ mod making;
 mod master;
 mod open;
 mod parts;
+mod pins;
 mod replicaof;
 mod shifted;
 mod transfer;

@@ -1,0 +1,72 @@
+//! Removes the snapshots that nobody needs, and says how much of the log those that stay need.
+//!
+//! It is done behind each publication, and once more when pins change ([`Shard::pin`]): what was
+//! planned with other pins does not trim the log.
+
+use super::{Outcome, Snapshots, Turn, submit};
+use crate::shard::Shard;
+use archive::Pruned;
+use base::{Position, Sequence};
+
+/// What a primary knows of it.
+#[derive(Default)]
+pub(super) struct Pruning {
+    /// A snapshot was published since it was last done.
+    pub is_due: bool,
+    is_under_way: bool,
+    /// What the pins had changed when it was last begun; `None` if it never was.
+    changes: Option<u64>,
+    /// Where the newest snapshot of this process stands.
+    pub newest: Option<Position>,
+}
+
+impl Pruning {
+    fn is_due(&self, shard: &Shard) -> bool {
+        let is_other = |changes: u64| changes != shard.pins().changes();
+        self.is_due || self.changes.is_some_and(is_other)
+    }
+
+    /// Whether what it said last still holds.
+    pub fn is_settled(&self, shard: &Shard) -> bool {
+        !self.is_under_way && !self.is_due(shard)
+    }
+}
+
+impl Snapshots {
+    pub(super) fn prune_when_due(&mut self, shard: &Shard) {
+        let pruning = &mut self.pruning;
+        if pruning.is_under_way || !pruning.is_due(shard) {
+            return;
+        }
+        pruning.is_due = false;
+        pruning.is_under_way = true;
+        pruning.changes = Some(shard.pins().changes());
+        let pins: Vec<Sequence> = shard.pins().iter().map(|(_, at)| at).collect();
+        let store = self.store.clone();
+        submit(&mut *self.queue, move || {
+            // What fails here costs space, nothing else.
+            let (trim, failure) = match store.prune(&pins) {
+                Ok(Pruned { trim, failure }) => (trim, failure),
+                Err(error) => (None, Some(error)),
+            };
+            if let Some(error) = failure {
+                tracing::warn!("old snapshots cannot be removed: {error}");
+            }
+            Ok(Outcome::Pruned(trim))
+        });
+    }
+
+    /// It is done. The log may be trimmed once every replica that reports sees what stays.
+    pub(super) fn pruned(&mut self, shard: &Shard, turn: &Turn, through: Option<Position>) {
+        self.pruning.is_under_way = false;
+        if let Some((name, at)) = shard.pins().oldest() {
+            tracing::info!(name, record = at.0, "old snapshots and the log behind them are pinned");
+        }
+        let through = match self.pruning.newest {
+            Some(newest) if self.pace.trims_through_newest => Some(newest),
+            _ => through,
+        };
+        // Whoever cannot read the snapshots needs the whole log.
+        self.stores.may_trim(through.filter(|_| !turn.is_private));
+    }
+}
