@@ -92,7 +92,7 @@ pub struct LogToRead {
 /// # Errors
 /// There is no log, it cannot be reached, or this build has no client for it.
 pub fn open_to_read(name: &str, waker: Waker) -> Result<LogToRead, Box<dyn Error>> {
-    if services::SCHEMES.iter().any(|scheme| name.starts_with(scheme)) {
+    if services::schemes().any(|scheme| name.starts_with(scheme)) {
         let store = services::open_to_read(name, Arc::new(RealClock), waker)?;
         let incarnation = store.incarnation();
         let log = RemoteLog::new(store, Arc::new(RealClock));
@@ -107,4 +107,19 @@ pub fn open_to_read(name: &str, waker: Waker) -> Result<LogToRead, Box<dyn Error
         incarnation.0, found.first.sequence, found.tail.sequence, found.durable.sequence
     );
     Ok(LogToRead { log: Box::new(found), start: Start::Oldest(incarnation), title })
+}
+
+#[cfg(test)]
+mod tests {
+    use config::directive::Kind;
+    use config::table::DIRECTIVES;
+
+    #[test]
+    fn the_directive_takes_the_urls_of_every_client() {
+        let row = DIRECTIVES.iter().find(|row| row.name == "transaction-log");
+        let Some(Kind::Location { urls, .. }) = row.map(|row| row.kind) else {
+            panic!("transaction-log names a location");
+        };
+        assert!(services::schemes().eq(urls.iter().copied()), "{urls:?}");
+    }
 }

@@ -36,5 +36,5 @@ mod opening;
 #[cfg(feature = "client")]
 mod service;
 
-pub use open::{SCHEMES, open, open_broken, open_to_read};
+pub use open::{open, open_broken, open_to_read, schemes};
 pub use opening::Broken;

@@ -1,8 +1,5 @@
 //! The client that a log's URL asks for, if this build has it.
 
-#[allow(dead_code, reason = "a build with every client leaves none out")]
-mod left_out;
-
 use crate::opening::{Broken, Opening};
 use base::driver::Waker;
 use base::{Clock, Incarnation};
@@ -10,8 +7,60 @@ use std::io;
 use std::sync::Arc;
 use txlog::remote::store::RecordStore;
 
-/// How the URLs of logs that services keep begin.
-pub const SCHEMES: [&str; 4] = ["jetstream://", "etcd://", "s3://", "file-object:"];
+/// A service that keeps logs, and the client for it.
+struct Client {
+    /// How the URLs of its logs begin.
+    schemes: &'static [&'static str],
+    /// What keeps the log.
+    service: &'static str,
+    /// The feature that builds the client.
+    feature: &'static str,
+    /// What the machine that builds it must have beside Rust.
+    needs: &'static str,
+    /// Opens a log; `None` in a build without the client.
+    open: Option<fn(&str, Opening) -> io::Result<Box<dyn RecordStore>>>,
+}
+
+/// What opens a log: `open` of a client's folder, if its feature is built.
+macro_rules! opens {
+    ($folder:ident, $feature:tt) => {{
+        #[cfg(feature = $feature)]
+        let open: Option<fn(&str, Opening) -> io::Result<Box<dyn RecordStore>>> =
+            Some(|url, opening| Ok(Box::new(crate::$folder::open(url, opening)?)));
+        #[cfg(not(feature = $feature))]
+        let open = None;
+        open
+    }};
+}
+
+const CLIENTS: [Client; 3] = [
+    Client {
+        schemes: &["jetstream://"],
+        service: "NATS JetStream",
+        feature: "jetstream",
+        needs: "",
+        open: opens!(jetstream, "jetstream"),
+    },
+    Client {
+        schemes: &["etcd://"],
+        service: "etcd",
+        feature: "etcd",
+        needs: ", on a machine that has protoc",
+        open: opens!(etcd, "etcd"),
+    },
+    Client {
+        schemes: &["s3://", "file-object:"],
+        service: "an object store",
+        feature: "objects",
+        needs: "",
+        open: opens!(objects, "objects"),
+    },
+];
+
+/// How the URLs of logs that services keep begin, whether or not this build has their clients.
+pub fn schemes() -> impl Iterator<Item = &'static str> {
+    CLIENTS.iter().flat_map(|client| client.schemes).copied()
+}
 
 /// Opens the log at `url`, or begins one there. `entropy` must be unpredictable: it becomes a new
 /// log's incarnation. `clock` must go on counting while the machine is suspended. `waker` is called
@@ -62,46 +111,29 @@ fn identity(entropy: u64) -> Option<Incarnation> {
 }
 
 fn choose(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
-    match url.split(':').next().unwrap_or_default() {
-        "jetstream" => in_jetstream(url, opening),
-        "etcd" => in_etcd(url, opening),
-        "s3" | "file-object" => in_objects(url, opening),
+    let asked = |client: &&Client| client.schemes.iter().any(|scheme| url.starts_with(scheme));
+    let Some(client) = CLIENTS.iter().find(asked) else {
         // Of the URL no more is shown: it may hold a password.
-        _ => {
-            let what = "the log's URL must begin with jetstream://, etcd://, s3:// or file-object:";
-            Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-        }
+        let known: Vec<_> = schemes().collect();
+        let what = format!("the log's URL must begin with one of {}", known.join(", "));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    };
+    match client.open {
+        Some(open) => open(url, opening),
+        None => Err(client.refusal()),
     }
 }
 
-#[cfg(feature = "jetstream")]
-fn in_jetstream(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
-    Ok(Box::new(crate::jetstream::open(url, opening)?))
-}
-
-#[cfg(not(feature = "jetstream"))]
-fn in_jetstream(_: &str, _: Opening) -> io::Result<Box<dyn RecordStore>> {
-    Err(left_out::JETSTREAM.refusal())
-}
-
-#[cfg(feature = "objects")]
-fn in_objects(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
-    Ok(Box::new(crate::objects::open(url, opening)?))
-}
-
-#[cfg(not(feature = "objects"))]
-fn in_objects(_: &str, _: Opening) -> io::Result<Box<dyn RecordStore>> {
-    Err(left_out::OBJECTS.refusal())
-}
-
-#[cfg(feature = "etcd")]
-fn in_etcd(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
-    Ok(Box::new(crate::etcd::open(url, opening)?))
-}
-
-#[cfg(not(feature = "etcd"))]
-fn in_etcd(_: &str, _: Opening) -> io::Result<Box<dyn RecordStore>> {
-    Err(left_out::ETCD.refusal())
+impl Client {
+    /// Says that this build lacks the client, and how to build one that has it.
+    fn refusal(&self) -> io::Error {
+        let Self { service, feature, needs, .. } = self;
+        let what = format!(
+            "this build of Kiln has no client for a log in {service}: build it with `cargo build \
+             --release -p kiln --features {feature}`{needs}"
+        );
+        io::Error::new(io::ErrorKind::Unsupported, what)
+    }
 }
 
 #[cfg(test)]
@@ -128,15 +160,23 @@ mod tests {
     /// Each URL is wrong, so that a client that is there refuses it before it asks anybody.
     #[test]
     fn a_url_is_refused_by_its_client_or_for_the_want_of_one() {
-        let cases = [
-            ("jetstream://", cfg!(feature = "jetstream")),
-            ("s3://", cfg!(feature = "objects")),
-            ("file-object:", cfg!(feature = "objects")),
-            ("etcd://", cfg!(feature = "etcd")),
-        ];
-        for (url, is_there) in cases {
-            let error = refusal(url);
-            assert_eq!(error.kind() == io::ErrorKind::Unsupported, !is_there, "{url}: {error}");
+        for client in CLIENTS {
+            for url in client.schemes {
+                let error = refusal(url);
+                let is_left_out = error.kind() == io::ErrorKind::Unsupported;
+                assert_eq!(is_left_out, client.open.is_none(), "{url}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_that_was_left_out_says_how_to_get_it() {
+        for client in CLIENTS {
+            let error = client.refusal();
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+            let text = error.to_string();
+            let command = format!("--features {}`{}", client.feature, client.needs);
+            assert!(text.contains(client.service) && text.ends_with(&command), "{text}");
         }
     }
 
