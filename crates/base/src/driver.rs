@@ -74,6 +74,21 @@ pub enum Event {
     Shutdown,
 }
 
+impl Event {
+    /// The connection that it is about.
+    pub fn connection(&self) -> Option<ConnectionId> {
+        match self {
+            Self::Accepted { connection, .. }
+            | Self::Connected { connection, .. }
+            | Self::Unreachable { connection, .. }
+            | Self::Readable(connection)
+            | Self::Writable(connection)
+            | Self::Broken(connection) => Some(*connection),
+            Self::Shutdown => None,
+        }
+    }
+}
+
 /// The outcome of one receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {

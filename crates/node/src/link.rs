@@ -28,22 +28,19 @@ mod stream;
 pub mod transfer;
 
 use crate::core::Core;
-use base::driver::{Endpoint, Received, Sent};
-use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
+use base::driver::Endpoint;
+use base::{ConnectionId, DatabaseId, Driver, Event, MonotonicNanos};
 use engine::master::Master;
 use peers::handshake::{Asks, Handshake, MasterOffset, Next};
+use peers::outgoing::{End, Happened, Outgoing, Retry};
 use transfer::Transfer;
 
-/// Time until the first new attempt, in nanoseconds; it doubles with each failure in a row.
-const RETRY_NANOS: u64 = 1_000_000_000;
+/// Time until the next attempt when the master cannot be reached. Short: it costs one connection.
+const RETRY: Retry = Retry { first_nanos: 1_000_000_000, nanos_max: 8_000_000_000 };
 
-/// Longest time between two attempts when the master cannot be reached, in nanoseconds. Short: it
-/// costs one connection.
-const RETRY_NANOS_MAX: u64 = 8_000_000_000;
-
-/// The same when the master's data could not be taken, in nanoseconds: each attempt costs the
-/// master a full synchronization.
-const DISTRUST_NANOS_MAX: u64 = 60_000_000_000;
+/// The same when the master's data could not be taken: each attempt costs the master a full
+/// synchronization.
+const DISTRUST: Retry = Retry { first_nanos: 1_000_000_000, nanos_max: 60_000_000_000 };
 
 /// Bytes received at a time before the stream begins.
 const RECEIVE_BYTES: usize = 256 << 10;
@@ -54,14 +51,13 @@ const ACKNOWLEDGE_NANOS: u64 = 1_000_000_000;
 /// How far the link is.
 #[derive(Default)]
 enum Phase {
-    /// There is no connection; the next attempt comes at `retry_at`.
+    /// There is no connection that stands.
     #[default]
-    Waiting,
-    Dialing,
+    Apart,
     Handshake(Handshake),
     Transfer(Box<Transfer>),
-    /// The connection has a session.
-    Streaming,
+    /// The connection is this session's.
+    Streaming(ConnectionId),
 }
 
 /// The link to the master, if there is one.
@@ -73,22 +69,18 @@ pub struct Link {
     /// It was decided whether the configuration's `replicaof` counts.
     has_judged_configuration: bool,
     phase: Phase,
-    connection: Option<ConnectionId>,
-    /// Connections given up, to be closed.
-    dropped: Vec<ConnectionId>,
+    /// The connection before the stream begins. The master is waited for since its last sign of
+    /// life, during the stream too.
+    line: Outgoing,
     /// Where the stream stands; `None`: only all the data helps.
     place: Option<MasterOffset>,
     /// Offset of the last byte received.
     received: u64,
-    /// What arrived before the stream began, and what is still to be sent.
-    input: Vec<u8>,
-    output: Vec<u8>,
-    retry_at: MonotonicNanos,
+    /// Failures in a row to keep up a connection.
     failures: u32,
     /// Failures for reasons that lie in the master's data.
     distrust: u32,
-    /// When something was last heard, and last said.
-    heard: MonotonicNanos,
+    /// When a sign of life was last given.
     said: MonotonicNanos,
     /// When the link went down; `None`: it is up, or never was.
     down_since: Option<MonotonicNanos>,
@@ -111,33 +103,28 @@ enum Fault {
 
 impl Link {
     /// The link to another master, of whose stream nothing is known.
-    fn anew(&mut self, peer: Option<Master>) -> Self {
-        Self {
-            peer,
-            has_judged_configuration: self.has_judged_configuration,
-            dropped: std::mem::take(&mut self.dropped),
-            ..Self::default()
-        }
+    fn anew(&self, peer: Option<Master>) -> Self {
+        Self { peer, has_judged_configuration: self.has_judged_configuration, ..Self::default() }
     }
 
-    /// Every connection to a master.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.connection.into_iter().chain(self.dropped.iter().copied())
+    /// The connection to the master, unless it is a session's.
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        self.line.connection()
     }
 
     /// Whether the stream flows.
     pub fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Streaming)
+        matches!(self.phase, Phase::Streaming(_))
     }
 
     /// The phase as ROLE names it.
     pub fn state(&self) -> &'static str {
         match self.phase {
-            Phase::Waiting => "connect",
-            Phase::Dialing => "connecting",
+            Phase::Apart if self.line.is_dialing() => "connecting",
+            Phase::Apart => "connect",
             Phase::Handshake(_) => "handshake",
             Phase::Transfer(_) => "sync",
-            Phase::Streaming => "connected",
+            Phase::Streaming(_) => "connected",
         }
     }
 
@@ -161,7 +148,7 @@ impl Link {
 
     /// How long nothing was heard of the master.
     pub fn silence_nanos(&self, now: MonotonicNanos) -> u64 {
-        now.since(self.heard)
+        self.line.waited_nanos(now)
     }
 
     pub fn down_since(&self) -> Option<MonotonicNanos> {
@@ -178,138 +165,82 @@ impl Link {
         matches!(&self.phase, Phase::Transfer(transfer) if transfer.has_begun())
     }
 
-    /// Whether the connection is the link's and has no session.
-    fn is_own(&self, connection: ConnectionId) -> bool {
-        self.connection == Some(connection) && !self.is_up()
-    }
-
     /// How long until the link wants to do something by itself, if there is a master; `None`: as
     /// long as you like.
     pub(crate) fn wait_nanos(&self, now: MonotonicNanos) -> Option<u64> {
         match &self.phase {
-            Phase::Waiting => Some(self.retry_at.since(now)),
+            Phase::Apart if self.line.is_apart() => Some(self.line.nanos_to_retry(now)),
             Phase::Transfer(transfer) if transfer.has_work() => Some(0),
             _ => None,
         }
     }
 
-    /// Ends whatever is under way.
-    fn hang_up(&mut self) {
-        self.phase = Phase::Waiting;
-        self.dropped.extend(self.connection.take());
-        self.input.clear();
-        self.output.clear();
+    /// Ends whatever is under way, but for a stream.
+    fn hang_up(&mut self, core: &mut Core) {
+        self.phase = Phase::Apart;
+        if let Some(connection) = self.line.hang_up() {
+            core.clients.close_later(connection);
+        }
     }
 
     /// When to try again after one more failure.
     fn schedule_retry(&mut self, fault: Fault, now: MonotonicNanos) {
-        let (count, nanos_max) = match fault {
-            Fault::Connection => (&mut self.failures, RETRY_NANOS_MAX),
-            Fault::Data => (&mut self.distrust, DISTRUST_NANOS_MAX),
+        let (count, retry) = match fault {
+            Fault::Connection => (&mut self.failures, RETRY),
+            Fault::Data => (&mut self.distrust, DISTRUST),
         };
-        let nanos = RETRY_NANOS.saturating_mul(1 << (*count).min(16)).min(nanos_max);
+        self.line.retry_later(&retry, *count, now);
         *count += 1;
-        self.retry_at = MonotonicNanos(now.0 + nanos);
     }
 }
 
 impl Link {
-    /// Whether a connection that stands is the link's; then it is taken.
-    pub(crate) fn connected(
-        &mut self,
-        core: &mut Core,
-        driver: &mut dyn Driver,
-        connection: ConnectionId,
-    ) -> bool {
-        if !self.is_own(connection) {
-            return false;
-        }
-        let (handshake, first) = Handshake::begin();
-        self.phase = Phase::Handshake(handshake);
-        self.heard = core.turn.monotonic;
-        self.output.extend_from_slice(&first);
-        self.flush(core, driver);
-        true
-    }
-
-    /// As [`Self::connected`], for one that could not be had.
-    pub(crate) fn unreachable(
-        &mut self,
-        core: &mut Core,
-        connection: ConnectionId,
-        why: &str,
-    ) -> bool {
-        if !self.is_own(connection) {
-            return false;
-        }
-        self.connection = None;
-        self.fail(core, &format!("cannot connect: {why}"), Fault::Connection);
-        true
-    }
-
-    /// Whether an event of a connection is the link's; then it is dealt with.
-    pub(crate) fn readable(
-        &mut self,
-        core: &mut Core,
-        driver: &mut dyn Driver,
-        connection: ConnectionId,
-    ) -> bool {
-        if !self.is_own(connection) {
-            return false;
-        }
-        let received = driver.receive(connection, &mut self.input, RECEIVE_BYTES);
-        if let Received::Bytes { count, .. } = received {
-            self.heard = core.turn.monotonic;
-            core.process.statistics.link_input_bytes += count as u64;
-        }
-        self.take_input(core, driver);
-        if received == Received::Closed && self.is_own(connection) {
-            self.fail(core, "the master closed the connection", Fault::Connection);
+    /// Takes an event, if it is about the link's connection and that has no session; whether it
+    /// is.
+    pub(crate) fn hear(&mut self, core: &mut Core, driver: &mut dyn Driver, event: &Event) -> bool {
+        let Some(happened) = self.line.take(driver, event, RECEIVE_BYTES) else { return false };
+        match happened {
+            Happened::Connected => {
+                let (handshake, first) = Handshake::begin();
+                self.phase = Phase::Handshake(handshake);
+                self.line.wait_from(core.turn.monotonic);
+                self.say(core, driver, &first);
+            }
+            Happened::Received(count) => {
+                if count > 0 {
+                    self.line.wait_from(core.turn.monotonic);
+                    core.process.statistics.link_input_bytes += count as u64;
+                }
+                self.take_input(core, driver);
+            }
+            Happened::Sent => {}
+            Happened::Ended(End::Unreachable(why)) => {
+                self.fail(core, &format!("cannot connect: {why}"), Fault::Connection);
+            }
+            Happened::Ended(End::Closed) => {
+                self.fail(core, "the master closed the connection", Fault::Connection);
+            }
+            Happened::Ended(End::Broken) => {
+                self.fail(core, "the connection broke", Fault::Connection);
+            }
         }
         true
-    }
-
-    /// As [`Self::readable`], for a connection that broke.
-    pub(crate) fn broken(&mut self, core: &mut Core, connection: ConnectionId) -> bool {
-        let is_own = self.is_own(connection);
-        if is_own {
-            self.fail(core, "the connection broke", Fault::Connection);
-        }
-        is_own
-    }
-
-    /// As [`Self::readable`], for a connection that takes bytes again.
-    pub(crate) fn writable(
-        &mut self,
-        core: &mut Core,
-        driver: &mut dyn Driver,
-        connection: ConnectionId,
-    ) -> bool {
-        let is_own = self.is_own(connection);
-        if is_own {
-            self.flush(core, driver);
-        }
-        is_own
     }
 
     /// Does what is due on the link: one bounded piece a turn.
     pub(crate) fn advance(&mut self, core: &mut Core, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.dropped) {
-            driver.close(connection);
-        }
         if core.persistence.is_loading || !core.leadership.roles.leads() || core.stopping.is_some()
         {
             return;
         }
         self.turn_to_master(core);
         let Some(master) = core.master() else { return };
-        if let Phase::Waiting = self.phase {
-            if self.retry_at <= core.turn.monotonic {
+        let now = core.turn.monotonic;
+        if matches!(self.phase, Phase::Apart) && self.line.is_apart() {
+            if self.line.nanos_to_retry(now) == 0 {
                 let (host, port) = (master.host(), master.port());
                 tracing::info!(host, port, "connecting to the master");
-                self.connection = Some(driver.connect(&Endpoint::tcp(host, port)));
-                self.phase = Phase::Dialing;
-                self.heard = core.turn.monotonic;
+                self.line.dial(driver, &Endpoint::tcp(host, port), now);
             }
             return;
         }
@@ -317,8 +248,7 @@ impl Link {
             self.import(core, driver);
         }
         self.say_alive(core, driver);
-        let silence = core.turn.monotonic.since(self.heard);
-        if silence > u64::from(core.process.settings.repl_timeout) * 1_000_000_000 {
+        if self.silence_nanos(now) > u64::from(core.process.settings.repl_timeout) * 1_000_000_000 {
             self.lose(core, "the master is silent for longer than repl-timeout");
         }
     }
@@ -329,11 +259,10 @@ impl Link {
             return;
         }
         match self.phase {
-            Phase::Streaming => self.acknowledge(core),
+            Phase::Streaming(client) => self.acknowledge(core, client),
             Phase::Transfer(_) => {
                 self.said = core.turn.monotonic;
-                self.output.push(b'\n');
-                self.flush(core, driver);
+                self.say(core, driver, b"\n");
             }
             _ => {}
         }
@@ -342,7 +271,7 @@ impl Link {
     /// Takes what arrived, as the phase wants it.
     fn take_input(&mut self, core: &mut Core, driver: &mut dyn Driver) {
         while let Phase::Handshake(handshake) = &mut self.phase {
-            let line = match resp::client::take_line(&mut self.input) {
+            let line = match resp::client::take_line(&mut self.line.input) {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(why) => {
@@ -362,10 +291,7 @@ impl Link {
             };
             match handshake.hear(&line, &asks) {
                 Ok(Next::Wait) => {}
-                Ok(Next::Say(bytes)) => {
-                    self.output.extend_from_slice(&bytes);
-                    self.flush(core, driver);
-                }
+                Ok(Next::Say(bytes)) => self.say(core, driver, &bytes),
                 Ok(Next::Transfer(place)) => {
                     tracing::info!(id = place.id, offset = place.offset, "full synchronization");
                     self.place = None;
@@ -381,24 +307,22 @@ impl Link {
         self.feed_transfer(core, driver);
     }
 
-    /// Sends what is to be said before the stream begins.
-    fn flush(&mut self, core: &mut Core, driver: &mut dyn Driver) {
-        let Some(connection) = self.connection else { return };
-        match driver.send(connection, &self.output) {
-            Sent::Bytes(count) => drop(self.output.drain(..count)),
-            Sent::Closed => self.fail(core, "the connection broke", Fault::Connection),
+    /// Says something before the stream begins.
+    fn say(&mut self, core: &mut Core, driver: &mut dyn Driver, bytes: &[u8]) {
+        self.line.output.extend_from_slice(bytes);
+        if self.line.flush(driver).is_err() {
+            self.fail(core, "the connection broke", Fault::Connection);
         }
     }
 
     /// Gives up a connection, whatever its phase; the next attempt goes on where this one ended.
     fn lose(&mut self, core: &mut Core, why: &str) {
-        match (&self.phase, self.connection) {
+        if let Phase::Streaming(client) = self.phase {
             // Its session goes first, and reports back through [`Self::forget`].
-            (Phase::Streaming, Some(connection)) => {
-                self.error = Some(why.to_owned());
-                core.close(connection);
-            }
-            _ => self.fail(core, why, Fault::Connection),
+            self.error = Some(why.to_owned());
+            core.close(client);
+        } else {
+            self.fail(core, why, Fault::Connection);
         }
     }
 
@@ -411,7 +335,7 @@ impl Link {
         if fault == Fault::Data {
             self.place = None;
         }
-        self.hang_up();
+        self.hang_up(core);
         self.schedule_retry(fault, core.turn.monotonic);
     }
 

@@ -24,9 +24,10 @@ mod reads;
 mod reports;
 
 use crate::core::Core;
-use base::driver::{Endpoint, Received, Sent};
-use base::{ConnectionId, Driver, MonotonicNanos, Sequence};
+use base::driver::Endpoint;
+use base::{ConnectionId, Driver, Event, MonotonicNanos, Sequence};
 use peers::failover::Failover;
+use peers::outgoing::{End, Happened, Outgoing, Retry};
 use peers::report::{Answer, Known, Report, ReportDialogue};
 use peers::reports::{PRIORITY_LAST, Reports};
 pub use reads::Reads;
@@ -41,9 +42,8 @@ const NEWS_NANOS: u64 = 20_000_000;
 /// The same of one that did not, in nanoseconds. As Redis's replicas.
 const ALIVE_NANOS: u64 = 1_000_000_000;
 
-/// Time between two attempts to reach the primary, in nanoseconds. Short, because reads may wait
-/// for it.
-const RETRY_NANOS: u64 = 250_000_000;
+/// Time between two attempts to reach the primary. Short, because reads may wait for it.
+const RETRY: Retry = Retry { first_nanos: 250_000_000, nanos_max: 250_000_000 };
 
 /// How long a primary may take to answer or to accept, in nanoseconds; the replica then tries anew.
 const ANSWER_NANOS_MAX: u64 = 5_000_000_000;
@@ -51,29 +51,17 @@ const ANSWER_NANOS_MAX: u64 = 5_000_000_000;
 /// Bytes received at a time.
 const RECEIVE_BYTES: usize = 16 << 10;
 
-/// Bytes of an answer under way, at most: thousands of members.
-const INPUT_BYTES_MAX: usize = 1 << 20;
-
-/// How far the connection to the primary is.
-#[derive(Default)]
-enum Phase {
-    #[default]
-    Apart,
-    Dialing,
-    Open(Box<ReportDialogue>),
-}
-
 /// What a replica keeps up with its primary.
 #[derive(Default)]
 pub struct Members {
-    phase: Phase,
-    connection: Option<ConnectionId>,
+    /// The connection to the primary. It is waited for since it was asked for, or since the last
+    /// report.
+    line: Outgoing,
+    /// What is said on it, once it stands.
+    dialogue: Option<Box<ReportDialogue>>,
     /// Whom the connection goes to.
     primary: Option<Member>,
-    retry_at: MonotonicNanos,
-    /// When the connection was asked for, or the last report sent.
-    said: MonotonicNanos,
-    /// What was applied then.
+    /// What was applied at the last report.
     said_of: Sequence,
     /// The priority that it named.
     said_priority: u32,
@@ -88,20 +76,18 @@ pub struct Members {
     pub(crate) reports: Reports,
     /// A planned failover.
     pub(crate) failover: Option<Failover>,
-    /// Connections given up, to be closed.
-    dropped: Vec<ConnectionId>,
 }
 
 impl Members {
-    /// Every connection to a primary.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.connection.into_iter().chain(self.dropped.iter().copied())
+    /// The connection to the primary.
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        self.line.connection()
     }
 
     /// How far this replica was behind when its primary last said so; `None`: nothing was heard on
     /// this connection.
     pub fn lag(&self) -> Option<Lag> {
-        matches!(self.phase, Phase::Open(_)).then_some(self.lag)
+        self.dialogue.is_some().then_some(self.lag)
     }
 
     /// The newest snapshot that the primary published, if it is still heard.
@@ -109,20 +95,18 @@ impl Members {
         self.snapshot.filter(|_| self.lag().is_some())
     }
 
-    fn is_own(&self, connection: ConnectionId) -> bool {
-        self.connection == Some(connection)
-    }
-
     /// Ends whatever is under way; the reads wait on.
-    fn hang_up(&mut self) {
-        self.phase = Phase::Apart;
-        self.dropped.extend(self.connection.take());
+    fn hang_up(&mut self, driver: &mut dyn Driver) {
+        if let Some(connection) = self.line.hang_up() {
+            driver.close(connection);
+        }
+        self.dialogue = None;
         self.reads.ask_again();
     }
 
     /// Whether a report should go out now.
     fn is_report_due(&self, applied: Sequence, priority: u32, now: MonotonicNanos) -> bool {
-        let since = now.since(self.said);
+        let since = self.line.waited_nanos(now);
         self.reads.wants()
             || priority != self.said_priority
             || since >= ALIVE_NANOS
@@ -143,63 +127,58 @@ impl Members {
 
     /// Keeps up the connection to the primary, and reports.
     pub(crate) fn advance(&mut self, core: &Core, driver: &mut dyn Driver) {
-        for connection in std::mem::take(&mut self.dropped) {
-            driver.close(connection);
-        }
         let primary = core.leadership.roles.leader().map(|leader| &leader.member);
         let primary = primary.filter(|it| it.port > 0 && it.id != core.leadership.roles.id());
         let primary = primary.filter(|_| core.is_following() && core.stopping.is_none());
         if primary != self.primary.as_ref() {
             let primary = primary.cloned();
-            self.hang_up();
+            self.hang_up(driver);
             self.primary = primary;
-            self.retry_at = core.turn.monotonic;
         }
-        self.dial_primary(core, driver);
+        let now = core.turn.monotonic;
+        if let Some(Member { host, port, .. }) = &self.primary
+            && self.line.is_apart()
+            && self.line.nanos_to_retry(now) == 0
+        {
+            self.line.dial(driver, &Endpoint::tcp(host.as_str(), *port), now);
+        }
         self.report(core, driver);
-    }
-
-    fn dial_primary(&mut self, core: &Core, driver: &mut dyn Driver) {
-        let Some(primary) = &self.primary else { return };
-        if !matches!(self.phase, Phase::Apart) || self.retry_at > core.turn.monotonic {
-            return;
-        }
-        let endpoint = Endpoint::tcp(&*primary.host, primary.port);
-        self.connection = Some(driver.connect(&endpoint));
-        self.phase = Phase::Dialing;
-        self.said = core.turn.monotonic;
     }
 
     /// Only once everything that the turn brings was received: a read that is received later may
     /// have arrived later than the primary answers.
     fn report(&mut self, core: &Core, driver: &mut dyn Driver) {
-        let applied = core.shard.appended().sequence;
-        let awaits = match &self.phase {
-            Phase::Apart => return,
-            Phase::Dialing => true,
-            Phase::Open(dialogue) => dialogue.awaits(),
-        };
-        if awaits {
-            if core.turn.monotonic.since(self.said) > ANSWER_NANOS_MAX {
-                self.lose_primary(core, "it does not answer");
+        if self.line.is_apart() {
+            return;
+        }
+        let now = core.turn.monotonic;
+        if self.is_awaiting() {
+            if self.line.waited_nanos(now) > ANSWER_NANOS_MAX {
+                self.lose_primary(core, driver, "it does not answer");
             }
             return;
         }
-        let priority = self.priority(core);
-        if !self.is_report_due(applied, priority, core.turn.monotonic) {
+        let (applied, priority) = (core.shard.appended().sequence, self.priority(core));
+        if !self.is_report_due(applied, priority, now) {
             return;
         }
         let (member, newest) = (core.process.member(), core.shard.newest_id());
         let snapshot = core.newest_snapshot();
         let report = Report { member, newest, applied, priority, snapshot };
-        if let Phase::Open(dialogue) = &mut self.phase {
-            dialogue.report(&report, core.turn.number);
-            self.said = core.turn.monotonic;
+        if let Some(dialogue) = &mut self.dialogue {
+            let said = dialogue.report(&report, core.turn.number);
+            self.line.output.extend_from_slice(&said);
+            self.line.wait_from(now);
             self.said_of = applied;
             self.said_priority = priority;
             self.reads.asked();
         }
         self.flush(core, driver);
+    }
+
+    /// Whether the primary is to do something: accept the connection, or answer.
+    fn is_awaiting(&self) -> bool {
+        self.dialogue.as_ref().is_none_or(|dialogue| dialogue.awaits())
     }
 
     /// How little this replica should lead: Redis's replica-priority, and the last one to be chosen
@@ -213,116 +192,71 @@ impl Members {
     pub(crate) fn wait_nanos(&self, core: &Core) -> Option<u64> {
         self.primary.as_ref()?;
         let now = core.turn.monotonic;
-        let (since, period) = match &self.phase {
-            Phase::Apart => return Some(self.retry_at.since(now)),
-            Phase::Open(dialogue) if !dialogue.awaits() => {
-                let has_news = core.shard.appended().sequence > self.said_of;
-                (self.said, if has_news { NEWS_NANOS } else { ALIVE_NANOS })
-            }
-            _ => (self.said, ANSWER_NANOS_MAX),
+        if self.line.is_apart() {
+            return Some(self.line.nanos_to_retry(now));
+        }
+        let period = if self.is_awaiting() {
+            ANSWER_NANOS_MAX
+        } else if core.shard.appended().sequence > self.said_of {
+            NEWS_NANOS
+        } else {
+            ALIVE_NANOS
         };
-        Some(period.saturating_sub(now.since(since)))
+        Some(period.saturating_sub(self.line.waited_nanos(now)))
     }
 
-    fn lose_primary(&mut self, core: &Core, why: &str) {
+    fn lose_primary(&mut self, core: &Core, driver: &mut dyn Driver, why: &str) {
         if self.told.as_deref() != Some(why) {
             tracing::warn!("cannot tell the primary of this replica: {why}");
             self.told = Some(why.to_owned());
         }
-        self.hang_up();
-        self.retry_at = MonotonicNanos(core.turn.monotonic.0 + RETRY_NANOS);
+        self.hang_up(driver);
+        self.line.retry_later(&RETRY, 0, core.turn.monotonic);
     }
 
-    /// Whether a connection that stands is one to the primary; then it is taken.
-    pub(crate) fn connected(
-        &mut self,
-        core: &Core,
-        driver: &mut dyn Driver,
-        connection: ConnectionId,
-    ) -> bool {
-        if !self.is_own(connection) {
-            return false;
+    /// Takes an event, if it is about the connection to the primary; whether it is.
+    pub(crate) fn hear(&mut self, core: &Core, driver: &mut dyn Driver, event: &Event) -> bool {
+        let Some(happened) = self.line.take(driver, event, RECEIVE_BYTES) else { return false };
+        match happened {
+            Happened::Connected => {
+                let settings = &core.process.settings;
+                let (dialogue, first) =
+                    ReportDialogue::begin(&settings.masteruser, &settings.masterauth);
+                self.dialogue = Some(Box::new(dialogue));
+                self.line.output.extend_from_slice(&first);
+                self.flush(core, driver);
+            }
+            Happened::Received(_) => {
+                if let Err(why) = self.take_answers() {
+                    self.lose_primary(core, driver, &why);
+                }
+            }
+            Happened::Sent => {}
+            Happened::Ended(End::Unreachable(why)) => self.lose_primary(core, driver, &why),
+            Happened::Ended(End::Closed) => {
+                self.lose_primary(core, driver, "the connection ended");
+            }
+            Happened::Ended(End::Broken) => {
+                self.lose_primary(core, driver, "the connection broke");
+            }
         }
-        let dialogue = ReportDialogue::new(
-            &core.process.settings.masteruser,
-            &core.process.settings.masterauth,
-        );
-        self.phase = Phase::Open(Box::new(dialogue));
-        self.flush(core, driver);
         true
-    }
-
-    /// As [`Self::connected`], for one that could not be had.
-    pub(crate) fn unreachable(&mut self, core: &Core, connection: ConnectionId, why: &str) -> bool {
-        let is_own = self.is_own(connection);
-        if is_own {
-            self.connection = None;
-            self.lose_primary(core, why);
-        }
-        is_own
-    }
-
-    /// As [`Self::connected`], for one that broke.
-    pub(crate) fn broken(&mut self, core: &Core, connection: ConnectionId) -> bool {
-        let is_own = self.is_own(connection);
-        if is_own {
-            self.lose_primary(core, "the connection broke");
-        }
-        is_own
-    }
-
-    /// As [`Self::connected`], for one that takes bytes again.
-    pub(crate) fn writable(
-        &mut self,
-        core: &Core,
-        driver: &mut dyn Driver,
-        connection: ConnectionId,
-    ) -> bool {
-        let is_own = self.is_own(connection);
-        if is_own {
-            self.flush(core, driver);
-        }
-        is_own
     }
 
     fn flush(&mut self, core: &Core, driver: &mut dyn Driver) {
-        let (Phase::Open(dialogue), Some(connection)) = (&mut self.phase, self.connection) else {
-            return;
-        };
-        match driver.send(connection, &dialogue.output) {
-            Sent::Bytes(count) => drop(dialogue.output.drain(..count)),
-            Sent::Closed => self.lose_primary(core, "the connection broke"),
+        if self.line.flush(driver).is_err() {
+            self.lose_primary(core, driver, "the connection broke");
         }
     }
 
-    /// As [`Self::connected`], for one on which bytes arrived.
-    pub(crate) fn readable(
-        &mut self,
-        core: &Core,
-        driver: &mut dyn Driver,
-        connection: ConnectionId,
-    ) -> bool {
-        if !self.is_own(connection) {
-            return false;
+    /// Takes the answers that have arrived.
+    fn take_answers(&mut self) -> Result<(), String> {
+        while let Some(dialogue) = &mut self.dialogue
+            && let Some((answer, turn)) = dialogue.hear(&mut self.line.input)?
+        {
+            self.take_answer(answer, turn);
         }
-        let Phase::Open(dialogue) = &mut self.phase else { return true };
-        let received = driver.receive(connection, &mut dialogue.input, RECEIVE_BYTES);
-        let is_too_long = dialogue.input.len() > INPUT_BYTES_MAX;
-        loop {
-            let Phase::Open(dialogue) = &mut self.phase else { return true };
-            match dialogue.hear() {
-                Ok(Some((answer, turn))) => self.take_answer(answer, turn),
-                Ok(None) => break,
-                Err(why) => {
-                    self.lose_primary(core, &why);
-                    return true;
-                }
-            }
-        }
-        if received == Received::Closed || is_too_long {
-            self.lose_primary(core, "the connection ended");
-        }
-        true
+        Ok(())
     }
 
     fn take_answer(&mut self, answer: Answer, turn: u64) {

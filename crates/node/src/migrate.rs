@@ -28,7 +28,7 @@ use crate::core::Broken;
 use crate::core::Core;
 use crate::core::verdict::Verdict;
 use crate::session::Blocked;
-use base::driver::{Endpoint, Sent};
+use base::driver::Endpoint;
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::dump::dump;
 use engine::notify::Class;
@@ -37,6 +37,7 @@ use engine::unit::Context;
 use exchange::Exchange;
 use moving::{Guard, Moving};
 use peers::idle::{Idle, IdleConnections};
+use peers::outgoing::Outgoing;
 use peers::restore::Dumped;
 pub(crate) use peers::restore::{Login, Target};
 use std::collections::BTreeMap;
@@ -74,9 +75,8 @@ pub(crate) struct Order {
 
 /// How far a migration is.
 enum Stage {
-    /// It has no connection.
-    New,
-    Dialing,
+    /// It has no connection that stands.
+    Begun,
     Talking,
     /// Nothing more is said or heard. What is still to be answered, if not OK.
     Over(Option<Refusal>),
@@ -98,17 +98,15 @@ pub(crate) struct Migration {
     database: DatabaseId,
     order: Order,
     stage: Stage,
-    connection: Option<ConnectionId>,
+    /// The connection to the target, which is waited for since it last came further. What is said
+    /// on it lies in the exchange: it may leave only while the lease holds.
+    line: Outgoing,
     /// The connection has served another migration.
     is_reused: bool,
-    /// The connection takes no more bytes at the moment.
-    is_clogged: bool,
     exchange: Exchange,
     keys: Vec<Key>,
     /// How many of the keys were sent, or found to be gone.
     sent: usize,
-    /// When it last came further.
-    moved: MonotonicNanos,
 }
 
 /// All migrations.
@@ -118,8 +116,6 @@ pub(crate) struct Migrations {
     begun: u64,
     moving: Moving,
     idle: IdleConnections,
-    /// Connections given up, to be closed.
-    dropped: Vec<ConnectionId>,
     /// Something happened that a migration may have waited for.
     pub(crate) is_due: bool,
 }
@@ -137,8 +133,8 @@ impl Migrations {
 
     /// Every connection to a target.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let running = self.running.values().filter_map(|migration| migration.connection);
-        running.chain(self.idle.connections()).chain(self.dropped.iter().copied())
+        let running = self.running.values().filter_map(|migration| migration.line.connection());
+        running.chain(self.idle.connections())
     }
 
     /// How long until a migration wants to do something by itself; `None`: as long as you like.
@@ -153,7 +149,8 @@ impl Migrations {
     }
 
     fn of(&mut self, connection: ConnectionId) -> Option<(u64, Migration)> {
-        let is_its = |(_, migration): &(&u64, &Migration)| migration.connection == Some(connection);
+        let is_its =
+            |(_, migration): &(&u64, &Migration)| migration.line.connection() == Some(connection);
         let id = *self.running.iter().find(is_its)?.0;
         self.running.remove(&id).map(|migration| (id, migration))
     }
@@ -167,19 +164,26 @@ impl Migration {
     /// Time that the target still has; `None`: it is not waited for.
     fn nanos_left(&self, now: MonotonicNanos) -> Option<u64> {
         let is_waited_for = match self.stage {
-            Stage::Dialing => true,
+            Stage::Begun => self.line.is_dialing(),
             Stage::Talking => self.exchange.owes(),
-            Stage::New | Stage::Over(_) => false,
+            Stage::Over(_) => false,
         };
-        is_waited_for.then(|| self.order.timeout_nanos.saturating_sub(now.since(self.moved)))
+        let waited = self.line.waited_nanos(now);
+        is_waited_for.then(|| self.order.timeout_nanos.saturating_sub(waited))
     }
 
     /// What has failed, if something fails now.
     fn failure(&self) -> Refusal {
         match self.stage {
-            Stage::New | Stage::Dialing => CONNECTING,
+            Stage::Begun => CONNECTING,
             _ if self.exchange.output.sendable().is_empty() => READING,
             _ => WRITING,
+        }
+    }
+
+    fn hang_up(&mut self, driver: &mut dyn Driver) {
+        if let Some(connection) = self.line.hang_up() {
+            driver.close(connection);
         }
     }
 
@@ -209,14 +213,12 @@ impl Migrations {
             client,
             database: core.clients.at(client).database,
             order,
-            stage: Stage::New,
-            connection: None,
+            stage: Stage::Begun,
+            line: Outgoing::default(),
             is_reused: false,
-            is_clogged: false,
             exchange: Exchange::default(),
             keys: keys.collect(),
             sent: 0,
-            moved: core.turn.monotonic,
         };
         self.begun += 1;
         self.running.insert(self.begun, migration);
@@ -226,21 +228,20 @@ impl Migrations {
 
     /// Brings all migrations further, each by a bounded piece.
     pub(crate) fn advance(&mut self, core: &mut Core, driver: &mut dyn Driver) {
-        self.dropped.extend(self.idle.take_old(core.turn.monotonic));
+        for connection in self.idle.take_old(core.turn.monotonic) {
+            driver.close(connection);
+        }
         self.is_due = false;
         let mut bytes_left = TURN_BYTES_MAX;
         let mut has_ended = false;
         for id in self.running.keys().copied().collect::<Vec<_>>() {
             let Some(mut migration) = self.running.remove(&id) else { continue };
             self.advance_one(core, driver, &mut migration, &mut bytes_left);
-            if migration.is_over() && self.conclude(core, id, &mut migration) {
+            if migration.is_over() && self.conclude(core, driver, id, &mut migration) {
                 has_ended = true;
             } else {
                 self.running.insert(id, migration);
             }
-        }
-        for connection in std::mem::take(&mut self.dropped) {
-            driver.close(connection);
         }
         if has_ended {
             self.resume_after_migration(core);
@@ -262,7 +263,7 @@ impl Migrations {
             return;
         }
         match migration.nanos_left(core.turn.monotonic) {
-            None => migration.moved = core.turn.monotonic,
+            None => migration.line.wait_from(core.turn.monotonic),
             Some(0) => {
                 let failure = migration.failure();
                 migration.end(Some(failure));
@@ -270,7 +271,7 @@ impl Migrations {
             }
             Some(_) => {}
         }
-        if let Stage::New = migration.stage {
+        if matches!(migration.stage, Stage::Begun) && migration.line.is_apart() {
             self.connect(core, driver, migration);
         }
         if let Stage::Talking = migration.stage {
@@ -292,20 +293,18 @@ impl Migrations {
 
     /// Takes a connection that is kept, or asks for one.
     fn connect(&mut self, core: &mut Core, driver: &mut dyn Driver, migration: &mut Migration) {
-        let target = &migration.order.target;
+        let (target, now) = (&migration.order.target, core.turn.monotonic);
         if let Some(idle) = self.idle.take(target) {
-            migration.connection = Some(idle.connection);
+            migration.line = Outgoing::over(idle.connection, now);
             migration.is_reused = true;
             migration.exchange = Exchange::new(idle.selected);
             migration.exchange.open(&migration.order);
             migration.stage = Stage::Talking;
         } else if let Some(port) = target.port {
-            migration.connection = Some(driver.connect(&Endpoint::tcp(&*target.host, port)));
-            migration.stage = Stage::Dialing;
+            migration.line.dial(driver, &Endpoint::tcp(target.host.as_str(), port), now);
         } else {
             migration.end(Some(CONNECTING));
         }
-        migration.moved = core.turn.monotonic;
     }
 
     /// Sends the next keys, as far as there is room.
@@ -352,28 +351,22 @@ impl Migrations {
 
     /// Sends what may leave.
     fn flush(&mut self, core: &mut Core, driver: &mut dyn Driver, migration: &mut Migration) {
-        let Some(connection) = migration.connection else { return };
-        let output = &mut migration.exchange.output;
+        let Migration { line, exchange, .. } = migration;
+        let output = &mut exchange.output;
         output.release(core.shard.tracker.durable());
-        while !migration.is_clogged && !output.sendable().is_empty() {
+        while line.takes_bytes() && !output.sendable().is_empty() {
             if core.leadership.has_lapsed() && core.broken != Some(Broken::MigratesWithoutLease) {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
                 self.is_due = true;
                 return;
             }
-            let offered = output.sendable().len();
-            match driver.send(connection, output.sendable()) {
-                Sent::Bytes(count) => {
-                    output.sent(count);
-                    migration.is_clogged = count < offered;
-                    migration.moved = core.turn.monotonic;
-                }
-                Sent::Closed => {
-                    self.lose_target(core, migration);
-                    return;
-                }
-            }
+            let Ok(count) = line.send(driver, output.sendable()) else {
+                self.lose_target(core, driver, migration);
+                return;
+            };
+            output.sent(count);
+            line.wait_from(core.turn.monotonic);
         }
         let has_room = output.pending_bytes() < OUTPUT_BYTES_MAX;
         let has_more =
@@ -383,8 +376,8 @@ impl Migrations {
 
     /// The connection is no more. One that was kept may have been closed long ago: if nothing was
     /// answered on it, a new one is tried, once, as Redis does.
-    fn lose_target(&mut self, core: &mut Core, migration: &mut Migration) {
-        self.dropped.extend(migration.connection.take());
+    fn lose_target(&mut self, core: &mut Core, driver: &mut dyn Driver, migration: &mut Migration) {
+        migration.hang_up(driver);
         if !migration.is_reused || migration.exchange.dialogue.has_heard {
             let failure = migration.failure();
             migration.end(Some(failure));
@@ -396,8 +389,7 @@ impl Migrations {
         migration.exchange = Exchange::default();
         migration.sent = 0;
         migration.is_reused = false;
-        migration.is_clogged = false;
-        migration.stage = Stage::New;
+        migration.stage = Stage::Begun;
         self.is_due = true;
     }
 
@@ -409,7 +401,13 @@ impl Migrations {
     }
 
     /// Deletes what the target has taken, and answers. Whether that could be done now.
-    fn conclude(&mut self, core: &mut Core, id: u64, migration: &mut Migration) -> bool {
+    fn conclude(
+        &mut self,
+        core: &mut Core,
+        driver: &mut dyn Driver,
+        id: u64,
+        migration: &mut Migration,
+    ) -> bool {
         let Stage::Over(refusal) = &migration.stage else { return false };
         let mut refusal = refusal.clone();
         let deletes = migration.keys.iter().any(|key| key.is_taken) && !migration.order.copies;
@@ -449,7 +447,7 @@ impl Migrations {
         self.delete_moved(core, migration.database, &leaving);
         self.answer(core, id, migration, refusal);
         core.spread(core.shard.newest_executed(), None);
-        self.part_from_target(core, migration);
+        self.part_from_target(core, driver, migration);
         true
     }
 
@@ -495,16 +493,24 @@ impl Migrations {
     }
 
     /// Keeps the connection if another migration could use it.
-    fn part_from_target(&mut self, core: &mut Core, migration: &mut Migration) {
-        let Some(connection) = migration.connection.take() else { return };
-        if !migration.exchange.is_reusable() {
-            self.dropped.push(connection);
+    fn part_from_target(
+        &mut self,
+        core: &Core,
+        driver: &mut dyn Driver,
+        migration: &mut Migration,
+    ) {
+        let is_reusable =
+            migration.exchange.dialogue.is_reusable() && migration.line.input.is_empty();
+        let Some(connection) = migration.line.hang_up() else { return };
+        if !is_reusable {
+            driver.close(connection);
             return;
         }
         let target = migration.order.target.clone();
         let selected = migration.exchange.dialogue.selected;
         let idle = Idle { connection, target, selected, since: core.turn.monotonic };
-        let gone = self.idle.keep(idle);
-        self.dropped.extend(gone);
+        if let Some(gone) = self.idle.keep(idle) {
+            driver.close(gone);
+        }
     }
 }

@@ -19,7 +19,7 @@ pub mod start;
 mod tick;
 
 use crate::core::limits::owed_bytes_max;
-use crate::core::{Core, Process};
+use crate::core::{Clients, Core, Process};
 use crate::feed::Feed;
 use crate::link::Link;
 use crate::members::Members;
@@ -121,9 +121,12 @@ impl Server {
 
     /// Every connection that this server has, those that it asked for included.
     fn connections(&self) -> Vec<ConnectionId> {
-        let own = self.link.connections().chain(self.migrations.connections());
-        let own = own.chain(self.members.connections());
-        self.core.clients.by_id.values().copied().chain(own).collect()
+        let own = self.link.connection().into_iter().chain(self.migrations.connections());
+        let own = own.chain(self.members.connection());
+        let Clients { by_id, closing, sessions, .. } = &self.core.clients;
+        let given_up =
+            closing.iter().copied().filter(|connection| sessions.get(*connection).is_none());
+        by_id.values().copied().chain(own).chain(given_up).collect()
     }
 
     /// Puts a configuration in force.

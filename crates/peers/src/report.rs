@@ -7,9 +7,9 @@
 //! Both are arrays of bulk strings, which is what requests are too: one decoder reads both.
 
 use base::Sequence;
-use resp::client::{take_line, text};
+use resp::Reply;
+use resp::client::{request, take_line, text};
 use resp::decode::{ArgumentRanges, Decoded, Decoder, Limits};
-use resp::{Protocol, Reply};
 use shard::Lag;
 use shard::RecordId;
 use shard::role::member::{Member, MemberId};
@@ -75,35 +75,22 @@ pub struct Answer {
 /// One connection's dialogue.
 #[derive(Default)]
 pub struct ReportDialogue {
-    /// What is still to be sent, and what arrived.
-    pub output: Vec<u8>,
-    pub input: Vec<u8>,
     awaited: VecDeque<Awaited>,
     decoder: Decoder,
     ranges: ArgumentRanges,
 }
 
 impl ReportDialogue {
-    /// Begins with who is there; an empty password says nothing.
-    pub fn new(user: &[u8], password: &[u8]) -> Self {
+    /// Begins with who is there, and what to say first; an empty password says nothing.
+    pub fn begin(user: &[u8], password: &[u8]) -> (Self, Vec<u8>) {
         let limits = Limits { bulk_bytes_max: WORD_BYTES_MAX, authenticated: true };
         let mut dialogue = Self { decoder: Decoder::new(limits), ..Self::default() };
-        if !password.is_empty() {
-            let words = [b"AUTH", user, password];
-            let said = words.into_iter().filter(|word| !word.is_empty());
-            dialogue.say(&said.collect::<Vec<_>>());
-            dialogue.awaited.push_back(Awaited::Login);
+        if password.is_empty() {
+            return (dialogue, Vec::new());
         }
-        dialogue
-    }
-
-    fn say(&mut self, words: &[&[u8]]) {
-        let mut request = Reply::new(Protocol::Resp2);
-        request.array(words.len());
-        for word in words {
-            request.bulk(word);
-        }
-        self.output.extend_from_slice(request.bytes());
+        dialogue.awaited.push_back(Awaited::Login);
+        let words = [b"AUTH", user, password].into_iter().filter(|word| !word.is_empty());
+        (dialogue, request(&words.collect::<Vec<_>>()))
     }
 
     /// Whether a report is not answered yet.
@@ -111,33 +98,33 @@ impl ReportDialogue {
         !self.awaited.is_empty()
     }
 
-    /// Reports, in this turn of the loop.
-    pub fn report(&mut self, report: &Report, turn: u64) {
+    /// What to say to report, in this turn of the loop.
+    pub fn report(&mut self, report: &Report, turn: u64) -> Vec<u8> {
+        self.awaited.push_back(Awaited::Report(turn));
         let words = report.words();
         let fixed = [&b"REPLCONF"[..], b"MEMBER", VERSION];
         let said = fixed.into_iter().chain(words.iter().map(String::as_bytes));
-        self.say(&said.collect::<Vec<_>>());
-        self.awaited.push_back(Awaited::Report(turn));
+        request(&said.collect::<Vec<_>>())
     }
 
     /// The next answer that has arrived as a whole, and the turn in which it was asked for.
     ///
     /// # Errors
     /// Why nothing more is to be heard on this connection.
-    pub fn hear(&mut self) -> Result<Option<(Answer, u64)>, String> {
+    pub fn hear(&mut self, input: &mut Vec<u8>) -> Result<Option<(Answer, u64)>, String> {
         loop {
             let Some(&awaited) = self.awaited.front() else {
-                return if self.input.is_empty() { Ok(None) } else { Err(NO_ANSWER.to_owned()) };
+                return if input.is_empty() { Ok(None) } else { Err(NO_ANSWER.to_owned()) };
             };
-            let is_array = self.input.first() == Some(&b'*');
+            let is_array = input.first() == Some(&b'*');
             match awaited {
                 Awaited::Report(turn) if is_array => {
-                    let Some(answer) = self.take_answer()? else { return Ok(None) };
+                    let Some(answer) = self.take_answer(input)? else { return Ok(None) };
                     self.awaited.pop_front();
                     return Ok(Some((answer, turn)));
                 }
                 _ => {
-                    let Some(line) = take_line(&mut self.input)? else { return Ok(None) };
+                    let Some(line) = take_line(input)? else { return Ok(None) };
                     if awaited != Awaited::Login || line.starts_with(b"-") {
                         return Err(format!("the primary answers: {}", text(&line)));
                     }
@@ -147,15 +134,15 @@ impl ReportDialogue {
         }
     }
 
-    fn take_answer(&mut self) -> Result<Option<Answer>, String> {
-        match self.decoder.next(&self.input, &mut self.ranges) {
+    fn take_answer(&mut self, input: &mut Vec<u8>) -> Result<Option<Answer>, String> {
+        match self.decoder.next(input, &mut self.ranges) {
             Decoded::Request { consumed } => {
-                let words: Vec<&[u8]> = self.ranges.iter(&self.input).collect();
+                let words: Vec<&[u8]> = self.ranges.iter(input).collect();
                 let answer = Answer::parse(&words).ok_or(NO_ANSWER)?;
-                self.input.drain(..consumed);
+                input.drain(..consumed);
                 Ok(Some(answer))
             }
-            Decoded::Incomplete { .. } if self.input.len() <= ANSWER_BYTES_MAX => Ok(None),
+            Decoded::Incomplete { .. } if input.len() <= ANSWER_BYTES_MAX => Ok(None),
             Decoded::Incomplete { .. } | Decoded::Empty { .. } | Decoded::Error(_) => {
                 Err(NO_ANSWER.to_owned())
             }
@@ -251,6 +238,7 @@ fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
 mod tests {
     use super::*;
     use base::{Epoch, UnixMillis};
+    use resp::Protocol;
     use txlog::Chain;
     use txlog::record::ChainValue;
 
@@ -287,14 +275,21 @@ mod tests {
         reply.into_bytes()
     }
 
+    /// A dialogue in which a report was said.
+    fn reporting() -> ReportDialogue {
+        let (mut dialogue, first) = ReportDialogue::begin(b"", b"");
+        assert_eq!(first, b"");
+        dialogue.report(&report(), 1);
+        dialogue
+    }
+
     #[test]
     fn a_report_is_read_as_it_was_sent() {
-        let mut dialogue = ReportDialogue::new(b"", b"");
-        dialogue.report(&report(), 5);
+        let said = reporting().report(&report(), 5);
         let mut ranges = ArgumentRanges::new();
-        let decoded = Decoder::default().next(&dialogue.output, &mut ranges);
-        assert_eq!(decoded, Decoded::Request { consumed: dialogue.output.len() });
-        let words: Vec<&[u8]> = ranges.iter(&dialogue.output).collect();
+        let decoded = Decoder::default().next(&said, &mut ranges);
+        assert_eq!(decoded, Decoded::Request { consumed: said.len() });
+        let words: Vec<&[u8]> = ranges.iter(&said).collect();
         assert_eq!(words[..2], [&b"REPLCONF"[..], b"MEMBER"]);
         assert_eq!(Report::parse(&words[2..]), Some(report()));
         assert_eq!(Report::parse(&words[2..words.len() - 1]), None);
@@ -302,50 +297,42 @@ mod tests {
 
     #[test]
     fn answers_come_in_pieces_and_in_order() {
-        let mut dialogue = ReportDialogue::new(b"", b"secret");
+        let (mut dialogue, first) = ReportDialogue::begin(b"", b"secret");
+        assert_eq!(text(&first), "*2  $4  AUTH  $6  secret  ");
         dialogue.report(&report(), 5);
         dialogue.report(&report(), 6);
         let bytes = [b"+OK\r\n".to_vec(), encoded(), encoded()].concat();
-        let mut heard = Vec::new();
+        let (mut input, mut heard) = (Vec::new(), Vec::new());
         for byte in bytes {
-            dialogue.input.push(byte);
-            heard.extend(dialogue.hear().expect("well formed"));
+            input.push(byte);
+            heard.extend(dialogue.hear(&mut input).expect("well formed"));
         }
         assert_eq!(heard, [(answer(), 5), (answer(), 6)]);
         assert!(!dialogue.awaits());
     }
 
     #[test]
-    fn refusals_and_foreign_bytes_end_the_exchange() {
+    fn refusals_and_foreign_bytes_end_the_dialogue() {
         for said in ["-NOAUTH Authentication required.\r\n", "+OK\r\n", ":1\r\n", "*1\r\n:5\r\n"] {
-            let mut dialogue = ReportDialogue::new(b"", b"");
-            dialogue.report(&report(), 1);
-            dialogue.input.extend_from_slice(said.as_bytes());
-            dialogue.hear().expect_err(said);
+            reporting().hear(&mut said.as_bytes().to_vec()).expect_err(said);
         }
-        let mut dialogue = ReportDialogue::new(b"", b"");
-        dialogue.input.push(b'+');
-        dialogue.hear().expect_err("nothing was asked");
-        let mut dialogue = ReportDialogue::new(b"", b"");
-        dialogue.report(&report(), 1);
-        dialogue.input =
+        let (mut dialogue, _) = ReportDialogue::begin(b"", b"");
+        dialogue.hear(&mut b"+".to_vec()).expect_err("nothing was asked");
+        let mut endless =
             [&b"*2000000000\r\n"[..], &b"$1\r\nx\r\n".repeat(ANSWER_BYTES_MAX / 7)].concat();
-        dialogue.hear().expect_err("an answer without end");
-        let mut dialogue = ReportDialogue::new(b"user", b"wrong");
-        dialogue.input.extend_from_slice(b"-WRONGPASS no\r\n");
-        dialogue.hear().expect_err("it stays a stranger");
+        reporting().hear(&mut endless).expect_err("an answer without end");
+        let (mut dialogue, _) = ReportDialogue::begin(b"user", b"wrong");
+        dialogue.hear(&mut b"-WRONGPASS no\r\n".to_vec()).expect_err("it stays a stranger");
     }
 
     #[test]
     fn damaged_answers_are_none() {
         let whole = encoded();
         for index in 0..whole.len() {
-            let mut dialogue = ReportDialogue::new(b"", b"");
-            dialogue.report(&report(), 1);
-            dialogue.input = whole.clone();
-            dialogue.input[index] ^= 0x15;
+            let mut input = whole.clone();
+            input[index] ^= 0x15;
             // Whatever it makes of them: it does not panic.
-            drop(dialogue.hear());
+            drop(reporting().hear(&mut input));
         }
     }
 }

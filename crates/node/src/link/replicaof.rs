@@ -59,11 +59,12 @@ impl Link {
 
     /// Ends the connection to the master, and changes nothing here.
     fn leave_master(&mut self, core: &mut Core) {
-        if let (Phase::Streaming, Some(connection)) = (&self.phase, self.connection) {
-            self.connection = None;
-            core.close(connection);
+        if let Phase::Streaming(client) = self.phase {
+            // First of all, so that its session does not report a failure.
+            self.phase = Phase::Apart;
+            core.close(client);
         }
-        self.hang_up();
+        self.hang_up(core);
     }
 
     /// Makes the link that to the master whom the shard follows now.

@@ -22,7 +22,7 @@ impl Link {
         database: DatabaseId,
         rest: Vec<u8>,
     ) {
-        let Some(connection) = self.connection else { return };
+        let Some(connection) = self.line.hand_over() else { return };
         let count = core.shard.engine.keyspace.settings.databases;
         core.clients.created += 1;
         let mut session = Session::new(connection, core.clients.created, core.turn.monotonic);
@@ -36,11 +36,11 @@ impl Link {
         self.received = place.offset + rest.len() as u64;
         session.input.bytes = rest;
         self.place = Some(place);
-        self.phase = Phase::Streaming;
+        self.phase = Phase::Streaming(connection);
         self.failures = 0;
         self.down_since = None;
         self.error = None;
-        self.heard = core.turn.monotonic;
+        self.line.wait_from(core.turn.monotonic);
         // A slice may have ended with reading switched off.
         session.flow.reading_is_off = true;
         core.clients.by_id.insert(session.who.id, connection);
@@ -48,7 +48,7 @@ impl Link {
         core.enqueue(connection);
         core.flush_later(connection);
         tracing::info!("the link to the master is up");
-        self.acknowledge(core);
+        self.acknowledge(core, connection);
     }
 
     /// The master goes on where the last connection ended.
@@ -58,7 +58,7 @@ impl Link {
             place.id = id;
         }
         tracing::info!(offset = place.offset, "partial synchronization");
-        let rest = std::mem::take(&mut self.input);
+        let rest = std::mem::take(&mut self.line.input);
         let database = self.database;
         self.begin_stream(core, place, database, rest);
     }
@@ -66,7 +66,7 @@ impl Link {
     /// Bytes of the stream arrived.
     pub(crate) fn note_received(&mut self, core: &mut Core, count: usize) {
         self.received += count as u64;
-        self.heard = core.turn.monotonic;
+        self.line.wait_from(core.turn.monotonic);
         core.process.statistics.link_input_bytes += count as u64;
     }
 
@@ -124,12 +124,10 @@ impl Link {
     }
 
     /// Tells the master how far this replica is.
-    pub(super) fn acknowledge(&mut self, core: &mut Core) {
-        let Some(connection) = self.connection else { return };
-        if !core.clients.has(connection) {
-            return;
+    pub(super) fn acknowledge(&mut self, core: &mut Core, client: ConnectionId) {
+        if core.clients.has(client) {
+            self.acknowledge_from(core, client);
         }
-        self.acknowledge_from(core, connection);
     }
 
     /// The line leaves when everything executed until now is durable.
@@ -137,7 +135,7 @@ impl Link {
         self.said = core.turn.monotonic;
         if core.clients.at(client).flow.reading_is_off || core.pause.paused().is_some() {
             // Nothing is heard because nothing is read.
-            self.heard = core.turn.monotonic;
+            self.line.wait_from(core.turn.monotonic);
         }
         let Some(place) = &self.place else { return };
         let line = acknowledgement(place.offset);
@@ -148,11 +146,9 @@ impl Link {
 
     /// The session of the link is gone, and its connection is being closed.
     pub(crate) fn forget(&mut self, core: &mut Core, connection: ConnectionId) {
-        if self.connection != Some(connection) || !self.is_up() {
+        if !matches!(self.phase, Phase::Streaming(client) if client == connection) {
             return;
         }
-        // The driver closes it already.
-        self.connection = None;
         let fault = match std::mem::take(&mut self.is_diverged) {
             true => Fault::Data,
             false => Fault::Connection,

@@ -91,16 +91,16 @@ impl Link {
     /// Takes what arrived into the transfer, and stops receiving while enough waits.
     pub(super) fn feed_transfer(&mut self, core: &mut Core, driver: &mut dyn Driver) {
         let Phase::Transfer(transfer) = &mut self.phase else { return };
-        if let Err(why) = transfer.take(&mut self.input) {
+        if let Err(why) = transfer.take(&mut self.line.input) {
             self.fail(core, &why, Fault::Connection);
             return;
         }
         // What follows the file waits as well while the log takes nothing.
-        let behind = self.input.len() + transfer.data_set.waiting();
+        let behind = self.line.input.len() + transfer.data_set.waiting();
         let is_full = transfer.importer.waiting() + behind > WAITING_BYTES_MAX;
         if is_full
             && transfer.is_reading
-            && let Some(connection) = self.connection
+            && let Some(connection) = self.line.connection()
         {
             transfer.is_reading = false;
             driver.set_reading(connection, false);
@@ -121,7 +121,7 @@ impl Link {
             }
             _ => {
                 // The silence is ours.
-                self.heard = core.turn.monotonic;
+                self.line.wait_from(core.turn.monotonic);
                 return;
             }
         }
@@ -139,16 +139,16 @@ impl Link {
             self.import_slice(core, &mut transfer)
         };
         let ended = match outcome {
-            Ok(Step::Finished) => transfer.end(&mut self.input),
+            Ok(Step::Finished) => transfer.end(&mut self.line.input),
             Ok(_) => Ok(None),
             Err(why) => Err(why),
         };
         if transfer.importer.waiting() <= WAITING_BYTES_MAX / 2
             && !transfer.is_reading
-            && let Some(connection) = self.connection
+            && let Some(connection) = self.line.connection()
         {
             transfer.is_reading = true;
-            self.heard = core.turn.monotonic;
+            self.line.wait_from(core.turn.monotonic);
             driver.set_reading(connection, true);
         }
         match ended {

@@ -11,8 +11,6 @@ use peers::restore::{Dumped, RestoreDialogue};
 pub(super) struct Exchange {
     pub dialogue: RestoreDialogue,
     pub output: Output,
-    /// What arrived, up to the end of a line.
-    pub input: Vec<u8>,
 }
 
 impl Exchange {
@@ -31,11 +29,6 @@ impl Exchange {
     pub fn restore(&mut self, dumped: &Dumped<'_>, observed: Sequence, durable: Sequence) {
         self.dialogue.restore(dumped, &mut self.output.reply);
         self.output.hold(observed, durable);
-    }
-
-    /// Whether the connection could serve another migration.
-    pub fn is_reusable(&self) -> bool {
-        self.dialogue.is_reusable() && self.input.is_empty()
     }
 
     /// Whether it is for the target to do something: take what was said, or answer.

@@ -172,61 +172,32 @@ impl Server {
                     driver.close(connection);
                 }
             }
-            Event::Readable(connection) => {
-                // Nearly always it is a session's.
-                let is_taken = self.receive(driver, connection)
-                    || self.link.readable(&mut self.core, driver, connection)
-                    || self.members.readable(&self.core, driver, connection);
-                if !is_taken {
-                    self.migrations.readable(&mut self.core, driver, connection);
-                }
+            // Nearly always it is a session's.
+            Event::Readable(connection) if self.core.clients.has(connection) => {
+                self.receive(driver, connection);
             }
-            Event::Writable(connection) => {
-                if self.link.writable(&mut self.core, driver, connection)
-                    || self.members.writable(&self.core, driver, connection)
-                    || self.migrations.writable(connection)
-                {
-                    return;
-                }
-                if let Some(session) = self.core.clients.sessions.get_mut(connection) {
-                    session.flow.kernel_is_full = false;
-                    self.core.flush_later(connection);
-                }
-            }
-            Event::Broken(connection) => {
-                let is_own = self.link.broken(&mut self.core, connection)
-                    || self.members.broken(&self.core, connection);
-                if !is_own && !self.migrations.broken(&mut self.core, connection) {
-                    self.core.close(connection);
-                }
-            }
-            Event::Connected { connection, .. } => {
-                let is_taken = self.members.connected(&self.core, driver, connection)
-                    || self.link.connected(&mut self.core, driver, connection)
-                    || self.migrations.connected(&mut self.core, connection);
-                if !is_taken {
-                    driver.close(connection);
-                }
-            }
-            Event::Unreachable { connection, why } => {
-                let _ = self.members.unreachable(&self.core, connection, &why)
-                    || self.link.unreachable(&mut self.core, connection, &why)
-                    || self.migrations.unreachable(connection);
+            Event::Writable(connection) if self.core.clients.has(connection) => {
+                self.core.clients.at_mut(connection).flow.kernel_is_full = false;
+                self.core.flush_later(connection);
             }
             Event::Shutdown => self.core.stop_when_durable("a signal"),
+            event if self.is_taken(driver, &event) => {}
+            Event::Broken(connection) => self.core.close(connection),
+            // Who asked for it wants it no longer.
+            Event::Connected { connection, .. } => driver.close(connection),
+            Event::Unreachable { .. } | Event::Readable(_) | Event::Writable(_) => {}
         }
     }
 
-    /// Receives for a session; whether the connection is one's.
-    fn receive(&mut self, driver: &mut dyn Driver, connection: ConnectionId) -> bool {
-        if !self.core.clients.has(connection) {
-            return false;
-        }
-        self.receive_into(driver, connection);
-        true
+    /// Whether an event is about a connection that this server asked for; then it is dealt with.
+    fn is_taken(&mut self, driver: &mut dyn Driver, event: &Event) -> bool {
+        self.link.hear(&mut self.core, driver, event)
+            || self.members.hear(&self.core, driver, event)
+            || self.migrations.hear(&mut self.core, driver, event)
     }
 
-    fn receive_into(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
+    /// Receives for a session.
+    fn receive(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let unexecuted_max = self.core.unexecuted_bytes_max(client);
         let Core { clients, process, turn, .. } = &mut self.core;
         let session = clients.at_mut(client);
