@@ -233,7 +233,7 @@ impl Acl {
     ///
     /// # Errors
     /// As [`file::parse`].
-    pub fn read_file(
+    pub fn parse_file(
         &self,
         text: &[u8],
         shown: &Path,

@@ -14,6 +14,7 @@
 //! | [`settings`] | plain typed fields for the code that obeys them |
 //! | [`change`] | CONFIG GET and CONFIG SET |
 //! | [`rewrite`] | CONFIG REWRITE |
+//! | [`operator_file`] | how such a file, or one of users, is read and replaced whole |
 //!
 //! The text form lives here and nowhere else: the rest of the server reads [`settings`], which are
 //! derived anew after every change, so no hot path looks a directive up by name.
@@ -30,6 +31,7 @@ mod check;
 pub mod declaration;
 pub mod directive;
 pub mod load;
+pub mod operator_file;
 pub mod rewrite;
 pub mod secrets;
 pub mod settings;

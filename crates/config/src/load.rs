@@ -8,6 +8,7 @@
 
 use crate::arguments::CommandLine;
 use crate::declaration::{Declaration, Declared};
+use crate::operator_file::{FILE_BYTES_MAX, read_bounded};
 use crate::secrets::hide_directive;
 use crate::table::{DIRECTIVES, RETIRED, find, row};
 use crate::value::{Refusal, Value};
@@ -17,14 +18,10 @@ use engine::glob;
 use engine::work::Work;
 use resp::inline::split_line;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// How deep files may include files. Redis has no limit and dies of a file that includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
-
-/// The longest configuration file, in bytes: far above any real one, far below what hurts.
-const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// What stops the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,24 +97,8 @@ pub fn load(
 /// The whole of a file.
 fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, LoadError> {
     let unreadable = |reason| LoadError::Unreadable { path: path.to_path_buf(), reason };
-    let bytes = read_file(disk, path).map_err(|error| unreadable(describe(&error)))?;
+    let bytes = read_bounded(disk, path).map_err(|error| unreadable(describe(&error)))?;
     bytes.ok_or_else(|| unreadable(format!("longer than {FILE_BYTES_MAX} bytes")))
-}
-
-/// The bytes of a file, `None` if it is longer than a configuration file may be.
-///
-/// # Errors
-/// Whatever opening or reading it failed with.
-pub fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = disk.open_read(path)?;
-    let length = file.length()?;
-    if length > FILE_BYTES_MAX {
-        return Ok(None);
-    }
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-    let count = file.read_at(0, &mut bytes)?;
-    bytes.truncate(count);
-    Ok(Some(bytes))
 }
 
 struct Loader<'a> {

@@ -6,7 +6,7 @@
 //! beside the old one, synced and renamed over it, so that a crash leaves one of the two whole.
 
 use crate::directive::{Directive, Kind};
-use crate::load::read_file;
+use crate::operator_file::{read_bounded, replace_whole};
 use crate::table::{DIRECTIVES, find};
 use crate::text::{format_size, quote};
 use crate::value::{BUFFER_CLASSES, Value, show};
@@ -36,34 +36,13 @@ pub fn rewrite_file(
     config: &Config,
     users: &[Vec<u8>],
 ) -> io::Result<()> {
-    let old = match read_file(disk, path) {
+    let old = match read_bounded(disk, path) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Err(io::Error::other("the file is too long")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    replace_file(disk, path, &rewrite(&old, config, users))
-}
-
-/// Puts a file in the place of another: at any time one of the two is there, whole.
-///
-/// # Errors
-/// Whatever writing failed with.
-pub fn replace_file(disk: &dyn Disk, path: &Path, new: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".rewrite");
-    let beside = Path::new(&beside);
-    // What an interrupted rewrite left behind.
-    match disk.remove(beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = disk.create_new(beside)?;
-    file.write_at(0, new)?;
-    file.sync_data()?;
-    drop(file);
-    disk.rename(beside, path)?;
-    disk.sync_directory(path.parent().unwrap_or(Path::new("/")))
+    replace_whole(disk, path, &rewrite(&old, config, users))
 }
 
 /// The new text of a file whose text was `old`.

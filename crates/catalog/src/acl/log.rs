@@ -36,12 +36,12 @@ impl Reason {
 
 /// Where the request stood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum EntryContext {
     Toplevel,
     Multi,
 }
 
-impl Place {
+impl EntryContext {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Toplevel => "toplevel",
@@ -56,7 +56,7 @@ pub struct Entry {
     /// How often it happened.
     pub count: u64,
     pub reason: Reason,
-    pub place: Place,
+    pub context: EntryContext,
     /// The command, the key, the channel; of a failed AUTH the word the client used.
     pub object: Vec<u8>,
     pub user: Vec<u8>,
@@ -69,7 +69,7 @@ pub struct Entry {
 impl Entry {
     fn is_like(&self, other: &Self) -> bool {
         self.reason == other.reason
-            && self.place == other.place
+            && self.context == other.context
             && self.at.0.abs_diff(other.at.0) <= GROUPED_NANOS_MAX
             && self.object == other.object
             && self.user == other.user
@@ -115,7 +115,7 @@ mod tests {
         Entry {
             count: 1,
             reason: Reason::Key,
-            place: Place::Toplevel,
+            context: EntryContext::Toplevel,
             object: object.as_bytes().to_vec(),
             user: b"alice".to_vec(),
             at: MonotonicNanos(at),

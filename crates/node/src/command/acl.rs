@@ -251,7 +251,7 @@ fn log(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         reply.bulk("reason");
         reply.bulk(entry.reason.word());
         reply.bulk("context");
-        reply.bulk(entry.place.word());
+        reply.bulk(entry.context.word());
         reply.bulk("object");
         reply.bulk(&entry.object);
         reply.bulk("username");

@@ -6,12 +6,11 @@ use crate::core::describe::describe;
 use crate::session::Session;
 use base::ConnectionId;
 use catalog::Registered;
-use catalog::acl::log::{Entry, Place, Reason};
+use catalog::acl::log::{Entry, EntryContext, Reason};
 use catalog::acl::selector::matches_channel;
 use catalog::acl::user::{Denied, User};
 use catalog::acl::{UserId, file};
-use config::load::read_file;
-use config::rewrite::replace_file;
+use config::operator_file::{read_bounded, replace_whole};
 use engine::command::{Args, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::work::Work;
@@ -61,7 +60,7 @@ impl Core {
         let entry = Entry {
             count: 1,
             reason,
-            place: if is_in_transaction { Place::Multi } else { Place::Toplevel },
+            context: if is_in_transaction { EntryContext::Multi } else { EntryContext::Toplevel },
             object: object.to_vec(),
             user,
             at: self.turn.monotonic,
@@ -214,16 +213,16 @@ impl Core {
         let path = self.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
         let failed =
             |why: &str| format!("Error loading ACLs, opening file '{}': {why}", path.display());
-        let text = read_file(&*self.process.options.disk, path)
+        let text = read_bounded(&*self.process.options.disk, path)
             .map_err(|error| failed(&config::describe(&error)))?
             .ok_or_else(|| failed("it is too long"))?;
-        self.process.acl.read_file(&text, path, self.process.catalog)
+        self.process.acl.parse_file(&text, path, self.process.catalog)
     }
 
     /// Writes the users into the ACL file, on stable storage.
     pub(crate) fn save_users(&self) -> io::Result<()> {
         let path = self.process.settings.aclfile.as_deref().unwrap_or(Path::new(""));
-        replace_file(
+        replace_whole(
             &*self.process.options.disk,
             path,
             &file::write(&self.process.acl, self.process.catalog),
