@@ -3,7 +3,7 @@
 use crate::Broken;
 use base::driver::Waker;
 use config::settings::{LogPlace, NodeSettings};
-use shard::loading::{FileLogOpener, Known, OpenLog};
+use shard::loading::{FileLogOpener, KnownLog, OpenLog};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use world::disk_queue::{ThreadDiskQueue, Urgency};
 /// What the operator must correct, or wait for.
 pub fn open(
     settings: &NodeSettings,
-    known: &Known,
+    known: &KnownLog,
     waker: Waker,
     entropy: u64,
     takes_free_log: bool,
@@ -37,7 +37,7 @@ pub fn open(
 fn open_folder(
     folder: &Path,
     may_write: bool,
-    known: &Known,
+    known: &KnownLog,
     waker: Waker,
     entropy: u64,
 ) -> Result<OpenLog, Box<dyn Error>> {

@@ -7,6 +7,7 @@
 //! is one life of it, [`Turn`] is one turn of the loop.
 
 pub(crate) mod asker;
+pub(crate) mod client_limits;
 mod client_memory;
 mod clients;
 mod demand;
@@ -14,7 +15,6 @@ pub(crate) mod describe;
 mod expiry;
 mod flush;
 mod guards;
-pub(crate) mod limits;
 mod observe;
 pub mod pause;
 pub(crate) mod pubsub;
@@ -28,7 +28,7 @@ mod units;
 pub(crate) mod verdict;
 mod waits;
 
-use crate::core::limits::owed_bytes_max;
+use crate::core::client_limits::owed_bytes_max;
 use crate::cross_protocol::CrossProtocol;
 use crate::limits::Limits;
 use base::machine::Identity;

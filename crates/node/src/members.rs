@@ -28,7 +28,7 @@ use base::driver::Endpoint;
 use base::{ConnectionId, Driver, Event, MonotonicNanos, Sequence};
 use peers::failover::Failover;
 use peers::outgoing::{End, Happened, Outgoing, Retry};
-use peers::report::{Answer, Known, Report, ReportDialogue};
+use peers::report::{Answer, KnownReplica, Report, ReportDialogue};
 use peers::reports::{PRIORITY_LAST, Reports};
 pub use reads::Reads;
 use shard::Lag;
@@ -67,7 +67,7 @@ pub struct Members {
     said_priority: u32,
     /// What the primary said last.
     lag: Lag,
-    heard: Vec<Known>,
+    heard: Vec<KnownReplica>,
     snapshot: Option<Sighting>,
     /// The failure that was last written to the log: a lasting one is told once.
     told: Option<String>,
@@ -117,7 +117,7 @@ impl Members {
 impl Members {
     /// The replicas of this shard, as far as this process knows: a primary those that report, a
     /// replica those that its primary told it of.
-    pub fn known(&self, core: &Core) -> Vec<Known> {
+    pub fn known(&self, core: &Core) -> Vec<KnownReplica> {
         if core.is_following() {
             self.heard.clone()
         } else {

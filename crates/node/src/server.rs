@@ -18,7 +18,7 @@ mod saves;
 pub mod start;
 mod tick;
 
-use crate::core::limits::owed_bytes_max;
+use crate::core::client_limits::owed_bytes_max;
 use crate::core::{Clients, Core, Process};
 use crate::feed::Feed;
 use crate::link::Link;

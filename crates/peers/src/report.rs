@@ -44,7 +44,7 @@ pub struct Report {
 
 /// A replica, as others know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct KnownReplica {
     pub member: Member,
     pub applied: Sequence,
     /// Since it last reported.
@@ -69,7 +69,7 @@ pub struct Answer {
     /// The newest snapshot in its store.
     pub snapshot: Option<Sighting>,
     /// The replicas that the primary knows, the one that reports included.
-    pub members: Vec<Known>,
+    pub members: Vec<KnownReplica>,
 }
 
 /// One connection's dialogue.
@@ -206,7 +206,7 @@ impl Answer {
         }
         let (known, _) = rest.as_chunks::<KNOWN_WORDS>();
         let members = known.iter().map(|&[id, host, port, applied, silence]| {
-            Some(Known {
+            Some(KnownReplica {
                 member: parse_member([id, host, port])?,
                 applied: Sequence(number(applied)?),
                 silence_millis: number(silence)?,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn answer() -> Answer {
-        let known = |number, silence_millis| Known {
+        let known = |number, silence_millis| KnownReplica {
             member: member(number),
             applied: Sequence(70),
             silence_millis,

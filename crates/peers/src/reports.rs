@@ -1,6 +1,6 @@
 //! What a primary knows of the replicas that report to it, and which of them should lead next.
 
-use crate::report::{Known, Report};
+use crate::report::{KnownReplica, Report};
 use base::{ConnectionId, MonotonicNanos, Sequence};
 use shard::role::member::MemberId;
 use std::cmp::Reverse;
@@ -30,8 +30,8 @@ impl Reported {
         self.report.member.host == host && self.report.member.port == port
     }
 
-    fn known(&self, now: MonotonicNanos) -> Known {
-        Known {
+    fn known(&self, now: MonotonicNanos) -> KnownReplica {
+        KnownReplica {
             member: self.report.member.clone(),
             applied: self.report.applied,
             silence_millis: now.since(self.at) / 1_000_000,
@@ -60,7 +60,7 @@ impl Reports {
     }
 
     /// The replicas, as others are told of them.
-    pub fn known(&self, now: MonotonicNanos) -> Vec<Known> {
+    pub fn known(&self, now: MonotonicNanos) -> Vec<KnownReplica> {
         self.0.values().map(|it| it.known(now)).collect()
     }
 

@@ -19,7 +19,7 @@
 //! ```no_run
 //! # use base::{Clock, DatabaseId, Disk, Incarnation, Seeds};
 //! # use engine::{interest::Interest, settings::Settings};
-//! # use shard::loading::{Failure, Known, OpenLog, Sources};
+//! # use shard::loading::{Failure, KnownLog, OpenLog, Sources};
 //! # use std::{path::Path, sync::Arc};
 //! # fn tool(
 //! #     disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, seeds: Seeds,
@@ -27,7 +27,7 @@
 //! # ) -> Result<(), Failure> {
 //! let store = archive::SnapshotStore::open(disk, Path::new("/data/snapshots"))?;
 //! let sources = Sources { clock, store, settings: Settings::default(), seeds };
-//! let log = |_: &Known| Ok(OpenLog { handle, incarnation, is_free: false });
+//! let log = |_: &KnownLog| Ok(OpenLog { handle, incarnation, is_free: false });
 //! let mut shard = shard::open(sources, log, std::thread::yield_now)?;
 //! let keyspace = &shard.engine.keyspace;
 //! let value = keyspace.database(DatabaseId(0)).find(keyspace.hash(b"key"), b"key");

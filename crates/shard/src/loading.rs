@@ -27,19 +27,19 @@ use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use history::{Comparing, chain_behind};
-pub use open::{FileLogOpener, Known, OpenLog};
+pub use open::{FileLogOpener, KnownLog, OpenLog};
 use parts::{Parts, PartsError};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::Arc;
 use txlog::{Chain, LogEvent};
 
-/// Time between two turns of the loop, in nanoseconds: what a client waits for its LOADING.
-const SLICE_NANOS: u64 = 10_000_000;
-
-/// How much a slice does.
+/// How much a slice does, which is what is done between two turns of the loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct SliceLimits {
+    /// How long it takes, in nanoseconds: what a client waits for its LOADING. The last step may
+    /// overshoot.
+    pub nanos_max: u64,
     /// Keys or records between two looks at the clock.
     pub step_keys: u64,
     pub step_records: usize,
@@ -47,9 +47,9 @@ pub struct Pace {
     pub steps_max: usize,
 }
 
-impl Default for Pace {
+impl Default for SliceLimits {
     fn default() -> Self {
-        Self { step_keys: 4096, step_records: 64, steps_max: 256 }
+        Self { nanos_max: 10_000_000, step_keys: 4096, step_records: 64, steps_max: 256 }
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Loading {
     stage: Stage,
     /// How often it began again, because what it needed was gone.
     restarts: u32,
-    pace: Pace,
+    slice: SliceLimits,
     comparing: Comparing,
     counts_void_records: bool,
     /// Bytes of the stage, used and in all; of the log, it is records.
@@ -130,11 +130,11 @@ impl Loading {
     /// The log is damaged or lost; the disk fails.
     pub fn open(
         sources: Sources,
-        open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
+        open_log: impl FnOnce(&KnownLog) -> Result<OpenLog, Failure>,
     ) -> Result<Self, Failure> {
         let Sources { clock, store, settings, seeds } = sources;
         let candidates = store.list()?;
-        let known = Known::of(&candidates);
+        let known = KnownLog::of(&candidates);
         let mut log = open_log(&known)?;
         if known.position.is_some_and(|position| position.incarnation != log.incarnation) {
             return Err(
@@ -163,7 +163,7 @@ impl Loading {
             heartbeats: Heartbeats::default(),
             stage: Stage::Choose,
             restarts: 0,
-            pace: Pace::default(),
+            slice: SliceLimits::default(),
             comparing,
             counts_void_records: false,
             used_bytes: 0,
@@ -176,8 +176,8 @@ impl Loading {
     }
 
     /// Lets slices be smaller, so that a short simulated run has several.
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
+    pub fn limit_slices(&mut self, slice: SliceLimits) {
+        self.slice = slice;
     }
 
     /// Counts records that are void, also when loading is over, so that a test can prove that it
@@ -199,7 +199,7 @@ impl Loading {
     /// The data cannot be had back: the log is damaged, or does not reach back to any snapshot.
     pub fn step(&mut self) -> Result<Step, Failure> {
         let began = self.clock.monotonic();
-        for _ in 0..self.pace.steps_max {
+        for _ in 0..self.slice.steps_max {
             let (stage, step) = match std::mem::replace(&mut self.stage, Stage::Choose) {
                 Stage::Choose => (self.choose()?, Step::More),
                 Stage::Snapshot(loading) => (self.load(loading)?, Step::More),
@@ -212,7 +212,7 @@ impl Loading {
             }
             let now = self.clock.monotonic();
             self.tell(now);
-            if now.since(began) >= SLICE_NANOS {
+            if now.since(began) >= self.slice.nanos_max {
                 break;
             }
         }
@@ -277,7 +277,7 @@ impl Loading {
     }
 
     fn load(&mut self, mut parts: Box<Parts>) -> Result<Stage, Failure> {
-        let outcome = parts.load(&self.store, &mut self.engine.keyspace, self.pace.step_keys);
+        let outcome = parts.load(&self.store, &mut self.engine.keyspace, self.slice.step_keys);
         self.used_bytes = parts.offset();
         let snapshot = &parts.snapshot;
         let why = match outcome {
@@ -335,7 +335,7 @@ impl Loading {
                 None => {}
             }
         }
-        for _ in 0..self.pace.step_records {
+        for _ in 0..self.slice.step_records {
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());
             let consumed =
@@ -439,7 +439,7 @@ impl Loading {
 /// The data cannot be had back.
 pub fn open(
     sources: Sources,
-    open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
+    open_log: impl FnOnce(&KnownLog) -> Result<OpenLog, Failure>,
     wait: impl FnMut(),
 ) -> Result<Shard, Failure> {
     let mut loading = Loading::open(sources, open_log)?;

@@ -29,16 +29,9 @@ use pruning::Pruning;
 use std::io;
 use std::sync::Arc;
 use stores::Stores;
-pub use stores::{Report, Sighting, Unseen};
+pub use stores::{MemberSighting, Sighting, Unseen};
 use txlog::Gate;
 use writing::{Chunk, Writing};
-
-/// Time that one turn spends on walking, in nanoseconds.
-const SLICE_NANOS: u64 = 200_000;
-
-/// Bytes waiting for the disk above which writing commands wait: each may have to write what it is
-/// about to change.
-const BACKLOG_BYTES_LIMIT: usize = 64 << 20;
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
@@ -84,7 +77,7 @@ impl Default for Status {
 
 /// What a turn of the loop tells the snapshots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Turn {
+pub struct TurnFacts {
     /// The shard's time.
     pub now: UnixMillis,
     pub monotonic: MonotonicNanos,
@@ -257,7 +250,8 @@ impl Snapshots {
 
     /// Whether so much waits for the disk that writing commands must wait too.
     pub fn is_behind(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.backlog_bytes > BACKLOG_BYTES_LIMIT)
+        let bytes_max = self.pace.backlog_bytes_blocking;
+        self.running.as_ref().is_some_and(|running| running.backlog_bytes > bytes_max)
     }
 
     /// Whether the next turn should not wait, because a snapshot of this shard can go on.
@@ -270,13 +264,13 @@ impl Snapshots {
 
     /// Takes what the disk has done: the first step of a turn. [`Self::judge`] comes next, if it is
     /// due, then [`Self::advance`].
-    pub fn collect(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+    pub fn collect(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
         self.collect_outcomes(shard, turn, news);
         self.look_when_due(turn);
     }
 
     /// One turn's share of a snapshot: begins it, walks on, hands over to the disk.
-    pub fn advance(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+    pub fn advance(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
         if !turn.leads {
             return;
         }
@@ -288,7 +282,7 @@ impl Snapshots {
     }
 
     /// Asks for a snapshot when the log has grown enough.
-    fn schedule(&mut self, shard: &Shard, turn: &Turn) {
+    fn schedule(&mut self, shard: &Shard, turn: &TurnFacts) {
         let grown = shard.replay_cost_bytes();
         if grown < self.pace.log_growth_bytes_min || self.is_busy() {
             return;
@@ -305,7 +299,7 @@ impl Snapshots {
     }
 
     /// Begins the snapshot that is wanted, once everything executed stands in a record.
-    fn begin(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+    fn begin(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
         if !self.is_wanted || self.running.is_some() {
             return;
         }
@@ -369,7 +363,7 @@ impl Snapshots {
                 running.is_walked = keyspace.walk_snapshot(pace.step_keys, pace.step_bytes);
                 let spent = clock.monotonic().since(began);
                 let stands_still = is_part_full && keyspace.can_cut_snapshot();
-                if running.is_walked || stands_still || spent >= SLICE_NANOS {
+                if running.is_walked || stands_still || spent >= pace.walk_nanos_max {
                     break;
                 }
             }
@@ -433,7 +427,7 @@ impl Snapshots {
         });
     }
 
-    fn collect_outcomes(&mut self, shard: &mut Shard, turn: &Turn, news: &mut Vec<News>) {
+    fn collect_outcomes(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
         let mut done = std::mem::take(&mut self.done);
         self.queue.poll(&mut done);
         for (_, outcome) in done.drain(..) {
@@ -456,7 +450,7 @@ impl Snapshots {
     fn finish(
         &mut self,
         shard: &mut Shard,
-        turn: &Turn,
+        turn: &TurnFacts,
         published: Published,
         news: &mut Vec<News>,
     ) {
@@ -479,7 +473,7 @@ impl Snapshots {
         self.end(true, turn);
     }
 
-    fn fail(&mut self, shard: &mut Shard, turn: &Turn, why: &str, news: &mut Vec<News>) {
+    fn fail(&mut self, shard: &mut Shard, turn: &TurnFacts, why: &str, news: &mut Vec<News>) {
         tracing::error!("the snapshot failed and was given up: {why}");
         self.running = None;
         self.not_before = MonotonicNanos(turn.monotonic.0 + RETRY_NANOS);
@@ -490,7 +484,7 @@ impl Snapshots {
     }
 
     /// Begins the next one if it was asked for.
-    fn end(&mut self, is_ok: bool, turn: &Turn) {
+    fn end(&mut self, is_ok: bool, turn: &TurnFacts) {
         self.status.is_saving = false;
         self.status.is_last_ok = is_ok;
         if std::mem::take(&mut self.is_wanted_again) {

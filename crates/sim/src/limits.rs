@@ -2,6 +2,7 @@
 //! whatever is left over for the next turn, and whatever has to wait, is met all the time.
 
 use crate::random::Random;
+use shard::snapshots::Pace;
 use std::fmt;
 use txlog::remote::RemoteLimits;
 
@@ -13,6 +14,8 @@ pub struct Limits {
     /// As [`txlog::file::FileOptions::piece_bytes_max`].
     pub piece_bytes_max: Option<usize>,
     pub snapshots: archive::Limits,
+    /// As [`shard::snapshots::Pace::backlog_bytes_blocking`].
+    pub backlog_bytes_blocking: Option<usize>,
     /// Which of them are small: a bit for each of [`SMALL`].
     small: u64,
 }
@@ -69,6 +72,8 @@ const SMALL: &[Small] = small! {
     remote.check_bytes_max = 1 << 10;
     piece_bytes_max = Some(1);
     piece_bytes_max = Some(1 << 10);
+    backlog_bytes_blocking = Some(0);
+    backlog_bytes_blocking = Some(2 << 10);
     snapshots.part_bytes = 256;
     snapshots.part_bytes = 1 << 10;
     snapshots.part_bytes = 4 << 10;
@@ -83,6 +88,14 @@ const RUNS_PERCENT: u64 = 60;
 const SMALL_PERCENT: u64 = 15;
 
 impl Limits {
+    /// What is drawn of the pace of snapshots.
+    pub fn pace(&self) -> Pace {
+        let pace = Pace::default();
+        let backlog_bytes_blocking =
+            self.backlog_bytes_blocking.unwrap_or(pace.backlog_bytes_blocking);
+        Pace { backlog_bytes_blocking, ..pace }
+    }
+
     /// The limits in the world of `seed`.
     pub fn draw(seed: u64) -> Self {
         let mut drawn = Self::default();

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::asker::Asker;
-use super::limits::exceeds_output_limit;
+use super::client_limits::exceeds_output_limit;
 use super::pause::Paused;
 use crate::session::ClientKind;
 use base::{ConnectionId, Sequence};

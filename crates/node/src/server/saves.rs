@@ -6,7 +6,7 @@ use crate::session::{Blocked, Session};
 use base::{ConnectionId, Sequence};
 use engine::refusal::Refusal;
 use peers::reports::Reported;
-use shard::snapshots::{Busy, Report, Turn, Unseen};
+use shard::snapshots::{Busy, MemberSighting, TurnFacts, Unseen};
 
 impl Server {
     /// Asks for a snapshot (BGSAVE). With `schedule` one that runs already is followed by another.
@@ -37,7 +37,7 @@ impl Server {
 
     /// One turn's share of the snapshots.
     pub(crate) fn advance_snapshots(&mut self) {
-        let turn = Turn {
+        let turn = TurnFacts {
             now: self.core.turn.now,
             monotonic: self.core.turn.monotonic,
             leads: self.core.leadership.roles.leads(),
@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// What is said of the snapshots: to a primary by its replicas; by a primary to this replica.
-    fn sightings(&self) -> Vec<Report> {
+    fn sightings(&self) -> Vec<MemberSighting> {
         if self.core.leadership.roles.leads() {
             let reports = self.members.reports.iter();
             return reports.map(|(client, reported)| self.sighting(client, reported)).collect();
@@ -91,7 +91,7 @@ impl Server {
         let member = self.core.process.member();
         let address = format!("{}:{}", member.host, member.port);
         let at = self.core.turn.monotonic;
-        vec![Report { address, snapshot: Some(newest), at, client: String::new() }]
+        vec![MemberSighting { address, snapshot: Some(newest), at, client: String::new() }]
     }
 
     /// The connection of a replica is gone.
@@ -106,9 +106,9 @@ impl Server {
     }
 
     /// Which snapshots a replica sees that reports.
-    fn sighting(&self, client: ConnectionId, reported: &Reported) -> Report {
+    fn sighting(&self, client: ConnectionId, reported: &Reported) -> MemberSighting {
         let session = self.core.clients.at(client);
-        Report {
+        MemberSighting {
             address: reported.address(),
             snapshot: reported.report.snapshot,
             at: reported.at,

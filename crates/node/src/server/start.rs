@@ -7,7 +7,7 @@ use crate::server::reactor::Scratch;
 use archive::SnapshotStore;
 use base::Driver;
 use base::time::MILLISECOND;
-use shard::loading::{Failure, Known, Loaded, Loading, OpenLog, Sources, Step};
+use shard::loading::{Failure, KnownLog, Loaded, Loading, OpenLog, Sources, Step};
 use std::sync::Arc;
 
 /// A start under way: the loading, and then the wait until it is known whether this process leads
@@ -31,7 +31,7 @@ impl Server {
     pub fn open_shard(
         &self,
         store: SnapshotStore,
-        open_log: impl FnOnce(&Known) -> Result<OpenLog, Failure>,
+        open_log: impl FnOnce(&KnownLog) -> Result<OpenLog, Failure>,
     ) -> Result<Loading, Failure> {
         let process = &self.core.process;
         let sources = Sources {

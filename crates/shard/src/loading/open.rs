@@ -18,7 +18,7 @@ pub struct OpenLog {
 
 /// What snapshots say of the log that is to be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct KnownLog {
     /// It held this record once. One that does not, or that is another log, is lost.
     pub position: Option<Position>,
     /// There was a log, whatever is known of it: none is begun in its place.
@@ -37,7 +37,7 @@ pub struct FileLogOpener {
 impl FileLogOpener {
     /// # Errors
     /// The log is damaged or lost, or the disk fails.
-    pub fn open(mut self, known: &Known) -> Result<OpenLog, Failure> {
+    pub fn open(mut self, known: &KnownLog) -> Result<OpenLog, Failure> {
         self.options.known = known.position;
         self.options.must_exist = known.must_exist;
         let Self { disk, clock, queues, directory, options } = self;
@@ -47,7 +47,7 @@ impl FileLogOpener {
     }
 }
 
-impl Known {
+impl KnownLog {
     /// What the snapshots say of the log.
     pub(super) fn of(candidates: &[Candidate]) -> Self {
         let positions = candidates.iter().filter_map(|candidate| match candidate {

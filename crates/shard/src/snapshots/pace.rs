@@ -13,6 +13,11 @@ pub struct Pace {
     pub chunk_bytes: usize,
     /// Bytes waiting for the disk above which the walk stops.
     pub backlog_bytes_max: usize,
+    /// Bytes waiting for the disk above which writing commands wait: each may have to write what it
+    /// is about to change.
+    pub backlog_bytes_blocking: usize,
+    /// Time that one turn spends on walking, in nanoseconds. The last step may overshoot.
+    pub walk_nanos_max: u64,
     /// The log grows by at least this much between two snapshots, and by as much as the data
     /// occupies, in [`Growth::cost_bytes`]. So a restart spends no more on the log than on the
     /// snapshot, and on a log in a directory snapshots write no more than the log does. 256 MiB of
@@ -56,6 +61,8 @@ impl Default for Pace {
             steps_max: 64,
             chunk_bytes: 256 << 10,
             backlog_bytes_max: 8 << 20,
+            backlog_bytes_blocking: 64 << 20,
+            walk_nanos_max: 200_000,
             log_growth_bytes_min: 256 << 20,
             rest_nanos: 60_000_000_000,
             log_growth_bytes_hasty: 1 << 30,

@@ -3,7 +3,7 @@
 //! It is done behind each publication, and once more when pins change ([`Shard::pin`]): what was
 //! planned with other pins does not trim the log.
 
-use super::{Outcome, Snapshots, Turn, submit};
+use super::{Outcome, Snapshots, TurnFacts, submit};
 use crate::shard::Shard;
 use archive::Pruned;
 use base::{Position, Sequence};
@@ -57,7 +57,7 @@ impl Snapshots {
     }
 
     /// It is done. The log may be trimmed once every replica that reports sees what stays.
-    pub(super) fn pruned(&mut self, shard: &Shard, turn: &Turn, through: Option<Position>) {
+    pub(super) fn pruned(&mut self, shard: &Shard, turn: &TurnFacts, through: Option<Position>) {
         self.pruning.is_under_way = false;
         if let Some((name, at)) = shard.pins().oldest() {
             tracing::info!(name, record = at.0, "old snapshots and the log behind them are pinned");

@@ -23,7 +23,7 @@
 //! acknowledged to one machine's disk, so that is for an operator to decide. Who it is stands in
 //! the server's log, again and again, with its real address, and in INFO.
 
-use super::{Outcome, Snapshots, Turn, submit};
+use super::{Outcome, Snapshots, TurnFacts, submit};
 use crate::shard::Shard;
 use archive::{Candidate, SnapshotStore};
 use base::{MonotonicNanos, Position, Sequence, UnixMillis};
@@ -75,7 +75,7 @@ struct Blind {
 
 /// What a member says of the snapshots.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct MemberSighting {
     /// Where it says that it is.
     pub address: String,
     /// The newest snapshot that it sees; of a replica that reports of its primary, the newest that
@@ -117,7 +117,7 @@ pub(super) struct Stores {
     /// Members that do not see what they should, by their address.
     unseen: BTreeMap<String, Blind>,
     /// Replicas whose connection is gone, as they last reported.
-    departed: VecDeque<Report>,
+    departed: VecDeque<MemberSighting>,
     /// Since when this process leads.
     leads_since: Option<MonotonicNanos>,
     /// Since when a trim has waited for somebody without a break, and when that was last told.
@@ -151,7 +151,7 @@ impl Stores {
 
     /// The members that should see the snapshots, and whether each does. Of a primary, that sees
     /// one that stays; of a replica, itself, that sees its primary's.
-    fn who_sees(&mut self, reports: &[Report], turn: &Turn) -> BTreeMap<String, bool> {
+    fn who_sees(&mut self, reports: &[MemberSighting], turn: &TurnFacts) -> BTreeMap<String, bool> {
         let mut sees = BTreeMap::new();
         if turn.leads && (turn.is_private || self.own.is_empty()) {
             return sees;
@@ -175,7 +175,7 @@ impl Stores {
 
     /// Says for whom a trim has waited for long, and from where they are really connected: what
     /// they call themselves need not be true.
-    fn tell_of_wait(&self, reports: &[Report], now: MonotonicNanos, store: &SnapshotStore) {
+    fn tell_of_wait(&self, reports: &[MemberSighting], now: MonotonicNanos, store: &SnapshotStore) {
         let names = |address: &String| {
             let connected = reports.iter().find(|it| it.address == *address);
             connected.map_or_else(
@@ -241,7 +241,7 @@ impl Stores {
     }
 
     /// Those that are gone and still waited for.
-    fn departed(&mut self, now: MonotonicNanos) -> impl Iterator<Item = &Report> {
+    fn departed(&mut self, now: MonotonicNanos) -> impl Iterator<Item = &MemberSighting> {
         self.departed.retain(|it| now.since(it.at) <= REPORTING_NANOS);
         self.departed.iter()
     }
@@ -315,7 +315,7 @@ impl Snapshots {
     }
 
     /// The connection of a replica is gone. That one may be starting again, and need the log.
-    pub fn note_departed(&mut self, report: Report) {
+    pub fn note_departed(&mut self, report: MemberSighting) {
         let departed = &mut self.stores.departed;
         departed.push_back(report);
         if departed.len() > DEPARTED_MAX {
@@ -334,7 +334,7 @@ impl Snapshots {
     }
 
     /// Looks at the store, if what it holds is not known and it is time.
-    pub(super) fn look_when_due(&mut self, turn: &Turn) {
+    pub(super) fn look_when_due(&mut self, turn: &TurnFacts) {
         let (now, leads) = (turn.monotonic, turn.leads);
         let stores = &mut self.stores;
         stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
@@ -350,7 +350,7 @@ impl Snapshots {
     }
 
     /// Whether [`Self::judge`] is to be called now: about once a second.
-    pub fn is_judgement_due(&self, turn: &Turn) -> bool {
+    pub fn is_judgement_due(&self, turn: &TurnFacts) -> bool {
         let is_due = Stores::is_due(self.stores.judged_at, JUDGE_NANOS, turn.monotonic);
         is_due && (turn.leads || turn.hears_primary)
     }
@@ -358,7 +358,7 @@ impl Snapshots {
     /// Judges who sees the snapshots, and lets the log be trimmed through what everybody sees.
     /// `reports` are, of a primary, those of the replicas that are connected; of a replica, one of
     /// its own that names the newest snapshot of its primary, if that has any.
-    pub fn judge(&mut self, shard: &mut Shard, turn: &Turn, reports: &[Report]) {
+    pub fn judge(&mut self, shard: &mut Shard, turn: &TurnFacts, reports: &[MemberSighting]) {
         let (now, leads) = (turn.monotonic, turn.leads);
         let Self { stores, store, pace, pruning, .. } = self;
         let has_published = stores.judged_at.is_none();
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_waited_for_a_minute_longer() {
-        let departed = |second| Report {
+        let departed = |second| MemberSighting {
             at: at(second),
             address: "a:1".into(),
             snapshot: None,

@@ -18,7 +18,7 @@ use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::settings::Settings;
 use node::{Options, Server};
-use shard::loading::{FileLogOpener, Loading, Pace, Sources};
+use shard::loading::{FileLogOpener, Loading, SliceLimits, Sources};
 use shard::recovery::Replayer;
 use shard::snapshots;
 use std::collections::BTreeSet;
@@ -171,7 +171,12 @@ impl Machine {
     ) -> Result<Loading, String> {
         let log = self.log(server.core.process.options.entropy, waker);
         let mut loading = server.open_shard(store, |known| log.open(known)).map_err(text)?;
-        loading.set_pace(Pace { step_keys: 3, step_records: 2, steps_max: 2 });
+        loading.limit_slices(SliceLimits {
+            step_keys: 3,
+            step_records: 2,
+            steps_max: 2,
+            ..SliceLimits::default()
+        });
         Ok(loading)
     }
 
@@ -192,6 +197,7 @@ impl Machine {
             trims_through_newest: self.broken == Broken::TrimsThroughNewest,
             trims_unconfirmed: false,
             report_nanos: 0,
+            ..self.limits.pace()
         };
         server.core.keep_snapshots(store, queue, pace);
         match self.broken {

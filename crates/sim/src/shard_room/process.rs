@@ -22,7 +22,7 @@ use engine::work::Pulse;
 use node::Scratch;
 use node::Start;
 use node::{Options, Server, Stop};
-use shard::loading::{Loading, OpenLog, Pace};
+use shard::loading::{Loading, OpenLog, SliceLimits};
 use shard::snapshots;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -342,7 +342,7 @@ impl Process {
             log_growth_bytes_hasty: 0,
             report_nanos,
             trims_unconfirmed: self.broken == Broken::TrimsUnseen,
-            ..snapshots::Pace::default()
+            ..world.limits.pace()
         };
         self.server.core.keep_snapshots(self.store.clone(), Box::new(queue), pace);
     }
@@ -436,7 +436,12 @@ fn begin_loading(
     if world.plan.broken == Broken::CountsVoidRecords {
         loading.count_void_records();
     }
-    loading.set_pace(Pace { step_keys: 8, step_records: 8, steps_max: 4 });
+    loading.limit_slices(SliceLimits {
+        step_keys: 8,
+        step_records: 8,
+        steps_max: 4,
+        ..SliceLimits::default()
+    });
     Ok(loading)
 }
 

@@ -10,7 +10,7 @@ use engine::effect::Effect;
 use engine::interest::Interest;
 use engine::settings::Settings;
 use engine::unit::Context;
-use shard::loading::{FileLogOpener, Known, Loaded, Loading, OpenLog, Sources};
+use shard::loading::{FileLogOpener, KnownLog, Loaded, Loading, OpenLog, Sources};
 use shard::role::member::{Member, MemberId};
 use shard::{Leadership, News, Shard};
 use sim::clock::SimClock;
@@ -67,7 +67,7 @@ fn a_shard_in_a_directory_is_opened_beside_its_snapshots() {
         directory: Path::new(LOG).to_owned(),
         options: FileOptions { may_write: false, ..log_options(1) },
     };
-    let opened = |known: &Known| log.open(known);
+    let opened = |known: &KnownLog| log.open(known);
     let shard = shard::open(sources(&disk, &timeline), opened, || timeline.pass(DISK_NANOS));
     let shard = shard.expect("it can be read");
     assert!(has(&shard, b"before") && has(&shard, b"behind"));
@@ -79,7 +79,7 @@ fn a_shard_that_was_opened_reads_on() {
     let (disk, timeline) = (SimDisk::new(1), Timeline::new());
     let log = MemoryLog::new(EMPTY);
     let handle = Box::new(log.handle(1 << 20));
-    let opened = |_: &Known| Ok(OpenLog { handle, incarnation: EMPTY, is_free: false });
+    let opened = |_: &KnownLog| Ok(OpenLog { handle, incarnation: EMPTY, is_free: false });
     let mut shard = shard::open(sources(&disk, &timeline), opened, || {}).expect("an empty log");
 
     let mut writer = log.handle(1 << 20);
@@ -96,7 +96,7 @@ fn a_shard_is_led_and_written_without_a_server() {
     let (disk, timeline) = (SimDisk::new(1), Timeline::new());
     let clock = SimClock::new(&timeline);
     let handle = Box::new(MemoryLog::new(EMPTY).handle(1 << 20));
-    let opened = |_: &Known| Ok(OpenLog { handle, incarnation: EMPTY, is_free: true });
+    let opened = |_: &KnownLog| Ok(OpenLog { handle, incarnation: EMPTY, is_free: true });
     let mut loading = Loading::open(sources(&disk, &timeline), opened).expect("an empty log");
     loading.finish(|| {}).expect("there is nothing to load");
     let Loaded { mut shard, found } = loading.into_shard().expect("it is loaded");
