@@ -19,6 +19,27 @@
 //! | [`hostile`] | what an enemy or a bad disk may hand over: the fuzzer's targets |
 //! | [`network`] | clients, the bytes under way, and what goes wrong with them |
 //! | [`random`] | numbers from a seed |
+//!
+//! What the rooms' words stand for:
+//!
+//! | word | plainly |
+//! |---|---|
+//! | room, shard room | a run: one server and its clients; several servers on one log |
+//! | plan | what a run is told: how long, how many, what is broken on purpose |
+//! | crowd, user | all clients of a run; one of them, on one connection at a time |
+//! | habit | what a client sends |
+//! | errand | what the operator does while those who have a ledger are silent |
+//! | token | a unique value, which is recognised wherever it appears |
+//! | ledger, queue | what clients may count on: each in its own keys; in a list they share |
+//! | account, history | the same in a shard room: of all keys; of one, by the order of the log |
+//! | volatile | the same of keys that expire |
+//! | witness | a room's checker: holds what leaves the server against what its disk has synced |
+//! | shadow | a room's replica: applies each record as it is appended |
+//! | chronicle | a shard room's checker: reads the log as it is stored, and asks no process |
+//! | climate, weather | which faults a run has, and how often; the faults, as they come |
+//! | odds | how likely a service loses, delays or repeats an answer |
+//! | tether | what a process's driver and log know together: whether it died, what it leads |
+//! | stray | a request to a service that arrives long after it was sent |
 
 pub mod campaign;
 pub mod clock;
