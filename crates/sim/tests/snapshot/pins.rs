@@ -1,11 +1,14 @@
 //! What somebody needs of old snapshots and of the log stays, and goes when nobody does.
 
+use super::crash::requests;
 use super::transfer::ask;
 use super::world::{Ledger, Life, first_record, store};
-use archive::Candidate;
+use archive::{Candidate, SnapshotStore};
 use base::Sequence;
 use shard::snapshots::Pace;
-use sim::disk::SimDisk;
+use sim::disk::{Faults, SimDisk};
+use sim::random::Random;
+use std::collections::BTreeMap;
 
 /// Turns in which old snapshots are removed and the log is trimmed, if that is to be.
 const TURNS: u32 = 400;
@@ -33,7 +36,11 @@ fn save(life: &mut Life, disk: &SimDisk) -> Sequence {
 
 /// The records behind which snapshots stand, newest first.
 fn snapshots(disk: &SimDisk) -> Vec<Sequence> {
-    let candidates = store(disk).expect("there is a store").list().expect("it lists");
+    listed(&store(disk).expect("there is a store"))
+}
+
+fn listed(store: &SnapshotStore) -> Vec<Sequence> {
+    let candidates = store.list().expect("it lists");
     let place = |candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot.place.position.sequence,
         Candidate::Damaged { name, why } => panic!("{name}: {why}"),
@@ -119,4 +126,77 @@ fn a_snapshot_that_a_replica_is_being_sent_stays_until_it_has_it() {
     }
     turn(&mut life);
     assert!(!is_pinned(&life) && !snapshots(&disk).contains(&sent));
+}
+
+/// Whether what the shard held behind a record can still be had, by snapshot and log.
+fn can_be_had(disk: &SimDisk, store: &SnapshotStore, at: Sequence) -> bool {
+    let first = first_record(disk);
+    let snapshot = listed(store).into_iter().find(|snapshot| *snapshot <= at);
+    first == Sequence(1) || snapshot.is_some_and(|snapshot| first <= snapshot)
+}
+
+/// Lives in which pins come, move on and end, and the power goes off at one of their syncs. How
+/// often what was pinned was looked for though the log had been trimmed, and how often in vain.
+fn look_for_what_is_pinned(seed: u64, really_pins: bool) -> (u32, u32) {
+    let disk = SimDisk::new(seed);
+    let mut random = Random::stream(seed, "pins");
+    let (mut looks, mut in_vain) = (0, 0);
+    // To open it syncs the names of its directories.
+    let store = store(&disk).expect("the disk is whole");
+    for life in 0..3 {
+        let cut_at_sync = (life < 2).then_some(disk.syncs() + random.within(20..300));
+        disk.set_faults(Faults { cut_at_sync, ..Faults::default() });
+        let started = Life::start_unchecked(1_000, Pace::default(), &disk, seed + life);
+        let Ok(mut life) = started else {
+            assert!(disk.is_off());
+            disk.restart();
+            continue;
+        };
+        let mut pinned = BTreeMap::new();
+        for _ in 0..60 {
+            life.client.send(&requests(&mut random));
+            for _ in 0..random.within(1..60) {
+                life.turn(&mut Ledger::default());
+            }
+            let shard = &mut life.server.core.shard;
+            let name = format!("reader-{}", random.within(0..3));
+            match random.within(0..12) {
+                0 => {
+                    pinned.insert(name.clone(), shard.durable().sequence);
+                    if really_pins {
+                        shard.pin(name, shard.durable().sequence);
+                    }
+                }
+                1 => {
+                    pinned.remove(&name);
+                    shard.unpin(&name);
+                }
+                _ => {}
+            }
+            if disk.is_off() {
+                break;
+            }
+            looks += u32::from(first_record(&disk) > Sequence(1)) * pinned.len() as u32;
+            in_vain += pinned.values().filter(|at| !can_be_had(&disk, &store, **at)).count() as u32;
+        }
+        drop(life);
+        disk.cut_power();
+        disk.restart();
+        disk.set_faults(Faults::default());
+        in_vain += pinned.values().filter(|at| !can_be_had(&disk, &store, **at)).count() as u32;
+    }
+    (looks, in_vain)
+}
+
+#[test]
+fn what_is_pinned_can_be_had_whenever_the_power_goes_off() {
+    let all = (1..=20).map(|seed| look_for_what_is_pinned(seed, true));
+    let (looks, in_vain) = all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert!(looks > 100 && in_vain == 0, "{in_vain} of {looks} in vain");
+}
+
+#[test]
+fn a_prune_that_knows_no_pins_is_caught() {
+    let in_vain: u32 = (1..=20).map(|seed| look_for_what_is_pinned(seed, false).1).sum();
+    assert!(in_vain > 0, "or the test before shows nothing");
 }
