@@ -1,13 +1,20 @@
 //! The execution loop's only seam to the world: sockets, timers, signals and wake-ups.
 //!
-//! The driver never buffers output: `node` owns every byte until the kernel takes it, so that a
-//! reply can be withheld until the last moment. A connection whose bytes the loop did not all take
+//! `node` owns every byte until it sends it, so that a reply can be withheld until the last moment.
+//! What [`Driver::send`] took is on its way: it leaves in order, whatever becomes of the loop. A
+//! driver that keeps some of it (to encrypt it, or for another thread to send it) takes no more
+//! than a kernel's buffer would.
+//!
+//! Bytes pass in buffers of the loop's own, which the driver may exchange for others: so neither a
+//! transport that works in whole buffers nor a thread that goes on with them needs a copy. A
+//! connection whose bytes the loop did not all take
 //! is reported again by the next wait, which then does not block: one [`Driver::receive`] per event
 //! is enough, and a loop that wants no more from a connection says so with
 //! [`Driver::set_reading`].
 
 use crate::time::Clock;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Names one connection, accepted or asked for. Never reused within a process.
@@ -105,7 +112,7 @@ pub enum Received {
 /// The outcome of one send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// The kernel took this many bytes. If fewer than offered, a `Writable` event follows.
+    /// This many bytes were taken. If fewer than offered, a `Writable` event follows.
     Bytes(usize),
     /// The connection failed; nothing more can be sent.
     Closed,
@@ -141,7 +148,8 @@ pub trait Driver {
     /// limit.
     fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId;
 
-    /// Appends at most `bytes_max` received bytes to `into`.
+    /// Appends at most `bytes_max` received bytes to `into`. For an `into` without bytes the driver
+    /// may put in a buffer of its own, and keep the other one.
     fn receive(
         &mut self,
         connection: ConnectionId,
@@ -151,6 +159,17 @@ pub trait Driver {
 
     /// Offers bytes to the kernel without blocking.
     fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent;
+
+    /// As [`Self::send`], for a range of a buffer. If nothing is behind the range, and all of it
+    /// counts as sent, the driver may have taken the buffer, and put an empty one in its place.
+    fn send_buffer(
+        &mut self,
+        connection: ConnectionId,
+        buffer: &mut Vec<u8>,
+        range: Range<usize>,
+    ) -> Sent {
+        self.send(connection, &buffer[range])
+    }
 
     /// Stops or resumes reporting `Readable` for a connection (a client that outruns the limits
     /// is not read from until it drains).

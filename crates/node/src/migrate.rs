@@ -28,7 +28,7 @@ use crate::core::Broken;
 use crate::core::Core;
 use crate::core::verdict::Verdict;
 use crate::session::Blocked;
-use base::driver::Endpoint;
+use base::driver::{Endpoint, Sent};
 use base::{ConnectionId, DatabaseId, Driver, MonotonicNanos};
 use engine::dump::dump;
 use engine::notify::Class;
@@ -176,7 +176,7 @@ impl Migration {
     fn failure(&self) -> Refusal {
         match self.stage {
             Stage::Begun => CONNECTING,
-            _ if self.exchange.output.sendable().is_empty() => READING,
+            _ if self.exchange.output.sendable_bytes() == 0 => READING,
             _ => WRITING,
         }
     }
@@ -354,18 +354,20 @@ impl Migrations {
         let Migration { line, exchange, .. } = migration;
         let output = &mut exchange.output;
         output.release(core.shard.tracker.durable());
-        while line.takes_bytes() && !output.sendable().is_empty() {
+        while line.takes_bytes() && output.sendable_bytes() > 0 {
             if core.leadership.has_lapsed() && core.broken != Some(Broken::MigratesWithoutLease) {
                 // The turn has taken long, and somebody else may lead by now. What that one has
                 // sent of this key since would be replaced by what was here before.
                 self.is_due = true;
                 return;
             }
-            let Ok(count) = line.send(driver, output.sendable()) else {
+            let sent = output.offer(output.sendable_bytes(), |buffer, range| {
+                line.send(driver, &buffer[range]).map_or(Sent::Closed, Sent::Bytes)
+            });
+            if sent == Sent::Closed {
                 self.lose_target(core, driver, migration);
                 return;
-            };
-            output.sent(count);
+            }
             line.wait_from(core.turn.monotonic);
         }
         let has_room = output.pending_bytes() < OUTPUT_BYTES_MAX;

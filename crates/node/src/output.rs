@@ -8,8 +8,10 @@
 //! one that does.
 
 use base::Sequence;
+use base::driver::Sent;
 use resp::{Protocol, Reply};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Reply bytes of one connection, encoded at execution. They lie in pieces that are never moved:
 /// whatever waits, a byte is written once and sent once.
@@ -112,20 +114,33 @@ impl Output {
     }
 
     /// Bytes that may be sent now, up to the end of a piece: more may follow once they are sent.
-    pub fn sendable(&self) -> &[u8] {
-        let oldest = self.reply.oldest();
-        let end = (self.taken as u64 + self.releasable - self.start).min(oldest.len() as u64);
-        &oldest[self.taken..end as usize]
+    pub fn sendable_bytes(&self) -> usize {
+        let releasable = self.releasable - self.start;
+        releasable.min((self.reply.oldest().len() - self.taken) as u64) as usize
     }
 
-    /// The kernel took `count` bytes of what was sendable.
-    pub fn sent(&mut self, count: usize) {
-        self.start += count as u64;
-        self.taken += count;
-        if self.taken == self.reply.oldest().len() {
-            self.reply.drop_oldest(KEPT_BYTES_MAX);
-            self.taken = 0;
+    /// Offers the first `count` of the bytes that may be sent to `send`, as a range of the buffer
+    /// in which they lie. It may take the buffer if it reports all of it as sent, and nothing is
+    /// behind the range.
+    pub fn offer(
+        &mut self,
+        count: usize,
+        send: impl FnOnce(&mut Vec<u8>, Range<usize>) -> Sent,
+    ) -> Sent {
+        let range = self.taken..self.taken + count;
+        let (sent, end) = self.reply.with_oldest(|piece| {
+            let end = piece.len();
+            (send(piece, range), end)
+        });
+        if let Sent::Bytes(count) = sent {
+            self.start += count as u64;
+            self.taken += count;
+            if self.taken == end {
+                self.reply.drop_oldest(KEPT_BYTES_MAX);
+                self.taken = 0;
+            }
         }
+        sent
     }
 
     /// Bytes that wait for the log.
@@ -157,9 +172,16 @@ mod tests {
 
     /// Sends at most `count` bytes as the loop would, appending them to `received`.
     fn send(output: &mut Output, count: usize, received: &mut Vec<u8>) -> usize {
-        let count = output.sendable().len().min(count);
-        received.extend_from_slice(&output.sendable()[..count]);
-        output.sent(count);
+        let count = output.sendable_bytes().min(count);
+        let sent = output.offer(count, |buffer, range| {
+            received.extend_from_slice(&buffer[range.clone()]);
+            // As a driver may that goes on with the buffer elsewhere.
+            if range.end == buffer.len() && count.is_multiple_of(2) {
+                drop(std::mem::take(buffer));
+            }
+            Sent::Bytes(count)
+        });
+        assert_eq!(sent, Sent::Bytes(count));
         count
     }
 

@@ -214,6 +214,12 @@ impl Reply {
         self.full.oldest().unwrap_or(&self.bytes)
     }
 
+    /// Lets `act` have the buffer of the oldest piece, which it may empty or exchange for an empty
+    /// one: then nothing is left of that piece but to drop it.
+    pub fn with_oldest<T>(&mut self, act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        if self.full.is_empty() { act(&mut self.bytes) } else { self.full.with_oldest(act) }
+    }
+
     /// Drops the oldest piece, which was sent. The one that is being written keeps at most
     /// `kept_bytes` of its room.
     pub fn drop_oldest(&mut self, kept_bytes: usize) {

@@ -11,6 +11,7 @@ use crate::random::Random;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Peer, Received, Sent, Waker};
 use base::time::{Clock, MonotonicNanos};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -186,6 +187,11 @@ impl SimDriver {
     }
 }
 
+/// Gives the node what was received: in a buffer of the driver's own wherever it may.
+fn hand_over(received: Vec<u8>, into: &mut Vec<u8>) {
+    if into.is_empty() { *into = received } else { into.extend(received) }
+}
+
 fn accepted_event(id: ConnectionId) -> Event {
     let peer = Peer {
         address: format!("127.0.0.1:{}", 10_000 + id.0),
@@ -260,7 +266,7 @@ impl Driver for SimDriver {
             dialed.arrived.extend(dialed.client.received());
             let count = dialed.arrived.len().min(bytes_max);
             let count = self.network.state().receive_count(count);
-            into.extend(dialed.arrived.drain(..count));
+            hand_over(dialed.arrived.drain(..count).collect(), into);
             return match dialed.client.state() {
                 _ if count > 0 => Received::Bytes { count, more: !dialed.arrived.is_empty() },
                 ClientState::Closed | ClientState::Reset => Received::Closed,
@@ -276,7 +282,7 @@ impl Driver for SimDriver {
         };
         let count = state.receive_count(arrived.min(bytes_max));
         let Some(link) = state.links.get_mut(&connection) else { return Received::Closed };
-        into.extend(link.arrived.drain(..count));
+        hand_over(link.arrived.drain(..count).collect(), into);
         let more = !link.arrived.is_empty();
         drop(state);
         self.record("node receives", connection, &into[into.len() - count..]);
@@ -308,6 +314,20 @@ impl Driver for SimDriver {
         drop(state);
         self.record("node sends", connection, &bytes[..count]);
         Sent::Bytes(count)
+    }
+
+    /// Takes each buffer that it may take: whoever relied on it would be found out.
+    fn send_buffer(
+        &mut self,
+        connection: ConnectionId,
+        buffer: &mut Vec<u8>,
+        range: Range<usize>,
+    ) -> Sent {
+        let sent = self.send(connection, &buffer[range.clone()]);
+        if range.end == buffer.len() && sent == Sent::Bytes(range.len()) {
+            *buffer = Vec::new();
+        }
+        sent
     }
 
     fn set_reading(&mut self, connection: ConnectionId, reading: bool) {

@@ -253,7 +253,8 @@ impl NetDriver {
         };
         let Some(connection) = self.connections.find(id) else { return };
         if let Err(error) = self.poller.add(&connection.transport, id.0, watched(connection)) {
-            tracing::warn!(%error, peer = peer.address, "closed a new connection: epoll does not take it");
+            let peer = peer.address;
+            tracing::warn!(%error, peer, "closed a new connection: epoll does not take it");
             self.connections.remove(id);
             return;
         }

@@ -29,8 +29,8 @@ impl Core {
         let mut left = process.options.limits.turn_sent_bytes_max;
         let session = clients.at_mut(client);
         while !session.flow.kernel_is_full {
-            let sendable = session.output.sendable();
-            if sendable.is_empty() {
+            let sendable = session.output.sendable_bytes();
+            if sendable == 0 {
                 break;
             }
             if left == 0 {
@@ -39,12 +39,14 @@ impl Core {
             }
             // One long value is one piece; a client that reads meanwhile could have it all sent in
             // one call.
-            let offered = sendable.len().min(left);
+            let offered = sendable.min(left);
             process.statistics.writes += 1;
-            match driver.send(client, &sendable[..offered]) {
+            let sent = session
+                .output
+                .offer(offered, |buffer, range| driver.send_buffer(client, buffer, range));
+            match sent {
                 Sent::Bytes(count) => {
                     process.statistics.output_bytes += count as u64;
-                    session.output.sent(count);
                     session.flow.last_interaction = turn.monotonic;
                     session.flow.kernel_is_full = count < offered;
                     left = left.saturating_sub(count);

@@ -34,7 +34,7 @@ impl Exchange {
     /// Whether it is for the target to do something: take what was said, or answer.
     pub fn owes(&self) -> bool {
         let is_held = self.output.held_bytes() > 0;
-        !self.output.sendable().is_empty() || self.dialogue.awaits() && !is_held
+        self.output.sendable_bytes() > 0 || self.dialogue.awaits() && !is_held
     }
 }
 
@@ -42,11 +42,15 @@ impl Exchange {
 mod tests {
     use super::super::Target;
     use super::*;
+    use base::driver::Sent;
 
     /// What would be sent now, lines joined by blanks.
     fn said(exchange: &mut Exchange) -> String {
-        let bytes = exchange.output.sendable().to_vec();
-        exchange.output.sent(bytes.len());
+        let mut bytes = Vec::new();
+        exchange.output.offer(exchange.output.sendable_bytes(), |buffer, range| {
+            bytes.extend_from_slice(&buffer[range]);
+            Sent::Bytes(bytes.len())
+        });
         String::from_utf8_lossy(&bytes).replace("\r\n", " ").trim_end().to_owned()
     }
 

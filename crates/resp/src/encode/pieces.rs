@@ -41,6 +41,15 @@ impl Pieces {
         self.pieces.front().map(Vec::as_slice)
     }
 
+    /// Lets `act` have the oldest one, of which there must be one.
+    pub fn with_oldest<T>(&mut self, act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let piece = self.pieces.front_mut().expect("the caller knows that there is a piece");
+        let before = piece.len();
+        let outcome = act(piece);
+        self.bytes = self.bytes - before + piece.len();
+        outcome
+    }
+
     /// Whether there was one.
     pub fn drop_oldest(&mut self) -> bool {
         let oldest = self.pieces.pop_front();

@@ -8,6 +8,7 @@ use crate::network::SimNetwork;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
 use base::time::Clock;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A driver that is watched.
@@ -18,6 +19,27 @@ pub struct WatchedDriver {
     pub crowd: Rc<RefCell<Crowd>>,
     /// What a turn takes beside: clients are to find the server loading.
     pub turn_nanos: u64,
+}
+
+impl WatchedDriver {
+    fn watch_sending(
+        &mut self,
+        connection: ConnectionId,
+        bytes: &[u8],
+        send: impl FnOnce(&mut SimDriver) -> Sent,
+    ) -> Sent {
+        let mut witness = self.witness.borrow_mut();
+        if witness.machine.disk.is_off() {
+            // The machine has lost its power: its process only does not know it yet.
+            return Sent::Closed;
+        }
+        witness.look_at_disk();
+        let sent = send(&mut self.driver);
+        if let Sent::Bytes(count) = sent {
+            witness.released(connection, &bytes[..count]);
+        }
+        sent
+    }
 }
 
 impl Driver for WatchedDriver {
@@ -41,17 +63,18 @@ impl Driver for WatchedDriver {
     }
 
     fn send(&mut self, connection: ConnectionId, bytes: &[u8]) -> Sent {
-        let mut witness = self.witness.borrow_mut();
-        if witness.machine.disk.is_off() {
-            // The machine has lost its power: its process only does not know it yet.
-            return Sent::Closed;
-        }
-        witness.look_at_disk();
-        let sent = self.driver.send(connection, bytes);
-        if let Sent::Bytes(count) = sent {
-            witness.released(connection, &bytes[..count]);
-        }
-        sent
+        self.watch_sending(connection, bytes, |driver| driver.send(connection, bytes))
+    }
+
+    fn send_buffer(
+        &mut self,
+        connection: ConnectionId,
+        buffer: &mut Vec<u8>,
+        range: Range<usize>,
+    ) -> Sent {
+        let bytes = buffer[range.clone()].to_vec();
+        let send = |driver: &mut SimDriver| driver.send_buffer(connection, buffer, range);
+        self.watch_sending(connection, &bytes, send)
     }
 
     fn set_reading(&mut self, connection: ConnectionId, reading: bool) {

@@ -25,6 +25,7 @@ use node::{Options, Server, Stop};
 use shard::loading::{Loading, OpenLog, SliceLimits};
 use shard::snapshots;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -70,6 +71,28 @@ struct RoomDriver {
     tether: Rc<Tether>,
 }
 
+impl RoomDriver {
+    fn watch_sending(
+        &mut self,
+        id: ConnectionId,
+        bytes: &[u8],
+        send: impl FnOnce(&mut SimDriver) -> Sent,
+    ) -> Sent {
+        if self.tether.is_dead.get() {
+            return Sent::Closed;
+        }
+        let sent = send(&mut self.driver);
+        if let (Sent::Bytes(count), Some(world)) = (&sent, self.tether.world.upgrade()) {
+            let (leads, then) = (self.tether.leads.get(), self.tether.then.get());
+            let mut chronicle = world.chronicle.borrow_mut();
+            chronicle.released(self.tether.index, leads, then, id, &bytes[..*count]);
+        }
+        // What is still to be sent may leave late: the lease was looked at before.
+        self.tether.linger();
+        sent
+    }
+}
+
 impl Driver for RoomDriver {
     fn clock(&self) -> &dyn Clock {
         self.driver.clock()
@@ -90,18 +113,12 @@ impl Driver for RoomDriver {
     }
 
     fn send(&mut self, id: ConnectionId, bytes: &[u8]) -> Sent {
-        if self.tether.is_dead.get() {
-            return Sent::Closed;
-        }
-        let sent = self.driver.send(id, bytes);
-        if let (Sent::Bytes(count), Some(world)) = (&sent, self.tether.world.upgrade()) {
-            let (leads, then) = (self.tether.leads.get(), self.tether.then.get());
-            let mut chronicle = world.chronicle.borrow_mut();
-            chronicle.released(self.tether.index, leads, then, id, &bytes[..*count]);
-        }
-        // What is still to be sent may leave late: the lease was looked at before.
-        self.tether.linger();
-        sent
+        self.watch_sending(id, bytes, |driver| driver.send(id, bytes))
+    }
+
+    fn send_buffer(&mut self, id: ConnectionId, buffer: &mut Vec<u8>, at: Range<usize>) -> Sent {
+        let bytes = buffer[at.clone()].to_vec();
+        self.watch_sending(id, &bytes, |driver| driver.send_buffer(id, buffer, at))
     }
 
     fn set_reading(&mut self, connection: ConnectionId, reading: bool) {
