@@ -91,8 +91,10 @@ pub enum Progress {
 
 impl Shard {
     /// A shard whose engine has applied everything through `applied`, where its log ends, and which
-    /// this process leads.
-    pub fn new(
+    /// this process leads from the start, as in a test that is about something else: a server
+    /// follows first.
+    #[doc(hidden)]
+    pub fn leading(
         engine: Engine,
         log: Box<dyn TransactionLog>,
         stamper: Stamper,

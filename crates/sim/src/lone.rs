@@ -35,6 +35,6 @@ pub fn server(clock: &SimClock) -> Server {
     let stamper = Stamper::new(WriterId(0), Chain::start(incarnation), UnixMillis(0));
     let log = Box::new(MemoryLog::new(incarnation).handle(1 << 20));
     let mut server = node::begin(options, Box::new(drop));
-    server.core.shard = Shard::new(engine, log, stamper, Position::default());
+    server.core.shard = Shard::leading(engine, log, stamper, Position::default());
     server
 }

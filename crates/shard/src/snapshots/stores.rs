@@ -413,8 +413,7 @@ fn tell(change: &Change, leads: bool, store: &impl fmt::Display) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
+    use base::time::SECOND;
 
     fn at(seconds: u64) -> MonotonicNanos {
         MonotonicNanos(seconds * SECOND)
