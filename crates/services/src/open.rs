@@ -7,6 +7,9 @@ use std::io;
 use std::sync::Arc;
 use txlog::remote::store::RecordStore;
 
+/// Opens the log that a URL names.
+type Open = fn(&str, Opening) -> io::Result<Box<dyn RecordStore>>;
+
 /// A service that keeps logs, and the client for it.
 struct Client {
     /// How the URLs of its logs begin.
@@ -18,14 +21,14 @@ struct Client {
     /// What the machine that builds it must have beside Rust.
     needs: &'static str,
     /// Opens a log; `None` in a build without the client.
-    open: Option<fn(&str, Opening) -> io::Result<Box<dyn RecordStore>>>,
+    open: Option<Open>,
 }
 
 /// What opens a log: `open` of a client's folder, if its feature is built.
 macro_rules! opens {
     ($folder:ident, $feature:tt) => {{
         #[cfg(feature = $feature)]
-        let open: Option<fn(&str, Opening) -> io::Result<Box<dyn RecordStore>>> =
+        let open: Option<Open> =
             Some(|url, opening| Ok(Box::new(crate::$folder::open(url, opening)?)));
         #[cfg(not(feature = $feature))]
         let open = None;
