@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub manifest: Manifest,
 }
 
-/// What a directory that claims to be a snapshot turns out to be.
+/// A published entry of the archive: a whole snapshot, or one that cannot be used, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Candidate {
     /// Its manifest is whole and its parts are there; their bytes are checked as they are read.
@@ -37,6 +37,8 @@ pub enum Candidate {
     Damaged {
         name: String,
         why: String,
+        /// The archive did not answer just now, so nothing is known of it: it stays.
+        may_be_whole: bool,
     },
 }
 
@@ -52,6 +54,7 @@ pub struct Pruned {
 }
 
 impl Candidate {
+    /// Its name in the archive.
     pub fn name(&self) -> &str {
         match self {
             Self::Whole(snapshot) => &snapshot.name,
@@ -80,6 +83,7 @@ impl SnapshotStore {
         Self { limits, ..self }
     }
 
+    /// The limits of what is written and pruned.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -98,7 +102,7 @@ impl SnapshotStore {
         entries.retain(|entry| entry.is_published);
         let judge = |name: String| match self.judge(&name) {
             Ok(snapshot) => Candidate::Whole(snapshot),
-            Err(why) => Candidate::Damaged { name, why },
+            Err(Unusable { why, may_be_whole }) => Candidate::Damaged { name, why, may_be_whole },
         };
         Ok(entries.into_iter().rev().map(|entry| judge(entry.name)).collect())
     }
@@ -127,8 +131,8 @@ impl SnapshotStore {
     }
 
     /// Removes all but the newest [`Limits::retained`] whole snapshots, and, for each of `pins`,
-    /// the newest whole one at or before that record; the damaged ones older than those go too. As
-    /// far as the archive lets.
+    /// the newest whole one at or before that record; the damaged ones older than those go too,
+    /// unless the archive cannot be asked about them. As far as the archive lets.
     ///
     /// # Errors
     /// The archive's, if it does not say what there is.
@@ -149,7 +153,8 @@ impl SnapshotStore {
         let mut left = self.limits.retained;
         for candidate in &candidates {
             let position = whole(candidate);
-            if left == 0 && !position.is_some_and(is_pinned) {
+            let is_unknown = matches!(candidate, Candidate::Damaged { may_be_whole: true, .. });
+            if left == 0 && !is_unknown && !position.is_some_and(is_pinned) {
                 // What stays behind costs space. The log can be trimmed all the same.
                 failure = self.archive.remove(candidate.name()).err().or(failure);
             }
@@ -175,11 +180,7 @@ impl SnapshotStore {
     ///
     /// # Errors
     /// The archive's.
-    pub fn open_stored(
-        &self,
-        snapshot: &Snapshot,
-        index: usize,
-    ) -> io::Result<Arc<dyn StoredPart>> {
+    fn open_stored(&self, snapshot: &Snapshot, index: usize) -> io::Result<Arc<dyn StoredPart>> {
         self.archive.open(&snapshot.name, &snapshot.manifest.parts[index].name)
     }
 
@@ -195,24 +196,43 @@ impl SnapshotStore {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn judge(&self, name: &str) -> Result<Snapshot, String> {
+    fn judge(&self, name: &str) -> Result<Snapshot, Unusable> {
         if let Some(why) = self.refused().get(name) {
-            return Err(why.clone());
+            return Err(why.clone().into());
         }
-        let bytes = self.archive.manifest(name, MANIFEST_BYTES_MAX);
-        let bytes = bytes.map_err(|error| error.to_string())?;
+        let bytes = self.archive.manifest(name, MANIFEST_BYTES_MAX)?;
         let manifest = Manifest::decode(&bytes).map_err(|why| format!("{MANIFEST}: {why}"))?;
-        let lengths = self.archive.parts(name).map_err(|error| error.to_string())?;
+        let lengths = self.archive.parts(name)?;
         for Part { name, bytes, .. } in &manifest.parts {
             match lengths.get(name) {
                 Some(length) if length == bytes => {}
                 Some(length) => {
-                    return Err(format!("{name} has {length} bytes instead of {bytes}"));
+                    return Err(format!("{name} has {length} bytes instead of {bytes}").into());
                 }
-                None => return Err(format!("{name} is missing")),
+                None => return Err(format!("{name} is missing").into()),
             }
         }
         let place = manifest.place()?;
         Ok(Snapshot { name: name.to_owned(), place, manifest })
+    }
+}
+
+/// Why an entry cannot be used.
+struct Unusable {
+    why: String,
+    may_be_whole: bool,
+}
+
+impl From<String> for Unusable {
+    fn from(why: String) -> Self {
+        Self { why, may_be_whole: false }
+    }
+}
+
+impl From<io::Error> for Unusable {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{InvalidData, NotFound};
+        let may_be_whole = !matches!(error.kind(), NotFound | InvalidData);
+        Self { why: error.to_string(), may_be_whole }
     }
 }

@@ -36,7 +36,7 @@ fn whole(store: &SnapshotStore) -> Vec<Snapshot> {
     let candidates = store.list().unwrap().into_iter();
     let whole = candidates.map(|candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot,
-        Candidate::Damaged { name, why } => panic!("{name}: {why}"),
+        Candidate::Damaged { name, why, .. } => panic!("{name}: {why}"),
     });
     whole.collect()
 }
@@ -114,7 +114,7 @@ fn a_part_that_is_gone_or_cut_is_damage_that_is_named() {
         let kept = state.snapshots.get_mut(&name).unwrap();
         kept.parts.retain(|_, bytes| harm(bytes));
         drop(state);
-        let damaged = Candidate::Damaged { name, why: expected.to_owned() };
+        let damaged = Candidate::Damaged { name, why: expected.to_owned(), may_be_whole: false };
         assert_eq!(store.list().unwrap(), [damaged]);
     }
 }
@@ -154,4 +154,25 @@ fn of_one_record_no_more_stay_than_are_to() {
     }
     assert_eq!(store.prune(&[]).unwrap().trim.unwrap().sequence, Sequence(6));
     assert_eq!(whole(&store).len(), 2);
+}
+
+#[test]
+fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
+    for call in 2..8 {
+        let (archive, store) = store();
+        let store = store.with_limits(Limits { retained: 1, ..Limits::default() });
+        for sequence in [10, 20, 30] {
+            write(&store, sequence, &[1]).unwrap();
+        }
+        // The first call lists; then each entry is asked for its manifest and its parts.
+        let mut state = archive.state();
+        state.fails_at = Some(state.calls + call);
+        drop(state);
+        let pruned = store.prune(&[Sequence(20)]).unwrap();
+        let left: Vec<u64> =
+            whole(&store).iter().map(|snapshot| snapshot.place.position.sequence.0).collect();
+        assert!(left.contains(&30) && left.contains(&20), "call {call}: {left:?}");
+        let through = pruned.trim.map_or(0, |at| at.sequence.0);
+        assert!(through < 20, "call {call}: trimmed through {through}");
+    }
 }

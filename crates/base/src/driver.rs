@@ -7,10 +7,9 @@
 //!
 //! Bytes pass in buffers of the loop's own, which the driver may exchange for others: so neither a
 //! transport that works in whole buffers nor a thread that goes on with them needs a copy. A
-//! connection whose bytes the loop did not all take
-//! is reported again by the next wait, which then does not block: one [`Driver::receive`] per event
-//! is enough, and a loop that wants no more from a connection says so with
-//! [`Driver::set_reading`].
+//! connection of which bytes are left is reported again by the next wait, which then does not
+//! block: one [`Driver::receive`] per event is enough, and a loop that wants no more from a
+//! connection says so with [`Driver::set_reading`].
 
 use crate::time::Clock;
 use std::fmt;

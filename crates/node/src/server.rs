@@ -50,7 +50,8 @@ pub struct Server {
     pub(crate) switches: Switches,
     /// Since when somebody waits while the lease is over.
     pub(crate) unserved_since: Option<MonotonicNanos>,
-    /// The connection of a replica to its primary.
+    /// Replicas of the log and their primary: reports both ways, linearizable reads, a planned
+    /// failover.
     pub(crate) members: Members,
     /// The loading has more to do at once.
     pub(crate) has_more_to_load: bool,

@@ -1,5 +1,5 @@
 //! Connections that are kept for the next migration to the same target: many keys are often moved
-//! one by one. Idle apart by login, so that nobody acts with the rights of another.
+//! one by one. Each is kept for one login, so that nobody acts with the rights of another.
 
 use crate::restore::Target;
 use base::{ConnectionId, MonotonicNanos};

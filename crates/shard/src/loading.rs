@@ -235,7 +235,7 @@ impl Loading {
 
     fn choose(&mut self) -> Result<Stage, Failure> {
         match self.candidates.pop_front() {
-            Some(Candidate::Damaged { name, why }) => {
+            Some(Candidate::Damaged { name, why, .. }) => {
                 tracing::error!("snapshot {name} is damaged and not used: {why}");
                 Ok(Stage::Choose)
             }

@@ -186,7 +186,7 @@ enum Outcome {
 struct Published {
     name: String,
     sighting: Sighting,
-    /// All of it, open.
+    /// It as one file, of which the first part is open.
     file: SnapshotFile,
 }
 

@@ -243,8 +243,7 @@ impl Server {
         }
     }
 
-    /// The peer has said its last word and waits for nothing more, unless replies are still held
-    /// or on their way: a client may close its side alone.
+    /// The peer half-closed. Closes now if no output is pending, else after it is sent.
     fn hang_up(&mut self, client: ConnectionId) {
         self.core.unblock(client);
         let session = self.core.clients.at_mut(client);

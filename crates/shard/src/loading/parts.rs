@@ -6,7 +6,7 @@ use base::UnixMillis;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::rdb::RdbError;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// Bytes of the shortest entry of a snapshot: its type, and lengths of an empty key and value. A
 /// manifest that claims more keys than there is room for takes no memory for them.
@@ -85,6 +85,8 @@ impl Parts {
 impl PartsError {
     fn of(part: &str, error: RdbError) -> Self {
         match error {
+            // It was removed meanwhile: there is a newer one.
+            RdbError::Io(error) if error.kind() == ErrorKind::NotFound => Self::Gone(error),
             RdbError::Unsupported { .. } => Self::Unsupported(format!("{part}: {error}")),
             error => Self::Damaged(format!("{part}: {error}")),
         }

@@ -44,12 +44,14 @@ impl Snapshots {
         let pins: Vec<Sequence> = shard.pins().iter().map(|(_, at)| at).collect();
         let store = self.store.clone();
         submit(&mut *self.queue, move || {
-            // What fails here costs space, nothing else.
+            // What fails here costs space, nothing else. What was cut short is removed here too: a
+            // start that finds others at the log removes nothing.
+            let unremoved = store.remove_unpublished().err();
             let (trim, failure) = match store.prune(&pins) {
                 Ok(Pruned { trim, failure }) => (trim, failure),
                 Err(error) => (None, Some(error)),
             };
-            if let Some(error) = failure {
+            if let Some(error) = failure.or(unremoved) {
                 tracing::warn!("old snapshots cannot be removed: {error}");
             }
             Ok(Outcome::Pruned(trim))

@@ -2,13 +2,14 @@
 
 use super::crash::requests;
 use super::transfer::ask;
-use super::world::{Ledger, Life, first_record, store};
+use super::world::{Ledger, Life, STORE, first_record, store};
 use archive::{Candidate, SnapshotStore};
-use base::Sequence;
+use base::{Disk, Sequence};
 use shard::snapshots::Pace;
 use sim::disk::{Faults, SimDisk};
 use sim::random::Random;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Turns in which old snapshots are removed and the log is trimmed, if that is to be.
 const TURNS: u32 = 120;
@@ -43,7 +44,7 @@ fn listed(store: &SnapshotStore) -> Vec<Sequence> {
     let candidates = store.list().expect("it lists");
     let place = |candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot.place.position.sequence,
-        Candidate::Damaged { name, why } => panic!("{name}: {why}"),
+        Candidate::Damaged { name, why, .. } => panic!("{name}: {why}"),
     };
     candidates.into_iter().map(place).collect()
 }
@@ -199,4 +200,19 @@ fn what_is_pinned_can_be_had_whenever_the_power_goes_off() {
 fn a_prune_that_knows_no_pins_is_caught() {
     let in_vain: u32 = (1..=8).map(|seed| look_for_what_is_pinned(seed, false).1).sum();
     assert!(in_vain > 0, "or the test before shows nothing");
+}
+
+#[test]
+fn what_a_killed_process_left_half_written_goes_without_a_start() {
+    let disk = SimDisk::new(1);
+    let mut life = start(&disk);
+    let first = save(&mut life, &disk);
+    let position = life.server.core.shard.durable();
+    let left = store(&disk).expect("there is a store").begin(position).expect("it begins");
+    drop(left);
+    let entries = || disk.list(Path::new(STORE)).expect("it is there").len();
+    assert_eq!(entries(), 3, "one that is published, one that never will be, and its sign");
+    let second = save(&mut life, &disk);
+    assert_eq!(snapshots(&disk), [second, first]);
+    assert_eq!(entries(), 2);
 }

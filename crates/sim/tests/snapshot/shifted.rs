@@ -178,7 +178,7 @@ fn places(disk: &SimDisk) -> Vec<Sequence> {
     let candidates = store.list().expect("the store can be read").into_iter();
     let place = |candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot.place.position.sequence,
-        Candidate::Damaged { name, why } => panic!("{name} was published damaged: {why}"),
+        Candidate::Damaged { name, why, .. } => panic!("{name} was published damaged: {why}"),
     };
     candidates.map(place).collect()
 }

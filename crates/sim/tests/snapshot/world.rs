@@ -277,7 +277,7 @@ pub fn check_snapshots(disk: &SimDisk, ledger: &mut Ledger) -> Result<usize, Str
     for candidate in store.list().map_err(text)? {
         let snapshot = match candidate {
             Candidate::Whole(snapshot) => snapshot,
-            Candidate::Damaged { name, why } => panic!("{name} was published damaged: {why}"),
+            Candidate::Damaged { name, why, .. } => panic!("{name} was published damaged: {why}"),
         };
         let sequence = snapshot.place.position.sequence;
         assert!(sequence <= ledger.durable, "{} knows more than the log", snapshot.name);
