@@ -1,8 +1,8 @@
 //! Snapshots as opaque bytes: parts, manifests, publication, retention.
 //!
 //! A snapshot is parts and a manifest that names them, published last. Until then it is none: it is
-//! under way or was left by a process that died. A start that holds the log, and whoever removes old
-//! snapshots, remove what no process will finish.
+//! under way or was left by a process that died. A start that holds the log, and whoever removes
+//! old snapshots, remove what no process will finish.
 //! What the parts hold is not this crate's business. `docs/formats/snapshot.md` is normative.
 //!
 //! | file | holds |
@@ -16,7 +16,8 @@
 //! | `directory` | the archive that is a directory |
 //!
 //! Absent on purpose: what the parts hold, and when a snapshot is due or the log trimmed, which
-//! `shard` decides; threads: every call blocks, and is made from a queue of disk jobs or in a start.
+//! `shard` decides; threads: every call blocks, and is made from a queue of disk jobs or in a
+//! start.
 #![forbid(unsafe_code)]
 
 mod archive;

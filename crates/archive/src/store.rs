@@ -1,6 +1,6 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::archive::{Archive, PREFIX, StoredPart};
+use crate::archive::{Archive, Entry, PREFIX, StoredPart};
 use crate::directory::{DirectoryArchive, MANIFEST};
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
@@ -122,46 +122,50 @@ impl SnapshotStore {
     /// The archive's.
     pub fn begin(&self, position: Position) -> io::Result<SnapshotWriter> {
         let entries = self.archive.list()?;
-        let is_free = |name: &String| entries.iter().all(|entry| entry.name != *name);
-        let name = (0..)
-            .map(|number| format!("{PREFIX}{:020}-{number:03}", position.sequence.0))
-            .find(is_free)
-            .expect("there are more numbers than names");
-        SnapshotWriter::begin(&*self.archive, name)
+        let prefix = format!("{PREFIX}{:020}-", position.sequence.0);
+        let number = |entry: &Entry| entry.name.strip_prefix(&prefix)?.parse::<u64>().ok();
+        // Behind those of the same record that are there, as it is newer.
+        let next = entries.iter().filter_map(number).max().map_or(0, |newest| newest + 1);
+        SnapshotWriter::begin(&*self.archive, format!("{prefix}{next:03}"))
     }
 
-    /// Removes all but the newest [`Limits::retained`] whole snapshots, and, for each of `pins`,
-    /// the newest whole one at or before that record; the damaged ones older than those go too,
-    /// unless the archive cannot be asked about them. As far as the archive lets.
+    /// Removes all but the newest [`Limits::retained`] whole snapshots, for each of `pins` the
+    /// newest whole one at or before that record, and those that are `named`; the damaged ones
+    /// older than those go too, unless the archive cannot be asked about them. As far as the
+    /// archive lets.
     ///
     /// # Errors
     /// The archive's, if it does not say what there is.
-    pub fn prune(&self, pins: &[Sequence]) -> io::Result<Pruned> {
+    pub fn prune(&self, pins: &[Sequence], named: &[String]) -> io::Result<Pruned> {
         let candidates = self.list()?;
-        let whole = |candidate: &Candidate| match candidate {
-            Candidate::Whole(snapshot) => Some(snapshot.place.position),
+        let whole = candidates.iter().filter_map(|candidate| match candidate {
+            Candidate::Whole(snapshot) => Some(snapshot),
             Candidate::Damaged { .. } => None,
-        };
-        let positions: Vec<Position> = candidates.iter().filter_map(whole).collect();
-        let Some(oldest) = positions.get(self.limits.retained - 1) else {
+        });
+        let whole: Vec<&Snapshot> = whole.collect();
+        let Some(oldest) = whole.get(self.limits.retained - 1) else {
             return Ok(Pruned { trim: None, failure: None });
         };
-        let at_or_before = |pin: &Sequence| positions.iter().find(|at| at.sequence <= *pin);
-        let pinned: Vec<&Position> = pins.iter().filter_map(at_or_before).collect();
-        let is_pinned = |at: Position| pinned.iter().any(|it| it.sequence == at.sequence);
+        let at_or_before =
+            |pin: &Sequence| whole.iter().find(|it| it.place.position.sequence <= *pin);
+        let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
+        let stays = |candidate: &Candidate| match candidate {
+            Candidate::Damaged { may_be_whole, .. } => *may_be_whole,
+            Candidate::Whole(Snapshot { name, .. }) => {
+                pinned.iter().any(|it| it.name == *name) || named.contains(name)
+            }
+        };
         let mut failure = None;
         let mut left = self.limits.retained;
         for candidate in &candidates {
-            let position = whole(candidate);
-            let is_unknown = matches!(candidate, Candidate::Damaged { may_be_whole: true, .. });
-            if left == 0 && !is_unknown && !position.is_some_and(is_pinned) {
+            if left == 0 && !stays(candidate) {
                 // What stays behind costs space. The log can be trimmed all the same.
                 failure = self.archive.remove(candidate.name()).err().or(failure);
             }
-            left -= usize::from(left > 0 && position.is_some());
+            left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
         }
-        let needed = pinned.iter().copied().chain([oldest]).min_by_key(|at| at.sequence);
-        let needed = needed.unwrap_or(oldest);
+        let positions = pinned.iter().chain([&oldest]).map(|it| it.place.position);
+        let needed = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.place.position);
         let before = needed.at(Sequence(needed.sequence.0.saturating_sub(1)));
         // Whoever has no snapshot to begin with needs the log from its beginning.
         Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(before), failure })

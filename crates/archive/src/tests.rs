@@ -128,7 +128,7 @@ fn pruned(retained: usize, pins: &[u64]) -> (Vec<u64>, Option<u64>) {
         write(&store, sequence, &[1]).unwrap();
     }
     let pins: Vec<Sequence> = pins.iter().map(|pin| Sequence(*pin)).collect();
-    let Pruned { trim, failure } = store.prune(&pins).unwrap();
+    let Pruned { trim, failure } = store.prune(&pins, &[]).unwrap();
     assert!(failure.is_none());
     let left = whole(&store).into_iter().map(|snapshot| snapshot.place.position.sequence.0);
     (left.collect(), trim.map(|at| at.sequence.0))
@@ -152,7 +152,7 @@ fn of_one_record_no_more_stay_than_are_to() {
     for _ in 0..4 {
         write(&store, 7, &[1]).unwrap();
     }
-    assert_eq!(store.prune(&[]).unwrap().trim.unwrap().sequence, Sequence(6));
+    assert_eq!(store.prune(&[], &[]).unwrap().trim.unwrap().sequence, Sequence(6));
     assert_eq!(whole(&store).len(), 2);
 }
 
@@ -168,11 +168,30 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
         let mut state = archive.state();
         state.fails_at = Some(state.calls + call);
         drop(state);
-        let pruned = store.prune(&[Sequence(20)]).unwrap();
+        let pruned = store.prune(&[Sequence(20)], &[]).unwrap();
         let left: Vec<u64> =
             whole(&store).iter().map(|snapshot| snapshot.place.position.sequence.0).collect();
         assert!(left.contains(&30) && left.contains(&20), "call {call}: {left:?}");
         let through = pruned.trim.map_or(0, |at| at.sequence.0);
         assert!(through < 20, "call {call}: trimmed through {through}");
     }
+}
+
+#[test]
+fn of_one_record_the_newest_stays_and_those_that_are_named_and_no_log_for_them() {
+    let (_, store) = store();
+    let named = vec![write(&store, 7, &[1]).unwrap().name];
+    for _ in 0..5 {
+        let newest = write(&store, 7, &[1]).unwrap().name;
+        store.prune(&[Sequence(7)], &named).unwrap();
+        let left: Vec<String> = whole(&store).into_iter().map(|snapshot| snapshot.name).collect();
+        assert_eq!((left.first(), left.last()), (Some(&newest), named.first()));
+        assert!(left.len() <= 3, "{left:?}");
+    }
+    for sequence in [20, 30] {
+        write(&store, sequence, &[1]).unwrap();
+    }
+    let pruned = store.prune(&[], &named).unwrap();
+    assert_eq!(whole(&store).len(), 3);
+    assert_eq!(pruned.trim.unwrap().sequence, Sequence(19), "it is sent without the log");
 }

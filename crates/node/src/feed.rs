@@ -201,7 +201,7 @@ impl Feed {
     /// A client is gone.
     pub(crate) fn forget(&mut self, core: &mut Core, client: ConnectionId) {
         let gone = self.replicas.remove(&client);
-        if gone.as_ref().is_some_and(|replica| matches!(replica.stage, Stage::Sending(_))) {
+        if gone.is_some() {
             let pin = sync::pin_of(core, client);
             core.shard.unpin(&pin);
         }

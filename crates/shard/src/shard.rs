@@ -491,11 +491,17 @@ impl Shard {
         self.pins.set(name.into(), at);
     }
 
-    /// Ends what [`Self::pin`] began.
+    /// Keeps one snapshot in its store, and no log, for somebody of this name who is reading it.
+    pub fn pin_snapshot(&mut self, name: impl Into<String>, snapshot: &str) {
+        self.pins.set_snapshot(name.into(), snapshot.to_owned());
+    }
+
+    /// Ends what [`Self::pin`] or [`Self::pin_snapshot`] began.
     pub fn unpin(&mut self, name: &str) {
         self.pins.remove(name);
     }
 
+    /// Who needs what of the log and of old snapshots.
     pub fn pins(&self) -> &Pins {
         &self.pins
     }

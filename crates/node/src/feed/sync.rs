@@ -70,6 +70,9 @@ impl Feed {
             self.pinged_at = core.turn.monotonic;
         }
         let is_partial = missed.is_some();
+        // What it was being sent before is given up.
+        let pin = pin_of(core, client);
+        core.shard.unpin(&pin);
         let replica = self.replica_mut(client);
         replica.acknowledges = acknowledges;
         replica.stage = if is_partial { Stage::Online } else { Stage::Waiting };
@@ -113,7 +116,7 @@ impl Feed {
             self.replica_mut(client).stage = Stage::Sending(Transfer::new(file));
             // Its parts are read as the replica takes them.
             let name = pin_of(core, client);
-            core.shard.pin(name, file.sequence());
+            core.shard.pin_snapshot(name, file.name());
             core.clients.reply(client).raw(format!("${bytes}\r\n").as_bytes());
             core.hold(client, Sequence::ZERO);
         }

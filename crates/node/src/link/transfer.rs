@@ -143,7 +143,8 @@ impl Link {
             Ok(_) => Ok(None),
             Err(why) => Err(why),
         };
-        if transfer.importer.waiting() <= WAITING_BYTES_MAX / 2
+        let behind = self.line.input.len() + transfer.data_set.waiting();
+        if transfer.importer.waiting() + behind <= WAITING_BYTES_MAX / 2
             && !transfer.is_reading
             && let Some(connection) = self.line.connection()
         {

@@ -23,6 +23,9 @@ impl Members {
         let words: Vec<&[u8]> = args.from(2).collect();
         let report = Report::parse(&words).ok_or(FOREIGN)?;
         let lag = core.leadership.lag_of(report.applied);
+        if core.clients.at(client).is_replica() {
+            return Err(Refusal::of("ERR REPLCONF MEMBER of a replica that asked for PSYNC"));
+        }
         let now = core.turn.monotonic;
         let (host, port) = (report.member.host.clone(), report.member.port);
         if self.reports.take(client, report, now) {

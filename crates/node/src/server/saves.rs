@@ -47,6 +47,9 @@ impl Server {
         };
         let Some(snapshots) = &mut self.core.snapshots else { return };
         snapshots.collect(&mut self.core.shard, &turn, &mut self.news);
+        // Who is sent what was published pins it before the next step removes what nobody needs.
+        self.take_news();
+        let Some(snapshots) = &mut self.core.snapshots else { return };
         if snapshots.is_judgement_due(&turn) {
             let reports = self.sightings();
             if let Some(snapshots) = &mut self.core.snapshots {

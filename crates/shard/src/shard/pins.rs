@@ -3,11 +3,13 @@
 use base::Sequence;
 use std::collections::BTreeMap;
 
-/// Who needs what the shard held behind a record, and everything since: by name, each with that
-/// record. For each a snapshot at or before its record stays, and the log behind that.
+/// The pins of a shard. Most need what it held behind a record, and everything since: by name, each
+/// with that record. For each a snapshot at or before its record stays, and the log behind that.
 #[derive(Clone, Default, Debug)]
 pub struct Pins {
     by_name: BTreeMap<String, Sequence>,
+    /// Who needs one snapshot and no log behind it: the snapshot's name, by theirs.
+    snapshots: BTreeMap<String, String>,
     changes: u64,
 }
 
@@ -20,13 +22,23 @@ impl Pins {
         }
     }
 
+    pub(super) fn set_snapshot(&mut self, name: String, snapshot: String) {
+        self.snapshots.insert(name, snapshot);
+        self.changes += 1;
+    }
+
     pub(super) fn remove(&mut self, name: &str) {
-        if self.by_name.remove(name).is_some() {
+        if self.by_name.remove(name).is_some() | self.snapshots.remove(name).is_some() {
             self.changes += 1;
         }
     }
 
-    /// Their names and records.
+    /// Those who need one snapshot and no log: their names and its.
+    pub fn snapshots(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.snapshots.iter().map(|(name, snapshot)| (name.as_str(), snapshot.as_str()))
+    }
+
+    /// Those who need the log: their names and records.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Sequence)> {
         self.by_name.iter().map(|(name, at)| (name.as_str(), *at))
     }
@@ -59,5 +71,10 @@ mod tests {
         pins.remove("b");
         pins.remove("nobody");
         assert_eq!((pins.changes(), pins.oldest()), (5, Some(("a", Sequence(8)))));
+        pins.set_snapshot("d".to_owned(), "s".to_owned());
+        assert_eq!(pins.oldest(), Some(("a", Sequence(8))), "it needs no log");
+        assert_eq!(pins.snapshots().collect::<Vec<_>>(), [("d", "s")]);
+        pins.remove("d");
+        assert_eq!((pins.changes(), pins.snapshots().count()), (7, 0));
     }
 }

@@ -10,7 +10,6 @@
 //! is made on the way. So whoever is sent a file that turns out damaged never sees its end.
 
 use archive::{PartReader, Snapshot, SnapshotStore};
-use base::Sequence;
 use engine::rdb::Crc64;
 use engine::save::{checksum, put_end};
 use std::io::{self, ErrorKind, Read};
@@ -41,7 +40,7 @@ pub struct SnapshotFile {
 
 impl SnapshotFile {
     /// Opens a published snapshot, and its first part. The others are opened as they come: until
-    /// then the snapshot must stay in its store: see [`crate::Shard::pin`].
+    /// then the snapshot must stay in its store: see [`crate::Shard::pin_snapshot`].
     ///
     /// # Errors
     /// The archive's; `InvalidData` if its parts are too short to be RDB files.
@@ -67,9 +66,9 @@ impl SnapshotFile {
         })
     }
 
-    /// The last record whose effects are in it.
-    pub fn sequence(&self) -> Sequence {
-        self.snapshot.place.position.sequence
+    /// The snapshot's name in its store.
+    pub fn name(&self) -> &str {
+        &self.snapshot.name
     }
 
     /// Bytes of the whole file.

@@ -42,12 +42,13 @@ impl Snapshots {
         pruning.is_under_way = true;
         pruning.changes = Some(shard.pins().changes());
         let pins: Vec<Sequence> = shard.pins().iter().map(|(_, at)| at).collect();
+        let named: Vec<String> = shard.pins().snapshots().map(|(_, it)| it.to_owned()).collect();
         let store = self.store.clone();
         submit(&mut *self.queue, move || {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished().err();
-            let (trim, failure) = match store.prune(&pins) {
+            let (trim, failure) = match store.prune(&pins, &named) {
                 Ok(Pruned { trim, failure }) => (trim, failure),
                 Err(error) => (None, Some(error)),
             };

@@ -107,7 +107,7 @@ fn a_snapshot_that_a_replica_is_being_sent_stays_until_it_has_it() {
     }
     let replica = life.connect();
     replica.send(b"PSYNC ? -1\r\n");
-    let is_pinned = |life: &Life| life.server.core.shard.pins().oldest().is_some();
+    let is_pinned = |life: &Life| life.server.core.shard.pins().snapshots().next().is_some();
     while !is_pinned(&life) {
         assert!(life.turn(&mut Ledger::default()));
     }

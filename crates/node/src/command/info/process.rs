@@ -187,8 +187,11 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_snapshots_unseen_by", unseen.by.join(","));
     text.line("kiln_log_trim_waits", u8::from(unseen.trim_waits));
     text.line("kiln_log_trim_waits_seconds", unseen.trim_waits_seconds);
-    let pins = server.core.shard.pins().iter().map(|(name, at)| format!("{name}@{at}"));
-    text.line("kiln_log_pinned_by", pins.collect::<Vec<_>>().join(","));
+    let pins = server.core.shard.pins();
+    let logs = pins.iter().map(|(name, at)| format!("{name}@{at}"));
+    text.line("kiln_log_pinned_by", logs.collect::<Vec<_>>().join(","));
+    let named = pins.snapshots().map(|(name, snapshot)| format!("{name}@{snapshot}"));
+    text.line("kiln_snapshots_pinned_by", named.collect::<Vec<_>>().join(","));
     text.line("kiln_log_last_record", server.core.shard.appended().sequence);
     text.line("kiln_log_durable_record", server.core.shard.durable().sequence);
     text.line("kiln_reply_bytes_held", server.core.clients.held_bytes);
