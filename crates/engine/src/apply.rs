@@ -31,6 +31,13 @@ pub enum Applied {
     Added,
 }
 
+/// A key's name, and the hash by which the keyspace knows it.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashed<'a> {
+    pub hash: KeyHash,
+    pub name: &'a [u8],
+}
+
 impl Keyspace {
     /// Applies one effect. The databases it names exist.
     ///
@@ -42,8 +49,18 @@ impl Keyspace {
         key: &[u8],
         effect: &Effect<'_>,
     ) -> Result<Applied, Refusal> {
+        self.apply_to(database, Hashed { hash: self.hash(key), name: key }, effect)
+    }
+
+    /// As [`Self::apply`], for whoever has the key's hash.
+    pub(crate) fn apply_to(
+        &mut self,
+        database: DatabaseId,
+        key: Hashed<'_>,
+        effect: &Effect<'_>,
+    ) -> Result<Applied, Refusal> {
         if self.snapshot.is_some() {
-            self.keep_before(database, key, effect);
+            self.keep_before(database, key.name, effect);
         }
         match *effect {
             Effect::SetString { value, expire_at } => {
@@ -154,20 +171,20 @@ impl Keyspace {
     pub(crate) fn edit(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         create: Option<fn(&Recipe<'_>) -> Value>,
         edit: impl FnOnce(&mut Value, &Recipe<'_>) -> Result<Applied, Refusal>,
     ) -> Result<Applied, Refusal> {
-        let hash = self.hash(key);
+        let Hashed { hash, name } = key;
         let Self { databases, settings, hasher, work, .. } = self;
         let recipe = Recipe { settings, hasher: *hasher, work };
         let db = &mut databases[database.0 as usize];
-        let Some(mut found) = db.table.find_mut(hash, key) else {
+        let Some(mut found) = db.table.find_mut(hash, name) else {
             let Some(create) = create else { return Ok(Applied::Nothing) };
             let mut value = create(&recipe);
             let applied = edit(&mut value, &recipe)?;
             if !value.is_empty() {
-                self.put(database, hash, key, Payload::Boxed(Box::new(value)), None);
+                self.put(database, hash, name, Payload::Boxed(Box::new(value)), None);
             }
             return Ok(applied);
         };
@@ -177,7 +194,7 @@ impl Keyspace {
         let after = value.allocated_bytes();
         let is_empty = value.is_empty();
         db.entry_bytes = db.entry_bytes + after - before;
-        if is_empty && let Some(entry) = self.take(database, hash, key) {
+        if is_empty && let Some(entry) = self.take(database, hash, name) {
             self.discard(entry);
         }
         Ok(applied)

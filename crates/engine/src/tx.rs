@@ -4,7 +4,7 @@
 //! written for the tracker and tells those who are interested in it. Replicas and recovery call the
 //! same [`Keyspace::apply`] with the recorded effect.
 
-use crate::apply::Applied;
+use crate::apply::{Applied, Hashed};
 use crate::effect::{DeleteReason, Effect};
 use crate::feed::Word;
 use crate::ids::KeyHash;
@@ -104,7 +104,15 @@ impl<'a> Tx<'a> {
 
     /// As [`Self::find`], in any database.
     pub fn find_in(&mut self, database: DatabaseId, key: &[u8]) -> Option<EntryRef<'_>> {
-        let hash = self.keyspace.hash(key);
+        self.find_hashed(database, self.keyspace.hash(key), key)
+    }
+
+    fn find_hashed(
+        &mut self,
+        database: DatabaseId,
+        hash: KeyHash,
+        key: &[u8],
+    ) -> Option<EntryRef<'_>> {
         self.keyspace.work.step();
         self.unit.observe(hash);
         self.expire_if_due(database, hash, key);
@@ -117,9 +125,8 @@ impl<'a> Tx<'a> {
 
     /// As [`Self::find`], counted as a client's read: a hit or a miss, and the access word.
     pub fn find_read(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
-        let found = self.find(key).is_some();
         let hash = self.keyspace.hash(key);
-        if !found {
+        if self.find_hashed(self.context.database, hash, key).is_none() {
             self.keyspace.statistics.miss();
             self.notify(Class::KeyMiss, "keymiss", key);
             return None;
@@ -289,7 +296,7 @@ impl<'a> Tx<'a> {
         let tells_new = self.keyspace.settings.notify_keyspace_events & Class::New as u32 != 0;
         let is_there = || self.keyspace.database(database).find(hash, key).is_some();
         let existed = tells_new && (self.replaced == Some(hash) || is_there());
-        let applied = self.keyspace.apply(database, key, &effect)?;
+        let applied = self.keyspace.apply_to(database, Hashed { hash, name: key }, &effect)?;
         self.keyspace.work.step();
         if applied == Applied::Nothing {
             return Ok(applied);

@@ -1,6 +1,6 @@
 //! Effects on hashes.
 
-use super::Applied;
+use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::hash;
@@ -10,7 +10,7 @@ impl Keyspace {
     pub(super) fn hash_set(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         field: &[u8],
         value: &[u8],
     ) -> Result<Applied, Refusal> {
@@ -23,7 +23,7 @@ impl Keyspace {
     pub(super) fn hash_delete(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         field: &[u8],
     ) -> Result<Applied, Refusal> {
         self.edit(database, key, None, |hash, _| {

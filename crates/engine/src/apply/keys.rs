@@ -1,15 +1,15 @@
 //! Effects on whole keys and whole databases.
 
-use super::Applied;
+use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::value::Value;
 use base::DatabaseId;
 use structures::entry::{Payload, ValueRef};
 
 impl Keyspace {
-    pub(super) fn delete(&mut self, database: DatabaseId, key: &[u8]) -> Applied {
-        let hash = self.hash(key);
-        match self.take(database, hash, key) {
+    pub(super) fn delete(&mut self, database: DatabaseId, key: Hashed<'_>) -> Applied {
+        let hash = key.hash;
+        match self.take(database, hash, key.name) {
             Some(entry) => {
                 self.discard(entry);
                 Applied::Changed
@@ -18,10 +18,15 @@ impl Keyspace {
         }
     }
 
-    pub(super) fn expire(&mut self, database: DatabaseId, key: &[u8], at: Option<i64>) -> Applied {
-        let hash = self.hash(key);
+    pub(super) fn expire(
+        &mut self,
+        database: DatabaseId,
+        key: Hashed<'_>,
+        at: Option<i64>,
+    ) -> Applied {
+        let hash = key.hash;
         let db = self.database_mut(database);
-        let Some(mut found) = db.table.find_mut(hash, key) else { return Applied::Nothing };
+        let Some(mut found) = db.table.find_mut(hash, key.name) else { return Applied::Nothing };
         let before = found.as_ref().expire_at();
         let changed = before != at;
         if found.as_mut().set_expire_in_place(at) {
@@ -33,7 +38,7 @@ impl Keyspace {
             }
             return if changed { Applied::Changed } else { Applied::Nothing };
         }
-        let Some(entry) = self.take(database, hash, key) else { return Applied::Nothing };
+        let Some(entry) = self.take(database, hash, key.name) else { return Applied::Nothing };
         self.put_entry(database, hash, entry.with_expire(at));
         if changed { Applied::Changed } else { Applied::Nothing }
     }
@@ -41,12 +46,12 @@ impl Keyspace {
     pub(super) fn rename(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         to_database: DatabaseId,
         to: &[u8],
     ) -> Applied {
-        let hash = self.hash(key);
-        let Some(entry) = self.take(database, hash, key) else { return Applied::Nothing };
+        let hash = key.hash;
+        let Some(entry) = self.take(database, hash, key.name) else { return Applied::Nothing };
         let renamed = entry.with_key(to);
         self.put_entry(to_database, self.hash(to), renamed);
         Applied::Changed
@@ -55,11 +60,11 @@ impl Keyspace {
     pub(super) fn copy(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         to_database: DatabaseId,
         to: &[u8],
     ) -> Applied {
-        let Some(entry) = self.entry(database, self.hash(key), key) else {
+        let Some(entry) = self.entry(database, key.hash, key.name) else {
             return Applied::Nothing;
         };
         let expire_at = entry.expire_at();

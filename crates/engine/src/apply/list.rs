@@ -1,6 +1,6 @@
 //! Effects on lists.
 
-use super::Applied;
+use super::{Applied, Hashed};
 use crate::effect::End;
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
@@ -16,7 +16,7 @@ impl Keyspace {
     pub(super) fn list_push(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         end: End,
         element: &[u8],
     ) -> Result<Applied, Refusal> {
@@ -29,7 +29,7 @@ impl Keyspace {
     pub(super) fn list_pop(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         end: End,
         count: u64,
     ) -> Result<Applied, Refusal> {
@@ -50,7 +50,7 @@ impl Keyspace {
     pub(super) fn list_set(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         index: u64,
         element: &[u8],
     ) -> Result<Applied, Refusal> {
@@ -62,7 +62,7 @@ impl Keyspace {
     pub(super) fn list_insert(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         index: u64,
         element: &[u8],
     ) -> Result<Applied, Refusal> {
@@ -79,7 +79,7 @@ impl Keyspace {
     pub(super) fn list_remove(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         index: u64,
         count: u64,
     ) -> Result<Applied, Refusal> {
@@ -93,7 +93,7 @@ impl Keyspace {
     fn edit_list(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         edit: impl FnOnce(&mut Quicklist) -> bool,
     ) -> Result<Applied, Refusal> {
         self.edit(database, key, None, |value, _| {

@@ -1,6 +1,6 @@
 //! Effects on sets.
 
-use super::Applied;
+use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::set;
@@ -10,7 +10,7 @@ impl Keyspace {
     pub(super) fn set_add(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         member: &[u8],
     ) -> Result<Applied, Refusal> {
         self.edit(database, key, Some(set::create), |value, recipe| {
@@ -22,7 +22,7 @@ impl Keyspace {
     pub(super) fn set_remove(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         member: &[u8],
     ) -> Result<Applied, Refusal> {
         self.edit(database, key, None, |value, _| {

@@ -1,6 +1,6 @@
 //! Effects on sorted sets.
 
-use super::Applied;
+use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::sorted;
@@ -11,7 +11,7 @@ impl Keyspace {
     pub(super) fn sorted_add(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         member: &[u8],
         score: f64,
     ) -> Result<Applied, Refusal> {
@@ -31,7 +31,7 @@ impl Keyspace {
     pub(super) fn sorted_remove(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         member: &[u8],
     ) -> Result<Applied, Refusal> {
         self.edit(database, key, None, |value, _| {

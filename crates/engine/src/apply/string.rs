@@ -1,6 +1,6 @@
 //! Effects on strings.
 
-use super::Applied;
+use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::value::Value;
@@ -19,15 +19,15 @@ impl Keyspace {
     pub(super) fn set_string(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         value: &[u8],
         expire_at: Option<i64>,
     ) -> Applied {
-        let hash = self.hash(key);
+        let hash = key.hash;
         if self.overwrite_string(database, hash, key, value, expire_at) {
             return Applied::Changed;
         }
-        self.put(database, hash, key, payload_of(value), expire_at)
+        self.put(database, hash, key.name, payload_of(value), expire_at)
     }
 
     /// Overwrites a string in its own allocation, if the new one fits and the expiry stays none.
@@ -35,12 +35,12 @@ impl Keyspace {
         &mut self,
         database: DatabaseId,
         hash: u64,
-        key: &[u8],
+        key: Hashed<'_>,
         value: &[u8],
         expire_at: Option<i64>,
     ) -> bool {
         let access = crate::access::fresh(self.now, &self.settings);
-        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key) else {
+        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key.name) else {
             return false;
         };
         if expire_at.is_some() || found.as_ref().expire_at().is_some() {
@@ -60,25 +60,25 @@ impl Keyspace {
     pub(super) fn set_integer(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         value: i64,
     ) -> Result<Applied, Refusal> {
-        let hash = self.hash(key);
-        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key) else {
-            return Ok(self.put(database, hash, key, Payload::Integer(value), None));
+        let hash = key.hash;
+        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key.name) else {
+            return Ok(self.put(database, hash, key.name, Payload::Integer(value), None));
         };
         if found.as_mut().set_integer_in_place(value) {
             return Ok(Applied::Changed);
         }
         StringValue::of(found.as_ref())?;
         let expire_at = found.as_ref().expire_at();
-        Ok(self.put(database, hash, key, Payload::Integer(value), expire_at))
+        Ok(self.put(database, hash, key.name, Payload::Integer(value), expire_at))
     }
 
     pub(super) fn append(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         bytes: &[u8],
     ) -> Result<Applied, Refusal> {
         let length = self.string_length(database, key)?;
@@ -92,7 +92,7 @@ impl Keyspace {
     pub(super) fn set_range(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         offset: u64,
         bytes: &[u8],
     ) -> Result<Applied, Refusal> {
@@ -107,8 +107,8 @@ impl Keyspace {
         })
     }
 
-    fn string_length(&self, database: DatabaseId, key: &[u8]) -> Result<u64, Refusal> {
-        let entry = self.entry(database, self.hash(key), key);
+    fn string_length(&self, database: DatabaseId, key: Hashed<'_>) -> Result<u64, Refusal> {
+        let entry = self.entry(database, key.hash, key.name);
         let value = entry.map(StringValue::of).transpose()?;
         Ok(value.map_or(0, |value| value.len() as u64))
     }
@@ -117,16 +117,16 @@ impl Keyspace {
     fn edit_text(
         &mut self,
         database: DatabaseId,
-        key: &[u8],
+        key: Hashed<'_>,
         edit: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Applied, Refusal> {
-        let hash = self.hash(key);
+        let hash = key.hash;
         let db = self.database_mut(database);
-        let Some(mut found) = db.table.find_mut(hash, key) else {
+        let Some(mut found) = db.table.find_mut(hash, key.name) else {
             let mut text = Vec::new();
             edit(&mut text);
             let payload = Payload::Boxed(Box::new(Value::Text(text)));
-            return Ok(self.put(database, hash, key, payload, None));
+            return Ok(self.put(database, hash, key.name, payload, None));
         };
         if let Some(Value::Text(text)) = found.as_mut().into_boxed_mut() {
             let before = text.capacity();
@@ -139,6 +139,6 @@ impl Keyspace {
         let expire_at = found.as_ref().expire_at();
         edit(&mut text);
         let payload = Payload::Boxed(Box::new(Value::Text(text)));
-        Ok(self.put(database, hash, key, payload, expire_at))
+        Ok(self.put(database, hash, key.name, payload, expire_at))
     }
 }

@@ -10,7 +10,7 @@
 //! events                lpush k                     · lpop l · del l
 //! ```
 
-use crate::apply::Applied;
+use crate::apply::{Applied, Hashed};
 use crate::effect::{DeleteReason, Effect, End};
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
@@ -67,7 +67,8 @@ impl<'i, 'p> Telling<'i, 'p> {
             entry.map(EntryRef::expire_at)
         };
         let before = if tells_events { find(keyspace) } else { None };
-        if keyspace.apply(database, key, effect)? == Applied::Nothing {
+        let hashed = Hashed { hash, name: key };
+        if keyspace.apply_to(database, hashed, effect)? == Applied::Nothing {
             return Ok(());
         }
         self.interest.applied(keyspace, database, hash, key, effect);
