@@ -105,11 +105,20 @@ impl Connections {
             }
             None => return None,
         };
-        self.serials += 1;
-        assert!(self.serials < 1 << (64 - SLOT_BITS), "connection serials are used up");
-        let id = ConnectionId(self.serials << SLOT_BITS | slot as u64);
+        let id = self.new_id(slot);
         self.slots[slot] = Some((id, None));
         Some(id)
+    }
+
+    /// An id that no connection has or will have: for what failed before it had one.
+    pub fn vacant_id(&mut self) -> ConnectionId {
+        self.new_id(0)
+    }
+
+    fn new_id(&mut self, slot: usize) -> ConnectionId {
+        self.serials += 1;
+        assert!(self.serials < 1 << (64 - SLOT_BITS), "connection serials are used up");
+        ConnectionId(self.serials << SLOT_BITS | slot as u64)
     }
 
     /// The connection of an id that is held, in place of the one it had.
@@ -175,6 +184,21 @@ mod tests {
         }
         assert_eq!(connections.slots.len(), 1);
         assert_eq!(connections.count(), 0);
+    }
+
+    #[test]
+    fn a_vacant_id_is_nobodys() {
+        let mut connections = Connections::default();
+        let first = connections.insert(connection()).expect("room");
+        let vacant = [connections.vacant_id(), connections.vacant_id()];
+        assert_ne!(vacant[0], vacant[1]);
+        for id in vacant {
+            assert!(connections.find(id).is_none());
+            connections.put(id, connection());
+            assert!(connections.remove(id).is_none());
+        }
+        assert!(connections.find(first).is_some());
+        assert_eq!(connections.count(), 1);
     }
 
     #[test]

@@ -85,8 +85,7 @@ impl Resolver {
 impl NetDriver {
     pub(super) fn dial(&mut self, host: &str, port: u16) -> ConnectionId {
         let Some(id) = self.connections.reserve() else {
-            // No connection has this id, and none ever will.
-            let id = ConnectionId(0);
+            let id = self.connections.vacant_id();
             self.dials.failed.push((id, "too many connections are open".to_owned()));
             return id;
         };
