@@ -250,12 +250,6 @@ impl Listpack {
         self.splice(cursor.0 as usize, bytes, 1, Some(Encoded::of_text(text)));
     }
 
-    /// [`Self::replace`] with a number: counters of stream blocks.
-    pub fn replace_integer(&mut self, cursor: Cursor, value: i64) {
-        let bytes = self.end_of(cursor) - cursor.0 as usize;
-        self.splice(cursor.0 as usize, bytes, 1, Some(Encoded::of_integer(value)));
-    }
-
     /// Removes up to `count` elements from `cursor` on. Returns the place of the one that follows.
     pub fn remove(&mut self, cursor: Cursor, count: usize) -> Option<Cursor> {
         let start = cursor.0 as usize;

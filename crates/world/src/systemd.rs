@@ -23,16 +23,6 @@ pub fn notify_stopping() -> io::Result<bool> {
     notify(std::env::var_os("NOTIFY_SOCKET"), "STOPPING=1")
 }
 
-/// Shows one line about what the server is doing in `systemctl status`. Line ends become spaces:
-/// a line of its own would be another message.
-///
-/// # Errors
-/// As [`notify_ready`].
-pub fn notify_status(status: &str) -> io::Result<bool> {
-    let line = status.replace(['\n', '\r'], " ");
-    notify(std::env::var_os("NOTIFY_SOCKET"), &format!("STATUS={line}"))
-}
-
 fn notify(socket_name: Option<OsString>, message: &str) -> io::Result<bool> {
     let Some(name) = socket_name.filter(|name| !name.is_empty()) else { return Ok(false) };
     let address = socket_address(&name)?;

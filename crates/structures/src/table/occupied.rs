@@ -25,18 +25,6 @@ impl<'t, E: Element> Occupied<'t, E> {
         unsafe { E::borrow_mut(self.table.raw_at(self.place)) }
     }
 
-    /// Ends the access with a shared borrow that lives as long as the table's.
-    pub fn into_ref(self) -> E::Ref<'t> {
-        let table: &'t Table<E> = self.table;
-        table.element_at(self.place)
-    }
-
-    /// Ends the access with an exclusive borrow that lives as long as the table's.
-    pub fn into_mut(self) -> E::Mut<'t> {
-        // SAFETY: as in `as_mut`; `self.table` is borrowed exclusively for all of `'t`.
-        unsafe { E::borrow_mut(self.table.raw_at(self.place)) }
-    }
-
     /// Stores `element`, of the same key, and returns the one that was there.
     pub fn replace(&mut self, element: E) -> E {
         let raw = raw_of(element);
