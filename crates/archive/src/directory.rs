@@ -11,6 +11,7 @@
 //! then a sign alone protects: what is left there stays until somebody removes it by hand.
 
 use crate::archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart};
+use crate::manifest::MANIFEST;
 use base::disk::{DIRECT_BLOCK_BYTES, create_directory_durably};
 use base::{Disk, DiskFile};
 use std::any::Any;
@@ -19,7 +20,6 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const MANIFEST: &str = "manifest.json";
 const MANIFEST_UNFINISHED: &str = "manifest.json.new";
 /// Behind a snapshot's name, while it is being written.
 const SIGN: &str = ".writing";

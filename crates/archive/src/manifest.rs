@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 /// The version of the format that this build writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
+/// The name that it has beside the parts.
+pub const MANIFEST: &str = "manifest.json";
+
 /// Longest manifest that is read, in bytes: some thousand parts have less.
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 
@@ -70,15 +73,15 @@ pub struct SnapshotPoint {
 }
 
 impl Manifest {
-    pub fn new(place: SnapshotPoint, keys: u64, parts: Vec<Part>) -> Self {
+    pub fn new(point: SnapshotPoint, keys: u64, parts: Vec<Part>) -> Self {
         let mut manifest = Self {
             format: FORMAT,
-            log: format!("{:016x}", place.position.incarnation.0),
-            sequence: place.position.sequence.0,
-            chain: format!("{:016x}", place.chain),
-            epoch: place.epoch.0,
-            clock_ms: place.clock.0,
-            began_ms: place.began.0,
+            log: format!("{:016x}", point.position.incarnation.0),
+            sequence: point.position.sequence.0,
+            chain: format!("{:016x}", point.chain),
+            epoch: point.epoch.0,
+            clock_ms: point.clock.0,
+            began_ms: point.began.0,
             keys,
             parts,
             checksum: String::new(),
@@ -113,7 +116,7 @@ impl Manifest {
         if manifest.checksum != manifest.computed() {
             return Err("its checksum is wrong".to_owned());
         }
-        manifest.place()?;
+        manifest.point()?;
         let mut names = BTreeSet::new();
         for part in &manifest.parts {
             let is_plain =
@@ -132,7 +135,7 @@ impl Manifest {
     ///
     /// # Errors
     /// A field that should be a number is none.
-    pub fn place(&self) -> Result<SnapshotPoint, String> {
+    pub fn point(&self) -> Result<SnapshotPoint, String> {
         let word = |text: &str| {
             u64::from_str_radix(text, 16).map_err(|_| format!("{text:?} is no hexadecimal number"))
         };
@@ -164,14 +167,14 @@ mod tests {
 
     fn sample() -> Manifest {
         let position = Position { incarnation: Incarnation(0xfeed), sequence: Sequence(42) };
-        let place = SnapshotPoint {
+        let point = SnapshotPoint {
             position,
             chain: u64::MAX - 1,
             epoch: Epoch(3),
             clock: UnixMillis(1_700_000_000_000),
             began: UnixMillis(1_700_000_000_001),
         };
-        Manifest::new(place, 7, vec![Part::new("part-0000.rdb", 119, 0x0123_abcd)])
+        Manifest::new(point, 7, vec![Part::new("part-0000.rdb", 119, 0x0123_abcd)])
     }
 
     #[test]
@@ -184,13 +187,13 @@ mod tests {
     #[test]
     fn several_parts_are_the_documented_form_too() {
         let golden = include_str!("manifest/golden-1-parts.json");
-        let place = sample().place().unwrap();
+        let point = sample().point().unwrap();
         let parts = [("part-0000.rdb", 119, 0x0123_abcd), ("part-0001.rdb", 67_108_871, 0xff)];
         let parts = parts.map(|(name, bytes, crc)| Part::new(name, bytes, crc)).to_vec();
-        let manifest = Manifest::new(place, 7, parts.clone());
+        let manifest = Manifest::new(point, 7, parts.clone());
         assert_eq!(String::from_utf8(manifest.encode()).unwrap(), golden);
         assert_eq!(Manifest::decode(golden.as_bytes()), Ok(manifest));
-        let twice = Manifest::new(place, 7, [parts.clone(), parts].concat());
+        let twice = Manifest::new(point, 7, [parts.clone(), parts].concat());
         let why = Manifest::decode(&twice.encode()).unwrap_err();
         assert_eq!(why, "it names the part \"part-0000.rdb\" twice");
     }
@@ -199,7 +202,7 @@ mod tests {
     fn the_most_parts_that_are_written_are_read() {
         let part = |index| Part::new(&format!("part-{index:04}.rdb"), u64::MAX, u32::MAX);
         let parts = (0..crate::Limits::default().parts_max).map(part).collect();
-        let bytes = Manifest::new(sample().place().unwrap(), u64::MAX, parts).encode();
+        let bytes = Manifest::new(sample().point().unwrap(), u64::MAX, parts).encode();
         assert!(bytes.len() as u64 <= MANIFEST_BYTES_MAX, "{} bytes", bytes.len());
     }
 

@@ -1,9 +1,9 @@
 //! Which snapshots there are, and how many stay.
 
 use crate::archive::{Archive, Entry, PREFIX, StoredPart};
-use crate::directory::{DirectoryArchive, MANIFEST};
+use crate::directory::DirectoryArchive;
 use crate::limits::Limits;
-use crate::manifest::{MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
+use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
 use base::{Disk, Position, Sequence};
@@ -25,7 +25,7 @@ pub struct SnapshotStore {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     pub name: String,
-    pub place: SnapshotPoint,
+    pub point: SnapshotPoint,
     pub manifest: Manifest,
 }
 
@@ -147,7 +147,7 @@ impl SnapshotStore {
             return Ok(Pruned { trim: None, failure: None });
         };
         let at_or_before =
-            |pin: &Sequence| whole.iter().find(|it| it.place.position.sequence <= *pin);
+            |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
         let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
         let stays = |candidate: &Candidate| match candidate {
             Candidate::Damaged { may_be_whole, .. } => *may_be_whole,
@@ -164,8 +164,8 @@ impl SnapshotStore {
             }
             left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
         }
-        let positions = pinned.iter().chain([&oldest]).map(|it| it.place.position);
-        let needed = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.place.position);
+        let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
+        let needed = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
         let before = needed.at(Sequence(needed.sequence.0.saturating_sub(1)));
         // Whoever has no snapshot to begin with needs the log from its beginning.
         Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(before), failure })
@@ -216,8 +216,8 @@ impl SnapshotStore {
                 None => return Err(format!("{name} is missing").into()),
             }
         }
-        let place = manifest.place()?;
-        Ok(Snapshot { name: name.to_owned(), place, manifest })
+        let point = manifest.point()?;
+        Ok(Snapshot { name: name.to_owned(), point, manifest })
     }
 }
 

@@ -8,7 +8,7 @@ use memory::MemoryArchive;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
-fn place(sequence: u64) -> SnapshotPoint {
+fn point(sequence: u64) -> SnapshotPoint {
     let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
     SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began }
@@ -16,15 +16,15 @@ fn place(sequence: u64) -> SnapshotPoint {
 
 /// In parts of 400 bytes.
 fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
-    let place = place(sequence);
-    let mut writer = store.begin(place.position)?;
+    let point = point(sequence);
+    let mut writer = store.begin(point.position)?;
     for (index, piece) in bytes.chunks(100).enumerate() {
         if index > 0 && index % 4 == 0 {
             writer.begin_next_part()?;
         }
         writer.append(piece)?;
     }
-    writer.publish(&Facts { place, keys: 0 })
+    writer.publish(&Facts { point, keys: 0 })
 }
 
 fn store() -> (MemoryArchive, SnapshotStore) {
@@ -130,7 +130,7 @@ fn pruned(retained: usize, pins: &[u64]) -> (Vec<u64>, Option<u64>) {
     let pins: Vec<Sequence> = pins.iter().map(|pin| Sequence(*pin)).collect();
     let Pruned { trim, failure } = store.prune(&pins, &[]).unwrap();
     assert!(failure.is_none());
-    let left = whole(&store).into_iter().map(|snapshot| snapshot.place.position.sequence.0);
+    let left = whole(&store).into_iter().map(|snapshot| snapshot.point.position.sequence.0);
     (left.collect(), trim.map(|at| at.sequence.0))
 }
 
@@ -170,7 +170,7 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
         drop(state);
         let pruned = store.prune(&[Sequence(20)], &[]).unwrap();
         let left: Vec<u64> =
-            whole(&store).iter().map(|snapshot| snapshot.place.position.sequence.0).collect();
+            whole(&store).iter().map(|snapshot| snapshot.point.position.sequence.0).collect();
         assert!(left.contains(&30) && left.contains(&20), "call {call}: {left:?}");
         let through = pruned.trim.map_or(0, |at| at.sequence.0);
         assert!(through < 20, "call {call}: trimmed through {through}");

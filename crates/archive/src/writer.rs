@@ -12,7 +12,7 @@ const VERIFY_BYTES: usize = 256 << 10;
 /// What the manifest says beside the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
-    pub place: SnapshotPoint,
+    pub point: SnapshotPoint,
     pub keys: u64,
 }
 
@@ -73,7 +73,7 @@ impl SnapshotWriter {
         parts.push(Part::new(&part_name(parts.len()), length, crc));
         let published = part.finish().and_then(|()| publish(&mut *draft, parts, facts));
         match published {
-            Ok(manifest) => Ok(Snapshot { name, place: facts.place, manifest }),
+            Ok(manifest) => Ok(Snapshot { name, point: facts.point, manifest }),
             Err(error) => {
                 // The error that made it fail says more than one that comes of it.
                 let _ = draft.abandon();
@@ -98,7 +98,7 @@ fn publish(draft: &mut dyn Draft, parts: Vec<Part>, facts: &Facts) -> io::Result
         let mut reader = PartReader::new(draft.read_back(&part.name)?, part);
         while reader.read(&mut buffer)? > 0 {}
     }
-    let manifest = Manifest::new(facts.place, facts.keys, parts);
+    let manifest = Manifest::new(facts.point, facts.keys, parts);
     draft.publish(&manifest.encode())?;
     Ok(manifest)
 }

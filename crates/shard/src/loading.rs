@@ -303,9 +303,9 @@ impl Loading {
 
     fn begin_log_behind(&mut self, snapshot: &Snapshot) -> Stage {
         self.comparing.ask(&mut *self.log.handle, snapshot);
-        let place = &snapshot.place;
-        let mut replayer = Replayer::new(place.position.sequence, chain_behind(snapshot));
-        replayer.clock_at_least(place.clock);
+        let point = &snapshot.point;
+        let mut replayer = Replayer::new(point.position.sequence, chain_behind(snapshot));
+        replayer.clock_at_least(point.clock);
         self.begin_log(replayer)
     }
 

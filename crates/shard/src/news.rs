@@ -21,8 +21,8 @@ pub enum News {
     /// A snapshot began. It holds everything that has executed until now, and stands at the end of
     /// the newest record.
     SnapshotBegan,
-    /// The snapshot is published; here it is as one file, open.
-    SnapshotPublished(Box<SnapshotFile>),
+    /// The snapshot is published; here it is as one file, open, unless it cannot be read just now.
+    SnapshotPublished(Option<Box<SnapshotFile>>),
     /// The snapshot was given up; why, stands in the log.
     SnapshotFailed,
 }

@@ -113,11 +113,11 @@ pub struct Snapshots {
 
 /// A snapshot under way.
 struct Running {
-    place: SnapshotPoint,
+    point: SnapshotPoint,
     /// The record that it must wait for, and what the log was shifted by when it began.
     waits_for: Sequence,
     shifted: u64,
-    /// That record is durable, at the place.
+    /// That record is durable, at the point.
     is_durable: bool,
     began: MonotonicNanos,
     keys: u64,
@@ -186,8 +186,10 @@ enum Outcome {
 struct Published {
     name: String,
     sighting: Sighting,
+    /// Of all its parts.
+    bytes: u64,
     /// It as one file, of which the first part is open.
-    file: SnapshotFile,
+    file: io::Result<SnapshotFile>,
 }
 
 impl Snapshots {
@@ -313,7 +315,7 @@ impl Snapshots {
         let shifted = shard.shifted();
         self.is_wanted = false;
         self.rests_until = MonotonicNanos(turn.monotonic.0 + self.pace.rest_nanos);
-        let place = SnapshotPoint {
+        let point = SnapshotPoint {
             position,
             chain: chain.value.0,
             epoch: chain.epoch,
@@ -325,7 +327,7 @@ impl Snapshots {
         self.status.keys_to_save = keyspace.len() as u64;
         keyspace.begin_snapshot(turn.now);
         self.running = Some(Running {
-            place,
+            point,
             waits_for,
             shifted,
             is_durable: false,
@@ -396,7 +398,7 @@ impl Snapshots {
             return;
         }
         if has_moved {
-            // Its place bears another record's number by now. This is rarer than a failover.
+            // Its point bears another record's number by now. This is rarer than a failover.
             let Some(writing) = running.writing.take() else { return };
             let error = io::Error::other("the log's newest records have moved");
             submit(&mut *self.queue, move || Err(writing.abandon(error)));
@@ -416,14 +418,16 @@ impl Snapshots {
         }
         let Some(writing) = running.writing.take() else { return };
         running.is_publishing = true;
-        let facts = Facts { place: running.place, keys: running.keys };
+        let facts = Facts { point: running.point, keys: running.keys };
         let store = self.store.clone();
         submit(&mut *self.queue, move || {
             let snapshot = writing.publish(&facts)?;
-            let (name, place) = (snapshot.name.clone(), snapshot.place);
-            let file = SnapshotFile::open(&store, snapshot)?;
-            let sighting = Sighting { sequence: place.position.sequence, began: place.began };
-            Ok(Outcome::Published(Published { name, sighting, file }))
+            let (name, point) = (snapshot.name.clone(), snapshot.point);
+            let bytes = snapshot.manifest.bytes();
+            // It counts, whether or not it can be read just now.
+            let file = SnapshotFile::open(&store, snapshot);
+            let sighting = Sighting { sequence: point.position.sequence, began: point.began };
+            Ok(Outcome::Published(Published { name, sighting, bytes, file }))
         });
     }
 
@@ -456,9 +460,8 @@ impl Snapshots {
     ) {
         let Some(running) = self.running.take() else { return };
         let seconds = turn.monotonic.seconds_since(running.began);
-        let sequence = running.place.position.sequence.0;
-        let Published { name, sighting, file } = published;
-        let bytes = file.length();
+        let sequence = running.point.position.sequence.0;
+        let Published { name, sighting, bytes, file } = published;
         tracing::info!(name, sequence, keys = running.keys, bytes, "snapshot published");
         self.status.published += 1;
         self.status.last_published = Some(turn.now);
@@ -468,8 +471,11 @@ impl Snapshots {
         dirty.set(dirty.get().saturating_sub(running.dirty));
         self.stores.published(sighting, self.store.limits().retained);
         self.pruning.is_due = true;
-        self.pruning.newest = Some(running.place.position);
-        news.push(News::SnapshotPublished(Box::new(file)));
+        self.pruning.newest = Some(running.point.position);
+        let file = file.map(Box::new).inspect_err(|why| {
+            tracing::error!("the snapshot that was published cannot be read: {why}");
+        });
+        news.push(News::SnapshotPublished(file.ok()));
         self.end(true, turn);
     }
 

@@ -24,7 +24,10 @@ impl Server {
                 News::Fatal(why) => self.core.stopping = Some(Stop::LogFailed(why)),
                 News::SnapshotBegan => self.feed.start_gathering(&mut self.core),
                 News::SnapshotPublished(file) => {
-                    self.feed.send_file(&mut self.core, &file);
+                    match file {
+                        Some(file) => self.feed.send_file(&mut self.core, &file),
+                        None => self.feed.give_up_gathering(&mut self.core),
+                    }
                     self.answer_saves(true);
                 }
                 News::SnapshotFailed => {

@@ -14,8 +14,8 @@ use txlog::{Chain, History, LogEvent, Ticket, TransactionLog};
 
 /// Where the log's chain stands behind a snapshot.
 pub(super) fn chain_behind(snapshot: &Snapshot) -> Chain {
-    let place = &snapshot.place;
-    Chain { value: ChainValue(place.chain), epoch: place.epoch }
+    let point = &snapshot.point;
+    Chain { value: ChainValue(point.chain), epoch: point.epoch }
 }
 
 /// The snapshots that are being compared with the log.
@@ -39,7 +39,7 @@ impl Comparing {
             Candidate::Whole(snapshot) => Some(snapshot),
             Candidate::Damaged { .. } => None,
         });
-        if let Some(newest) = whole.max_by_key(|snapshot| snapshot.place.position.sequence) {
+        if let Some(newest) = whole.max_by_key(|snapshot| snapshot.point.position.sequence) {
             self.ask(log, newest);
         }
     }
@@ -49,7 +49,7 @@ impl Comparing {
             return;
         }
         self.names.push(snapshot.name.clone());
-        let ticket = log.compare(snapshot.place.position, chain_behind(snapshot));
+        let ticket = log.compare(snapshot.point.position, chain_behind(snapshot));
         self.asked.push((ticket, snapshot.name.clone()));
     }
 
@@ -108,9 +108,9 @@ mod tests {
         }
         let Chain { value, epoch } = stamper.chain();
         let (clock, began) = (UnixMillis(1), UnixMillis(1));
-        let place = SnapshotPoint { position: log.tail(), chain: value.0, epoch, clock, began };
-        let manifest = Manifest::new(place, 0, Vec::new());
-        let snapshot = Snapshot { name: "snapshot-2".to_owned(), place, manifest };
+        let point = SnapshotPoint { position: log.tail(), chain: value.0, epoch, clock, began };
+        let manifest = Manifest::new(point, 0, Vec::new());
+        let snapshot = Snapshot { name: "snapshot-2".to_owned(), point, manifest };
         log.cut(tail);
         let mut comparing = Comparing::default();
         comparing.ask_newest(&mut handle, &[Candidate::Whole(snapshot)]);

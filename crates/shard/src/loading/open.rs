@@ -51,7 +51,7 @@ impl KnownLog {
     /// What the snapshots say of the log.
     pub(super) fn of(candidates: &[Candidate]) -> Self {
         let positions = candidates.iter().filter_map(|candidate| match candidate {
-            Candidate::Whole(snapshot) => Some(snapshot.place.position),
+            Candidate::Whole(snapshot) => Some(snapshot.point.position),
             Candidate::Damaged { .. } => None,
         });
         // A damaged snapshot says no more than that there was a log; that is enough.

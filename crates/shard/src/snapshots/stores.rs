@@ -291,7 +291,7 @@ fn look(store: &SnapshotStore) -> Vec<Sighting> {
     });
     let whole = candidates.into_iter().filter_map(|candidate| match candidate {
         Candidate::Whole(it) => {
-            Some(Sighting { sequence: it.place.position.sequence, began: it.place.began })
+            Some(Sighting { sequence: it.point.position.sequence, began: it.point.began })
         }
         Candidate::Damaged { .. } => None,
     });

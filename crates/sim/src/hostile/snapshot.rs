@@ -40,7 +40,7 @@ fn load_file(bytes: &[u8]) {
 /// A manifest that is read is written the same way.
 fn read_manifest(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::decode(bytes) {
-        manifest.place().expect("a manifest that was decoded has a place");
+        manifest.point().expect("a manifest that was decoded has a point");
         assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
     }
 }
@@ -79,7 +79,7 @@ fn load_parts(store: &SnapshotStore, snapshot: &Snapshot) -> Option<Keyspace> {
 /// In two parts: the first has all keys, and the second none.
 fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
     let position = Position { incarnation: Incarnation(7), sequence: Sequence(42) };
-    let place = SnapshotPoint {
+    let point = SnapshotPoint {
         position,
         chain: 0x0123_4567_89ab_cdef,
         epoch: Epoch(3),
@@ -91,7 +91,7 @@ fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
     writer.begin_next_part().expect("a disk without faults makes files");
     let empty = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED));
     writer.append(&save(&empty)).expect("a disk without faults takes bytes");
-    let facts = Facts { place, keys: keyspace.len() as u64 };
+    let facts = Facts { point, keys: keyspace.len() as u64 };
     writer.publish(&facts).expect("a disk without faults reads back what was written");
 }
 

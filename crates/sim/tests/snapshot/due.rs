@@ -13,7 +13,7 @@ const TURNS: u32 = 200;
 fn newest(disk: &SimDisk) -> Option<Sequence> {
     let candidates = store(disk).expect("there is a store").list().expect("it can be listed");
     candidates.into_iter().find_map(|candidate| match candidate {
-        Candidate::Whole(snapshot) => Some(snapshot.place.position.sequence),
+        Candidate::Whole(snapshot) => Some(snapshot.point.position.sequence),
         Candidate::Damaged { .. } => None,
     })
 }

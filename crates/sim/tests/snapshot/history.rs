@@ -87,7 +87,7 @@ fn save(disk: &SimDisk, life: &mut Life) {
         let newest = life.server.core.shard.durable().sequence;
         let listed = store(disk).and_then(|store| store.list().map_err(|error| error.to_string()));
         listed.expect("it lists").iter().any(|candidate| match candidate {
-            Candidate::Whole(snapshot) => snapshot.place.position.sequence == newest,
+            Candidate::Whole(snapshot) => snapshot.point.position.sequence == newest,
             Candidate::Damaged { .. } => false,
         })
     };

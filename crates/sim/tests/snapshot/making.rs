@@ -21,9 +21,9 @@ fn open(disk: &SimDisk) -> SnapshotStore {
 
 fn publish(mut writer: SnapshotWriter) {
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
-    let place = SnapshotPoint { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
+    let point = SnapshotPoint { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
     writer.append(b"bytes").expect("the disk is whole");
-    writer.publish(&Facts { place, keys: 0 }).expect("the disk is whole");
+    writer.publish(&Facts { point, keys: 0 }).expect("the disk is whole");
 }
 
 fn published(store: &SnapshotStore) -> usize {
@@ -105,7 +105,7 @@ fn a_snapshot_shows_the_clock_of_its_record() {
         let candidates = super::world::store(&disk).expect("the disk is whole").list();
         let candidates = candidates.expect("it lists");
         let Some(Candidate::Whole(snapshot)) = candidates.first() else { panic!("round {round}") };
-        let SnapshotPoint { position, clock, began, .. } = snapshot.place;
+        let SnapshotPoint { position, clock, began, .. } = snapshot.point;
         let mut log = inspect(Arc::new(disk.clone()), Path::new(LOG)).expect("it is whole");
         let record = std::iter::from_fn(|| log.replay.next_record().expect("whole records"))
             .find(|(at, _)| *at == position);

@@ -177,7 +177,7 @@ fn places(disk: &SimDisk) -> Vec<Sequence> {
     let store = store(disk).expect("the store can be opened");
     let candidates = store.list().expect("the store can be read").into_iter();
     let place = |candidate| match candidate {
-        Candidate::Whole(snapshot) => snapshot.place.position.sequence,
+        Candidate::Whole(snapshot) => snapshot.point.position.sequence,
         Candidate::Damaged { name, why, .. } => panic!("{name} was published damaged: {why}"),
     };
     candidates.map(place).collect()

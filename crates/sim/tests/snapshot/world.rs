@@ -279,7 +279,7 @@ pub fn check_snapshots(disk: &SimDisk, ledger: &mut Ledger) -> Result<usize, Str
             Candidate::Whole(snapshot) => snapshot,
             Candidate::Damaged { name, why, .. } => panic!("{name} was published damaged: {why}"),
         };
-        let sequence = snapshot.place.position.sequence;
+        let sequence = snapshot.point.position.sequence;
         assert!(sequence <= ledger.durable, "{} knows more than the log", snapshot.name);
         let name = snapshot.name.clone();
         ledger.most_parts = ledger.most_parts.max(snapshot.manifest.parts.len());
