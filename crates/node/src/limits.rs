@@ -6,7 +6,7 @@
 use engine::settings::Limits as EngineLimits;
 use shard::Limits as ShardLimits;
 
-/// How much is done at a time, and may wait. What serves is the default.
+/// The amounts that are done at a time, and may wait. What serves is the default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Those of commands, of a snapshot's walk, and of loading one.
@@ -56,7 +56,35 @@ pub struct Limits {
     /// Input of one connection that may lie unexecuted otherwise, beyond one request in the making,
     /// in bytes.
     pub unexecuted_bytes_max: usize,
+    /// Bytes received from a master at a time before its stream begins.
+    pub link_received_bytes_max: usize,
+    /// Steps of an import in one turn: elements of collections, or whole small keys. About a
+    /// millisecond.
+    pub link_turn_steps_max: usize,
+    /// Bytes of effects that an import leaves in one turn, about.
+    pub link_turn_effect_bytes: usize,
+    /// Bytes of a master's data set that have arrived and wait to be imported, beyond which nothing
+    /// is received. At least 100: half of it must hold the mark behind a file.
+    pub link_waiting_bytes_max: usize,
+    /// Bytes of a snapshot's file read at once for a replica.
+    pub feed_chunk_bytes: usize,
+    /// Bytes that lie in a replica's output before no more of the file is read: two chunks keep
+    /// both the disk and the network busy.
+    pub feed_ahead_bytes_max: usize,
+    /// Migrations under way at a time; further requests wait. Each has a connection and what is on
+    /// its way on it. A guess: as many as connections are kept.
+    pub migrations_max: usize,
+    /// Bytes of requests of a migration that wait for the log or for its target; the last key may
+    /// overshoot. Several times what a connection within a data centre holds, so that it never runs
+    /// dry.
+    pub migration_output_bytes_max: usize,
+    /// Bytes dumped in one turn, for all migrations; the last key may overshoot. About 1 ms.
+    pub migration_turn_bytes_max: usize,
 }
+
+/// Bytes received at a time when nothing says that more are needed: what an active connection's
+/// buffer occupies. As Redis (PROTO_IOBUF_LEN).
+pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
 
 /// The largest batch. In a prototype, 16 overlapped misses took a random GET over 5 M keys from 301
 /// to 109 ns; more gained nothing.
@@ -79,6 +107,15 @@ impl Default for Limits {
             pending_bytes_max: 64 << 20,
             choked_input_bytes_max: 64 << 20,
             unexecuted_bytes_max: 1 << 20,
+            link_received_bytes_max: 256 << 10,
+            link_turn_steps_max: 2048,
+            link_turn_effect_bytes: 256 << 10,
+            link_waiting_bytes_max: 1 << 20,
+            feed_chunk_bytes: 1 << 20,
+            feed_ahead_bytes_max: 2 << 20,
+            migrations_max: 64,
+            migration_output_bytes_max: 256 << 10,
+            migration_turn_bytes_max: 1 << 20,
         }
     }
 }

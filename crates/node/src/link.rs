@@ -33,6 +33,7 @@ use base::{ConnectionId, DatabaseId, Driver, Event, MonotonicNanos};
 use engine::master::Master;
 use peers::handshake::{Asks, Handshake, MasterOffset, Next};
 use peers::outgoing::{End, Happened, Outgoing, Retry};
+use resp::client::take_filled_line;
 use transfer::Transfer;
 
 /// Time until the next attempt when the master cannot be reached. Short: it costs one connection.
@@ -41,9 +42,6 @@ const RETRY: Retry = Retry { first_nanos: 1_000_000_000, nanos_max: 8_000_000_00
 /// The same when the master's data could not be taken: each attempt costs the master a full
 /// synchronization.
 const DISTRUST: Retry = Retry { first_nanos: 1_000_000_000, nanos_max: 60_000_000_000 };
-
-/// Bytes received at a time before the stream begins.
-const RECEIVE_BYTES: usize = 256 << 10;
 
 /// Time between two signs of life to the master, in nanoseconds. As Redis.
 const ACKNOWLEDGE_NANOS: u64 = 1_000_000_000;
@@ -198,7 +196,8 @@ impl Link {
     /// Takes an event, if it is about the link's connection and that has no session; whether it
     /// is.
     pub(crate) fn hear(&mut self, core: &mut Core, driver: &mut dyn Driver, event: &Event) -> bool {
-        let Some(happened) = self.line.take(driver, event, RECEIVE_BYTES) else { return false };
+        let bytes_max = core.process.options.limits.link_received_bytes_max;
+        let Some(happened) = self.line.take(driver, event, bytes_max) else { return false };
         match happened {
             Happened::Connected => {
                 let (handshake, first) = Handshake::begin();
@@ -271,7 +270,7 @@ impl Link {
     /// Takes what arrived, as the phase wants it.
     fn take_input(&mut self, core: &mut Core, driver: &mut dyn Driver) {
         while let Phase::Handshake(handshake) = &mut self.phase {
-            let line = match resp::client::take_line(&mut self.line.input) {
+            let line = match take_filled_line(&mut self.line.input) {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(why) => {

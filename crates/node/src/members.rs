@@ -24,6 +24,7 @@ mod reads;
 mod reports;
 
 use crate::core::Core;
+use crate::limits::RECEIVED_BYTES;
 use base::driver::Endpoint;
 use base::{ConnectionId, Driver, Event, MonotonicNanos, Sequence};
 use peers::failover::Failover;
@@ -47,9 +48,6 @@ const RETRY: Retry = Retry { first_nanos: 250_000_000, nanos_max: 250_000_000 };
 
 /// How long a primary may take to answer or to accept, in nanoseconds; the replica then tries anew.
 const ANSWER_NANOS_MAX: u64 = 5_000_000_000;
-
-/// Bytes received at a time.
-const RECEIVE_BYTES: usize = 16 << 10;
 
 /// What a replica keeps up with its primary.
 #[derive(Default)]
@@ -216,7 +214,7 @@ impl Members {
 
     /// Takes an event, if it is about the connection to the primary; whether it is.
     pub(crate) fn hear(&mut self, core: &Core, driver: &mut dyn Driver, event: &Event) -> bool {
-        let Some(happened) = self.line.take(driver, event, RECEIVE_BYTES) else { return false };
+        let Some(happened) = self.line.take(driver, event, RECEIVED_BYTES) else { return false };
         match happened {
             Happened::Connected => {
                 let settings = &core.process.settings;

@@ -42,17 +42,6 @@ use peers::restore::Dumped;
 pub(crate) use peers::restore::{Login, Target};
 use std::collections::BTreeMap;
 
-/// Migrations under way at a time; further requests wait. Each has a connection and what is on its
-/// way on it. A guess: as many as connections are kept.
-const RUNNING_MAX: usize = 64;
-
-/// Bytes of requests that wait for the log or for a target; the last key may overshoot. Several
-/// times what a connection within a data centre holds, so that it never runs dry.
-const OUTPUT_BYTES_MAX: usize = 256 << 10;
-
-/// Bytes dumped in one turn, for all migrations; the last key may overshoot. About 1 ms.
-const TURN_BYTES_MAX: usize = 1 << 20;
-
 const CONNECTING: Refusal = Refusal::of("IOERR error or timeout connecting to the client");
 const WRITING: Refusal = Refusal::of("IOERR error or timeout writing to target instance");
 const READING: Refusal = Refusal::of("IOERR error or timeout reading from target instance");
@@ -144,8 +133,8 @@ impl Migrations {
         if self.is_due && !self.running.is_empty() { Some(0) } else { soonest }
     }
 
-    fn is_full(&self) -> bool {
-        self.running.len() >= RUNNING_MAX
+    fn is_full(&self, core: &Core) -> bool {
+        self.running.len() >= core.process.options.limits.migrations_max
     }
 
     fn of(&mut self, connection: ConnectionId) -> Option<(u64, Migration)> {
@@ -232,7 +221,7 @@ impl Migrations {
             driver.close(connection);
         }
         self.is_due = false;
-        let mut bytes_left = TURN_BYTES_MAX;
+        let mut bytes_left = core.process.options.limits.migration_turn_bytes_max;
         let mut has_ended = false;
         for id in self.running.keys().copied().collect::<Vec<_>>() {
             let Some(mut migration) = self.running.remove(&id) else { continue };
@@ -312,7 +301,7 @@ impl Migrations {
         let context = core.background(migration.database);
         while migration.exchange.dialogue.is_open() && migration.sent < migration.keys.len() {
             let pending = migration.exchange.output.pending_bytes();
-            if pending >= OUTPUT_BYTES_MAX {
+            if pending >= core.process.options.limits.migration_output_bytes_max {
                 return;
             }
             if *bytes_left == 0 {
@@ -370,7 +359,8 @@ impl Migrations {
             }
             line.wait_from(core.turn.monotonic);
         }
-        let has_room = output.pending_bytes() < OUTPUT_BYTES_MAX;
+        let has_room =
+            output.pending_bytes() < core.process.options.limits.migration_output_bytes_max;
         let has_more =
             migration.sent < migration.keys.len() && migration.exchange.dialogue.is_open();
         self.is_due |= has_room && has_more;

@@ -1,5 +1,6 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
+use crate::limits::RECEIVED_BYTES;
 use crate::output::Output;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence};
 use catalog::acl::UserId;
@@ -311,10 +312,6 @@ pub struct Input {
     pub decoder: Decoder,
 }
 
-/// Bytes received at a time when nothing says that more are needed: what an active connection's
-/// buffer occupies. As Redis (PROTO_IOBUF_LEN).
-const RECEIVE_BYTES: usize = 16 << 10;
-
 /// Capacity beyond which an input that does not need it is trimmed. As Redis
 /// (PROTO_RESIZE_THRESHOLD).
 const KEPT_BYTES_MAX: usize = 32 << 10;
@@ -345,7 +342,7 @@ impl Input {
         if self.waiting_bytes() >= unexecuted_max && self.wanted == 0 {
             return 0;
         }
-        self.wanted.clamp(RECEIVE_BYTES, RECEIVE_BYTES_MAX)
+        self.wanted.clamp(RECEIVED_BYTES, RECEIVE_BYTES_MAX)
     }
 
     /// Whether every byte received was executed.
@@ -371,7 +368,7 @@ impl Input {
         if is_idle {
             self.bytes = Vec::new();
         } else if self.bytes.capacity() > KEPT_BYTES_MAX && self.bytes.capacity() > 2 * peak {
-            self.bytes.shrink_to(peak.max(RECEIVE_BYTES));
+            self.bytes.shrink_to(peak.max(RECEIVED_BYTES));
         }
     }
 

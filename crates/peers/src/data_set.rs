@@ -6,7 +6,7 @@
 //! The frame says which bytes are the file's and keeps none of them. That the file has ended is
 //! for its reader to say, who hands back what it was given and did not need.
 
-use resp::client::{take_line, text};
+use resp::client::{take_filled_line, text};
 
 const MARK_BYTES: usize = 40;
 
@@ -49,6 +49,11 @@ impl DataSet {
         self.rest.is_some()
     }
 
+    /// Whether nothing of the file is still to arrive, where its length is known.
+    pub fn has_arrived(&self) -> bool {
+        self.frame == Frame::Length(0)
+    }
+
     /// Bytes that arrived behind the file and wait.
     pub fn waiting(&self) -> usize {
         self.rest.as_ref().map_or(0, Vec::len)
@@ -60,11 +65,8 @@ impl DataSet {
     /// # Errors
     /// It is no data set.
     pub fn take(&mut self, input: &mut Vec<u8>) -> Result<usize, String> {
-        while self.frame == Frame::Unknown {
-            let Some(line) = take_line(input)? else { return Ok(0) };
-            if line.is_empty() {
-                continue;
-            }
+        if self.frame == Frame::Unknown {
+            let Some(line) = take_filled_line(input)? else { return Ok(0) };
             self.frame = frame_of(&line)?;
             if let Frame::Length(length) = self.frame {
                 self.total_bytes = Some(length);
@@ -160,9 +162,11 @@ mod tests {
         let mut input = b"$5\r\nabc".to_vec();
         take(&mut set, &mut input).expect("is a frame");
         assert_eq!((set.total_bytes, set.received_bytes), (Some(5), 3));
+        assert!(!set.has_arrived());
         input.extend_from_slice(b"deREST");
         take(&mut set, &mut input).expect("goes on");
         assert_eq!((input.as_slice(), set.received_bytes), (&b"REST"[..], 5));
+        assert!(set.has_arrived());
     }
 
     #[test]

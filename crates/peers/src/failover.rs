@@ -45,6 +45,7 @@ pub enum Next {
 }
 
 impl Failover {
+    /// One that was just asked for.
     pub fn new(target: Option<(String, u16)>, until: Option<MonotonicNanos>, forces: bool) -> Self {
         Self { target, until, forces, yielding_since: None }
     }

@@ -24,6 +24,7 @@ pub struct Idle {
 pub struct IdleConnections(Vec<Idle>);
 
 impl IdleConnections {
+    /// Those that are kept, the oldest first.
     pub fn connections(&self) -> impl ExactSizeIterator<Item = ConnectionId> + '_ {
         self.0.iter().map(|idle| idle.connection)
     }

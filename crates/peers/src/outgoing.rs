@@ -43,7 +43,7 @@ pub enum Happened {
     Ended(End),
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     /// It could not be had, and why.

@@ -8,17 +8,17 @@
 //! everything at once, and what should have gone elsewhere may land in database 0.
 
 use resp::Reply;
-use resp::client::{take_line, text};
+use resp::client::{Lines, text};
 use std::collections::VecDeque;
 
-/// As whom to speak to a target.
+/// A user and password by which a target knows who speaks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     pub user: Option<Vec<u8>>,
     pub password: Vec<u8>,
 }
 
-/// Where keys go.
+/// The server that keys go to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     pub host: String,
@@ -131,7 +131,8 @@ impl RestoreDialogue {
     /// What arrived is none; nothing behind it means anything.
     pub fn hear(&mut self, input: &mut Vec<u8>) -> Result<Vec<usize>, NotAnAnswer> {
         let mut taken = Vec::new();
-        while let Some(line) = take_line(input).map_err(|_| NotAnAnswer)? {
+        let mut lines = Lines::of(input);
+        while let Some(line) = lines.next().map_err(|_| NotAnAnswer)? {
             let awaited = self.awaited.pop_front().ok_or(NotAnAnswer)?;
             self.has_heard = true;
             if let Some(error) = line.strip_prefix(b"-") {

@@ -9,13 +9,6 @@ use base::{ConnectionId, DiskQueue, Sequence};
 use shard::snapshots::SnapshotFile;
 use std::io;
 
-/// Bytes read at once.
-const CHUNK_BYTES: usize = 1 << 20;
-
-/// Bytes that lie in a replica's output before no more of the file is read: two chunks keep both
-/// the disk and the network busy.
-const AHEAD_BYTES_MAX: usize = 2 << 20;
-
 /// A snapshot that is being sent as one file.
 pub struct Transfer {
     /// At home, unless a job reads in it.
@@ -51,22 +44,24 @@ impl Transfer {
 impl Feed {
     /// Whether the next turn has something to read.
     pub(crate) fn is_ready(&self, core: &Core) -> bool {
+        let ahead_max = core.process.options.limits.feed_ahead_bytes_max;
         self.replicas.iter().any(|(client, replica)| {
             let session = core.clients.sessions.get(*client);
-            session.is_some_and(|session| replica.wants_chunk(session))
+            session.is_some_and(|session| replica.wants_chunk(session, ahead_max))
         })
     }
 
     /// Asks the disk for what fits.
     pub(super) fn read_chunks(&mut self, core: &Core) {
+        let limits = core.process.options.limits;
         let Some(queue) = &mut self.queue else { return };
         for (client, replica) in &mut self.replicas {
             let Some(session) = core.clients.sessions.get(*client) else { continue };
-            if replica.wants_chunk(session)
+            if replica.wants_chunk(session, limits.feed_ahead_bytes_max)
                 && let Stage::Sending(transfer) = &mut replica.stage
                 && let Some(file) = transfer.file.take()
             {
-                submit(&mut **queue, *client, file);
+                submit(&mut **queue, *client, file, limits.feed_chunk_bytes);
             }
         }
     }
@@ -127,16 +122,21 @@ impl Replica {
         core.hold(client, core.shard.newest());
     }
 
-    fn wants_chunk(&self, session: &Session) -> bool {
+    fn wants_chunk(&self, session: &Session, ahead_bytes_max: usize) -> bool {
         let Stage::Sending(transfer) = &self.stage else { return false };
-        let has_room = session.output.pending_bytes() < AHEAD_BYTES_MAX;
+        let has_room = session.output.pending_bytes() < ahead_bytes_max;
         has_room && transfer.file.is_some() && !transfer.is_at_end() && !session.flow.is_cut
     }
 }
 
-fn submit(queue: &mut dyn DiskQueue, connection: ConnectionId, mut file: Box<SnapshotFile>) {
+fn submit(
+    queue: &mut dyn DiskQueue,
+    connection: ConnectionId,
+    mut file: Box<SnapshotFile>,
+    bytes_max: usize,
+) {
     queue.submit(Box::new(move || {
-        let bytes = file.next(CHUNK_BYTES);
+        let bytes = file.next(bytes_max);
         Box::new(Chunk { connection, file, bytes })
     }));
 }

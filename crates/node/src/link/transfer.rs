@@ -13,15 +13,6 @@ use peers::data_set::DataSet;
 use peers::handshake::MasterOffset;
 use txlog::Gate;
 
-/// Steps of one turn: elements of collections, or whole small keys. About a millisecond.
-const STEPS_MAX: usize = 2048;
-
-/// Bytes of effects that one turn leaves, about.
-const TURN_EFFECT_BYTES: usize = 256 << 10;
-
-/// Bytes that have arrived and wait to be imported, beyond which nothing is received.
-const WAITING_BYTES_MAX: usize = 1 << 20;
-
 /// A transfer under way.
 pub struct Transfer {
     /// Where the stream behind the data set begins.
@@ -97,8 +88,11 @@ impl Link {
         }
         // What follows the file waits as well while the log takes nothing.
         let behind = self.line.input.len() + transfer.data_set.waiting();
-        let is_full = transfer.importer.waiting() + behind > WAITING_BYTES_MAX;
+        let waiting_max = core.process.options.limits.link_waiting_bytes_max;
+        let is_full = transfer.importer.waiting() + behind > waiting_max;
+        // A line in the making waits for nothing but its end.
         if is_full
+            && transfer.data_set.is_announced()
             && transfer.is_reading
             && let Some(connection) = self.line.connection()
         {
@@ -140,11 +134,15 @@ impl Link {
         };
         let ended = match outcome {
             Ok(Step::Finished) => transfer.end(&mut self.line.input),
+            Ok(Step::Starved) if transfer.data_set.has_arrived() => {
+                Err("the data set is shorter than announced".to_owned())
+            }
             Ok(_) => Ok(None),
             Err(why) => Err(why),
         };
         let behind = self.line.input.len() + transfer.data_set.waiting();
-        if transfer.importer.waiting() + behind <= WAITING_BYTES_MAX / 2
+        let waiting_max = core.process.options.limits.link_waiting_bytes_max;
+        if transfer.importer.waiting() + behind <= waiting_max / 2
             && !transfer.is_reading
             && let Some(connection) = self.line.connection()
         {
@@ -176,11 +174,12 @@ impl Link {
         let context =
             Context { overdue: Overdue::Kept, ..Context::background(core.turn.now, DatabaseId(0)) };
         let mut outcome = Ok(Step::Done);
-        for _ in 0..STEPS_MAX {
+        let limits = core.process.options.limits;
+        for _ in 0..limits.link_turn_steps_max {
             let shard = &mut core.shard;
             let mut tx = shard.engine.tx(context, &mut shard.unit, &mut core.interest);
             outcome = transfer.importer.step(&mut tx);
-            let is_enough = core.shard.unit.effects.len() - before >= TURN_EFFECT_BYTES;
+            let is_enough = core.shard.unit.effects.len() - before >= limits.link_turn_effect_bytes;
             if !matches!(outcome, Ok(Step::Done)) || is_enough {
                 break;
             }

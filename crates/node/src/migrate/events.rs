@@ -2,12 +2,10 @@
 
 use super::{CONNECTING, Migration, Migrations, READING, Stage};
 use crate::core::Core;
+use crate::limits::RECEIVED_BYTES;
 use base::{Driver, Event};
 use peers::outgoing::{End, Happened};
 use peers::restore::NotAnAnswer;
-
-/// Bytes of answers received at a time: some thousands of them.
-const RECEIVE_BYTES: usize = 16 << 10;
 
 impl Migrations {
     /// Takes an event, if it is about a connection to a target; whether it is.
@@ -21,7 +19,7 @@ impl Migrations {
         if migration.is_over() {
             // It can only be the end of the connection.
             migration.hang_up(driver);
-        } else if let Some(happened) = migration.line.take(driver, event, RECEIVE_BYTES) {
+        } else if let Some(happened) = migration.line.take(driver, event, RECEIVED_BYTES) {
             self.go_on(core, driver, &mut migration, happened);
         }
         self.is_due = true;

@@ -107,7 +107,7 @@ impl Migrations {
                         request.args(),
                     )
                 })
-            || command.flags.contains(Flags::AWAITS_SERVER) && self.is_full()
+            || command.flags.contains(Flags::AWAITS_SERVER) && self.is_full(core)
     }
 
     /// Whether a request may change a key that is under way.

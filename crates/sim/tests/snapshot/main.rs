@@ -16,5 +16,6 @@ mod parts;
 mod pins;
 mod replicaof;
 mod shifted;
+mod slices;
 mod transfer;
 mod world;

@@ -54,6 +54,8 @@ pub struct Master<'a> {
     piece_bytes: usize,
     /// Hangs up the first connection when it has sent so many bytes of the data set.
     pub hangs_up_at: Option<usize>,
+    /// Bytes at the end of the data set that it neither announces nor sends.
+    pub missing: usize,
     /// What follows the data set.
     pub stream: Vec<u8>,
     replica: Option<ConnectionId>,
@@ -72,6 +74,7 @@ impl<'a> Master<'a> {
             data,
             piece_bytes,
             hangs_up_at: None,
+            missing: 0,
             stream: Vec::new(),
             replica: None,
             heard: Vec::new(),
@@ -145,14 +148,14 @@ impl<'a> Master<'a> {
             self.close(replica);
             return;
         }
-        let data = self.data;
+        let file = &self.data.file[..self.data.file.len() - self.missing];
         if sent == 0 {
-            self.say(format!("${}\r\n", data.file.len()).as_bytes());
+            self.say(format!("\n\n${}\r\n", file.len()).as_bytes());
         }
-        let until = (sent + self.piece_bytes).min(data.file.len());
+        let until = (sent + self.piece_bytes).min(file.len());
         self.sent = Some(until);
-        self.say(&data.file[sent..until]);
-        if until == data.file.len() {
+        self.say(&file[sent..until]);
+        if until == file.len() {
             let stream = std::mem::take(&mut self.stream);
             self.say(&stream);
         }

@@ -7,6 +7,7 @@ use archive::{Candidate, SnapshotStore};
 use base::{Disk, Sequence};
 use shard::snapshots::Pace;
 use sim::disk::{Faults, SimDisk};
+use sim::network::SimClient;
 use sim::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +44,7 @@ fn snapshots(disk: &SimDisk) -> Vec<Sequence> {
 fn listed(store: &SnapshotStore) -> Vec<Sequence> {
     let candidates = store.list().expect("it lists");
     let place = |candidate| match candidate {
-        Candidate::Whole(snapshot) => snapshot.place.position.sequence,
+        Candidate::Whole(snapshot) => snapshot.point.position.sequence,
         Candidate::Damaged { name, why, .. } => panic!("{name}: {why}"),
     };
     candidates.into_iter().map(place).collect()
@@ -100,19 +101,8 @@ fn a_pin_that_comes_amid_a_trim_keeps_what_is_left() {
 fn a_snapshot_that_a_replica_is_being_sent_stays_until_it_has_it() {
     let disk = SimDisk::new(1);
     let mut life = start(&disk);
-    assert_eq!(ask(&mut life, "CONFIG SET repl-timeout 100000"), "+OK\r\n");
-    // More than lies in a replica's output before no more of the file is read.
-    for key in 0..100 {
-        assert_eq!(ask(&mut life, &format!("SET big:{key} {}", "v".repeat(40 << 10))), "+OK\r\n");
-    }
-    let replica = life.connect();
-    replica.send(b"PSYNC ? -1\r\n");
-    let is_pinned = |life: &Life| life.server.core.shard.pins().snapshots().next().is_some();
-    while !is_pinned(&life) {
-        assert!(life.turn(&mut Ledger::default()));
-    }
+    let replica = begin_to_send(&mut life);
     let sent = snapshots(&disk)[0];
-    replica.set_reading(false);
     for _ in 0..3 {
         save(&mut life, &disk);
     }
@@ -127,6 +117,70 @@ fn a_snapshot_that_a_replica_is_being_sent_stays_until_it_has_it() {
     }
     turn(&mut life);
     assert!(!is_pinned(&life) && !snapshots(&disk).contains(&sent));
+}
+
+/// A replica that is being sent a snapshot, and reads nothing of it.
+fn begin_to_send(life: &mut Life) -> SimClient {
+    assert_eq!(ask(life, "CONFIG SET repl-timeout 100000"), "+OK\r\n");
+    // More than lies in a replica's output before no more of the file is read.
+    for key in 0..100 {
+        assert_eq!(ask(life, &format!("SET big:{key} {}", "v".repeat(40 << 10))), "+OK\r\n");
+    }
+    let replica = life.connect();
+    replica.set_reading(false);
+    replica.send(b"PSYNC ? -1\r\n");
+    while !is_pinned(life) {
+        assert!(life.turn(&mut Ledger::default()));
+    }
+    replica
+}
+
+fn is_pinned(life: &Life) -> bool {
+    life.server.core.shard.pins().snapshots().next().is_some()
+}
+
+#[test]
+fn what_a_replica_was_being_sent_goes_with_it() {
+    for way in 0..3 {
+        let disk = SimDisk::new(1);
+        let mut life = start(&disk);
+        let replica = begin_to_send(&mut life);
+        match way {
+            0 => replica.reset(),
+            1 => assert_eq!(ask(&mut life, "CLIENT KILL TYPE replica"), ":1\r\n"),
+            _ => {
+                // A replica of the log it cannot become any more: it is disconnected.
+                let member = format!(
+                    "REPLCONF MEMBER 1 {} elsewhere 1 0 0 {} 0 0 - -\r\n",
+                    "0".repeat(40),
+                    "0".repeat(16)
+                );
+                replica.send(member.as_bytes());
+            }
+        }
+        turn(&mut life);
+        assert!(!is_pinned(&life), "way {way}");
+    }
+}
+
+#[test]
+fn snapshots_of_one_record_do_not_push_out_the_one_that_is_sent() {
+    let disk = SimDisk::new(1);
+    let mut life = start(&disk);
+    let replica = begin_to_send(&mut life);
+    let pins = life.server.core.shard.pins();
+    let sent = pins.snapshots().next().map(|(_, snapshot)| snapshot.to_owned());
+    for _ in 0..5 {
+        assert_eq!(ask(&mut life, "SAVE"), "+OK\r\n");
+    }
+    turn(&mut life);
+    let there = store(&disk).expect("there is a store").list().expect("it lists");
+    let names: Vec<String> = there.iter().map(|it| it.name().to_owned()).collect();
+    assert_eq!(names.len(), 3, "two, and the one that is sent: {names:?}");
+    assert!(sent.is_some_and(|sent| names.contains(&sent)), "{names:?}");
+    replica.reset();
+    turn(&mut life);
+    assert_eq!(store(&disk).expect("there is a store").list().expect("it lists").len(), 2);
 }
 
 /// Whether what the shard held behind a record can still be had, by snapshot and log.
