@@ -122,6 +122,7 @@ pub enum Sent {
 pub struct Waker(pub Arc<dyn Fn() + Send + Sync>);
 
 impl Waker {
+    /// Ends the loop's wait, from whatever thread. The loop looks at its queues then.
     pub fn wake(&self) {
         (self.0)();
     }

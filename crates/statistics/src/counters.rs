@@ -43,6 +43,7 @@ impl Rate {
         self.last_count = count;
     }
 
+    /// Mean of the last samples, per second.
     pub fn per_second(&self) -> f64 {
         self.samples.iter().sum::<f64>() / RATE_SAMPLES as f64
     }
@@ -51,14 +52,21 @@ impl Rate {
 /// Counters since the start or the last CONFIG RESETSTAT.
 #[derive(Default)]
 pub struct Statistics {
+    /// Connections that were accepted.
     pub connections_received: u64,
+    /// Connections that were turned away because `maxclients` were there.
     pub connections_rejected: u64,
+    /// Commands that ran.
     pub commands_processed: u64,
+    /// Bytes received from clients and replicas.
     pub input_bytes: u64,
+    /// Bytes sent to clients and replicas.
     pub output_bytes: u64,
-    /// Calls of receive and send.
+    /// Calls of receive that brought something.
     pub reads: u64,
+    /// Calls of send that took something.
     pub writes: u64,
+    /// Replies that were errors.
     pub error_replies: u64,
     /// Error replies by their code.
     pub errors: BTreeMap<String, u64>,
@@ -78,8 +86,11 @@ pub struct Statistics {
     pub evicted_clients: u64,
     /// By command id.
     pub commands: Vec<CommandStatistics>,
+    /// Commands.
     pub operations_rate: Rate,
+    /// Bytes received.
     pub input_rate: Rate,
+    /// Bytes sent.
     pub output_rate: Rate,
     /// The largest `used_memory` seen, in bytes. Not reset.
     pub memory_peak_bytes: u64,

@@ -17,7 +17,9 @@ pub struct FileOptions {
     pub record_bytes_max: usize,
     /// Bytes of one write and sync. At least one record fits, framed.
     pub batch_bytes_max: usize,
+    /// Records that were submitted and are not durable, beyond which the log takes no more.
     pub in_flight_records_max: usize,
+    /// The same in bytes.
     pub in_flight_bytes_max: usize,
     /// Bytes of records that a reading hands out at a time; the last one may overshoot.
     pub piece_bytes_max: usize,
