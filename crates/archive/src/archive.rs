@@ -20,7 +20,7 @@ pub const PREFIX: &str = "snapshot-";
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Entry {
     pub name: String,
-    /// It has a manifest. Without one it is no snapshot.
+    /// It has a manifest, or nobody can say. Without one it is no snapshot.
     pub is_published: bool,
 }
 
@@ -76,8 +76,17 @@ pub trait Archive: Send + Sync {
     /// Removes what no process will finish, and nothing that a process may be writing.
     ///
     /// # Errors
-    /// The archive's.
-    fn remove_unpublished(&self) -> io::Result<()>;
+    /// The archive's, once all that it lets go is gone.
+    fn remove_unpublished(&self, of: Unfinished) -> io::Result<()>;
+}
+
+/// Those whose unfinished snapshots are to be removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfinished {
+    /// Writers that show themselves by a sign, and are seen to be dead.
+    Signed,
+    /// Those of releases that made no sign as well: none of them writes, the caller knows.
+    All,
 }
 
 /// A snapshot in the making, under a name of its own. Dropped before it is published it leaves what

@@ -10,7 +10,7 @@
 //! whoever writes snapshots need not hold the log. A file system without locks tells nothing, and
 //! then a sign alone protects: what is left there stays until somebody removes it by hand.
 
-use crate::archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart};
+use crate::archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart, Unfinished};
 use crate::manifest::MANIFEST;
 use base::disk::{DIRECT_BLOCK_BYTES, create_directory_durably};
 use base::{Disk, DiskFile};
@@ -79,6 +79,30 @@ impl DirectoryArchive {
         self.disk.exists(&self.path(name).join(MANIFEST))
     }
 
+    fn remove_if_unpublished(&self, name: &str, of: Unfinished) -> io::Result<()> {
+        let sign = self.sign(name);
+        let is_signed = match self.disk.lock(&sign) {
+            // Its writer is dead.
+            Ok(_lock) => true,
+            // It was published or given up, or an older release wrote it, which made no sign.
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(_) if self.ignores_signs => true,
+            // Its writer lives, or nothing can be known of it.
+            Err(_) => return Ok(()),
+        };
+        if !is_signed && of == Unfinished::Signed {
+            return Ok(());
+        }
+        // Looked at only now: its writer may have published it just before.
+        if !self.is_published(name)? {
+            self.remove(name)?;
+        }
+        if is_signed {
+            self.remove_file(&sign)?;
+        }
+        Ok(())
+    }
+
     /// Another process may have been faster.
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         match self.disk.remove(path) {
@@ -95,8 +119,9 @@ impl Archive for DirectoryArchive {
 
     fn list(&self) -> io::Result<Vec<Entry>> {
         let names = self.names()?.into_iter();
-        let entry = |name: String| Ok(Entry { is_published: self.is_published(&name)?, name });
-        names.map(entry).collect()
+        // One that cannot be asked about must not hide the others: whoever reads it is told why.
+        let is_published = |name: &str| self.is_published(name).unwrap_or(true);
+        Ok(names.map(|name| Entry { is_published: is_published(&name), name }).collect())
     }
 
     fn begin(&self, name: &str) -> io::Result<Box<dyn Draft>> {
@@ -154,27 +179,14 @@ impl Archive for DirectoryArchive {
         self.disk.sync_directory(&self.directory)
     }
 
-    fn remove_unpublished(&self) -> io::Result<()> {
+    fn remove_unpublished(&self, of: Unfinished) -> io::Result<()> {
+        let mut failure = None;
         for name in self.names()? {
-            let sign = self.sign(&name);
-            let is_signed = match self.disk.lock(&sign) {
-                // Its writer is dead.
-                Ok(_lock) => true,
-                // It was published or given up, or an older release wrote it, which made no sign.
-                Err(error) if error.kind() == ErrorKind::NotFound => false,
-                Err(_) if self.ignores_signs => true,
-                // Its writer lives, or nothing can be known of it.
-                Err(_) => continue,
-            };
-            // Looked at only now: its writer may have published it just before.
-            if !self.is_published(&name)? {
-                self.remove(&name)?;
-            }
-            if is_signed {
-                self.remove_file(&sign)?;
+            if let Err(error) = self.remove_if_unpublished(&name, of) {
+                failure = Some(io::Error::new(error.kind(), format!("{name}: {error}")));
             }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 }
 

@@ -31,7 +31,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart};
+pub use archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart, Unfinished};
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
 pub use manifest::{Manifest, Part, SnapshotPoint};

@@ -1,6 +1,6 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::archive::{Archive, Entry, PREFIX, StoredPart};
+use crate::archive::{Archive, Entry, PREFIX, StoredPart, Unfinished};
 use crate::directory::DirectoryArchive;
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
@@ -34,6 +34,7 @@ pub struct Snapshot {
 pub enum Candidate {
     /// Its manifest is whole and its parts are there; their bytes are checked as they are read.
     Whole(Snapshot),
+    /// It cannot be used, and why.
     Damaged {
         name: String,
         why: String,
@@ -108,24 +109,27 @@ impl SnapshotStore {
     }
 
     /// Removes what no process will finish. What a process is writing just now stays: one that was
-    /// deposed may still have a thread at it.
+    /// deposed may still have a thread at it. See [`Archive::remove_unpublished`].
     ///
     /// # Errors
-    /// The archive's.
-    pub fn remove_unpublished(&self) -> io::Result<()> {
-        self.archive.remove_unpublished()
+    /// The archive's, once all that it lets go is gone.
+    pub fn remove_unpublished(&self, of: Unfinished) -> io::Result<()> {
+        self.archive.remove_unpublished(of)
     }
 
     /// Begins a snapshot of the state at `position`.
     ///
     /// # Errors
-    /// The archive's.
+    /// The archive's. No more names: a thousand were taken of this record.
     pub fn begin(&self, position: Position) -> io::Result<SnapshotWriter> {
         let entries = self.archive.list()?;
         let prefix = format!("{PREFIX}{:020}-", position.sequence.0);
-        let number = |entry: &Entry| entry.name.strip_prefix(&prefix)?.parse::<u64>().ok();
+        let number = |entry: &Entry| number_of(entry.name.strip_prefix(&prefix)?);
         // Behind those of the same record that are there, as it is newer.
         let next = entries.iter().filter_map(number).max().map_or(0, |newest| newest + 1);
+        if next > NUMBER_MAX {
+            return Err(io::Error::other("there are no more names for snapshots of this record"));
+        }
         SnapshotWriter::begin(&*self.archive, format!("{prefix}{next:03}"))
     }
 
@@ -158,9 +162,14 @@ impl SnapshotStore {
         let mut failure = None;
         let mut left = self.limits.retained;
         for candidate in &candidates {
+            // What stays behind costs space. The log can be trimmed all the same.
             if left == 0 && !stays(candidate) {
-                // What stays behind costs space. The log can be trimmed all the same.
                 failure = self.archive.remove(candidate.name()).err().or(failure);
+            } else if left == 0
+                && let Candidate::Damaged { name, why, .. } = candidate
+            {
+                failure =
+                    Some(io::Error::other(format!("{name} stays, nobody can read it: {why}")));
             }
             left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
         }
@@ -219,6 +228,14 @@ impl SnapshotStore {
         let point = manifest.point()?;
         Ok(Snapshot { name: name.to_owned(), point, manifest })
     }
+}
+
+/// The last snapshot of one record: names sort by age, so all numbers have three digits.
+const NUMBER_MAX: u32 = 999;
+
+fn number_of(digits: &str) -> Option<u32> {
+    let are_three = digits.len() == 3 && digits.bytes().all(|it| it.is_ascii_digit());
+    digits.parse().ok().filter(|_| are_three)
 }
 
 /// Why an entry cannot be used.

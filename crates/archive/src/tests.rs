@@ -2,9 +2,11 @@
 
 mod memory;
 
-use crate::{Archive, Candidate, Facts, Limits, Pruned, Snapshot, SnapshotPoint, SnapshotStore};
+use crate::{
+    Archive, Candidate, Facts, Limits, Pruned, Snapshot, SnapshotPoint, SnapshotStore, Unfinished,
+};
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
-use memory::MemoryArchive;
+use memory::{Kept, MemoryArchive};
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
@@ -72,7 +74,7 @@ fn whatever_call_fails_nothing_half_is_published_and_nothing_is_left() {
             assert_eq!(whole(&store).len(), 1);
             break;
         }
-        store.remove_unpublished().unwrap();
+        store.remove_unpublished(Unfinished::All).unwrap();
         assert!(archive.state().snapshots.is_empty(), "call {at}");
     }
     assert!(failed > 10, "{failed}");
@@ -95,7 +97,7 @@ fn what_is_published_is_never_replaced_and_a_draft_is_left_alone() {
     let second = write(&store, 7, &[2]).unwrap();
     assert_ne!(second.name, name, "the same record, another name");
     let mut draft = archive.begin("snapshot-draft").unwrap();
-    store.remove_unpublished().unwrap();
+    store.remove_unpublished(Unfinished::All).unwrap();
     draft.publish(b"{}").unwrap();
     assert_eq!(draft.publish(b"{}").unwrap_err().kind(), ErrorKind::AlreadyExists);
 }
@@ -174,6 +176,11 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
         assert!(left.contains(&30) && left.contains(&20), "call {call}: {left:?}");
         let through = pruned.trim.map_or(0, |at| at.sequence.0);
         assert!(through < 20, "call {call}: trimmed through {through}");
+        // Whoever looks why space does not come back is told.
+        let told = pruned.failure.map(|why| why.to_string());
+        let is_told =
+            told.is_some_and(|why| why.ends_with("nobody can read it: failed on command"));
+        assert_eq!(is_told, call >= 4, "call {call}");
     }
 }
 
@@ -194,4 +201,19 @@ fn of_one_record_the_newest_stays_and_those_that_are_named_and_no_log_for_them()
     let pruned = store.prune(&[], &named).unwrap();
     assert_eq!(whole(&store).len(), 3);
     assert_eq!(pruned.trim.unwrap().sequence, Sequence(19), "it is sent without the log");
+}
+
+#[test]
+fn names_of_one_record_sort_by_age_or_are_not_given() {
+    let (archive, store) = store();
+    let prefix = "snapshot-00000000000000000007-";
+    // Names that this release does not give say nothing of its own.
+    for other in ["+998", "1000", "18446744073709551615", "0x1"] {
+        archive.state().snapshots.insert(format!("{prefix}{other}"), Kept::default());
+    }
+    assert_eq!(write(&store, 7, &[1]).unwrap().name, format!("{prefix}000"));
+    archive.state().snapshots.insert(format!("{prefix}998"), Kept::default());
+    assert_eq!(write(&store, 7, &[1]).unwrap().name, format!("{prefix}999"));
+    let why = write(&store, 7, &[1]).unwrap_err().to_string();
+    assert_eq!(why, "there are no more names for snapshots of this record");
 }

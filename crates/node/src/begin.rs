@@ -12,6 +12,7 @@ use crate::server::Server;
 /// # Panics
 /// If the configuration declares what [`configured`] refuses: whoever read it has asked that.
 pub fn begin(options: Options, garbage: Garbage) -> Server {
+    options.limits.check();
     let (catalog, functions) = standard();
     let Configured { renamed, acl } =
         configured(&options.config, catalog).expect("checked as the file was read");

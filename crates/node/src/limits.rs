@@ -90,6 +90,15 @@ pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
 /// to 109 ns; more gained nothing.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 16;
 
+impl Limits {
+    /// # Panics
+    /// With them something would wait for ever.
+    pub(crate) fn check(&self) {
+        assert!(self.link_waiting_bytes_max >= 100, "half of a mark may wait for the other half");
+        assert!(self.batch_requests_max > 0 && self.turn_requests_max > 0, "a turn does something");
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

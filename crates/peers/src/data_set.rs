@@ -10,6 +10,9 @@ use resp::client::{take_filled_line, text};
 
 const MARK_BYTES: usize = 40;
 
+/// The file ends before its announced end.
+pub const SHORT: &str = "the data set is shorter than announced";
+
 /// How the end of the file is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Frame {
@@ -89,8 +92,15 @@ impl DataSet {
     }
 
     /// The reader has seen the end of the file, and was given these bytes behind it.
-    pub fn end(&mut self, rest: Vec<u8>) {
+    ///
+    /// # Errors
+    /// By the length that was announced they are the file's.
+    pub fn end(&mut self, rest: Vec<u8>) -> Result<(), String> {
+        if matches!(self.frame, Frame::Length(_)) && !rest.is_empty() {
+            return Err(SHORT.to_owned());
+        }
         self.rest.get_or_insert(rest);
+        Ok(())
     }
 
     /// What follows the file and its mark, once the file has ended and the mark has arrived.
@@ -114,7 +124,7 @@ impl DataSet {
             Frame::Length(0) if self.received_bytes == self.total_bytes.unwrap_or(0) => {
                 Ok(Some(std::mem::take(rest)))
             }
-            _ => Err("the data set is shorter than announced".to_owned()),
+            _ => Err(SHORT.to_owned()),
         }
     }
 }
@@ -150,14 +160,16 @@ mod tests {
         let mut set = DataSet::default();
         let mut input = said.to_vec();
         take(&mut set, &mut input)?;
-        set.end(rest.to_vec());
+        set.end(rest.to_vec())?;
         set.behind(&mut input)
     }
 
     #[test]
     fn a_file_of_known_length_ends_where_it_should() {
         assert_eq!(end_after(b"\n\n$3\r\nabcPING", b""), Ok(Some(b"PING".to_vec())));
-        assert!(end_after(b"$5\r\nabc", b"").expect_err("is short").contains("shorter"));
+        assert_eq!(end_after(b"$5\r\nabc", b""), Err(SHORT.to_owned()));
+        // Within the announced length nothing follows the file, however it arrived.
+        assert_eq!(end_after(b"$5\r\nabcSET", b"bc"), Err(SHORT.to_owned()));
         let mut set = DataSet::default();
         let mut input = b"$5\r\nabc".to_vec();
         take(&mut set, &mut input).expect("is a frame");
@@ -176,7 +188,7 @@ mod tests {
         let mut input = said.into_bytes();
         take(&mut set, &mut input).expect("is a frame");
         assert_eq!(set.behind(&mut input), Ok(None), "the file has not ended");
-        set.end(MARK.as_bytes()[..30].to_vec());
+        set.end(MARK.as_bytes()[..30].to_vec()).expect("it is the mark's");
         assert_eq!(set.behind(&mut input), Ok(None), "the mark is still arriving");
         input.extend_from_slice(&MARK.as_bytes()[30..]);
         input.extend_from_slice(b"PING");

@@ -93,8 +93,8 @@ impl RestoreDialogue {
 
     /// Whether keys may be sent.
     pub fn is_open(&self) -> bool {
-        let opens = |awaited: &Awaited| !matches!(awaited, Awaited::Restore(_));
-        !self.is_turned_away && !self.awaited.iter().any(opens)
+        // What opens it is said before all keys, so only the first can still be that.
+        !self.is_turned_away && matches!(self.awaited.front(), None | Some(Awaited::Restore(_)))
     }
 
     /// Asks the target to take a key.

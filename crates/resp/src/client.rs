@@ -34,6 +34,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
+    /// Those of `input`, from its beginning.
     pub fn of(input: &'a mut Vec<u8>) -> Self {
         Self { input, used: 0 }
     }

@@ -19,7 +19,7 @@ use crate::leadership::Found;
 use crate::recovery::Replayer;
 use crate::role::heartbeat::Heartbeats;
 use crate::shard::{Growth, Shard};
-use archive::{Candidate, Snapshot, SnapshotStore};
+use archive::{Candidate, Snapshot, SnapshotStore, Unfinished};
 use base::{Clock, MonotonicNanos, Position, Seeds, Sequence};
 use bytes::Bytes;
 use engine::execute::Engine;
@@ -31,6 +31,7 @@ pub use open::{FileLogOpener, KnownLog, OpenLog};
 use parts::{Parts, PartsError};
 use std::collections::VecDeque;
 use std::error::Error;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use txlog::{Chain, LogEvent};
 
@@ -144,7 +145,9 @@ impl Loading {
         if log.is_free {
             // What others write bears their sign and stays. Older releases made none: that
             // none of them writes here, only the log's lock says.
-            store.remove_unpublished()?;
+            if let Err(error) = store.remove_unpublished(Unfinished::All) {
+                tracing::warn!("unfinished snapshots cannot be removed: {error}");
+            }
         }
         let began = clock.monotonic();
         let mut comparing = Comparing::default();
@@ -235,8 +238,9 @@ impl Loading {
 
     fn choose(&mut self) -> Result<Stage, Failure> {
         match self.candidates.pop_front() {
-            Some(Candidate::Damaged { name, why, .. }) => {
-                tracing::error!("snapshot {name} is damaged and not used: {why}");
+            Some(Candidate::Damaged { name, why, may_be_whole }) => {
+                let how = if may_be_whole { "cannot be read" } else { "is damaged" };
+                tracing::error!("snapshot {name} {how} and is not used: {why}");
                 Ok(Stage::Choose)
             }
             Some(Candidate::Whole(snapshot)) if snapshot.manifest.parts.is_empty() => {
@@ -285,6 +289,12 @@ impl Loading {
             Ok(true) => {
                 self.keys_loaded = snapshot.manifest.keys;
                 return Ok(self.begin_log_behind(snapshot));
+            }
+            // Where nobody else removes snapshots it is none of whom there is a newer one.
+            Err(PartsError::Gone(error))
+                if self.log.is_free && error.kind() == ErrorKind::NotFound =>
+            {
+                error.to_string()
             }
             Err(PartsError::Gone(error)) => {
                 self.forget_loaded();

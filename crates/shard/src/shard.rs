@@ -486,7 +486,8 @@ impl Shard {
     /// Keeps what this shard held behind a record, and everything since, for somebody of this name:
     /// a snapshot at or before it, and the log from that one's record on. What goes just now, or
     /// has gone before, does not come back: who pins first and then looks what is there knows what
-    /// stays. A name has one pin, which it may move. Pins end with this life of the process.
+    /// stays. A name has one pin, which it may move. Pins end with this life of the process. Made
+    /// for readers of the log that come from outside; only tests have one yet.
     pub fn pin(&mut self, name: impl Into<String>, at: Sequence) {
         self.pins.set(name.into(), at);
     }

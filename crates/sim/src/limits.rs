@@ -96,6 +96,8 @@ const SMALL: &[Small] = small! {
     snapshots.retained = 3;
 };
 
+const _: () = assert!(SMALL.len() <= u64::BITS as usize);
+
 /// How many of 100 runs are limited otherwise than what serves, and how many of 100 limits are
 /// small in such a run.
 const RUNS_PERCENT: u64 = 60;

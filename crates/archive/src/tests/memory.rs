@@ -1,6 +1,6 @@
 //! An archive in memory that fails on command: what the store asks of an archive, and no more.
 
-use crate::archive::{Archive, Draft, Entry, NewPart, StoredPart};
+use crate::archive::{Archive, Draft, Entry, NewPart, StoredPart, Unfinished};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -98,7 +98,7 @@ impl Archive for MemoryArchive {
         Ok(())
     }
 
-    fn remove_unpublished(&self) -> io::Result<()> {
+    fn remove_unpublished(&self, _: Unfinished) -> io::Result<()> {
         self.call()?.snapshots.retain(|_, kept| kept.manifest.is_some() || kept.is_being_written);
         Ok(())
     }

@@ -8,8 +8,8 @@ use structures::entry::{Payload, ValueRef};
 
 impl Keyspace {
     pub(super) fn delete(&mut self, database: DatabaseId, key: Hashed<'_>) -> Applied {
-        let hash = key.hash;
-        match self.take(database, hash, key.name) {
+        let Hashed { hash, name } = key;
+        match self.take(database, hash, name) {
             Some(entry) => {
                 self.discard(entry);
                 Applied::Changed
@@ -24,9 +24,9 @@ impl Keyspace {
         key: Hashed<'_>,
         at: Option<i64>,
     ) -> Applied {
-        let hash = key.hash;
+        let Hashed { hash, name } = key;
         let db = self.database_mut(database);
-        let Some(mut found) = db.table.find_mut(hash, key.name) else { return Applied::Nothing };
+        let Some(mut found) = db.table.find_mut(hash, name) else { return Applied::Nothing };
         let before = found.as_ref().expire_at();
         let changed = before != at;
         if found.as_mut().set_expire_in_place(at) {
@@ -38,7 +38,7 @@ impl Keyspace {
             }
             return if changed { Applied::Changed } else { Applied::Nothing };
         }
-        let Some(entry) = self.take(database, hash, key.name) else { return Applied::Nothing };
+        let Some(entry) = self.take(database, hash, name) else { return Applied::Nothing };
         self.put_entry(database, hash, entry.with_expire(at));
         if changed { Applied::Changed } else { Applied::Nothing }
     }
@@ -50,8 +50,8 @@ impl Keyspace {
         to_database: DatabaseId,
         to: &[u8],
     ) -> Applied {
-        let hash = key.hash;
-        let Some(entry) = self.take(database, hash, key.name) else { return Applied::Nothing };
+        let Hashed { hash, name } = key;
+        let Some(entry) = self.take(database, hash, name) else { return Applied::Nothing };
         let renamed = entry.with_key(to);
         self.put_entry(to_database, self.hash(to), renamed);
         Applied::Changed

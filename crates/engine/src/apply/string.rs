@@ -23,24 +23,22 @@ impl Keyspace {
         value: &[u8],
         expire_at: Option<i64>,
     ) -> Applied {
-        let hash = key.hash;
-        if self.overwrite_string(database, hash, key, value, expire_at) {
+        if self.overwrite_string(database, key, value, expire_at) {
             return Applied::Changed;
         }
-        self.put(database, hash, key.name, payload_of(value), expire_at)
+        self.put(database, key.hash, key.name, payload_of(value), expire_at)
     }
 
     /// Overwrites a string in its own allocation, if the new one fits and the expiry stays none.
     fn overwrite_string(
         &mut self,
         database: DatabaseId,
-        hash: u64,
         key: Hashed<'_>,
         value: &[u8],
         expire_at: Option<i64>,
     ) -> bool {
         let access = crate::access::fresh(self.now, &self.settings);
-        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key.name) else {
+        let Some(mut found) = self.database_mut(database).table.find_mut(key.hash, key.name) else {
             return false;
         };
         if expire_at.is_some() || found.as_ref().expire_at().is_some() {
@@ -63,16 +61,16 @@ impl Keyspace {
         key: Hashed<'_>,
         value: i64,
     ) -> Result<Applied, Refusal> {
-        let hash = key.hash;
-        let Some(mut found) = self.database_mut(database).table.find_mut(hash, key.name) else {
-            return Ok(self.put(database, hash, key.name, Payload::Integer(value), None));
+        let Hashed { hash, name } = key;
+        let Some(mut found) = self.database_mut(database).table.find_mut(hash, name) else {
+            return Ok(self.put(database, hash, name, Payload::Integer(value), None));
         };
         if found.as_mut().set_integer_in_place(value) {
             return Ok(Applied::Changed);
         }
         StringValue::of(found.as_ref())?;
         let expire_at = found.as_ref().expire_at();
-        Ok(self.put(database, hash, key.name, Payload::Integer(value), expire_at))
+        Ok(self.put(database, hash, name, Payload::Integer(value), expire_at))
     }
 
     pub(super) fn append(
@@ -120,13 +118,13 @@ impl Keyspace {
         key: Hashed<'_>,
         edit: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Applied, Refusal> {
-        let hash = key.hash;
+        let Hashed { hash, name } = key;
         let db = self.database_mut(database);
-        let Some(mut found) = db.table.find_mut(hash, key.name) else {
+        let Some(mut found) = db.table.find_mut(hash, name) else {
             let mut text = Vec::new();
             edit(&mut text);
             let payload = Payload::Boxed(Box::new(Value::Text(text)));
-            return Ok(self.put(database, hash, key.name, payload, None));
+            return Ok(self.put(database, hash, name, payload, None));
         };
         if let Some(Value::Text(text)) = found.as_mut().into_boxed_mut() {
             let before = text.capacity();
@@ -139,6 +137,6 @@ impl Keyspace {
         let expire_at = found.as_ref().expire_at();
         edit(&mut text);
         let payload = Payload::Boxed(Box::new(Value::Text(text)));
-        Ok(self.put(database, hash, key.name, payload, expire_at))
+        Ok(self.put(database, hash, name, payload, expire_at))
     }
 }

@@ -70,9 +70,6 @@ impl Feed {
             self.pinged_at = core.turn.monotonic;
         }
         let is_partial = missed.is_some();
-        // What it was being sent before is given up.
-        let pin = pin_of(core, client);
-        core.shard.unpin(&pin);
         let replica = self.replica_mut(client);
         replica.acknowledges = acknowledges;
         replica.stage = if is_partial { Stage::Online } else { Stage::Waiting };

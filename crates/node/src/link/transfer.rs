@@ -9,7 +9,7 @@ use crate::core::Core;
 use base::{DatabaseId, Driver};
 use engine::import::{Importer, Step};
 use engine::unit::{Context, Overdue};
-use peers::data_set::DataSet;
+use peers::data_set::{DataSet, SHORT};
 use peers::handshake::MasterOffset;
 use txlog::Gate;
 
@@ -72,7 +72,7 @@ impl Transfer {
         if !self.data_set.has_ended() {
             self.keys = self.importer.keys;
             self.stream_database = self.importer.stream_database;
-            self.data_set.end(std::mem::take(&mut self.importer).into_rest());
+            self.data_set.end(std::mem::take(&mut self.importer).into_rest())?;
         }
         self.data_set.behind(input)
     }
@@ -134,9 +134,7 @@ impl Link {
         };
         let ended = match outcome {
             Ok(Step::Finished) => transfer.end(&mut self.line.input),
-            Ok(Step::Starved) if transfer.data_set.has_arrived() => {
-                Err("the data set is shorter than announced".to_owned())
-            }
+            Ok(Step::Starved) if transfer.data_set.has_arrived() => Err(SHORT.to_owned()),
             Ok(_) => Ok(None),
             Err(why) => Err(why),
         };

@@ -22,10 +22,11 @@ impl Members {
         const FOREIGN: Refusal = Refusal::of("ERR REPLCONF MEMBER of another release");
         let words: Vec<&[u8]> = args.from(2).collect();
         let report = Report::parse(&words).ok_or(FOREIGN)?;
-        let lag = core.leadership.lag_of(report.applied);
+        // It is told the stream of commands, between which no answer may stand.
         if core.clients.at(client).is_replica() {
             return Err(Refusal::of("ERR REPLCONF MEMBER of a replica that asked for PSYNC"));
         }
+        let lag = core.leadership.lag_of(report.applied);
         let now = core.turn.monotonic;
         let (host, port) = (report.member.host.clone(), report.member.port);
         if self.reports.take(client, report, now) {

@@ -85,7 +85,7 @@ impl Parts {
 impl PartsError {
     fn of(part: &str, error: RdbError) -> Self {
         match error {
-            // It was removed meanwhile: there is a newer one.
+            // It was removed meanwhile, so there is a newer one, unless nobody else is there.
             RdbError::Io(error) if error.kind() == ErrorKind::NotFound => Self::Gone(error),
             RdbError::Unsupported { .. } => Self::Unsupported(format!("{part}: {error}")),
             error => Self::Damaged(format!("{part}: {error}")),

@@ -1,11 +1,11 @@
 //! Removes the snapshots that nobody needs, and says how much of the log those that stay need.
 //!
-//! It is done behind each publication, and once more when pins change ([`Shard::pin`]): what was
-//! planned with other pins does not trim the log.
+//! It is done behind each publication, and once more when pins change ([`Shard::pin`],
+//! [`Shard::pin_snapshot`]): what was planned with other pins does not trim the log.
 
 use super::{Outcome, Snapshots, TurnFacts, submit};
 use crate::shard::Shard;
-use archive::Pruned;
+use archive::{Pruned, Unfinished};
 use base::{Position, Sequence};
 
 /// What a primary knows of it.
@@ -47,7 +47,7 @@ impl Snapshots {
         submit(&mut *self.queue, move || {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
-            let unremoved = store.remove_unpublished().err();
+            let unremoved = store.remove_unpublished(Unfinished::Signed).err();
             let (trim, failure) = match store.prune(&pins, &named) {
                 Ok(Pruned { trim, failure }) => (trim, failure),
                 Err(error) => (None, Some(error)),

@@ -2,8 +2,8 @@
 
 use super::transfer::{ask, start};
 use super::world::{LOG, Ledger};
-use archive::SnapshotPoint;
 use archive::{Archive, Candidate, DirectoryArchive, Facts, SnapshotStore, SnapshotWriter};
+use archive::{SnapshotPoint, Unfinished};
 use base::disk::Disk;
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use sim::disk::SimDisk;
@@ -63,7 +63,7 @@ fn a_start_that_tidies_away_what_another_process_writes_is_caught() {
     let other = DirectoryArchive::open(Arc::new(disk.clone()), Path::new(DIRECTORY));
     let mut other = other.expect("the disk is whole");
     other.break_signs();
-    other.remove_unpublished().expect("it tidies up");
+    other.remove_unpublished(Unfinished::All).expect("it tidies up");
     publish(writer);
 }
 
@@ -73,7 +73,7 @@ fn a_snapshot_that_is_being_written_is_left_alone_and_one_that_never_will_be_is_
     let (store, other) = (open(&disk), open(&disk));
     let entries = || disk.list(Path::new(DIRECTORY)).expect("it is there").len();
     let writer = store.begin(POSITION).expect("the disk is whole");
-    other.remove_unpublished().expect("the disk is whole");
+    other.remove_unpublished(Unfinished::All).expect("the disk is whole");
     publish(writer);
     assert_eq!((published(&other), entries()), (1, 1), "and no sign is left");
     let abandoned = store.begin(POSITION).expect("the disk is whole");
@@ -85,7 +85,9 @@ fn a_snapshot_that_is_being_written_is_left_alone_and_one_that_never_will_be_is_
     let early = Path::new(DIRECTORY).join("snapshot-00000000000000000010-000.writing");
     disk.create_new(&early).expect("the disk is whole");
     assert_eq!(entries(), 7);
-    other.remove_unpublished().expect("the disk is whole");
+    other.remove_unpublished(Unfinished::Signed).expect("the disk is whole");
+    assert_eq!(entries(), 4, "an older release may still be writing");
+    other.remove_unpublished(Unfinished::All).expect("the disk is whole");
     assert_eq!(entries(), 3, "the published one, the one under way, and its sign");
     publish(under_way);
     assert_eq!((published(&other), entries()), (2, 2));

@@ -43,11 +43,11 @@ fn snapshots(disk: &SimDisk) -> Vec<Sequence> {
 
 fn listed(store: &SnapshotStore) -> Vec<Sequence> {
     let candidates = store.list().expect("it lists");
-    let place = |candidate| match candidate {
+    let point = |candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot.point.position.sequence,
         Candidate::Damaged { name, why, .. } => panic!("{name}: {why}"),
     };
-    candidates.into_iter().map(place).collect()
+    candidates.into_iter().map(point).collect()
 }
 
 #[test]
@@ -132,6 +132,10 @@ fn begin_to_send(life: &mut Life) -> SimClient {
     while !is_pinned(life) {
         assert!(life.turn(&mut Ledger::default()));
     }
+    let shown = ask(life, "INFO persistence");
+    let pins = life.server.core.shard.pins();
+    let (name, snapshot) = pins.snapshots().next().expect("it is pinned");
+    assert!(shown.contains(&format!("kiln_snapshots_pinned_by:{name}@{snapshot}\r\n")), "{shown}");
     replica
 }
 

@@ -172,15 +172,15 @@ fn a_reply_waits_for_its_record_wherever_that_comes_to_stand() {
     assert!(!life.server.core.shard.is_in_flight());
 }
 
-/// The places of all published snapshots.
-fn places(disk: &SimDisk) -> Vec<Sequence> {
+/// The records behind which the published snapshots stand.
+fn snapshots(disk: &SimDisk) -> Vec<Sequence> {
     let store = store(disk).expect("the store can be opened");
     let candidates = store.list().expect("the store can be read").into_iter();
-    let place = |candidate| match candidate {
+    let point = |candidate| match candidate {
         Candidate::Whole(snapshot) => snapshot.point.position.sequence,
         Candidate::Damaged { name, why, .. } => panic!("{name} was published damaged: {why}"),
     };
-    candidates.map(place).collect()
+    candidates.map(point).collect()
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn a_snapshot_whose_record_moves_is_given_up() {
     turn_some(&mut life);
     assert_eq!(saver.received(), b"-ERR the snapshot failed, the log says why\r\n");
     assert_eq!(life.replies, b"+OK\r\n");
-    assert_eq!(places(&disk), []);
+    assert_eq!(snapshots(&disk), []);
     saver.send(b"SAVE\r\n");
     turn_some(&mut life);
     assert_eq!(saver.received(), b"+OK\r\n");
-    assert_eq!(places(&disk), [life.server.core.shard.appended().sequence]);
+    assert_eq!(snapshots(&disk), [life.server.core.shard.appended().sequence]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_snapshot_whose_record_was_durable_before_stays() {
     let (disk, mut life, orders) = start(3);
     life.client.send(b"SET key value\r\n");
     turn_until(&mut life, "a reply", |life| life.replies == b"+OK\r\n");
-    let place = life.server.core.shard.appended().sequence;
+    let newest = life.server.core.shard.appended().sequence;
     orders.borrow_mut().is_held = true;
     let saver = life.connect();
     saver.send(b"SAVE\r\n");
@@ -223,6 +223,6 @@ fn a_snapshot_whose_record_was_durable_before_stays() {
     orders.borrow_mut().shift_by = 3;
     turn_some(&mut life);
     assert_eq!(saver.received(), b"+OK\r\n");
-    assert_eq!(places(&disk), [place]);
-    assert_eq!(life.server.core.shard.appended().sequence, Sequence(place.0 + 4));
+    assert_eq!(snapshots(&disk), [newest]);
+    assert_eq!(life.server.core.shard.appended().sequence, Sequence(newest.0 + 4));
 }
