@@ -5,7 +5,7 @@
 //! ```
 //! Source: cluster.c of Redis 7.0.15, as its DUMP writes it.
 
-use crate::rdb::{Crc64, RdbError, Source, VERSION};
+use crate::rdb::{Crc64, RdbError, Source, VERSION, VERSION_READ};
 use crate::value::stored::{kind_of, put_value};
 use crate::value::{Recipe, Value};
 use crate::work::{BYTES_PER_STEP, Work};
@@ -55,7 +55,7 @@ pub fn with_value<T>(
     let (value, version) = rest.split_last_chunk::<VERSION_BYTES>().ok_or(DumpError::Footer)?;
     let mut crc = Crc64::default();
     add_to(&mut crc, rest, recipe.work);
-    let is_known = u32::from(u16::from_le_bytes(*version)) <= VERSION;
+    let is_known = u32::from(u16::from_le_bytes(*version)) <= VERSION_READ;
     if !is_known || crc.value() != u64::from_le_bytes(*checksum) {
         return Err(DumpError::Footer);
     }

@@ -7,16 +7,12 @@
 
 use crate::apply::Applied;
 use crate::effect::{Effect, End};
-use crate::rdb::{RdbError, Source, kind, old, opcode};
+use crate::rdb::{RdbError, Source, VERSION_READ, kind, opcode};
 use crate::tx::Tx;
 use crate::value::list::{NODE_PACKED, NODE_PLAIN};
 use base::DatabaseId;
 use std::io::{self, Read};
 use structures::{Intset, Listpack};
-
-/// The newest version that is read: that of Redis 7.4. What is new in it has types of its own, and
-/// those that are not known here are refused by number.
-const VERSION_MAX: u32 = 12;
 
 /// Since this version a file ends with a checksum.
 const CHECKSUM_SINCE: u32 = 5;
@@ -175,7 +171,7 @@ impl Importer {
             Some(version @ 1..) if head.starts_with(b"REDIS") => version,
             _ => return Err(self.source.damaged("no RDB header")),
         };
-        if self.version > VERSION_MAX {
+        if self.version > VERSION_READ {
             return Err(self.source.unsupported(format!("RDB version {}", self.version)));
         }
         Ok(Stage::Entry)
@@ -304,7 +300,7 @@ impl Importer {
                 self.push(&element, tx)
             }
             kind::LIST_QUICKLIST | kind::LIST_ZIPLIST => {
-                let elements = self.ziplist()?;
+                let elements = self.source.words(kind)?;
                 elements.iter().try_for_each(|element| self.push(element, tx))
             }
             kind::SET => {
@@ -331,7 +327,10 @@ impl Importer {
                 let score = f64::from_le_bytes(self.source.array()?);
                 self.score(&member, score, tx)
             }
-            kind::SET_LISTPACK => self.packed_set(tx),
+            kind::SET_LISTPACK => {
+                let members = self.source.words(kind)?;
+                members.iter().try_for_each(|member| self.apply(Effect::SetAdd { member }, tx))
+            }
             kind::HASH_LISTPACK | kind::HASH_ZIPLIST | kind::HASH_ZIPMAP => {
                 self.pairs(kind, tx, |importer, field, value, tx| {
                     importer.apply(Effect::HashSet { field, value }, tx)
@@ -339,23 +338,17 @@ impl Importer {
             }
             kind::ZSET => {
                 let member = self.source.owned()?;
-                let score = self.old_score()?;
+                let score = self.source.old_score()?;
                 self.score(&member, score, tx)
             }
             kind::ZSET_LISTPACK | kind::ZSET_ZIPLIST => {
                 self.pairs(kind, tx, |importer, member, score, tx| {
-                    let score = importer.parsed(score)?;
+                    let score = importer.source.score_of(score)?;
                     importer.score(member, score, tx)
                 })
             }
             _ => Err(self.source.unsupported(format!("a value of type {kind}"))),
         }
-    }
-
-    fn packed_set(&mut self, tx: &mut Tx<'_>) -> Result<(), RdbError> {
-        let bytes = self.source.owned()?;
-        let pack = self.listpack(bytes)?;
-        pack.iter().try_for_each(|item| self.apply(Effect::SetAdd { member: &item.to_vec() }, tx))
     }
 
     fn push(&mut self, value: &[u8], tx: &mut Tx<'_>) -> Result<(), RdbError> {
@@ -369,46 +362,10 @@ impl Importer {
         self.apply(Effect::SortedAdd { member, score }, tx)
     }
 
-    /// A score as old files have it: its text, or a length that means a number that has none.
-    fn old_score(&mut self) -> Result<f64, RdbError> {
-        match self.source.byte()? {
-            255 => Ok(f64::NEG_INFINITY),
-            254 => Ok(f64::INFINITY),
-            253 => Ok(f64::NAN),
-            length => {
-                let text = self.source.bytes(usize::from(length))?.to_vec();
-                self.parsed(&text)
-            }
-        }
-    }
-
-    fn parsed(&self, score: &[u8]) -> Result<f64, RdbError> {
-        let parsed = std::str::from_utf8(score).ok().and_then(|text| text.parse().ok());
-        parsed.ok_or_else(|| self.source.damaged("a score that is no number"))
-    }
-
     /// Applies each pair of a packed value.
     fn pairs(&mut self, kind: u8, tx: &mut Tx<'_>, apply: ApplyPair) -> Result<(), RdbError> {
-        let words = match kind {
-            kind::HASH_LISTPACK | kind::ZSET_LISTPACK => {
-                let bytes = self.source.owned()?;
-                self.listpack(bytes)?.iter().map(|item| item.to_vec()).collect()
-            }
-            kind::HASH_ZIPMAP => {
-                let bytes = self.source.owned()?;
-                old::zipmap(&bytes).ok_or_else(|| self.source.damaged("a damaged zipmap"))?
-            }
-            _ => self.ziplist()?,
-        };
-        if words.len() % 2 != 0 {
-            return Err(self.source.damaged("a packed value of pairs with an odd element"));
-        }
+        let words = self.source.pairs_of_words(kind)?;
         words.chunks_exact(2).try_for_each(|pair| apply(self, &pair[0], &pair[1], tx))
-    }
-
-    fn ziplist(&mut self) -> Result<Vec<Vec<u8>>, RdbError> {
-        let bytes = self.source.owned()?;
-        old::ziplist(&bytes).ok_or_else(|| self.source.damaged("a damaged ziplist"))
     }
 
     fn listpack(&self, bytes: Vec<u8>) -> Result<Listpack, RdbError> {

@@ -37,8 +37,12 @@ pub use source::Source;
 use std::fmt;
 use std::io;
 
-/// The version of the format that is written; up to it is read.
+/// The version of the format that is written, and read in files of our own.
 pub const VERSION: u32 = 10;
+
+/// The newest version of which something is taken from others: of Redis 7.4. What it holds that is
+/// not known here is refused where it stands.
+pub const VERSION_READ: u32 = 12;
 
 /// What the names of our own auxiliary fields begin with.
 pub const OWN_FIELDS: &str = "kiln-";

@@ -7,6 +7,7 @@ pub(crate) mod bits;
 pub(crate) mod growing;
 pub(crate) mod hash;
 pub(crate) mod list;
+mod older;
 pub(crate) mod set;
 pub(crate) mod sorted;
 pub(crate) mod stored;

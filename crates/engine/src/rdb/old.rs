@@ -9,6 +9,11 @@
 //! Integers are little-endian, but for the lengths of a ziplist's strings. Source: the description
 //! at <https://rdb.fnordig.de/file_format.html>.
 
+use super::{RdbError, Source, kind};
+use crate::number::parse_f64;
+use std::io::Read;
+use structures::Listpack;
+
 const END: u8 = 0xff;
 
 /// Announces a length of four bytes.
@@ -42,6 +47,61 @@ impl<'a> Reader<'a> {
             LONG => Some(u32::from_le_bytes(self.array()?) as usize),
             short => Some(usize::from(short)),
         }
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// The elements of a packed value, or of one node of a list.
+    ///
+    /// # Errors
+    /// [`RdbError`] if it is damaged.
+    pub(crate) fn words(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, RdbError> {
+        let bytes = self.owned()?;
+        match kind {
+            kind::SET_LISTPACK | kind::HASH_LISTPACK | kind::ZSET_LISTPACK => {
+                let pack = Listpack::from_bytes(bytes);
+                let pack = pack.map_err(|error| self.damaged(error.to_string()))?;
+                Ok(pack.iter().map(|item| item.to_vec()).collect())
+            }
+            kind::HASH_ZIPMAP => zipmap(&bytes).ok_or_else(|| self.damaged("a damaged zipmap")),
+            _ => ziplist(&bytes).ok_or_else(|| self.damaged("a damaged ziplist")),
+        }
+    }
+
+    /// As [`Self::words`], of which there is an even number.
+    ///
+    /// # Errors
+    /// As [`Self::words`].
+    pub(crate) fn pairs_of_words(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, RdbError> {
+        let words = self.words(kind)?;
+        match words.len() % 2 {
+            0 => Ok(words),
+            _ => Err(self.damaged("a packed value of pairs with an odd element")),
+        }
+    }
+
+    /// A score as old releases wrote it: its text, or a length that means a number that has none.
+    ///
+    /// # Errors
+    /// [`RdbError`] if it is no number.
+    pub(crate) fn old_score(&mut self) -> Result<f64, RdbError> {
+        match self.byte()? {
+            255 => Ok(f64::NEG_INFINITY),
+            254 => Ok(f64::INFINITY),
+            253 => Err(self.damaged("a score that is not a number")),
+            length => {
+                let text = self.bytes(usize::from(length))?.to_vec();
+                self.score_of(&text)
+            }
+        }
+    }
+
+    /// A score from its text.
+    ///
+    /// # Errors
+    /// [`RdbError`] if it is no number.
+    pub(crate) fn score_of(&self, text: &[u8]) -> Result<f64, RdbError> {
+        parse_f64(text).ok_or_else(|| self.damaged("a score that is not a number"))
     }
 }
 

@@ -207,7 +207,10 @@ impl<R: Read> Source<R> {
             kind::SET_INTSET => Value::Set(Set::from_intset(self.intset()?)),
             kind::HASH_LISTPACK => Value::Hash(Hash::from_listpack(self.pairs()?)),
             kind::ZSET_LISTPACK => Value::Sorted(self.small_sorted(recipe)?),
-            _ => return Err(self.unsupported(format!("a value of type {kind}"))),
+            _ => match self.older_value(kind, recipe)? {
+                Some(value) => value,
+                None => return Err(self.unsupported(format!("a value of type {kind}"))),
+            },
         };
         if value.is_empty() {
             return Err(self.damaged("an empty collection"));

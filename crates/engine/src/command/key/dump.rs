@@ -131,7 +131,8 @@ fn restore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         return Err(Refusal::of("ERR Invalid TTL value, must be >= 0"));
     }
     let since = if options.is_absolute { 0 } else { tx.now().0 };
-    let expire_at = (ttl > 0).then(|| ttl.saturating_add(since));
+    // What is beyond the end of time lies, as in Redis, before its beginning.
+    let expire_at = (ttl > 0).then(|| ttl.wrapping_add(since));
     let settings = tx.settings().clone();
     let work = tx.work();
     let recipe = Recipe { settings: &settings, hasher: tx.keyspace().hasher(), work: &work };
@@ -183,8 +184,10 @@ fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use crate::rdb::Crc64;
     use crate::settings::Settings;
     use crate::testing::Bench;
+    use structures::Listpack;
 
     /// What Redis 7.0 dumps for `SET a 10`.
     const TEN: &[u8] = b"\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb";
@@ -236,5 +239,118 @@ mod tests {
         bench.check("EXISTS a", ":0");
         assert_eq!(restore(&mut bench, &[b"a", b"0", TEN, b"IDLETIME", b"1000"]), "+OK");
         bench.check("OBJECT IDLETIME a", ":1000");
+    }
+
+    /// A payload as a release of this version of the format dumps it.
+    fn payload(kind: u8, version: u16, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![kind];
+        out.extend_from_slice(body);
+        out.extend_from_slice(&version.to_le_bytes());
+        let mut crc = Crc64::default();
+        crc.update(&out);
+        out.extend_from_slice(&crc.value().to_le_bytes());
+        out
+    }
+
+    fn ziplist(elements: &[&str]) -> Vec<u8> {
+        let mut entries = Vec::new();
+        let mut before = 0;
+        for element in elements {
+            entries.extend_from_slice(&[before, element.len() as u8]);
+            entries.extend_from_slice(element.as_bytes());
+            before = 2 + element.len() as u8;
+        }
+        let mut out = (entries.len() as u32 + 11).to_le_bytes().to_vec();
+        out.extend_from_slice(&(entries.len() as u32 + 10 - u32::from(before)).to_le_bytes());
+        out.extend_from_slice(&(elements.len() as u16).to_le_bytes());
+        out.extend_from_slice(&entries);
+        out.push(0xff);
+        out
+    }
+
+    fn listpack(elements: &[&str]) -> Vec<u8> {
+        let mut pack = Listpack::new();
+        elements.iter().for_each(|element| pack.push_back(element.as_bytes()));
+        pack.bytes().to_vec()
+    }
+
+    /// A string, with its length in front.
+    fn string(bytes: &[u8]) -> Vec<u8> {
+        [&[bytes.len() as u8][..], bytes].concat()
+    }
+
+    #[test]
+    fn what_any_release_dumped_is_restored() {
+        let nodes = [&[2][..], &string(&ziplist(&["a", "b"])), &string(&ziplist(&["c"]))].concat();
+        let zipmap = b"\x02\x01a\x02\x00xy\x01b\x01\x00z\xff";
+        let kinds: [(u8, u16, Vec<u8>, &str, &str); 8] = [
+            (1, 6, b"\x02\x01a\x01b".to_vec(), "LRANGE k 0 -1", "*2 $1 a $1 b"),
+            (
+                3,
+                6,
+                b"\x03\x01a\x031.5\x01b\xfe\x01c\xff".to_vec(),
+                "ZRANGE k 0 -1 WITHSCORES",
+                "*6 $1 c $4 -inf $1 a $3 1.5 $1 b $3 inf",
+            ),
+            (9, 6, string(zipmap), "HGETALL k", "*4 $1 a $2 xy $1 b $1 z"),
+            (10, 6, string(&ziplist(&["a", "12"])), "LRANGE k 0 -1", "*2 $1 a $2 12"),
+            (
+                12,
+                9,
+                string(&ziplist(&["a", "1", "b", "2.5"])),
+                "ZRANGE k 0 -1 WITHSCORES",
+                "*4 $1 a $1 1 $1 b $3 2.5",
+            ),
+            (13, 9, string(&ziplist(&["f", "v"])), "HGETALL k", "*2 $1 f $1 v"),
+            (14, 9, nodes, "LRANGE k 0 -1", "*3 $1 a $1 b $1 c"),
+            (20, 11, string(&listpack(&["a", "b"])), "SMEMBERS k", "*2 $1 a $1 b"),
+        ];
+        for (kind, version, body, request, expected) in kinds {
+            let mut bench = Bench::new();
+            let whole = payload(kind, version, &body);
+            assert_eq!(restore(&mut bench, &[b"k", b"0", &whole]), "+OK", "type {kind}");
+            bench.check(request, expected);
+            for cut in 1..body.len() {
+                let cut = payload(kind, version, &body[..cut]);
+                let said = restore(&mut bench, &[b"cut", b"0", &cut]);
+                assert_eq!(said, "-ERR Bad data format", "type {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_release_dumped_is_refused() {
+        let mut bench = Bench::new();
+        let nan = b"\x01\x01a\xfd".to_vec();
+        let none = b"\x00".to_vec();
+        let kinds: [(u8, Vec<u8>); 8] = [
+            (3, nan),
+            (3, b"\x02\x01a\x011\x01a\x012".to_vec()),
+            (9, string(b"\x02\x01a\x01\x00x\x01a\x01\x00z\xff")),
+            (12, string(&ziplist(&["a", "1", "a", "2"]))),
+            (12, string(&ziplist(&["a", "x"]))),
+            (13, string(&ziplist(&["f", "v", "g"]))),
+            (1, none),
+            (20, string(&listpack(&["a", "a"]))),
+        ];
+        for (kind, body) in kinds {
+            let said = restore(&mut bench, &[b"k", b"0", &payload(kind, 9, &body)]);
+            assert_eq!(said, "-ERR Bad data format", "type {kind}");
+        }
+        let later = payload(0, 13, b"\x01a");
+        let said = restore(&mut bench, &[b"k", b"0", &later]);
+        assert_eq!(said, "-ERR DUMP payload version or checksum are wrong");
+        bench.check("DBSIZE", ":0");
+    }
+
+    #[test]
+    fn a_time_beyond_the_end_of_time_is_past() {
+        let mut bench = Bench::new();
+        let most = i64::MAX.to_string();
+        assert_eq!(restore(&mut bench, &[b"k", most.as_bytes(), b"..."]).get(..4), Some("-ERR"));
+        assert_eq!(restore(&mut bench, &[b"k", most.as_bytes(), TEN]), "+OK");
+        bench.check("EXISTS k", ":0");
+        assert_eq!(restore(&mut bench, &[b"k", most.as_bytes(), TEN, b"ABSTTL"]), "+OK");
+        bench.check("EXISTS k", ":1");
     }
 }
