@@ -35,6 +35,7 @@ use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::view::View;
 use resp::Reply;
+use resp::integer::parse_i64;
 
 /// Every family of the engine.
 pub const FAMILIES: &[&[Command<DataFn>]] = &[
@@ -49,6 +50,17 @@ pub const FAMILIES: &[&[Command<DataFn>]] = &[
     sorted::COMMANDS,
     string::COMMANDS,
 ];
+
+/// An argument that Redis reads as an `int` of C.
+///
+/// # Errors
+/// Redis's texts for what is no integer, and for one that is none of these.
+pub fn int_argument(argument: &[u8]) -> Result<i32, Refusal> {
+    const RANGE: Refusal =
+        Refusal::of("ERR value is out of range, value must between -2147483648 and 2147483647");
+    let integer = parse_i64(argument).ok_or(Refusal::NOT_AN_INTEGER)?;
+    i32::try_from(integer).map_err(|_| RANGE)
+}
 
 /// The result of a command function: a refusal is one Redis error line, and then nothing changed.
 pub type Outcome = Result<(), Refusal>;

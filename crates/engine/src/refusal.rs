@@ -34,6 +34,15 @@ impl Refusal {
         Self::new(format!("ERR wrong number of arguments for '{command}' command"))
     }
 
+    /// Redis's text for a container's subcommand that does not fit what follows it, quoted as sent.
+    pub fn subcommand(container: &str, subcommand: &[u8]) -> Self {
+        let named = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+        Self::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try {container} HELP.",
+            named.replace(['\r', '\n'], " ")
+        ))
+    }
+
     /// The first word, by which INFO errorstats counts.
     pub fn code(&self) -> &str {
         self.0.split(' ').next().unwrap_or("ERR")

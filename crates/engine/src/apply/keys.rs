@@ -28,7 +28,8 @@ impl Keyspace {
         let db = self.database_mut(database);
         let Some(mut found) = db.table.find_mut(hash, name) else { return Applied::Nothing };
         let before = found.as_ref().expire_at();
-        let changed = before != at;
+        // A time that it had already counts as set: who watches the key is told.
+        let changed = at.is_some() || before.is_some();
         if found.as_mut().set_expire_in_place(at) {
             if let Some(before) = before {
                 db.expiries.remove(before, hash);

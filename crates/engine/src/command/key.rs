@@ -17,7 +17,7 @@ mod object;
 pub mod scan;
 mod sort;
 
-use super::{Args, Command, DataFn, Flags, Outcome, read, write};
+use super::{Args, Command, DataFn, Flags, Outcome, int_argument, read, write};
 use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
@@ -174,15 +174,16 @@ fn move_name(tx: &mut Tx<'_>, from: &[u8], to: &[u8]) -> Outcome {
 /// A database's number as an argument.
 ///
 /// # Errors
-/// `not_a_number`, or Redis's text for a number without a database.
-fn database_argument(
-    argument: &[u8],
-    databases: u32,
-    not_a_number: Refusal,
-) -> Result<DatabaseId, Refusal> {
-    let index = resp::integer::parse_i64(argument)
-        .filter(|index| i32::try_from(*index).is_ok())
-        .ok_or(not_a_number)?;
+/// Redis's texts for what is no such number, and for a number without a database.
+fn database_argument(argument: &[u8], databases: u32) -> Result<DatabaseId, Refusal> {
+    database_of(int_argument(argument)?, databases)
+}
+
+/// The database of this number.
+///
+/// # Errors
+/// Redis's text if there is none.
+fn database_of(index: i32, databases: u32) -> Result<DatabaseId, Refusal> {
     u32::try_from(index)
         .ok()
         .filter(|index| *index < databases)

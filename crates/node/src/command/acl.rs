@@ -85,10 +85,7 @@ fn takes_at_most(count: usize, args: Args<'_>) -> Outcome {
     if args.len() <= count {
         return Ok(());
     }
-    Err(Refusal::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{}'. Try ACL HELP.",
-        shown(args.at(1))
-    )))
+    Err(Refusal::subcommand("ACL", args.at(1)))
 }
 
 fn shown(bytes: &[u8]) -> String {

@@ -267,6 +267,7 @@ fn unblock(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome
         3 => false,
         4 if args.is(3, "TIMEOUT") => false,
         4 if args.is(3, "ERROR") => true,
+        5.. => return Err(Refusal::subcommand("CLIENT", args.at(1))),
         _ => {
             return Err(Refusal::of("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }

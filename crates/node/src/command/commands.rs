@@ -100,7 +100,7 @@ fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         server.core.clients.reply(client),
         |name, reply| match lookup(catalog, name) {
             Some(command) => write_info(catalog, command, reply),
-            None => reply.null_array(),
+            None => reply.null(),
         },
     );
     Ok(())
@@ -187,7 +187,7 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let catalog = server.core.process.catalog;
     let every = || catalog.iter();
     let found: Vec<&Registered> = match args.len() {
-        2 => top_level(catalog),
+        2 => every().collect(),
         5 if args.is(2, "FILTERBY") => {
             let word = args.at(4);
             if args.is(3, "MODULE") {
@@ -218,7 +218,10 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 /// The keys of the request that begins with argument 2; their indexes count from there.
 fn find_keys(server: &Server, args: Args<'_>) -> Result<Vec<(usize, KeyUse)>, Refusal> {
     let found = server.core.process.catalog.find(args.at(2), args.get(3));
-    let command = found.ok_or(Refusal::of("ERR Invalid command specified"))?;
+    let command = found
+        // A container whose subcommand is none is no command.
+        .filter(|command| command.subcommands.is_empty() || args.len() == 3)
+        .ok_or(Refusal::of("ERR Invalid command specified"))?;
     if !command.may_have_keys() {
         return Err(Refusal::of("ERR The command has no key arguments"));
     }

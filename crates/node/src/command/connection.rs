@@ -4,7 +4,7 @@ use super::{NodeFn, node};
 use crate::server::Server;
 use crate::session::ReplyMode;
 use base::{ConnectionId, DatabaseId};
-use engine::command::{Args, Command, Flags, Group, Outcome, Secrets};
+use engine::command::{Args, Command, Flags, Group, Outcome, Secrets, int_argument};
 use engine::refusal::Refusal;
 use resp::Protocol;
 
@@ -93,8 +93,7 @@ fn echo(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn select(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let index = engine::value::text::canonical_integer(args.at(1))
-        .ok_or(Refusal::of("ERR value is not an integer or out of range"))?;
+    let index = int_argument(args.at(1))?;
     let databases = server.core.shard.engine.keyspace.settings.databases;
     let index = u32::try_from(index).ok().filter(|index| *index < databases);
     server.core.clients.at_mut(client).database =
@@ -150,7 +149,6 @@ fn hello_secrets(args: Args<'_>) -> Vec<usize> {
 
 fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let mut protocol = server.core.clients.at(client).output.reply.protocol();
-    let mut name = None;
     if let Some(version) = args.get(1) {
         protocol = match engine::value::text::canonical_integer(version) {
             Some(2) => Protocol::Resp2,
@@ -168,7 +166,8 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
             server.core.authenticate(client, args.at(0), args.at(at + 1), args.at(at + 2))?;
             at += 3;
         } else if args.is(at, "SETNAME") && at + 1 < args.len() {
-            name = Some(checked_name(args.at(at + 1))?);
+            // It is set at once, as in Redis, whatever becomes of the options behind it.
+            server.core.clients.at_mut(client).who.name = checked_name(args.at(at + 1))?;
             at += 2;
         } else {
             let option = String::from_utf8_lossy(args.at(at));
@@ -181,9 +180,6 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
              select the RESP protocol version at the same time",
         ));
-    }
-    if let Some(name) = name {
-        server.core.clients.at_mut(client).who.name = name;
     }
     server.core.clients.reply(client).set_protocol(protocol);
     let id = server.core.clients.at(client).who.id as i64;

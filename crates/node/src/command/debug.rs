@@ -55,12 +55,7 @@ fn debug(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         .find(|(name, arguments, _)| args.is(1, name) && args.len() == arguments + 2);
     match found {
         Some((_, _, run)) => run(server, client, args),
-        None => {
-            let name = String::from_utf8_lossy(args.at(1)).replace(['\r', '\n'], " ");
-            Err(Refusal::new(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."
-            )))
-        }
+        None => Err(Refusal::subcommand("DEBUG", args.at(1))),
     }
 }
 

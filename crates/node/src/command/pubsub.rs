@@ -172,10 +172,7 @@ fn shardchannels(server: &mut Server, client: ConnectionId, args: Args<'_>) -> O
 
 fn list(server: &mut Server, client: ConnectionId, args: Args<'_>, sort: Sort) -> Outcome {
     if args.len() > 3 {
-        return Err(Refusal::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try PUBSUB HELP.",
-            String::from_utf8_lossy(args.at(1))
-        )));
+        return Err(Refusal::subcommand("PUBSUB", args.at(1)));
     }
     let pattern = args.get(2);
     let work = &server.core.shard.engine.keyspace.work;

@@ -72,6 +72,9 @@ fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn function_flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    if args.len() > 3 {
+        return Err(Refusal::subcommand("FUNCTION", args.at(1)));
+    }
     check_mode(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     server.core.clients.reply(client).ok();
     Ok(())

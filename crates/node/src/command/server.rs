@@ -5,6 +5,7 @@ use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
+use resp::integer::parse_i64;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     node("TIME", time)
@@ -96,9 +97,9 @@ fn save_in_background(server: &mut Server, client: ConnectionId, args: Args<'_>)
         2 if args.is(1, "SCHEDULE") => true,
         _ => return Err(Refusal::SYNTAX),
     };
-    let was_saving = server.core.saving().is_saving;
+    let is_later = server.core.saving().is_saving || server.core.clients.at(client).is_in_exec;
     server.request_snapshot(schedule)?;
-    server.core.clients.reply(client).simple(if was_saving {
+    server.core.clients.reply(client).simple(if is_later {
         "Background saving scheduled"
     } else {
         "Background saving started"
@@ -108,9 +109,9 @@ fn save_in_background(server: &mut Server, client: ConnectionId, args: Args<'_>)
 
 /// A snapshot is what makes the log short.
 fn rewrite_log(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let was_saving = server.core.saving().is_saving;
+    let is_later = server.core.saving().is_saving || server.core.clients.at(client).is_in_exec;
     server.request_snapshot(true)?;
-    server.core.clients.reply(client).simple(if was_saving {
+    server.core.clients.reply(client).simple(if is_later {
         "Background append only file rewriting scheduled"
     } else {
         "Background append only file rewriting started"
@@ -147,12 +148,19 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
 }
 
 fn monitor(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    if server.core.clients.at(client).is_in_exec {
+        return Err(Refusal::of("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
     server.core.clients.monitors.insert(client);
     server.core.clients.reply(client).ok();
     Ok(())
 }
 
-fn lolwut(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+fn lolwut(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    // Each version of Redis draws something else; here there is one drawing.
+    if args.len() > 2 && args.is(1, "VERSION") && parse_i64(args.at(2)).is_none() {
+        return Err(Refusal::NOT_AN_INTEGER);
+    }
     let art = format!(
         "   ______________\n  /  __________  \\\n |  |  __  __  |  |\n |  | (  )(  ) |  |  fired, not \
          forgotten\n |__|__________|__|\n\nRedis ver. {}\n",

@@ -1,7 +1,7 @@
 //! Databases: COPY and MOVE between them, SWAPDB, FLUSHDB, FLUSHALL.
 
-use super::database_argument;
-use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, write};
+use super::{database_argument, database_of};
+use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, int_argument, write};
 use crate::effect::Effect;
 use crate::feed::Word;
 use crate::notify::Class;
@@ -62,7 +62,7 @@ fn copy(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         } else if args.is(at, "DB") && at + 1 < args.len() {
             at += 1;
             let databases = tx.settings().databases;
-            to_database = database_argument(args.at(at), databases, Refusal::NOT_AN_INTEGER)?;
+            to_database = database_argument(args.at(at), databases)?;
         } else {
             return Err(Refusal::SYNTAX);
         }
@@ -84,7 +84,7 @@ fn copy(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 fn move_key(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     let databases = tx.settings().databases;
-    let to_database = database_argument(args.at(2), databases, Refusal::NOT_AN_INTEGER)?;
+    let to_database = database_argument(args.at(2), databases)?;
     if to_database == tx.database_id() {
         return Err(Refusal::of("ERR source and destination objects are the same"));
     }
@@ -102,10 +102,10 @@ fn move_key(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn swapdb(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let databases = tx.settings().databases;
-    let first =
-        database_argument(args.at(1), databases, Refusal::of("ERR invalid first DB index"))?;
-    let second =
-        database_argument(args.at(2), databases, Refusal::of("ERR invalid second DB index"))?;
+    let index = |at: usize, refusal| int_argument(args.at(at)).map_err(|_| Refusal::of(refusal));
+    let first = index(1, "ERR invalid first DB index")?;
+    let second = index(2, "ERR invalid second DB index")?;
+    let (first, second) = (database_of(first, databases)?, database_of(second, databases)?);
     if first != second {
         tx.change_all(first, Effect::SwapDatabases { with: second });
     }

@@ -101,6 +101,8 @@ impl<'a> ScanOptions<'a> {
 /// # Errors
 /// `ERR invalid cursor`.
 pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
+    // A text of C's ends at its first NUL.
+    let argument = argument.split(|byte| *byte == 0).next().unwrap_or_default();
     if argument.is_empty() {
         return Ok(0);
     }
@@ -158,7 +160,9 @@ fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let count = reply.begin_array();
     let mut found = 0;
     work.reply_each(database.table().iter(), reply, |entry, reply| {
-        if glob::matches(pattern, entry.key(), work) && is_alive(view, entry) {
+        // To Redis a lone star means all keys; as a pattern it does not match the empty name.
+        let is_meant = pattern == b"*" || glob::matches(pattern, entry.key(), work);
+        if is_meant && is_alive(view, entry) {
             reply.bulk(entry.key());
             found += 1;
         }

@@ -113,6 +113,18 @@ enum Expiry {
     At(ExpireForm, usize),
 }
 
+impl Expiry {
+    /// Whether an option of this form may follow. Of several of one form the last counts, as in
+    /// Redis.
+    fn may_become(self, form: ExpireForm) -> bool {
+        match self {
+            Self::None => true,
+            Self::Keep => false,
+            Self::At(before, _) => before == form,
+        }
+    }
+}
+
 struct Options {
     condition: Condition,
     returns_old: bool,
@@ -134,7 +146,7 @@ fn options(args: Args<'_>) -> Result<Options, Refusal> {
         } else if is("KEEPTTL") && matches!(options.expiry, Expiry::None | Expiry::Keep) {
             options.expiry = Expiry::Keep;
         } else if let Some(form) = ExpireForm::of_word(word)
-            && options.expiry == Expiry::None
+            && options.expiry.may_become(form)
             && at + 1 < args.len()
         {
             at += 1;
@@ -264,7 +276,7 @@ fn getex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         if word.eq_ignore_ascii_case(b"PERSIST") && form.is_none() {
             persists = true;
         } else if let Some(named) = ExpireForm::of_word(word)
-            && form.is_none()
+            && form.is_none_or(|(before, _)| before == named)
             && !persists
             && at + 1 < args.len()
         {
