@@ -1,10 +1,11 @@
 //! CLIENT (Redis documentation, CLIENT): what connections say about themselves and do to others.
 
+mod filter;
 mod kill;
 
 use super::connection::{NAME_BYTES_MAX, NAME_TOO_LONG, checked_name};
 use super::{NodeFn, node, timeout_millis};
-use crate::core::describe::{Kind, describe, kind_of};
+use crate::core::describe::describe;
 use crate::core::pause::Paused;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
@@ -12,6 +13,7 @@ use base::ConnectionId;
 use engine::command::{Args, Command, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
+use filter::Filter;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     client("CLIENT GETNAME", name).doc("Returns the name of the connection.").since("2.6.9"),
@@ -27,8 +29,11 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .doc("Returns information about the connection.")
         .since("6.2.0"),
     client(
-        "CLIENT KILL <ip:port | <[ID client-id] | [TYPE type] | [USER username] | \
-         [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] ...>>",
+        "CLIENT KILL <ip:port | <[[NOT-]ID client-id [client-id ...]] | [[NOT-]TYPE type] | \
+         [[NOT-]USER username] | [[NOT-]ADDR ip:port] | [[NOT-]LADDR ip:port] | \
+         [SKIPME yes/no] | [MAXAGE maxage] | [[NOT-]NAME name] | [[NOT-]LIB-NAME name] | \
+         [[NOT-]LIB-VER version] | [[NOT-]DB db] | [[NOT-]IP ip] | [[NOT-]FLAGS flags] | \
+         [[NOT-]CAPA capa] ...>>",
         kill::kill,
     )
     .admin()
@@ -36,13 +41,19 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     .doc("Terminates open connections.")
     .since("2.4.0")
     .arity(-3),
-    client("CLIENT LIST [TYPE type] [ID client-id [client-id ...]]", list)
-        .admin()
-        .cost(OF_ALL)
-        .tips(&["nondeterministic_output"])
-        .doc("Lists open connections.")
-        .since("2.4.0")
-        .arity(-2),
+    client(
+        "CLIENT LIST [[NOT-]TYPE type] [[NOT-]ID client-id [client-id ...]] \
+         [[NOT-]USER username] [[NOT-]ADDR ip:port] [[NOT-]LADDR ip:port] [SKIPME yes/no] \
+         [MAXAGE maxage] [[NOT-]NAME name] [[NOT-]LIB-NAME name] [[NOT-]LIB-VER version] \
+         [[NOT-]DB db] [[NOT-]IP ip] [[NOT-]FLAGS flags] [[NOT-]CAPA capa]",
+        list,
+    )
+    .admin()
+    .cost(OF_ALL)
+    .tips(&["nondeterministic_output"])
+    .doc("Lists open connections.")
+    .since("2.4.0")
+    .arity(-2),
     client("CLIENT NO-EVICT <ON | OFF>", no_evict)
         .admin()
         .cost(OF_ALL)
@@ -172,19 +183,20 @@ fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let lines = if args.len() == 4 && args.is(2, "TYPE") {
-        let kind = Kind::parse(args.at(3))?;
-        lines(server, client, server.core.sessions().filter(|other| kind_of(other) == kind))
-    } else if args.len() > 3 && args.is(2, "ID") {
-        let mut ids = Vec::new();
-        for id in args.from(3) {
-            ids.push(canonical_integer(id).ok_or(Refusal::of("ERR Invalid client ID"))?);
-        }
-        lines(server, client, ids.into_iter().filter_map(|id| server.by_client_id(id)))
-    } else if args.len() == 2 {
-        lines(server, client, server.core.sessions())
+    let ids = || args.from(3).map(canonical_integer);
+    let lines = if args.len() > 3 && args.is(2, "ID") && ids().all(|id| id.is_some()) {
+        // IDs alone are answered as they are named, none of them refused.
+        let named = ids().flatten().filter_map(|id| server.by_client_id(id));
+        lines(server, client, named)
     } else {
-        return Err(Refusal::SYNTAX);
+        let filter = Filter::parse(&server.core, args, false).map_err(|why| {
+            // What stands behind IDs and is no filter is taken for another one.
+            let is_id = args.is(2, "ID") && why == Refusal::SYNTAX && args.len() > 3;
+            if is_id { Refusal::of("ERR Invalid client ID") } else { why }
+        })?;
+        let others = server.core.sessions().filter(|other| filter.fits(&server.core, other));
+        let spared = filter.spares_caller.then_some(client);
+        lines(server, client, others.filter(|other| Some(other.connection) != spared))
     };
     server.core.clients.reply(client).verbatim(b"txt", lines);
     Ok(())

@@ -45,7 +45,8 @@ pub(crate) fn kind_of(session: &Session) -> Kind {
     }
 }
 
-fn flags(core: &Core, session: &Session) -> String {
+/// The flags of a client, as letters.
+pub(crate) fn flags(core: &Core, session: &Session) -> String {
     let candidates = [
         ('M', session.is_master()),
         ('S', session.is_any_replica()),

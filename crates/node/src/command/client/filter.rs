@@ -1,0 +1,189 @@
+//! Which clients CLIENT LIST shows and CLIENT KILL ends: those that fit every filter given. Redis
+//! 7.0 has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9.
+
+use crate::core::Core;
+use crate::core::describe::{Kind, flags, kind_of};
+use crate::session::Session;
+use catalog::acl::UserId;
+use engine::command::Args;
+use engine::refusal::Refusal;
+use engine::value::text::canonical_integer;
+use std::collections::BTreeSet;
+
+/// The flags that CLIENT LIST of any release may show.
+const FLAGS: &[u8] = b"ABEIMNOPRSTUbcdegirtux";
+
+/// What a client may say that it can: be redirected.
+const CAPABILITIES: &[u8] = b"r";
+
+/// One filter.
+enum Criterion<'a> {
+    Ids(BTreeSet<i64>),
+    Kind(Kind),
+    User(UserId),
+    Peer(&'a [u8]),
+    Local(&'a [u8]),
+    /// Older than so many seconds.
+    Age(u64),
+    Name(&'a [u8]),
+    LibraryName(&'a [u8]),
+    LibraryVersion(&'a [u8]),
+    Database(u32),
+    Ip(&'a [u8]),
+    /// All of these flags.
+    Flags(&'a [u8]),
+    /// Nobody has said that it can do anything.
+    Capabilities,
+}
+
+pub(super) struct Filter<'a> {
+    /// With what they must come to.
+    criteria: Vec<(bool, Criterion<'a>)>,
+    pub spares_caller: bool,
+}
+
+impl<'a> Filter<'a> {
+    /// Reads the filters from argument 2 on.
+    ///
+    /// # Errors
+    /// Redis's texts, those of Valkey for its own.
+    pub fn parse(core: &Core, args: Args<'a>, spares_caller: bool) -> Result<Self, Refusal> {
+        let mut filter = Self { criteria: Vec::new(), spares_caller };
+        let (work, mut at) = (core.work(), 2);
+        while at < args.len() {
+            work.step();
+            let value = args.get(at + 1).ok_or(Refusal::SYNTAX)?;
+            if args.is(at, "SKIPME") {
+                filter.spares_caller = args.is(at + 1, "YES");
+                if !filter.spares_caller && !args.is(at + 1, "NO") {
+                    return Err(Refusal::SYNTAX);
+                }
+                at += 2;
+                continue;
+            }
+            let word = args.at(at);
+            let is_negated = word.len() > 4 && word[..4].eq_ignore_ascii_case(b"NOT-");
+            let name = if is_negated { &word[4..] } else { word };
+            at += 2;
+            let criterion = if name.eq_ignore_ascii_case(b"ID") {
+                let mut ids = BTreeSet::from([id_of(value)?]);
+                while let Some(id) = args.get(at).and_then(canonical_integer) {
+                    work.step();
+                    ids.insert(checked(id)?);
+                    at += 1;
+                }
+                Criterion::Ids(ids)
+            } else {
+                Criterion::parse(core, name, value)?
+            };
+            filter.criteria.push((!is_negated, criterion));
+        }
+        Ok(filter)
+    }
+
+    /// The client at an address, as the old form of CLIENT KILL names it.
+    pub fn of_peer(peer: &'a [u8]) -> Self {
+        Self { criteria: vec![(true, Criterion::Peer(peer))], spares_caller: false }
+    }
+
+    pub fn fits(&self, core: &Core, session: &Session) -> bool {
+        self.criteria.iter().all(|(wanted, criterion)| criterion.fits(core, session) == *wanted)
+    }
+}
+
+const NO_ID: Refusal = Refusal::of("ERR client-id should be greater than 0");
+
+fn checked(id: i64) -> Result<i64, Refusal> {
+    if id > 0 { Ok(id) } else { Err(NO_ID) }
+}
+
+fn id_of(argument: &[u8]) -> Result<i64, Refusal> {
+    checked(canonical_integer(argument).ok_or(NO_ID)?)
+}
+
+/// Refuses a value with a letter that is none of `known`.
+fn letters<'v>(what: &str, value: &'v [u8], known: &[u8]) -> Result<&'v [u8], Refusal> {
+    if value.iter().all(|letter| known.contains(letter)) {
+        return Ok(value);
+    }
+    let value = String::from_utf8_lossy(value).replace(['\r', '\n'], " ");
+    Err(Refusal::new(format!("ERR Unknown {what} found in the provided filter: {value}")))
+}
+
+impl<'a> Criterion<'a> {
+    fn parse(core: &Core, name: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        Ok(if is("TYPE") {
+            Self::Kind(Kind::parse(value)?)
+        } else if is("ADDR") {
+            Self::Peer(value)
+        } else if is("LADDR") {
+            Self::Local(value)
+        } else if is("USER") {
+            let user = core.process.acl.find(value).ok_or_else(|| {
+                let user = String::from_utf8_lossy(value).replace(['\r', '\n'], " ");
+                Refusal::new(format!("ERR No such user '{user}'"))
+            })?;
+            Self::User(user)
+        } else if is("MAXAGE") {
+            const NO_AGE: Refusal = Refusal::of("ERR maxage is not an integer or out of range");
+            const NO_TIME: Refusal = Refusal::of("ERR maxage should be greater than 0");
+            let seconds = canonical_integer(value).ok_or(NO_AGE)?;
+            Self::Age(u64::try_from(seconds).ok().filter(|it| *it > 0).ok_or(NO_TIME)?)
+        } else if is("NAME") {
+            Self::Name(value)
+        } else if is("LIB-NAME") {
+            Self::LibraryName(value)
+        } else if is("LIB-VER") {
+            Self::LibraryVersion(value)
+        } else if is("DB") {
+            const NO_DATABASE: Refusal = Refusal::of("ERR DB is not an integer or out of range");
+            let databases = core.shard.engine.keyspace.settings.databases;
+            let index = canonical_integer(value).ok_or(NO_DATABASE)?;
+            let index = u32::try_from(index).ok().filter(|index| *index < databases);
+            Self::Database(index.ok_or_else(|| {
+                let last = databases - 1;
+                Refusal::new(format!("ERR DB number should be between 0 and {last}"))
+            })?)
+        } else if is("IP") {
+            Self::Ip(value)
+        } else if is("FLAGS") {
+            Self::Flags(letters("flags", value, FLAGS)?)
+        } else if is("CAPA") {
+            letters("capa", value, CAPABILITIES)?;
+            Self::Capabilities
+        } else {
+            return Err(Refusal::SYNTAX);
+        })
+    }
+
+    fn fits(&self, core: &Core, session: &Session) -> bool {
+        let who = &session.who;
+        let (library, version) = &who.library;
+        match self {
+            Self::Ids(ids) => ids.contains(&(who.id as i64)),
+            Self::Kind(kind) => kind_of(session) == *kind,
+            Self::User(user) => who.user == *user,
+            Self::Peer(peer) => who.peer.as_bytes() == *peer,
+            Self::Local(local) => who.local.as_bytes() == *local,
+            Self::Age(seconds) => core.turn.monotonic.seconds_since(who.created) >= *seconds,
+            Self::Name(name) => who.name == *name,
+            Self::LibraryName(name) => library.as_bytes() == *name,
+            Self::LibraryVersion(name) => version.as_bytes() == *name,
+            Self::Database(index) => session.database.0 == *index,
+            Self::Ip(ip) => {
+                let host = who.peer.rsplit_once(':').map_or("", |(host, _)| host);
+                host.as_bytes() == *ip
+                    || host
+                        .strip_prefix('[')
+                        .and_then(|it| it.strip_suffix(']'))
+                        .is_some_and(|host| host.as_bytes() == *ip)
+            }
+            Self::Flags(wanted) => {
+                let flags = flags(core, session);
+                wanted.iter().all(|flag| flags.as_bytes().contains(flag))
+            }
+            Self::Capabilities => false,
+        }
+    }
+}
