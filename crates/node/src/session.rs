@@ -106,9 +106,18 @@ pub enum Blocked {
     Snapshot,
     /// What another server makes of its keys (MIGRATE): the number of the migration.
     Migration(u64),
-    /// Replicas that have executed the stream, or applied the log, so far (WAIT). No deadline:
-    /// without limit.
-    Replicas { offset: u64, wrote: Sequence, wanted: i64, deadline: Option<MonotonicNanos> },
+    /// Replicas that have what it wrote (WAIT, WAITAOF). No deadline: without limit.
+    Replicas { written: Written, wanted: i64, deadline: Option<MonotonicNanos> },
+}
+
+/// What a client has written, and what is asked of its copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Through here in the stream of commands, and in the log.
+    pub offset: u64,
+    pub record: Sequence,
+    /// A copy must be on stable storage, not only executed (WAITAOF).
+    pub is_durable: bool,
 }
 
 /// What a parked request waits for.

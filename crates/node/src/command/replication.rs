@@ -3,6 +3,7 @@
 use super::{NodeFn, node, timeout_millis};
 use crate::feed::sync::Wanted;
 use crate::server::Server;
+use crate::session::Written;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
@@ -31,6 +32,13 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
               the connection is completed.",
         )
         .since("3.0.0")
+        .cost("O(1)"),
+    node("WAITAOF numlocal numreplicas timeout", wait_durable)
+        .needs_data()
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+        .categories(&["connection"])
+        .doc("Blocks until what the connection wrote is on stable storage here and on replicas.")
+        .since("7.2.0")
         .cost("O(1)"),
 ];
 
@@ -129,6 +137,11 @@ fn printable(text: &[u8]) -> String {
     text.replace(|letter: char| letter.is_control() || letter == ',', " ")
 }
 
+const NOT_HERE_DURABLE: &str = concat!(
+    "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas ",
+    "are just local and are not propagated.",
+);
+
 const NOT_HERE: &str = concat!(
     "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a ",
     "replica is configured to be writable (which is not the default) writes to replicas are just ",
@@ -141,15 +154,44 @@ fn wait(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     }
     let wanted = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
     let millis = timeout_millis(server, args.at(2))?;
-    let have = server
-        .copies(server.core.clients.at(client).fed_offset, server.core.clients.at(client).wrote);
-    if have as i64 >= wanted || server.core.clients.at(client).is_in_exec {
-        server.core.clients.reply(client).integer(have as i64);
-        return Ok(());
-    }
-    let deadline = (millis > 0).then_some(server.core.turn.monotonic.after_millis(millis));
-    server.wait_for_replicas(client, wanted, deadline);
+    let written = server.written_by(client, false);
+    server.wait_for(client, written, wanted, millis);
     Ok(())
+}
+
+/// Here everything that is answered is durable, whatever `numlocal` says: only the replicas are
+/// waited for.
+fn wait_durable(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let range = |from, to| {
+        Refusal::new(format!("ERR value is out of range, value must between {from} and {to}"))
+    };
+    let local = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
+    if !(0..=1).contains(&local) {
+        return Err(range(0, 1));
+    }
+    let wanted = canonical_integer(args.at(2)).filter(|wanted| *wanted >= 0);
+    let wanted = wanted.ok_or(Refusal::NOT_POSITIVE)?;
+    let millis = timeout_millis(server, args.at(3))?;
+    if server.core.is_replica() {
+        return Err(Refusal::of(NOT_HERE_DURABLE));
+    }
+    // What the client wrote may not be durable yet, and it may have asked for no reply to it.
+    server.core.shard.unit.whole = true;
+    let written = server.written_by(client, true);
+    server.wait_for(client, written, wanted, millis);
+    Ok(())
+}
+
+impl Server {
+    /// Answers a WAIT, or leaves it waiting for so long; 0: without limit.
+    fn wait_for(&mut self, client: ConnectionId, written: Written, wanted: i64, millis: u64) {
+        if self.copies(written) as i64 >= wanted || self.core.clients.at(client).is_in_exec {
+            self.reply_copies(client, written);
+            return;
+        }
+        let deadline = (millis > 0).then_some(self.core.turn.monotonic.after_millis(millis));
+        self.wait_for_replicas(client, written, wanted, deadline);
+    }
 }
 
 impl Server {

@@ -108,15 +108,14 @@ impl Server {
         if !self.core.clients.has(connection) {
             return false;
         }
-        let have = match self.core.clients.at(connection).blocked {
-            Some(Blocked::Replicas { offset, wrote, .. }) => self.copies(offset, wrote),
-            _ => 0,
-        };
         let blocked = self.core.clients.at(connection).blocked.as_ref();
         let waits = blocked.is_some_and(Blocked::ends_by_time);
         let ended = if waits { self.core.unblock(connection) } else { None };
         if let Some(blocked) = &ended {
             let written = self.core.clients.at(connection).output.end();
+            if let (None, Blocked::Replicas { written: what, .. }) = (error, blocked) {
+                self.reply_copies(connection, *what);
+            }
             let reply = self.core.clients.reply(connection);
             match (error, blocked) {
                 (Some(error), _) => reply.error(error),
@@ -125,7 +124,7 @@ impl Server {
                     TimeoutReply::NullArray => reply.null_array(),
                 },
                 (None, Blocked::Parked { why, .. }) => reply.error(why.timeout_error()),
-                (None, _) => reply.integer(have as i64),
+                (None, Blocked::Replicas { .. } | Blocked::Snapshot | Blocked::Migration(_)) => {}
             }
             self.core.clients.ended.push((connection, written));
         }

@@ -1,16 +1,36 @@
 //! Replicas as witnesses: WAIT counts those that have a write, `min-replicas-to-write` those that
-//! are near enough. Replicas of Redis count as those of the log do.
+//! are near enough. Replicas of Redis count as those of the log do, but for WAITAOF, which counts
+//! copies on stable storage: what a replica of the log applies is in the log.
 //!
 //! Neither is needed for durability, which is the log's. They tell that a copy elsewhere has it.
 
 use crate::server::Server;
-use crate::session::Blocked;
+use crate::session::{Blocked, Written};
 use base::{ConnectionId, MonotonicNanos, Sequence};
 
 impl Server {
-    /// How many replicas have executed the stream through `offset`, or applied the record `wrote`.
-    pub(crate) fn copies(&self, offset: u64, wrote: Sequence) -> usize {
-        self.feed.through(offset) + self.members.through(&self.core, wrote)
+    /// What a client has written so far.
+    pub(crate) fn written_by(&self, client: ConnectionId, is_durable: bool) -> Written {
+        let session = self.core.clients.at(client);
+        Written { offset: session.fed_offset, record: session.wrote, is_durable }
+    }
+
+    /// How many replicas have what was written.
+    pub(crate) fn copies(&self, written: Written) -> usize {
+        let fed = if written.is_durable { 0 } else { self.feed.through(written.offset) };
+        fed + self.members.through(&self.core, written.record)
+    }
+
+    /// Tells how many replicas have what was written. WAITAOF is told first that this server has:
+    /// no reply to it leaves before.
+    pub(crate) fn reply_copies(&mut self, client: ConnectionId, written: Written) {
+        let count = self.copies(written) as i64;
+        let reply = self.core.clients.reply(client);
+        if written.is_durable {
+            reply.array(2);
+            reply.integer(1);
+        }
+        reply.integer(count);
     }
 
     /// How many replicas were heard of within `min-replicas-max-lag`.
@@ -43,17 +63,16 @@ impl Server {
         }
     }
 
-    /// Leaves a client waiting until `wanted` replicas have what it wrote, and asks them.
+    /// Leaves a client waiting until `wanted` replicas have what was written, and asks them.
     pub(crate) fn wait_for_replicas(
         &mut self,
         client: ConnectionId,
+        written: Written,
         wanted: i64,
         deadline: Option<MonotonicNanos>,
     ) {
-        let session = self.core.clients.at(client);
-        let (offset, wrote) = (session.fed_offset, session.wrote);
         self.core.clients.waiting_for_replicas.insert(client);
-        self.core.block(client, Blocked::Replicas { offset, wrote, wanted, deadline });
+        self.core.block(client, Blocked::Replicas { written, wanted, deadline });
         if self.core.shard.unit.feed.is_on() {
             self.core.stream.tell(&["REPLCONF", "GETACK", "*"]);
         }
@@ -65,22 +84,21 @@ impl Server {
             let session = self.core.clients.sessions.get(client);
             let blocked = session.and_then(|session| session.blocked.as_ref());
             // Who waits no longer is forgotten.
-            let Some(Blocked::Replicas { offset, wrote, wanted, .. }) = blocked else { continue };
-            let have = self.copies(*offset, *wrote);
-            if have as i64 >= *wanted {
-                self.answer_wait(client, have);
+            let Some(&Blocked::Replicas { written, wanted, .. }) = blocked else { continue };
+            if self.copies(written) as i64 >= wanted {
+                self.answer_wait(client, written);
             } else {
                 self.core.clients.waiting_for_replicas.insert(client);
             }
         }
     }
 
-    /// Ends a client's WAIT with a count.
-    fn answer_wait(&mut self, client: ConnectionId, count: usize) {
+    /// Ends a client's WAIT.
+    fn answer_wait(&mut self, client: ConnectionId, written: Written) {
         self.core.unblock(client);
-        let written = self.core.clients.at(client).output.end();
-        self.core.clients.reply(client).integer(count as i64);
-        self.core.finish_reply(client, written, Sequence::ZERO);
+        let end = self.core.clients.at(client).output.end();
+        self.reply_copies(client, written);
+        self.core.finish_reply(client, end, Sequence::ZERO);
         self.core.enqueue(client);
     }
 }
