@@ -50,6 +50,11 @@ impl Scripts {
         Ok(hash)
     }
 
+    /// The script that is kept under this hash, in hexadecimal of either case.
+    pub fn body(&self, text: &[u8]) -> Option<&[u8]> {
+        self.bodies.get(&parse_hash(text)?).map(Vec::as_slice)
+    }
+
     /// Whether a script is kept under this hash, in hexadecimal of either case.
     pub fn contains(&self, text: &[u8]) -> bool {
         parse_hash(text).is_some_and(|hash| self.bodies.contains_key(&hash))

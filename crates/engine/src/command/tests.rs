@@ -134,3 +134,69 @@ fn writes_are_whole_though_nobody_will_hear_of_them() {
         bench.check(then, expected);
     }
 }
+
+#[test]
+fn a_string_is_compared_before_it_is_set_or_deleted() {
+    let mut bench = Bench::new();
+    for (line, expected) in [
+        ("SET a x IFEQ y", "$-1"),
+        ("EXISTS a", ":0"),
+        ("SET a 10", "+OK"),
+        ("SET a y IFEQ 1", "$-1"),
+        ("SET a y IFEQ +10", "$-1"),
+        ("SET a y IFEQ 10 GET PX 5000", "$2 10"),
+        ("PTTL a", ":5000"),
+        ("SET a z IFEQ x GET", "$1 y"),
+        ("GET a", "$1 y"),
+        ("SET a z IFEQ y NX", "-ERR syntax error"),
+        ("SET a z XX IFEQ y", "-ERR syntax error"),
+        ("SET a z IFEQ", "-ERR syntax error"),
+        ("SET a z NX XX", "-ERR syntax error"),
+        ("SET a z XX NX", "-ERR syntax error"),
+        ("SET a z XX XX", "+OK"),
+        ("DELIFEQ a y", ":0"),
+        ("DELIFEQ a z", ":1"),
+        ("DELIFEQ a z", ":0"),
+        ("RPUSH l 1", ":1"),
+        ("DELIFEQ l 1", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SET l 1 IFEQ 1", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ] {
+        bench.check(line, expected);
+    }
+}
+
+#[test]
+fn several_strings_are_set_with_one_expiry() {
+    let mut bench = Bench::new();
+    for (line, expected) in [
+        ("MSETEX 2 a 1 b 2", ":1"),
+        ("MSETEX 2 a 1 c 2 NX", ":0"),
+        ("MSETEX 2 c 1 d 2 NX PX 100000", ":1"),
+        ("PTTL d", ":100000"),
+        ("MSETEX 2 c 1 z 2 XX", ":0"),
+        ("MSETEX 1 c 9 XX KEEPTTL", ":1"),
+        ("PTTL c", ":100000"),
+        ("MSETEX 1 c 9", ":1"),
+        ("PTTL c", ":-1"),
+        ("MSETEX 0 a 1", "-ERR invalid numkeys value or out of range"),
+        ("MSETEX -1 a 1", "-ERR invalid numkeys value or out of range"),
+        ("MSETEX x a 1", "-ERR invalid numkeys value or out of range"),
+        ("MSETEX 99999999999 a 1", "-ERR invalid numkeys value or out of range"),
+        ("MSETEX 2147483647 a 1", "-ERR syntax error"),
+        ("MSETEX 3 a 1 b 2", "-ERR syntax error"),
+        ("MSETEX 1 a 1 FOO", "-ERR syntax error"),
+        ("MSETEX 1 a 1 NX XX", "-ERR syntax error"),
+        ("MSETEX 1 a 1 GET", "-ERR syntax error"),
+        ("MSETEX 1 a 1 IFEQ 1", "-ERR syntax error"),
+        ("MSETEX 1 a 1 EX 1 PX 2", "-ERR syntax error"),
+        ("MSETEX 1 a 1 EX 0", "-ERR invalid expire time in 'msetex' command"),
+        ("MSETEX 1 a 1 EX x", "-ERR value is not an integer or out of range"),
+        ("GET a", "$1 1"),
+        ("MSETEX 1 a 1 PXAT 1", ":1"),
+        ("EXISTS a", ":0"),
+        ("MSETEX 2 a 1 a 2", ":1"),
+        ("GET a", "$1 2"),
+    ] {
+        bench.check(line, expected);
+    }
+}

@@ -157,6 +157,8 @@ pub(crate) fn long_requests() -> Vec<String> {
     lines.push(format!("BITFIELD text{}", " GET u8 0".repeat(all)));
     lines.push(format!("BITFIELD to{}", " SET u8 0 1".repeat(all)));
     lines.push(format!("BITFIELD_RO text{}", " GET u8 0".repeat(all)));
+    lines.push(format!("MSETEX {all}{pairs}"));
+    lines.push(format!("MSETEX {all}{pairs} NX EX 100"));
     lines.push(format!("LPOP l0 {half}"));
     lines.push(format!("RPOP l0 {half}"));
     lines.push(format!("LMPOP 1 l1 RIGHT COUNT {all}"));

@@ -37,6 +37,11 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .doc("Keeps a script and returns the hash that names it.")
         .cost("O(N) with N being the length in bytes of the script body.")
         .with(Flags::STALE),
+    script("SCRIPT SHOW sha1", show)
+        .doc("Shows a script that is kept.")
+        .since("8.0.0")
+        .cost("O(1)")
+        .with(Flags::STALE),
 ];
 
 /// Declares a subcommand of SCRIPT.
@@ -48,6 +53,13 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let hash = server.scripts.load(args.at(2))?;
     let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     server.core.clients.reply(client).bulk(text);
+    Ok(())
+}
+
+fn show(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    let body = server.scripts.body(args.at(2));
+    let body = body.ok_or(Refusal::of("NOSCRIPT No matching script."))?;
+    server.core.clients.reply(client).bulk(body);
     Ok(())
 }
 

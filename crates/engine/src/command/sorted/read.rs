@@ -4,6 +4,7 @@ use super::{bounds, reply_member, view_sorted};
 use crate::command::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read};
 use crate::number::{format_double, push_score};
+use crate::refusal::Refusal;
 use crate::value::sorted::{Sorted, Text};
 use crate::view::View;
 use resp::Reply;
@@ -30,14 +31,14 @@ pub const ZMSCORE: Command<DataFn> = read("ZMSCORE key member [member ...]", zms
     .cost("O(N) where N is the number of members being requested.")
     .fast();
 
-pub const ZRANK: Command<DataFn> = read("ZRANK key member", zrank)
+pub const ZRANK: Command<DataFn> = read("ZRANK key member [WITHSCORE]", zrank)
     .doc("Returns how many members of a sorted set come before one.")
     .group(Group::SortedSet)
     .since("2.0.0")
     .cost("O(log(N))")
     .fast();
 
-pub const ZREVRANK: Command<DataFn> = read("ZREVRANK key member", zrevrank)
+pub const ZREVRANK: Command<DataFn> = read("ZREVRANK key member [WITHSCORE]", zrevrank)
     .doc("Returns how many members of a sorted set come behind one.")
     .group(Group::SortedSet)
     .since("2.0.0")
@@ -94,23 +95,45 @@ fn reply_score(score: Option<f64>, reply: &mut Reply) {
 }
 
 fn zrank(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    rank(view, args, reply, |rank, _| rank)
+    rank(view, args, reply, "zrank", |rank, _| rank)
 }
 
 fn zrevrank(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    rank(view, args, reply, |rank, len| len - 1 - rank)
+    rank(view, args, reply, "zrevrank", |rank, len| len - 1 - rank)
 }
 
+/// WITHSCORE came with Redis 7.2.
 fn rank(
     view: &mut View<'_>,
     args: Args<'_>,
     reply: &mut Reply,
+    command: &str,
     count: impl FnOnce(usize, usize) -> usize,
 ) -> Outcome {
+    let has_score = match args.len() {
+        3 => false,
+        4 if args.is(3, "WITHSCORE") => true,
+        4 => return Err(Refusal::SYNTAX),
+        _ => return Err(Refusal::arity(command)),
+    };
+    let member = args.at(2);
     let sorted = view_sorted(view, args.at(1))?;
-    match sorted.and_then(|sorted| Some((sorted.rank(args.at(2))?, sorted.len()))) {
-        Some((rank, len)) => reply.integer(count(rank, len) as i64),
-        None => reply.null(),
+    let Some((sorted, rank)) = sorted.and_then(|sorted| Some((sorted, sorted.rank(member)?)))
+    else {
+        if has_score {
+            reply.null_array()
+        } else {
+            reply.null()
+        }
+        return Ok(());
+    };
+    let rank = count(rank, sorted.len()) as i64;
+    if has_score {
+        reply.array(2);
+    }
+    reply.integer(rank);
+    if has_score {
+        reply_score(sorted.score(member), reply);
     }
     Ok(())
 }

@@ -2,15 +2,19 @@
 
 use super::reply_string;
 use crate::command::expire_option::ExpireForm;
-use crate::command::{Args, Command, DataFn, Flags, Group, KeyUse, Outcome, write};
+use crate::command::{
+    Args, Command, DataFn, Flags, Group, KeySpec, KeyUse, Outcome, int_argument, write,
+};
 use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
+use crate::value::StringValue;
+use crate::value::text::canonical_integer;
 use resp::Reply;
 
 pub const SET: Command<DataFn> = write(
-    "SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+    "SET key value [NX | XX | IFEQ comparison-value] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
      PXAT unix-time-milliseconds | KEEPTTL]",
     set,
 )
@@ -56,6 +60,15 @@ pub const GETSET: Command<DataFn> = write("GETSET key value", getset)
     .denyoom()
     .fast();
 
+/// Of Valkey 9.0.
+pub const DELIFEQ: Command<DataFn> = write("DELIFEQ key value", delifeq)
+    .key_use("RW+access+delete")
+    .doc("Deletes a key if it holds this string.")
+    .group(Group::String)
+    .since("9.0.0")
+    .cost("O(1)")
+    .fast();
+
 pub const GETDEL: Command<DataFn> = write("GETDEL key", getdel)
     .key_use("RW+access+delete")
     .doc("Returns the string value of a key after deleting the key.")
@@ -97,12 +110,29 @@ pub const MSETNX: Command<DataFn> = write("MSETNX key value [key value ...]", ms
     .denyoom()
     .with(Flags::NONE);
 
+/// Of Valkey 9.1.
+pub const MSETEX: Command<DataFn> = write(
+    "MSETEX numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | \
+     EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+    msetex,
+)
+.keys(&[KeySpec::Counted { count: 1, first: 2 }])
+.key_specs(&["@1,#0/1/2,OW+update"])
+.tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
+.doc("Sets several strings at once, with one expiry, perhaps only if all of them or none is there.")
+.group(Group::String)
+.since("9.1.0")
+.cost("O(N) where N is the number of keys to set.")
+.denyoom();
+
 /// When a SET happens at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Always,
     IfAbsent,
     IfPresent,
+    /// Its value is the argument here (Valkey 8.1).
+    IfEqual(usize),
 }
 
 /// The change to the key's expiry.
@@ -131,16 +161,20 @@ struct Options {
     expiry: Expiry,
 }
 
-fn options(args: Args<'_>) -> Result<Options, Refusal> {
+/// Reads the options from argument `at` on.
+fn options(args: Args<'_>, mut at: usize) -> Result<Options, Refusal> {
     let mut options =
         Options { condition: Condition::Always, returns_old: false, expiry: Expiry::None };
-    let mut at = 3;
     while let Some(word) = args.get(at) {
         let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
-        if is("NX") && options.condition != Condition::IfPresent {
+        let may_be = |wanted| [Condition::Always, wanted].contains(&options.condition);
+        if is("NX") && may_be(Condition::IfAbsent) {
             options.condition = Condition::IfAbsent;
-        } else if is("XX") && options.condition != Condition::IfAbsent {
+        } else if is("XX") && may_be(Condition::IfPresent) {
             options.condition = Condition::IfPresent;
+        } else if is("IFEQ") && options.condition == Condition::Always && at + 1 < args.len() {
+            at += 1;
+            options.condition = Condition::IfEqual(at);
         } else if is("GET") {
             options.returns_old = true;
         } else if is("KEEPTTL") && matches!(options.expiry, Expiry::None | Expiry::Keep) {
@@ -159,9 +193,9 @@ fn options(args: Args<'_>) -> Result<Options, Refusal> {
     Ok(options)
 }
 
-/// SET reads the key too if it has the option GET.
+/// SET reads the key too if it has the option GET or IFEQ.
 fn set_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
-    let reads = (3..args.len()).any(|at| args.is(at, "GET"));
+    let reads = (3..args.len()).any(|at| args.is(at, "GET") || args.is(at, "IFEQ"));
     each(1, if reads { KeyUse::CHANGE } else { KeyUse::OVERWRITE });
 }
 
@@ -173,7 +207,7 @@ fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         reply.ok();
         return Ok(());
     }
-    let options = options(args)?;
+    let options = options(args, 3)?;
     let expire_at = match options.expiry {
         Expiry::None => None,
         Expiry::At(form, at) => Some(form.positive(args.at(at), tx.now(), "set")?),
@@ -188,6 +222,7 @@ fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         Condition::Always => true,
         Condition::IfAbsent => !tx.exists(key),
         Condition::IfPresent => tx.exists(key),
+        Condition::IfEqual(at) => is_equal(tx, key, args.at(at))?,
     };
     if !happens {
         if reply.len() == written {
@@ -251,6 +286,26 @@ fn getset(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply_string(tx.string(args.at(1))?, reply);
     put(tx, args.at(1), args.at(2), None)?;
     tx.notify(Class::String, "set", args.at(1));
+    Ok(())
+}
+
+/// Whether the key holds this string.
+fn is_equal(tx: &mut Tx<'_>, key: &[u8], text: &[u8]) -> Result<bool, Refusal> {
+    Ok(match tx.string(key)? {
+        None => false,
+        Some(StringValue::Bytes(bytes)) => bytes == text,
+        Some(StringValue::Integer(integer)) => canonical_integer(text) == Some(integer),
+    })
+}
+
+fn delifeq(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let key = args.at(1);
+    let is_equal = is_equal(tx, key, args.at(2))?;
+    if is_equal {
+        tx.delete(key);
+        tx.notify(Class::Generic, "del", key);
+    }
+    reply.integer(i64::from(is_equal));
     Ok(())
 }
 
@@ -327,6 +382,46 @@ fn msetnx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     set_pairs(tx, args)?;
     reply.integer(1);
+    Ok(())
+}
+
+fn msetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    const NO_COUNT: Refusal = Refusal::of("ERR invalid numkeys value or out of range");
+    let count = int_argument(args.at(1)).ok().and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| *count > 0).ok_or(NO_COUNT)?;
+    let end = 2 + 2 * count;
+    if end > args.len() {
+        return Err(Refusal::SYNTAX);
+    }
+    let Options { condition, returns_old: false, expiry } = options(args, end)? else {
+        return Err(Refusal::SYNTAX);
+    };
+    let expire_at = match expiry {
+        Expiry::At(form, at) => Some(form.positive(args.at(at), tx.now(), "msetex")?),
+        Expiry::None | Expiry::Keep => None,
+    };
+    let mut keys = (2..end).step_by(2).map(|at| args.at(at));
+    let happens = match condition {
+        Condition::Always => true,
+        Condition::IfAbsent => !keys.any(|key| tx.exists(key)),
+        Condition::IfPresent => keys.all(|key| tx.exists(key)),
+        Condition::IfEqual(_) => return Err(Refusal::SYNTAX),
+    };
+    if happens {
+        for at in (2..end).step_by(2) {
+            let (key, value) = (args.at(at), args.at(at + 1));
+            let kept = match expiry {
+                Expiry::Keep => tx.find(key).and_then(|entry| entry.expire_at()),
+                Expiry::None | Expiry::At(..) => expire_at,
+            };
+            put(tx, key, value, kept)?;
+            tx.notify(Class::String, "set", key);
+            if expire_at.is_some() {
+                tx.notify(Class::Generic, "expire", key);
+            }
+        }
+    }
+    reply.integer(i64::from(happens));
     Ok(())
 }
 

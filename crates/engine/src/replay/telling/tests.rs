@@ -30,6 +30,8 @@ fn a_replica_tells_the_events_of_its_primary() {
         "COPY u t",
         "MOVE u 1",
         "BITOP NOT b t",
+        "MSETEX 2 s 1 v 2 PX 100",
+        "DELIFEQ t 1",
         "GETDEL t",
         "RPUSH l 1 2 3 4 5 6 7",
         "LSET l 0 9",
