@@ -184,6 +184,7 @@ fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use crate::random::Random;
     use crate::rdb::Crc64;
     use crate::settings::Settings;
     use crate::testing::Bench;
@@ -279,11 +280,14 @@ mod tests {
         [&[bytes.len() as u8][..], bytes].concat()
     }
 
-    #[test]
-    fn what_any_release_dumped_is_restored() {
+    /// Type, version, bytes, a request and what it answers then.
+    type Dumped = (u8, u16, Vec<u8>, &'static str, &'static str);
+
+    /// A value in each encoding that older releases dumped, and a set of 7.2.
+    fn dumped() -> [Dumped; 8] {
         let nodes = [&[2][..], &string(&ziplist(&["a", "b"])), &string(&ziplist(&["c"]))].concat();
         let zipmap = b"\x02\x01a\x02\x00xy\x01b\x01\x00z\xff";
-        let kinds: [(u8, u16, Vec<u8>, &str, &str); 8] = [
+        [
             (1, 6, b"\x02\x01a\x01b".to_vec(), "LRANGE k 0 -1", "*2 $1 a $1 b"),
             (
                 3,
@@ -304,8 +308,12 @@ mod tests {
             (13, 9, string(&ziplist(&["f", "v"])), "HGETALL k", "*2 $1 f $1 v"),
             (14, 9, nodes, "LRANGE k 0 -1", "*3 $1 a $1 b $1 c"),
             (20, 11, string(&listpack(&["a", "b"])), "SMEMBERS k", "*2 $1 a $1 b"),
-        ];
-        for (kind, version, body, request, expected) in kinds {
+        ]
+    }
+
+    #[test]
+    fn what_any_release_dumped_is_restored() {
+        for (kind, version, body, request, expected) in dumped() {
             let mut bench = Bench::new();
             let whole = payload(kind, version, &body);
             assert_eq!(restore(&mut bench, &[b"k", b"0", &whole]), "+OK", "type {kind}");
@@ -315,6 +323,28 @@ mod tests {
                 let said = restore(&mut bench, &[b"cut", b"0", &cut]);
                 assert_eq!(said, "-ERR Bad data format", "type {kind}");
             }
+        }
+    }
+
+    #[test]
+    fn damaged_values_are_taken_or_refused() {
+        let mut random = Random::new(1);
+        for (kind, version, body, ..) in dumped() {
+            let (mut taken, mut refused) = (0, 0);
+            for _ in 0..2_000 {
+                let mut body = body.clone();
+                for _ in 0..random.word() % 3 + 1 {
+                    let at = random.word() as usize % body.len();
+                    body[at] = random.word() as u8;
+                }
+                let mut bench = Bench::new();
+                match restore(&mut bench, &[b"k", b"0", &payload(kind, version, &body)]).as_str() {
+                    "+OK" => taken += 1,
+                    "-ERR Bad data format" => refused += 1,
+                    other => panic!("type {kind}: {other}"),
+                }
+            }
+            assert!(taken > 0 && refused > 0, "type {kind}: {taken} taken, {refused} refused");
         }
     }
 
