@@ -29,6 +29,8 @@ var leftOut = map[string]string{
 	"OBJECT REFCOUNT": "tells about memory, not about data",
 	"PFDEBUG":         "shows the encoding of a value",
 	"PFSELFTEST":      "touches no key, and takes long",
+	"DELIFEQ":         "the oracle is a Redis 7.0, which does not know it",
+	"MSETEX":          "the oracle is a Redis 7.0, which does not know it",
 }
 
 // instead holds usage lines that are drawn in place of the table's, where a free draw would mostly be
@@ -67,6 +69,11 @@ var instead = map[string][]string{
 	"ZRANGEBYLEX":    {"ZRANGEBYLEX key lexmin lexmax [LIMIT offset count]"},
 	"ZREVRANGEBYLEX": {"ZREVRANGEBYLEX key lexmax lexmin [LIMIT offset count]"},
 	"ZREMRANGEBYLEX": {"ZREMRANGEBYLEX key lexmin lexmax"},
+	// What later releases added to them the oracle does not know.
+	"SET": {"SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | " +
+		"PXAT unix-time-milliseconds | KEEPTTL]"},
+	"ZRANK":    {"ZRANK key member"},
+	"ZREVRANK": {"ZREVRANK key member"},
 	// Few, because whoever loses the reply to one must consider every choice.
 	"SPOP": {"SPOP key", "SPOP key few"},
 }
