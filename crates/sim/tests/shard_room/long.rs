@@ -169,6 +169,11 @@ fn long_requests() -> Vec<(&'static str, Grows, Vec<Vec<String>>)> {
             one(words(&format!("CLIENT KILL{}", " ID 1000000".repeat(ELEMENTS)))),
         ),
         ("client|list", Grows::Yes, one(repeated("CLIENT LIST ID", "1"))),
+        (
+            "client|list",
+            Grows::No,
+            one(words(&format!("CLIENT LIST{}", " NOT-NAME x".repeat(ELEMENTS)))),
+        ),
         ("config|get", Grows::No, one(numbered("CONFIG GET", "n*"))),
         ("config|get", Grows::No, one(words(&format!("CONFIG GET {}", pattern())))),
         ("info", Grows::No, one(numbered("INFO", "n"))),

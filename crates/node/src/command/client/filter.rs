@@ -86,8 +86,13 @@ impl<'a> Filter<'a> {
         Self { criteria: vec![(true, Criterion::Peer(peer))], spares_caller: false }
     }
 
+    /// Whether a client fits all of them, of which a request may have any number.
     pub fn fits(&self, core: &Core, session: &Session) -> bool {
-        self.criteria.iter().all(|(wanted, criterion)| criterion.fits(core, session) == *wanted)
+        let work = &core.shard.engine.keyspace.work;
+        self.criteria.iter().all(|(wanted, criterion)| {
+            work.step();
+            criterion.fits(core, session) == *wanted
+        })
     }
 }
 
