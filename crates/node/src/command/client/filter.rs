@@ -9,11 +9,12 @@ use engine::command::Args;
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 use std::collections::BTreeSet;
+use std::mem::discriminant;
 
 /// The flags that CLIENT LIST of any release may show.
 const FLAGS: &[u8] = b"ABEIMNOPRSTUbcdegirtux";
 
-/// What a client may say that it can: be redirected.
+/// Capabilities that a client may announce: redirection. Here nobody can.
 const CAPABILITIES: &[u8] = b"r";
 
 /// One filter.
@@ -32,12 +33,12 @@ enum Criterion<'a> {
     Ip(&'a [u8]),
     /// All of these flags.
     Flags(&'a [u8]),
-    /// Nobody has said that it can do anything.
-    Capabilities,
+    /// All of these capabilities.
+    Capabilities(&'a [u8]),
 }
 
 pub(super) struct Filter<'a> {
-    /// With what they must come to.
+    /// Each kind once for itself and once negated, with what it must come to.
     criteria: Vec<(bool, Criterion<'a>)>,
     pub spares_caller: bool,
 }
@@ -76,9 +77,20 @@ impl<'a> Filter<'a> {
             } else {
                 Criterion::parse(core, name, value)?
             };
-            filter.criteria.push((!is_negated, criterion));
+            filter.add(!is_negated, criterion);
         }
         Ok(filter)
+    }
+
+    /// Of several of one kind the last counts, but for IDs, which come together.
+    fn add(&mut self, wanted: bool, criterion: Criterion<'a>) {
+        let kind = discriminant(&criterion);
+        let is_same = |(other, it): &&mut (bool, _)| *other == wanted && discriminant(it) == kind;
+        match (self.criteria.iter_mut().find(is_same), criterion) {
+            (Some((_, Criterion::Ids(ids))), Criterion::Ids(more)) => ids.extend(more),
+            (Some((_, before)), criterion) => *before = criterion,
+            (None, criterion) => self.criteria.push((wanted, criterion)),
+        }
     }
 
     /// The client at an address, as the old form of CLIENT KILL names it.
@@ -86,13 +98,9 @@ impl<'a> Filter<'a> {
         Self { criteria: vec![(true, Criterion::Peer(peer))], spares_caller: false }
     }
 
-    /// Whether a client fits all of them, of which a request may have any number.
+    /// Whether a client fits all of them.
     pub fn fits(&self, core: &Core, session: &Session) -> bool {
-        let work = &core.shard.engine.keyspace.work;
-        self.criteria.iter().all(|(wanted, criterion)| {
-            work.step();
-            criterion.fits(core, session) == *wanted
-        })
+        self.criteria.iter().all(|(wanted, it)| it.fits(core, session) == *wanted)
     }
 }
 
@@ -155,8 +163,7 @@ impl<'a> Criterion<'a> {
         } else if is("FLAGS") {
             Self::Flags(letters("flags", value, FLAGS)?)
         } else if is("CAPA") {
-            letters("capa", value, CAPABILITIES)?;
-            Self::Capabilities
+            Self::Capabilities(letters("capa", value, CAPABILITIES)?)
         } else {
             return Err(Refusal::SYNTAX);
         })
@@ -172,9 +179,10 @@ impl<'a> Criterion<'a> {
             Self::Peer(peer) => who.peer.as_bytes() == *peer,
             Self::Local(local) => who.local.as_bytes() == *local,
             Self::Age(seconds) => core.turn.monotonic.seconds_since(who.created) >= *seconds,
-            Self::Name(name) => who.name == *name,
-            Self::LibraryName(name) => library.as_bytes() == *name,
-            Self::LibraryVersion(name) => version.as_bytes() == *name,
+            // Who has none is not found by an empty one.
+            Self::Name(name) => !name.is_empty() && who.name == *name,
+            Self::LibraryName(name) => !name.is_empty() && library.as_bytes() == *name,
+            Self::LibraryVersion(name) => !name.is_empty() && version.as_bytes() == *name,
             Self::Database(index) => session.database.0 == *index,
             Self::Ip(ip) => {
                 let host = who.peer.rsplit_once(':').map_or("", |(host, _)| host);
@@ -188,7 +196,7 @@ impl<'a> Criterion<'a> {
                 let flags = flags(core, session);
                 wanted.iter().all(|flag| flags.as_bytes().contains(flag))
             }
-            Self::Capabilities => false,
+            Self::Capabilities(wanted) => wanted.is_empty(),
         }
     }
 }
