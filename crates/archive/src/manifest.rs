@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn several_parts_are_the_documented_form_too() {
         let golden = include_str!("manifest/golden-1-parts.json");
-        let point = sample().point().unwrap();
+        let point = sample().point().expect("it was made of one");
         let parts = [("part-0000.rdb", 119, 0x0123_abcd), ("part-0001.rdb", 67_108_871, 0xff)];
         let parts = parts.map(|(name, bytes, crc)| Part::new(name, bytes, crc)).to_vec();
         let manifest = Manifest::new(point, 7, parts.clone());
@@ -202,7 +202,8 @@ mod tests {
     fn the_most_parts_that_are_written_are_read() {
         let part = |index| Part::new(&format!("part-{index:04}.rdb"), u64::MAX, u32::MAX);
         let parts = (0..crate::Limits::default().parts_max).map(part).collect();
-        let bytes = Manifest::new(sample().point().unwrap(), u64::MAX, parts).encode();
+        let bytes =
+            Manifest::new(sample().point().expect("it was made of one"), u64::MAX, parts).encode();
         assert!(bytes.len() as u64 <= MANIFEST_BYTES_MAX, "{} bytes", bytes.len());
     }
 

@@ -1,9 +1,9 @@
 //! The execution loop's only seam to the world: sockets, timers, signals and wake-ups.
 //!
 //! `node` owns every byte until it sends it, so that a reply can be withheld until the last moment.
-//! What [`Driver::send`] took is on its way: it leaves in order, whatever becomes of the loop. A
-//! driver that keeps some of it (to encrypt it, or for another thread to send it) takes no more
-//! than a kernel's buffer would.
+//! Bytes that [`Driver::send`] took leave in order, whatever becomes of the loop. A driver that
+//! keeps some of it (to encrypt it, or for another thread to send it) takes no more than a kernel's
+//! buffer would.
 //!
 //! Bytes pass in buffers of the loop's own, which the driver may exchange for others: so neither a
 //! transport that works in whole buffers nor a thread that goes on with them needs a copy. A

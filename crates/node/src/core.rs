@@ -196,7 +196,7 @@ impl Persistence {
 }
 
 impl Turn {
-    /// Whether its commands have taken as long as they may together.
+    /// Whether the commands of this turn have used up `Limits::turn_nanos_max`.
     pub(crate) fn has_lasted(&self, limits: &Limits) -> bool {
         self.lap.since(self.monotonic) > limits.turn_nanos_max
     }

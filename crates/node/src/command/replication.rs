@@ -3,7 +3,6 @@
 use super::{NodeFn, node, timeout_millis};
 use crate::feed::sync::Wanted;
 use crate::server::Server;
-use crate::session::Written;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
@@ -155,7 +154,7 @@ fn wait(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let wanted = canonical_integer(args.at(1)).ok_or(Refusal::NOT_AN_INTEGER)?;
     let millis = timeout_millis(server, args.at(2))?;
     let written = server.written_by(client, false);
-    server.wait_for(client, written, wanted, millis);
+    server.wait_for_replicas(client, written, wanted, millis);
     Ok(())
 }
 
@@ -178,20 +177,8 @@ fn wait_durable(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Ou
     // What the client wrote may not be durable yet, and it may have asked for no reply to it.
     server.core.shard.unit.whole = true;
     let written = server.written_by(client, true);
-    server.wait_for(client, written, wanted, millis);
+    server.wait_for_replicas(client, written, wanted, millis);
     Ok(())
-}
-
-impl Server {
-    /// Answers a WAIT, or leaves it waiting for so long; 0: without limit.
-    fn wait_for(&mut self, client: ConnectionId, written: Written, wanted: i64, millis: u64) {
-        if self.copies(written) as i64 >= wanted || self.core.clients.at(client).is_in_exec {
-            self.reply_copies(client, written);
-            return;
-        }
-        let deadline = (millis > 0).then_some(self.core.turn.monotonic.after_millis(millis));
-        self.wait_for_replicas(client, written, wanted, deadline);
-    }
 }
 
 impl Server {

@@ -6,7 +6,7 @@
 
 use crate::server::Server;
 use crate::session::{Blocked, Written};
-use base::{ConnectionId, MonotonicNanos, Sequence};
+use base::{ConnectionId, Sequence};
 
 impl Server {
     /// What a client has written so far.
@@ -63,14 +63,20 @@ impl Server {
         }
     }
 
-    /// Leaves a client waiting until `wanted` replicas have what was written, and asks them.
+    /// Answers a WAIT once `wanted` replicas have what was written, and asks them; or when so many
+    /// milliseconds are over (0: without limit). A transaction does not wait.
     pub(crate) fn wait_for_replicas(
         &mut self,
         client: ConnectionId,
         written: Written,
         wanted: i64,
-        deadline: Option<MonotonicNanos>,
+        millis: u64,
     ) {
+        if self.copies(written) as i64 >= wanted || self.core.clients.at(client).is_in_exec {
+            self.reply_copies(client, written);
+            return;
+        }
+        let deadline = (millis > 0).then_some(self.core.turn.monotonic.after_millis(millis));
         self.core.clients.waiting_for_replicas.insert(client);
         self.core.block(client, Blocked::Replicas { written, wanted, deadline });
         if self.core.shard.unit.feed.is_on() {

@@ -144,8 +144,8 @@ enum Expiry {
 }
 
 impl Expiry {
-    /// Whether an option of this form may follow. Of several of one form the last counts, as in
-    /// Redis.
+    /// Whether another expiry option may follow: of the same form only, and then the last counts,
+    /// as in Redis.
     fn may_become(self, form: ExpireForm) -> bool {
         match self {
             Self::None => true,
