@@ -290,7 +290,7 @@ impl Loading {
                 self.keys_loaded = snapshot.manifest.keys;
                 return Ok(self.begin_log_behind(snapshot));
             }
-            // Where nobody else removes snapshots it is none of whom there is a newer one.
+            // Nobody else removes snapshots here: the part is lost, and the one before is taken.
             Err(PartsError::Gone(error))
                 if self.log.is_free && error.kind() == ErrorKind::NotFound =>
             {
