@@ -1,5 +1,6 @@
 //! The nouns that every other crate speaks, and the traits through which the product sees the
-//! world. No logic lives here: a rule belongs to the crate that keeps it.
+//! world. No logic lives here, but for one hash that crates of one floor share: a rule belongs to
+//! the crate that keeps it.
 //!
 //! | file | holds |
 //! |---|---|
@@ -9,6 +10,7 @@
 //! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
+//! | [`sha1`] | the hash that names scripts, and of which DEBUG DIGEST is made |
 //!
 //! Absent on purpose: every implementation of these traits (`world` has the real ones, `sim` the
 //! simulated), and every noun that only one crate speaks.
@@ -19,6 +21,7 @@ pub mod driver;
 pub mod ids;
 pub mod machine;
 pub mod seeds;
+pub mod sha1;
 pub mod time;
 
 pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};

@@ -8,9 +8,9 @@
 //! whatever their encodings. Not for secrets: SHA-1 is broken against those who aim.
 
 use crate::keyspace::Keyspace;
-use crate::sha1::sha1;
 use crate::value::{Element, EntryRef, StringValue, Value};
 use crate::work::Work;
+use base::sha1::sha1;
 
 /// 160 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -36,7 +36,7 @@
 //! | | [`ids`], [`slot`] | names of keys and clients, slots of a cluster |
 //! | | [`refusal`], `random` | what a client did wrong, chance from a seed |
 //! | | [`glob`], `number` | Redis's patterns, and its numbers as text |
-//! | | `geohash`, [`sha1`] | positions on Earth as scores; the hash that names scripts |
+//! | | `geohash` | positions on Earth as scores |
 //!
 //! Deliberately absent:
 //! - A clock, I/O, threads, and randomness that is not passed in: the same calls with the same
@@ -76,7 +76,6 @@ pub mod refusal;
 pub mod replay;
 pub mod save;
 pub mod settings;
-pub mod sha1;
 pub mod slot;
 mod snapshot;
 mod statistics;

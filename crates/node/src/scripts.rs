@@ -1,7 +1,7 @@
 //! Scripts that clients had kept, by their hashes. None is run yet.
 
+use base::sha1::sha1;
 use engine::refusal::Refusal;
-use engine::sha1::sha1;
 use std::collections::BTreeMap;
 
 /// Bytes of all bodies that are kept, with what it takes to keep them. Applications have some tens

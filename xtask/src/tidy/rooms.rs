@@ -24,10 +24,7 @@ const STRUCTURES: Floors = &[
 ];
 
 const ENGINE: Floors = &[
-    &[
-        "geohash", "ids", "master", "number", "random", "refusal", "settings", "sha1", "slot",
-        "work",
-    ],
+    &["geohash", "ids", "master", "number", "random", "refusal", "settings", "slot", "work"],
     &["access", "effect", "expiries", "glob"],
     &["feed", "rdb", "statistics", "subscribers"],
     &["notify", "value"],

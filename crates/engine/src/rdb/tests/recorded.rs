@@ -5,11 +5,11 @@ use crate::digest::Digest;
 use crate::dump::dump;
 use crate::keyspace::Keyspace;
 use crate::rdb::Crc64;
-use crate::sha1::sha1;
 use crate::testing::Bench;
 use crate::value;
 use crate::value::EntryRef;
 use base::DatabaseId;
+use base::sha1::sha1;
 use std::collections::BTreeMap;
 
 const FILE: &[u8] = include_bytes!("redis-7.0.15-values.rdb");

@@ -1,0 +1,183 @@
+//! Errors as scripts see them.
+//!
+//! A Rust function that fails hands `mlua` an error, and Lua sees an opaque object. What a script
+//! should see instead, a string or a table, travels in it ([`Raised`]); whoever shows an error to a
+//! script takes it out ([`visible`]): pcall, xpcall, coroutines, and the end of the script.
+
+use crate::step::ScriptError;
+use mlua::{Error, Lua, Table, Value};
+
+/// What Lua says when an allocation fails.
+pub(crate) const NO_MEMORY: &[u8] = b"not enough memory";
+
+/// Bytes of an error's text that a reply shows, if it was not made for replies. Redis's number.
+const FOREIGN_TEXT_BYTES_MAX: usize = 100;
+
+/// An error that a script may see, in what an error of `mlua` carries.
+#[derive(Debug)]
+pub(crate) struct Raised(pub(crate) Value);
+
+impl std::fmt::Display for Raised {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Value::String(text) => out.write_str(&text.to_string_lossy()),
+            _ => out.write_str("an error of a script"),
+        }
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// An error that is any value.
+pub(crate) fn value(value: Value) -> Error {
+    Error::external(Raised(value))
+}
+
+/// An error that is a string, as it is.
+pub(crate) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
+    match lua.create_string(text) {
+        Ok(text) => value(Value::String(text)),
+        Err(error) => error,
+    }
+}
+
+/// An error that is a string, with the place where the running function was called: as C's
+/// `luaL_error`.
+pub(crate) fn complain(lua: &Lua, what: impl AsRef<[u8]>) -> Error {
+    complain_at(lua, 1, what)
+}
+
+/// As [`complain`], with the place of the function at this level: 1 is who called the function that
+/// runs.
+pub(crate) fn complain_at(lua: &Lua, level: usize, what: impl AsRef<[u8]>) -> Error {
+    let mut full = place(lua, level).into_bytes();
+    full.extend_from_slice(what.as_ref());
+    text(lua, full)
+}
+
+/// An error that is a table, as commands' errors are. `reply` is an error reply without its mark.
+pub(crate) fn table(lua: &Lua, reply: &[u8]) -> Error {
+    match error_table(lua, reply) {
+        Ok(table) => value(Value::Table(table)),
+        Err(error) => error,
+    }
+}
+
+/// The table `{err = …}`.
+pub(crate) fn error_table(lua: &Lua, reply: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.raw_set("err", lua.create_string(reply)?)?;
+    Ok(table)
+}
+
+/// `source:line: ` of the function at this level, if it has lines.
+fn place(lua: &Lua, level: usize) -> String {
+    let place = lua.inspect_stack(level, |debug| {
+        let line = debug.current_line().filter(|line| *line > 0)?;
+        Some(format!("{}:{line}: ", debug.source().short_src.unwrap_or_default()))
+    });
+    place.flatten().unwrap_or_default()
+}
+
+/// What a script sees of an error that it caught.
+pub(crate) fn visible(lua: &Lua, caught: Value) -> mlua::Result<Value> {
+    match caught {
+        Value::Error(error) => visible_error(lua, &error),
+        other => Ok(other),
+    }
+}
+
+fn visible_error(lua: &Lua, error: &Error) -> mlua::Result<Value> {
+    match error {
+        Error::CallbackError { cause, .. } => visible_error(lua, cause),
+        Error::WithContext { cause, .. } | Error::BadArgument { cause, .. } => {
+            visible_error(lua, cause)
+        }
+        Error::ExternalError(error) => match error.downcast_ref::<Raised>() {
+            Some(Raised(value)) => Ok(value.clone()),
+            None => Ok(Value::String(lua.create_string(error.to_string())?)),
+        },
+        Error::MemoryError(_) => Ok(Value::String(lua.create_string(NO_MEMORY)?)),
+        Error::RuntimeError(text) => Ok(Value::String(lua.create_string(text)?)),
+        other => Ok(Value::String(lua.create_string(other.to_string())?)),
+    }
+}
+
+/// Makes the error that ends a script: a table, with the place where it happened. It is Lua's error
+/// handler, so that the failing function is still on the stack.
+pub(crate) fn handle(lua: &Lua, caught: Value) -> mlua::Result<Value> {
+    let caught = visible(lua, caught)?;
+    let table = match &caught {
+        Value::Table(table) => table.clone(),
+        Value::String(text) => error_table(lua, &[b"ERR ", &*text.as_bytes()].concat())?,
+        other => error_table(lua, format!("ERR {}", other.to_string()?).as_bytes())?,
+    };
+    // The failing function; for one that is not Lua's, who called it.
+    let is_foreign = lua.inspect_stack(1, |debug| debug.source().what == "C").unwrap_or(false);
+    let found = lua.inspect_stack(1 + usize::from(is_foreign), |debug| {
+        let source = debug.source().source.unwrap_or_default().into_owned();
+        (source, debug.current_line())
+    });
+    if let Some((source, line)) = found {
+        table.set("source", source)?;
+        table.set("line", line.map_or(-1, |line| line as i64))?;
+    }
+    Ok(Value::Table(table))
+}
+
+/// What the client of a script is told that ended with this error.
+/// `no_memory` is what it is told if there was no memory.
+pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> ScriptError {
+    let raised = visible_error(lua, error).unwrap_or(Value::Nil);
+    let Value::Table(table) = raised else {
+        let text = raised.as_string().map(|text| text.as_bytes().to_vec());
+        if text.as_deref().is_none_or(|text| text == NO_MEMORY) {
+            return ScriptError { text: no_memory.as_bytes().to_vec(), was_counted: false };
+        }
+        let text = text.unwrap_or_else(|| b"execution failure".to_vec());
+        let shown = &text[..text.len().min(FOREIGN_TEXT_BYTES_MAX)];
+        let text = [format!("ERR Error running script {name}, ").as_bytes(), shown].concat();
+        return ScriptError { text, was_counted: false };
+    };
+    let mut text = field(lua, &table, "err").unwrap_or_default();
+    if text == b"ERR not enough memory" {
+        text = no_memory.as_bytes().to_vec();
+    }
+    if let (Some(source), Some(line)) = (field(lua, &table, "source"), field(lua, &table, "line")) {
+        text.extend_from_slice(format!(" script: {name}, on ").as_bytes());
+        text.extend_from_slice(&source);
+        text.push(b':');
+        text.extend_from_slice(&line);
+        text.push(b'.');
+    }
+    ScriptError { text, was_counted: was_counted(&table) }
+}
+
+/// Whether a table says that its error was counted already.
+pub(crate) fn was_counted(table: &Table) -> bool {
+    matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
+}
+
+/// The text of an error, without a place, as an error reply without its mark.
+pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> Vec<u8> {
+    match visible_error(lua, error) {
+        Ok(Value::Table(table)) => field(lua, &table, "err").unwrap_or_default(),
+        Ok(Value::String(text)) if text.as_bytes() != NO_MEMORY => {
+            [b"ERR ", &*text.as_bytes()].concat()
+        }
+        Ok(Value::Nil | Value::String(_)) | Err(_) => no_memory.as_bytes().to_vec(),
+        Ok(other) => format!("ERR {}", other.to_string().unwrap_or_default()).into_bytes(),
+    }
+}
+
+/// A field that is a string or a number, as C's string functions read it: up to the first NUL.
+pub(crate) fn field(lua: &Lua, table: &Table, name: &str) -> Option<Vec<u8>> {
+    let value = table.get::<Value>(name).ok()?;
+    let text = lua.coerce_string(value).ok()??;
+    Some(until_nul(&text.as_bytes()).to_vec())
+}
+
+/// What C's string functions see of a string.
+pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or_default()
+}

@@ -1,0 +1,197 @@
+//! A script's way out: asking whoever runs it, pausing, and being killed.
+//!
+//! Everything here is shared between the two stacks, but never at the same time: one of them runs,
+//! the other lies suspended.
+
+use crate::errors::{self, Raised};
+use crate::limits::Limits;
+use crate::random::Random;
+use crate::script::{Kind, ScriptRef};
+use crate::step::{Answer, LoadedFunction, Outcome, ScriptError, Step};
+use mlua::{Function, HookTriggers, Lua, Value, VmState};
+use resp::{Protocol, Reply};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Bytes that may be used beyond the memory limit while a script leaves its stack: else a script at
+/// its limit could not be paused, nor told so.
+const HEADROOM_BYTES: usize = 1 << 20;
+
+/// Used memory of which each part adds one to what an instruction counts: an instruction may handle
+/// all memory there is, at some 10 GB/s.
+const HEAVY_BYTES: usize = 128 << 10;
+
+/// What the interpreter is told to do.
+pub(crate) enum Order {
+    Compile(Vec<u8>),
+    Forget(ScriptRef),
+    Run(crate::script::Invocation),
+    Load(Vec<u8>),
+    End,
+}
+
+/// What the interpreter tells.
+pub(crate) enum Told {
+    Compiled(Result<ScriptRef, ScriptError>),
+    Forgotten,
+    Step(Step),
+}
+
+/// What of a script may be done now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    Idle,
+    /// A script or function runs.
+    Running,
+    /// A library's code runs, and may register functions only.
+    Loading,
+}
+
+pub(crate) struct Host {
+    pub(crate) kind: Kind,
+    pub(crate) limits: Limits,
+    /// Leaves the stack of the interpreter, and comes back when it is resumed.
+    door: RefCell<Option<Function>>,
+    pub(crate) order: RefCell<Option<Order>>,
+    pub(crate) told: RefCell<Option<Told>>,
+    pub(crate) answer: RefCell<Option<Answer>>,
+    /// The error that every instruction raises from now on, to the end of the script.
+    killed: RefCell<Option<String>>,
+    pub(crate) stage: Cell<Stage>,
+    steps_left: Cell<i64>,
+    /// What `redis.setresp` chose.
+    pub(crate) protocol: Cell<Protocol>,
+    pub(crate) random: Cell<Random>,
+    pub(crate) registered: RefCell<Vec<(LoadedFunction, Function)>>,
+    /// Bytes that Lua used when its stack was left last.
+    pub(crate) used_bytes: Cell<usize>,
+}
+
+impl Host {
+    pub(crate) fn new(kind: Kind, limits: Limits) -> Self {
+        Self {
+            kind,
+            limits,
+            door: RefCell::default(),
+            order: RefCell::default(),
+            told: RefCell::default(),
+            answer: RefCell::default(),
+            killed: RefCell::default(),
+            stage: Cell::new(Stage::Idle),
+            steps_left: Cell::new(0),
+            protocol: Cell::new(Protocol::Resp2),
+            random: Cell::default(),
+            registered: RefCell::default(),
+            used_bytes: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn set_door(&self, door: Option<Function>) {
+        *self.door.borrow_mut() = door;
+    }
+
+    /// Makes all as a script expects it at its first instruction.
+    pub(crate) fn begin(self: &Rc<Self>, lua: &Lua, stage: Stage) -> mlua::Result<()> {
+        *self.killed.borrow_mut() = None;
+        self.stage.set(stage);
+        self.steps_left.set(i64::from(self.limits.pause_steps));
+        self.protocol.set(Protocol::Resp2);
+        self.random.set(Random::default());
+        self.registered.borrow_mut().clear();
+        self.look_every(lua, self.limits.look_instructions)
+    }
+
+    pub(crate) fn end(&self, lua: &Lua) {
+        lua.remove_global_hook();
+        lua.remove_hook();
+        self.stage.set(Stage::Idle);
+    }
+
+    /// Calls [`Self::look`] after every so many instructions of the thread that runs now, and of
+    /// those that it creates.
+    fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> mlua::Result<()> {
+        let host = Rc::clone(self);
+        let every = HookTriggers::new().every_nth_instruction(instructions);
+        lua.set_global_hook(every, move |lua, _| {
+            let heavy = lua.used_memory() / HEAVY_BYTES;
+            host.spend(lua, instructions as usize * (1 + heavy))?;
+            Ok(VmState::Continue)
+        })
+    }
+
+    /// Counts steps, and pauses if it is time.
+    ///
+    /// # Errors
+    /// The script was killed.
+    pub(crate) fn spend(self: &Rc<Self>, lua: &Lua, steps: usize) -> mlua::Result<()> {
+        let left = self.steps_left.get() - i64::try_from(steps).unwrap_or(i64::MAX);
+        self.steps_left.set(left);
+        if left <= 0 {
+            self.steps_left.set(i64::from(self.limits.pause_steps));
+            self.ask(lua, Step::Paused)?;
+        }
+        self.check_alive(lua)
+    }
+
+    /// # Errors
+    /// The script was killed: then so is its every instruction from now on, whoever catches this.
+    pub(crate) fn check_alive(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+        let Some(text) = self.killed.borrow().clone() else { return Ok(()) };
+        self.with_headroom(lua, || {
+            self.look_every(lua, 1)?;
+            Err(errors::table(lua, text.as_bytes()))
+        })
+    }
+
+    /// Leaves the interpreter's stack with a question, and comes back with the answer.
+    ///
+    /// # Errors
+    /// The script was killed meanwhile.
+    pub(crate) fn ask(self: &Rc<Self>, lua: &Lua, step: Step) -> mlua::Result<Answer> {
+        *self.told.borrow_mut() = Some(Told::Step(step));
+        self.used_bytes.set(lua.used_memory());
+        let door = self.door.borrow().clone();
+        let door = door.ok_or_else(|| mlua::Error::external(Raised(Value::Nil)))?;
+        self.with_headroom(lua, || door.call::<()>(()))?;
+        self.check_alive(lua)?;
+        Ok(self.answer.borrow_mut().take().unwrap_or(Answer::GoOn))
+    }
+
+    fn with_headroom<T>(
+        &self,
+        lua: &Lua,
+        act: impl FnOnce() -> mlua::Result<T>,
+    ) -> mlua::Result<T> {
+        lua.set_memory_limit(self.limits.memory_bytes.saturating_add(HEADROOM_BYTES))?;
+        let result = act();
+        lua.set_memory_limit(self.limits.memory_bytes)?;
+        result
+    }
+
+    pub(crate) fn kill(&self, text: &str) {
+        *self.killed.borrow_mut() = Some(text.to_owned());
+    }
+
+    pub(crate) fn killed(&self) -> Option<String> {
+        self.killed.borrow().clone()
+    }
+
+    /// What the error of a script that ran out of memory says.
+    pub(crate) fn memory_text(&self) -> String {
+        format!(
+            "ERR not enough memory: all scripts together may use {} bytes",
+            self.limits.memory_bytes
+        )
+    }
+
+    /// The end of a run.
+    pub(crate) fn finish(&self, reply: Option<Reply>, result: Result<(), ScriptError>) {
+        let outcome = match (reply, result) {
+            (Some(reply), Ok(())) => Outcome::Reply(reply),
+            (Some(reply), Err(error)) => Outcome::Failed(reply, error),
+            (None, Ok(())) => Outcome::Loaded(Vec::new()),
+            (None, Err(error)) => Outcome::NotLoaded(error),
+        };
+        *self.told.borrow_mut() = Some(Told::Step(Step::Done(outcome)));
+    }
+}

@@ -1,0 +1,152 @@
+//! Lua values as replies, by Redis's rules: the other way of `incoming`.
+
+use crate::errors;
+use crate::given::to_integer;
+use crate::host::Host;
+use mlua::{Lua, LuaString, Table, Value};
+use resp::{Protocol, Reply};
+use std::rc::Rc;
+
+/// How deep tables may nest: a table that contains itself ends somewhere. In Redis it ends where
+/// the interpreter's stack does, in an error within the reply.
+const DEPTH_MAX: usize = 3995;
+
+/// Bytes of a string that count as one step.
+const STEP_BYTES: usize = 64;
+
+struct Writer<'a> {
+    lua: &'a Lua,
+    host: &'a Rc<Host>,
+    reply: &'a mut Reply,
+}
+
+/// Appends a value.
+///
+/// # Errors
+/// The script was killed meanwhile.
+pub(crate) fn write(
+    host: &Rc<Host>,
+    lua: &Lua,
+    value: &Value,
+    reply: &mut Reply,
+) -> mlua::Result<()> {
+    Writer { lua, host, reply }.value(value, 0)
+}
+
+impl Writer<'_> {
+    fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
+        self.host.spend(self.lua, 1)?;
+        if depth > DEPTH_MAX {
+            self.reply.error("ERR reached lua stack limit");
+            return Ok(());
+        }
+        match value {
+            Value::String(text) => {
+                self.host.spend(self.lua, text.as_bytes().len() / STEP_BYTES)?;
+                self.reply.bulk(&*text.as_bytes());
+            }
+            Value::Integer(number) => self.reply.integer(*number),
+            Value::Number(number) => self.reply.integer(to_integer(*number)),
+            // Where the script speaks RESP2, false stands for what is not there.
+            Value::Boolean(value) => match (self.host.protocol.get(), value) {
+                (Protocol::Resp2, true) => self.reply.integer(1),
+                (Protocol::Resp2, false) => self.reply.null(),
+                (Protocol::Resp3, value) => self.reply.boolean(*value),
+            },
+            Value::Table(table) => self.table(table, depth)?,
+            _ => self.reply.null(),
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
+        if text(table, "err")?.is_some() {
+            let error = errors::field(self.lua, table, "err").unwrap_or_default();
+            self.reply.error(error);
+            return Ok(());
+        }
+        if let Some(status) = text(table, "ok")? {
+            self.reply.simple(errors::until_nul(&status.as_bytes()));
+            return Ok(());
+        }
+        match table.raw_get("double")? {
+            Value::Integer(number) => return self.double(number as f64),
+            Value::Number(number) => return self.double(number),
+            _ => {}
+        }
+        if let Some(number) = text(table, "big_number")? {
+            self.reply.big_number(&*number.as_bytes());
+            return Ok(());
+        }
+        if let Value::Table(inner) = table.raw_get("verbatim_string")?
+            && let (Some(format), Some(text)) = (text(&inner, "format")?, text(&inner, "string")?)
+        {
+            let mut mark = *b"   ";
+            for (to, from) in mark.iter_mut().zip(errors::until_nul(&format.as_bytes())) {
+                *to = *from;
+            }
+            self.reply.verbatim(&mark, &*text.as_bytes());
+            return Ok(());
+        }
+        if let Value::Table(inner) = table.raw_get("map")? {
+            return self.map(&inner, depth);
+        }
+        if let Value::Table(inner) = table.raw_get("set")? {
+            return self.set(&inner, depth);
+        }
+        self.array(table, depth)
+    }
+
+    fn double(&mut self, number: f64) -> mlua::Result<()> {
+        self.reply.double(number);
+        Ok(())
+    }
+
+    fn array(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
+        let header = self.reply.begin_array();
+        let mut count = 0;
+        loop {
+            let value = table.raw_get::<Value>(count + 1)?;
+            if value.is_nil() {
+                break;
+            }
+            self.value(&value, depth + 1)?;
+            count += 1;
+        }
+        self.reply.end(header, count);
+        Ok(())
+    }
+
+    fn map(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
+        let header = self.reply.begin_map();
+        let mut count = 0;
+        for pair in table.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            self.value(&key, depth + 1)?;
+            self.value(&value, depth + 1)?;
+            count += 1;
+        }
+        self.reply.end(header, count);
+        Ok(())
+    }
+
+    fn set(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
+        let header = self.reply.begin_set();
+        let mut count = 0;
+        for pair in table.pairs::<Value, Value>() {
+            let (member, _) = pair?;
+            self.value(&member, depth + 1)?;
+            count += 1;
+        }
+        self.reply.end(header, count);
+        Ok(())
+    }
+}
+
+/// A field that is a string.
+fn text(table: &Table, name: &str) -> mlua::Result<Option<LuaString>> {
+    Ok(match table.raw_get(name)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
