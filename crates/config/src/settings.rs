@@ -94,6 +94,8 @@ pub struct NodeSettings {
     /// In microseconds; negative: off, 0: every command.
     pub slowlog_log_slower_than: i64,
     pub slowlog_max_len: u64,
+    /// Keys that are remembered for clients that cache them; 0: any number.
+    pub tracking_table_max_keys: u64,
     /// In milliseconds; 0: off.
     pub latency_monitor_threshold: u64,
     pub latency_tracking: bool,
@@ -180,14 +182,10 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         hz: config.number(const { row("hz") }),
         slowlog_log_slower_than: config.number(const { row("slowlog-log-slower-than") }),
         slowlog_max_len: config.number(const { row("slowlog-max-len") }),
+        tracking_table_max_keys: config.number(const { row("tracking-table-max-keys") }),
         latency_monitor_threshold: config.number(const { row("latency-monitor-threshold") }),
         latency_tracking: config.is_on(const { row("latency-tracking") }),
-        latency_tracking_info_percentiles: match config
-            .value(const { row("latency-tracking-info-percentiles") })
-        {
-            Value::Percentiles(percentiles) => percentiles.clone(),
-            _ => Vec::new(),
-        },
+        latency_tracking_info_percentiles: latency_percentiles(config),
         enable_debug_command: Allowed::from_word(
             config.word(const { row("enable-debug-command") }),
         ),
@@ -219,6 +217,13 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         logfile: path(const { row("logfile") }),
         pidfile: path(const { row("pidfile") }),
         supervised: config.word(const { row("supervised") }),
+    }
+}
+
+fn latency_percentiles(config: &Config) -> Vec<f64> {
+    match config.value(const { row("latency-tracking-info-percentiles") }) {
+        Value::Percentiles(percentiles) => percentiles.clone(),
+        _ => Vec::new(),
     }
 }
 

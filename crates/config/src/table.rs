@@ -28,7 +28,6 @@ const FOREGROUND: &str = "the process stays in the foreground and logs to its st
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
 const NO_SCRIPTS: &str = "there are no scripts yet";
 const NO_STREAMS: &str = "there are no streams yet";
-const NO_TRACKING: &str = "there is no client tracking yet";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
 
@@ -79,7 +78,7 @@ pub const DIRECTIVES: &[Directive] = &[
     size("client-query-buffer-limit", "1gb", MIB, LONG_MAX),
     size("proto-max-bulk-len", "512mb", MIB, LONG_MAX),
     special("maxmemory-clients", Kind::SizeOrPercent, "0"),
-    integer("tracking-table-max-keys", "1000000", 0, LONG_MAX).shown(NO_TRACKING),
+    integer("tracking-table-max-keys", "1000000", 0, LONG_MAX),
 
     // Process.
     special("dir", Kind::Directory, ".").protected().refused_while_loading(),

@@ -96,7 +96,9 @@ impl Engine {
             }
         } else if !unit.expired.is_empty() {
             unit.rests_on_clock = true;
-            unit.expired.clear();
+            for (_, key, _) in unit.expired.drain(..) {
+                interest.hid(&self.keyspace, &key);
+            }
         }
         unit.feed.end_call();
     }
@@ -156,6 +158,25 @@ impl Engine {
             }
         }
         false
+    }
+
+    /// Lets clients drop cached keys until no more than `keys_max` are known, up to `at_once` of
+    /// them; whether there are still too many. 0: there is no limit.
+    pub fn limit_tracked(
+        &mut self,
+        keys_max: u64,
+        at_once: usize,
+        interest: &mut Interest,
+    ) -> bool {
+        let caches = &mut interest.caches;
+        for _ in 0..at_once {
+            if !caches.is_over(keys_max) {
+                return false;
+            }
+            caches.let_one_go(&mut self.random);
+            self.keyspace.work.step();
+        }
+        caches.is_over(keys_max)
     }
 
     fn delete_expired(&mut self, context: Context, unit: &mut Unit, interest: &mut Interest) {

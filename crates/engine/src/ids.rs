@@ -14,3 +14,7 @@ pub struct WatcherId(pub u64);
 /// A client that is subscribed to channels, named by the node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SubscriberId(pub u64);
+
+/// A client that caches what it reads (CLIENT TRACKING), named by the node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CacherId(pub u64);

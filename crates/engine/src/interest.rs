@@ -6,22 +6,25 @@
 //! | watches a key for a transaction | [`Watchers`] | [`Interest::dirtied`] |
 //! | waits for a key (BLPOP) | [`Waiters`] | [`Interest::ready`] |
 //! | is subscribed to a channel | [`Subscribers`] | [`Interest::messages`] |
+//! | caches what it reads | [`Caches`] | [`Caches::take_notices`] |
 //!
 //! Keys are changed by [`crate::tx::Tx`] as a command executes, and by [`Keyspace::apply_payload`]
 //! as a replica applies a record of the log; both tell. There is one [`Interest`] in a server, not
 //! one in each keyspace: clients stay connected when a loading replaces the keyspace. On most
 //! servers nobody is registered most of the time, so that is asked first.
 
+pub mod caches;
 mod waiters;
 mod watchers;
 
-use crate::effect::Effect;
+use crate::effect::{DeleteReason, Effect};
 use crate::ids::{KeyHash, SubscriberId, WatcherId};
 use crate::keyspace::Keyspace;
 use crate::notify::{KeyEvent, Message};
 use crate::subscribers::{Receiver, Subscribers};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
+pub use caches::Caches;
 use std::collections::{BTreeMap, BTreeSet};
 pub use waiters::Waiters;
 use watchers::Replaced;
@@ -41,6 +44,7 @@ pub struct Interest {
     pub watchers: Watchers,
     pub waiters: Waiters,
     pub subscribers: Subscribers,
+    pub caches: Caches,
     /// Connections whose watched keys changed.
     pub dirtied: Vec<WatcherId>,
     /// Keys that may now serve a blocked client, in the order in which they became ready.
@@ -77,7 +81,13 @@ impl Interest {
 
     /// Whether there is something to tell.
     pub fn has_notices(&self) -> bool {
-        !self.dirtied.is_empty() || !self.ready.is_empty() || !self.messages.is_empty()
+        let is_told = !self.messages.is_empty() || self.caches.has_notices();
+        !self.dirtied.is_empty() || !self.ready.is_empty() || is_told
+    }
+
+    /// Whether nobody hears of keys that change.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.watchers.is_empty() && self.waiters.is_empty() && self.caches.is_empty()
     }
 
     /// An effect on a key was applied: the key, and the one that a rename or a copy made.
@@ -89,19 +99,30 @@ impl Interest {
         key: &[u8],
         effect: &Effect<'_>,
     ) {
-        if self.watchers.is_empty() && self.waiters.is_empty() {
+        if self.is_idle() {
             return;
         }
+        let by_command = match *effect {
+            Effect::Delete { reason } => reason == DeleteReason::Command,
+            _ => true,
+        };
         // A copy leaves its source as it was.
         if !matches!(effect, Effect::Copy { .. }) {
-            self.changed(keyspace, database, hash, key);
+            self.changed(keyspace, database, hash, key, by_command);
         }
         if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = *effect {
-            self.changed(keyspace, to_database, keyspace.hash(to), to);
+            self.changed(keyspace, to_database, keyspace.hash(to), to, by_command);
         }
     }
 
-    fn changed(&mut self, keyspace: &Keyspace, database: DatabaseId, hash: KeyHash, key: &[u8]) {
+    fn changed(
+        &mut self,
+        keyspace: &Keyspace,
+        database: DatabaseId,
+        hash: KeyHash,
+        key: &[u8],
+        by_command: bool,
+    ) {
         if !self.watchers.is_empty() {
             let exists = keyspace.database(database).find(hash, key).is_some();
             self.watchers.dirty(database, key, exists, &mut self.dirtied);
@@ -109,13 +130,28 @@ impl Interest {
         if !self.waiters.is_empty() {
             self.waiters.serve(database, key, &mut self.ready);
         }
+        if !self.caches.is_empty() {
+            self.caches.changed(hash, key, by_command);
+        }
     }
 
-    /// Dirties the transactions that watch a key although nothing in it changed.
+    /// A key past its time was shown as absent, and no effect says so: whoever caches it must drop
+    /// it all the same.
+    pub(crate) fn hid(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        if !self.caches.is_empty() {
+            self.caches.changed(keyspace.hash(key), key, false);
+        }
+    }
+
+    /// Dirties the transactions that watch a key although nothing in it changed, and lets caches
+    /// drop it.
     pub(crate) fn touched(&mut self, keyspace: &Keyspace, database: DatabaseId, key: &[u8]) {
         if !self.watchers.is_empty() {
             let exists = keyspace.exists(database, key);
             self.watchers.dirty(database, key, exists, &mut self.dirtied);
+        }
+        if !self.caches.is_empty() {
+            self.caches.changed(keyspace.hash(key), key, true);
         }
     }
 
@@ -129,6 +165,13 @@ impl Interest {
         effect: &Effect<'_>,
         now: UnixMillis,
     ) {
+        let is_about_keys = matches!(
+            effect,
+            Effect::FlushAll | Effect::FlushDatabase | Effect::SwapDatabases { .. }
+        );
+        if is_about_keys {
+            self.caches.changed_all();
+        }
         if self.watchers.is_empty() {
             return;
         }

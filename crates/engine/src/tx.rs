@@ -120,6 +120,9 @@ impl<'a> Tx<'a> {
         let is_hidden = self.context.overdue == Overdue::Hidden
             && entry.expire_at().is_some_and(|at| self.context.is_due(at));
         self.unit.rests_on_clock |= is_hidden;
+        if is_hidden {
+            self.interest.hid(self.keyspace, key);
+        }
         (!is_hidden).then_some(entry)
     }
 

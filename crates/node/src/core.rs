@@ -23,6 +23,7 @@ mod role;
 mod sessions;
 mod snapshots;
 mod stream;
+mod tracking;
 mod transactions;
 mod units;
 pub(crate) mod verdict;
@@ -116,6 +117,8 @@ pub struct Process {
     pub(crate) cross_protocol: CrossProtocol,
     /// DEBUG SET-ACTIVE-EXPIRE: whether keys die at their time or when somebody looks.
     pub is_active_expiry_on: bool,
+    /// DEBUG PAUSE-CRON: whether the periodic look at the whole is left out.
+    pub is_cron_paused: bool,
     pub garbage: Garbage,
 }
 
@@ -138,6 +141,7 @@ impl Process {
             started: options.clock.monotonic(),
             cross_protocol: CrossProtocol::default(),
             is_active_expiry_on: true,
+            is_cron_paused: false,
             garbage,
             options,
         }

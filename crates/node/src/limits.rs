@@ -35,6 +35,9 @@ pub struct Limits {
     pub turn_sent_bytes_max: usize,
     /// Keys deleted in one turn because their time has come.
     pub expired_keys_max: usize,
+    /// Keys that clients drop from their caches in one turn because more are remembered than
+    /// `tracking-table-max-keys`. As many as Redis drops at once at first, times ten; a guess.
+    pub untracked_keys_max: usize,
     /// Keys evicted before one command, and in a turn. A guess: enough to outrun any writer of
     /// single keys, and below a millisecond.
     pub evicted_keys_max: usize,
@@ -111,6 +114,7 @@ impl Default for Limits {
             turn_nanos_max: 10_000_000,
             turn_sent_bytes_max: 4 << 20,
             expired_keys_max: 256,
+            untracked_keys_max: 1000,
             evicted_keys_max: 128,
             held_bytes_max: 64 << 20,
             pending_bytes_max: 64 << 20,

@@ -62,6 +62,8 @@ pub struct Server {
     pub(crate) lone: LoneClient,
     /// The last turn left keys over that must be evicted.
     pub(crate) has_more_to_evict: bool,
+    /// The last turn left more keys remembered for caches than there may be.
+    pub(crate) has_more_to_untrack: bool,
     /// Connections whose SAVE waits for the snapshot under way.
     pub(crate) saves_waiting: Vec<ConnectionId>,
     /// A buffer for what happens to the shard.
@@ -98,6 +100,7 @@ impl Server {
             migrations: Migrations::default(),
             lone: LoneClient::default(),
             has_more_to_evict: false,
+            has_more_to_untrack: false,
             saves_waiting: Vec::new(),
             news: Vec::new(),
             feed: Feed::new(history),
@@ -188,6 +191,7 @@ impl Server {
         self.note_departed(connection);
         self.core.discard_transaction(connection);
         self.core.forget_subscriptions(connection);
+        self.core.untrack(connection);
         self.core.unblock(connection);
         if let Some(session) = self.core.clients.sessions.remove(connection) {
             self.core.clients.by_id.remove(&session.who.id);

@@ -1,5 +1,7 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
+pub mod tracking;
+
 use crate::limits::RECEIVED_BYTES;
 use crate::output::Output;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence};
@@ -9,6 +11,7 @@ use engine::command::Args;
 use engine::unit::Wait;
 use resp::{Decoder, ProtocolError, Reply};
 use std::collections::BTreeSet;
+use tracking::Tracking;
 
 /// A request that outlives the input it came in: queued in MULTI, or blocked.
 #[derive(Clone, Debug)]
@@ -288,6 +291,8 @@ pub struct Session {
     pub is_dirty: bool,
     pub blocked: Option<Blocked>,
     pub subscriptions: Subscriptions,
+    /// CLIENT TRACKING, while it is on.
+    pub tracking: Option<Box<Tracking>>,
     pub reply_mode: ReplyMode,
     /// Encoded pushes of the running command that CLIENT REPLY does not silence.
     pub pushes: Vec<u8>,
@@ -421,6 +426,7 @@ impl Session {
             is_dirty: false,
             blocked: None,
             subscriptions: Subscriptions::default(),
+            tracking: None,
             reply_mode: ReplyMode::On,
             pushes: Vec::new(),
             is_in_exec: false,
@@ -476,10 +482,11 @@ impl Session {
     }
 
     /// Bytes that the client's earlier requests made the server keep until later ones: what MULTI
-    /// queued, and the names that WATCH and SUBSCRIBE gave.
+    /// queued, and the names that WATCH, SUBSCRIBE and CLIENT TRACKING gave.
     pub fn kept_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, Transaction::allocated_bytes);
-        queued + self.watched.bytes + self.subscriptions.bytes
+        let prefixes = self.tracking.as_ref().map_or(0, |tracking| tracking.prefix_bytes);
+        queued + self.watched.bytes + self.subscriptions.bytes + prefixes
     }
 
     /// Memory that the session occupies, without walking anything: buffers, what is kept for it and

@@ -58,6 +58,7 @@ const SMALL: &[Small] = small! {
     node.turn_sent_bytes_max = 1;
     node.turn_sent_bytes_max = 50;
     node.expired_keys_max = 1;
+    node.untracked_keys_max = 1;
     node.evicted_keys_max = 1;
     node.held_bytes_max = 0;
     node.held_bytes_max = 100;

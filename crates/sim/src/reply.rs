@@ -20,7 +20,7 @@ pub enum Reply {
 pub enum Kind {
     /// The answer to the oldest request without one.
     Answer,
-    /// Published by somebody.
+    /// Published by somebody, or about a cache.
     Message,
 }
 
@@ -39,7 +39,8 @@ impl Reply {
         let is_message = match self {
             Self::Array(elements) | Self::Push(elements) => match elements.first() {
                 Some(Self::Bulk(word)) => {
-                    matches!(&word[..], b"message" | b"pmessage" | b"smessage")
+                    let is_published = matches!(&word[..], b"message" | b"pmessage" | b"smessage");
+                    is_published || matches!(&word[..], b"invalidate" | b"tracking-redir-broken")
                 }
                 _ => false,
             },

@@ -52,6 +52,8 @@ impl Flags {
     pub const READS_UNNAMED: Self = Self(1 << 30);
     /// Brings keys from elsewhere, perhaps from this very server: it waits for no migration.
     pub const RESTORES: Self = Self(1 << 31);
+    /// What CLIENT CACHING said of the next request is not said of this one.
+    pub const KEEPS_CACHING: Self = Self(1 << 32);
 
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -36,8 +36,7 @@ impl<'i, 'p> Telling<'i, 'p> {
     pub(crate) fn of(interest: &'i mut Interest, keyspace: &Keyspace) -> Option<Self> {
         let is_heard = !interest.subscribers.is_empty();
         let classes = if is_heard { keyspace.settings.notify_keyspace_events } else { 0 };
-        let is_watched = !interest.watchers.is_empty() || !interest.waiters.is_empty();
-        let tells = (is_watched || classes != 0) && !interest.ignores_applied();
+        let tells = (!interest.is_idle() || classes != 0) && !interest.ignores_applied();
         tells.then_some(Self { interest, classes, work: keyspace.work.clone(), last: None })
     }
 

@@ -2,6 +2,7 @@
 
 mod filter;
 mod kill;
+mod tracking;
 
 use super::connection::{NAME_BYTES_MAX, NAME_TOO_LONG, checked_name};
 use super::{NodeFn, node, timeout_millis};
@@ -10,14 +11,17 @@ use crate::core::pause::Paused;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use base::ConnectionId;
-use engine::command::{Args, Command, Group, Outcome};
+use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 use filter::Filter;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
+    client("CLIENT CACHING <YES | NO>", tracking::caching)
+        .doc("Instructs the server whether to track the keys in the next request.")
+        .since("6.0.0"),
     client("CLIENT GETNAME", name).doc("Returns the name of the connection.").since("2.6.9"),
-    client("CLIENT GETREDIR", redirection)
+    client("CLIENT GETREDIR", tracking::get_redirection)
         .doc(
             "Returns the client ID to which the connection's tracking notifications are \
              redirected.",
@@ -79,7 +83,15 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     client("CLIENT SETNAME connection-name", set_name)
         .doc("Sets the connection name.")
         .since("2.6.9"),
-    client("CLIENT TRACKINGINFO", tracking_info)
+    client(
+        "CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] \
+         [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+        tracking::tracking,
+    )
+    .doc("Controls server-assisted client-side caching for the connection.")
+    .since("6.0.0")
+    .cost("O(1). Some options may introduce additional complexity."),
+    client("CLIENT TRACKINGINFO", tracking::tracking_info)
         .doc("Returns information about server-assisted client-side caching for the connection.")
         .since("6.2.0"),
     client("CLIENT UNBLOCK client-id [TIMEOUT | ERROR]", unblock)
@@ -95,7 +107,11 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
 
 /// Declares a subcommand of CLIENT.
 const fn client(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
-    node(usage, function).group(Group::Connection).since("5.0.0").cost("O(1)")
+    node(usage, function)
+        .with(Flags::KEEPS_CACHING)
+        .group(Group::Connection)
+        .since("5.0.0")
+        .cost("O(1)")
 }
 
 const OF_ALL: &str = "O(N) where N is the number of connections";
@@ -154,25 +170,6 @@ fn set_info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
 fn id(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let id = server.core.clients.at(client).who.id as i64;
     server.core.clients.reply(client).integer(id);
-    Ok(())
-}
-
-/// -1: tracking is off.
-fn redirection(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.core.clients.reply(client).integer(-1);
-    Ok(())
-}
-
-fn tracking_info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let reply = server.core.clients.reply(client);
-    reply.map(3);
-    reply.bulk("flags");
-    reply.set(1);
-    reply.bulk("off");
-    reply.bulk("redirect");
-    reply.integer(-1);
-    reply.bulk("prefixes");
-    reply.array(0);
     Ok(())
 }
 

@@ -230,6 +230,7 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
 fn reset(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.discard_transaction(client);
     server.core.forget_subscriptions(client);
+    server.core.untrack(client);
     server.core.clients.monitors.remove(&client);
     server.core.clients.at_mut(client).database = DatabaseId(0);
     server.core.clients.at_mut(client).who.name.clear();

@@ -28,7 +28,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[node("DEBUG subcommand [argument ...]
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, NodeFn); 14] = [
+const SUBCOMMANDS: [(&str, usize, NodeFn); 15] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
     ("DIGEST", 0, digest),
     ("ERROR", 1, error),
@@ -36,6 +36,7 @@ const SUBCOMMANDS: [(&str, usize, NodeFn); 14] = [
     ("LISTPACK", 1, listpack),
     ("LOG", 1, log),
     ("OBJECT", 1, object),
+    ("PAUSE-CRON", 1, pause_cron),
     ("PROTOCOL", 1, protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1, packed_threshold),
     ("RELOAD", 0, reload),
@@ -77,6 +78,13 @@ fn sleep(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let from = server.core.process.options.clock.monotonic().max(server.core.turn.asleep_until);
     server.core.turn.asleep_until = MonotonicNanos(from.0 + nanos);
     server.core.turn.slept_nanos += nanos;
+    server.core.clients.reply(client).ok();
+    Ok(())
+}
+
+/// The periodic look at the whole does not take place, or does again.
+fn pause_cron(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.core.process.is_cron_paused = canonical_integer(args.at(2)).is_some_and(|on| on != 0);
     server.core.clients.reply(client).ok();
     Ok(())
 }

@@ -17,7 +17,7 @@ const fn help_of(usage: &'static str, group: Group, since: &'static str) -> Comm
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     help_of("ACL HELP", Group::Server, "6.0.0"),
-    help_of("CLIENT HELP", Group::Connection, "5.0.0"),
+    help_of("CLIENT HELP", Group::Connection, "5.0.0").with(Flags::KEEPS_CACHING),
     help_of("CLUSTER HELP", Group::Cluster, "5.0.0"),
     help_of("COMMAND HELP", Group::Server, "5.0.0"),
     help_of("CONFIG HELP", Group::Server, "5.0.0"),

@@ -6,8 +6,8 @@
 
 use crate::core::{Core, Process, Turn};
 use crate::session::Session;
-use base::ConnectionId;
 use base::time::SECOND;
+use base::{ConnectionId, Sequence};
 use config::settings::NodeSettings;
 use config::value::BufferLimit;
 
@@ -55,6 +55,18 @@ impl Core {
         if exceeds_output_limit(clients.at_mut(client), process, turn) {
             self.cut_off(client);
         }
+    }
+
+    /// What was written to a session that did not ask for it waits for `observed`. Where no hard
+    /// limit is set, the one of a single command counts for it as well.
+    pub(crate) fn hold_pushed(&mut self, client: ConnectionId, observed: Sequence) {
+        let session = self.clients.at_mut(client);
+        if session.output.pending_bytes()
+            >= hard_bytes(output_limit(session, &self.process.settings))
+        {
+            self.cut_off(client);
+        }
+        self.hold(client, observed);
     }
 
     /// Disconnects a session whose output has reached its limit, or would have.

@@ -47,6 +47,7 @@ pub(crate) fn kind_of(session: &Session) -> Kind {
 
 /// The flags of a client, as letters.
 pub(crate) fn flags(core: &Core, session: &Session) -> String {
+    let tracking = session.tracking.as_deref();
     let candidates = [
         ('M', session.is_master()),
         ('S', session.is_any_replica()),
@@ -54,6 +55,9 @@ pub(crate) fn flags(core: &Core, session: &Session) -> String {
         ('P', session.is_subscriber()),
         ('x', session.transaction.is_some()),
         ('b', session.blocked.is_some()),
+        ('t', tracking.is_some()),
+        ('R', tracking.is_some_and(|tracking| tracking.is_redirect_broken)),
+        ('B', tracking.is_some_and(|tracking| tracking.is_broadcast())),
         ('d', session.is_dirty),
         ('c', session.flow.is_closing),
         ('U', session.who.peer.ends_with(":0")),
@@ -63,6 +67,12 @@ pub(crate) fn flags(core: &Core, session: &Session) -> String {
     let flags: String =
         candidates.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect();
     if flags.is_empty() { "N".to_owned() } else { flags }
+}
+
+/// The CLIENT ID of who is told what a client must drop from its cache: 0 for itself, -1 if it does
+/// not track.
+pub(crate) fn redirection(session: &Session) -> i64 {
+    session.tracking.as_ref().map_or(-1, |tracking| tracking.redirect.map_or(0, |id| id as i64))
 }
 
 /// One line, its end included.
@@ -75,6 +85,7 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
     let command = session.last_command.map(|id| core.process.catalog.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.who.library;
+    let redirect = redirection(session);
     let user = match session.is_master() {
         true => "(superuser)".into(),
         false => String::from_utf8_lossy(&core.process.acl.user(session.who.user).name),
@@ -82,8 +93,8 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} \
-         obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user={user} redir=-1 resp={protocol} \
-         lib-name={library} lib-ver={version}\n",
+         obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user={user} redir={redirect} \
+         resp={protocol} lib-name={library} lib-ver={version}\n",
         session.who.id,
         session.who.peer,
         session.who.local,

@@ -51,10 +51,11 @@ impl Core {
         observed
     }
 
-    /// Delivers a unit's messages and dirties the sessions that watch what it changed.
+    /// Delivers a unit's messages, dirties the sessions that watch what it changed, and tells those
+    /// that cached it.
     /// `sender` is the client whose request the unit was.
     pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
-        if self.interest.dirtied.is_empty() && self.interest.messages.is_empty() {
+        if !self.interest.has_notices() {
             return;
         }
         for watcher in std::mem::take(&mut self.interest.dirtied) {
@@ -69,6 +70,9 @@ impl Core {
         if !messages.is_empty() {
             self.cut_overdrawn();
             self.publish(&messages, observed, sender);
+        }
+        if self.interest.caches.has_notices() {
+            self.tell_invalidated(sender);
         }
     }
 

@@ -84,9 +84,10 @@ impl Server {
         if is_served {
             self.core.unblock(connection);
             self.core.finish_reply(connection, written, observed);
+            self.core.end_caching(connection, Some(command));
             self.core.enqueue(connection);
         }
-        self.core.spread(observed, None);
+        self.core.spread(observed, Some(connection));
         is_served
     }
 
@@ -127,6 +128,7 @@ impl Server {
                 (None, Blocked::Replicas { .. } | Blocked::Snapshot | Blocked::Migration(_)) => {}
             }
             self.core.clients.ended.push((connection, written));
+            self.core.end_caching(connection, None);
         }
         if self.core.broken == Some(Broken::TellsEndOfWaitAtOnce) {
             self.core.hold_ended(self.core.shard.newest_executed());

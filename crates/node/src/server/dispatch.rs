@@ -22,6 +22,20 @@ impl Server {
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
+        let dispatched = self.execute(client, command, args);
+        if dispatched != Dispatched::Later {
+            let known = command.map(|id| self.core.process.catalog.command(id));
+            self.core.end_caching(client, known);
+        }
+        dispatched
+    }
+
+    fn execute(
+        &mut self,
+        client: ConnectionId,
+        command: Option<CommandId>,
+        args: Args<'_>,
+    ) -> Dispatched {
         let catalog = self.core.process.catalog;
         let known = command.map(|id| catalog.command(id));
         if self.core.turn.asleep_until > self.core.turn.monotonic {
@@ -226,6 +240,9 @@ impl Server {
         self.core.clients.at_mut(client).output.unbound();
         if is_exec {
             self.core.tell_monitors(client, args);
+        }
+        if !self.core.interest.caches.is_empty() {
+            self.core.remember_read(client, command, args);
         }
         // A call that waits is counted when it ends.
         if self.core.shard.unit.wait.is_none() {

@@ -18,7 +18,10 @@ impl Server {
                     self.migrations.is_due = true;
                 }
                 News::Applied => self.spread_applied(),
-                News::Leader(leader) => self.switches.tell(&mut self.core, &leader),
+                News::Leader(leader) => {
+                    self.switches.tell(&mut self.core, &leader);
+                    self.core.drop_caches();
+                }
                 News::ClocksParted => self.core.process.statistics.clock_gaps += 1,
                 News::Demoted(why) => self.demote(why),
                 News::Fatal(why) => self.core.stopping = Some(Stop::LogFailed(why)),

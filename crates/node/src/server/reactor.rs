@@ -96,6 +96,7 @@ impl Server {
         self.core.expire();
         self.wake_ready();
         self.evict();
+        self.has_more_to_untrack = self.core.limit_tracked();
         self.tick();
         self.link.advance(&mut self.core, driver);
         self.members.advance(&self.core, driver);
@@ -126,6 +127,7 @@ impl Server {
             return Some(asleep);
         }
         let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
+        let has_work = has_work || self.has_more_to_untrack;
         if has_work
             || self.has_more_to_load
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed

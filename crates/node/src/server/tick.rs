@@ -10,7 +10,8 @@ const IDLE_NANOS: u64 = 2_000_000_000;
 impl Server {
     /// The periodic work, when it is due.
     pub(crate) fn tick(&mut self) {
-        if self.core.process.statistics.is_sample_due(self.core.turn.monotonic) {
+        let process = &mut self.core.process;
+        if !process.is_cron_paused && process.statistics.is_sample_due(self.core.turn.monotonic) {
             self.sample();
         }
     }

@@ -6,6 +6,7 @@
 mod addresses;
 mod amid;
 mod bid;
+mod caching;
 mod clocks;
 mod durations;
 mod hidden;

@@ -126,6 +126,7 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("active_defrag_running", 0);
     text.line("lazyfree_pending_objects", 0);
     text.line("lazyfreed_objects", 0);
+    text.line("kiln_client_tracking_bytes", server.core.interest.caches.allocated_bytes());
 }
 
 fn fragmentation(memory: &Memory, usage: &Usage, text: &mut Text) {

@@ -24,7 +24,7 @@ pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("client_recent_max_input_buffer", server.core.process.statistics.input_bytes_max);
     text.line("client_recent_max_output_buffer", server.core.process.statistics.output_bytes_max);
     text.line("blocked_clients", blocked);
-    text.line("tracking_clients", 0);
+    text.line("tracking_clients", server.core.interest.caches.clients_len());
     text.line("clients_in_timeout_table", server.core.clients.deadlines.len());
 }
 
@@ -72,13 +72,14 @@ pub(super) fn stats(server: &Server, _: ConnectionId, text: &mut Text) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-        "unexpected_error_replies",
     ] {
         text.line(field, 0);
     }
+    let caches = &server.core.interest.caches;
+    text.line("tracking_total_keys", caches.keys_len());
+    text.line("tracking_total_items", caches.items_len());
+    text.line("tracking_total_prefixes", caches.prefixes_len());
+    text.line("unexpected_error_replies", 0);
     text.line("total_error_replies", counts.error_replies);
     text.line("dump_payload_sanitizations", 0);
     text.line("total_reads_processed", counts.reads);
