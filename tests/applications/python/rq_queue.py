@@ -1,0 +1,53 @@
+"""A queue of rq, done by a worker that runs jobs in its own process.
+
+rq_queue.py produce PORT COUNT ACKED | work PORT DONE
+"""
+
+import os
+import sys
+import time
+
+from redis import Redis, RedisError
+from rq import Queue, SimpleWorker
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+
+def job(number, done):
+    time.sleep(0.002)
+    with open(done, "a") as file:
+        file.write(f"{number}\n")
+    return number
+
+
+def produce(connection, count, acked, done):
+    queue = Queue("jobs", connection=connection)
+    for number in range(count):
+        while True:
+            try:
+                queue.enqueue("rq_queue.job", number, done, job_id=f"job-{number}", result_ttl=600)
+                break
+            except RedisError:
+                time.sleep(0.05)
+        with open(acked, "a") as file:
+            file.write(f"{number}\n")
+
+
+def work(connection):
+    while True:
+        try:
+            SimpleWorker(["jobs"], connection=connection).work(with_scheduler=False)
+            return
+        except RedisError as error:
+            # A worker ends when its server goes; whoever runs it starts it again.
+            print(f"the worker begins again: {error!r}", flush=True)
+            time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    mode, port, *rest = sys.argv[1:]
+    redis = Redis(port=int(port))
+    if mode == "produce":
+        produce(redis, int(rest[0]), rest[1], os.path.join(os.path.dirname(rest[1]), "done"))
+    else:
+        work(redis)
