@@ -40,7 +40,10 @@ class Side:
 
     def ask(self, request):
         """The reply, and the events that came before it ended."""
-        reply = self.client.call(*request)
+        return self.client.call(*request), self.heard()
+
+    def heard(self):
+        """The events that came since this was asked last."""
         self.asked += 1
         mark = f"mark{self.asked}"
         self.bell.call("PUBLISH", mark, "")
@@ -48,7 +51,7 @@ class Side:
         while True:
             _, [_, _, (_, channel), (_, payload)] = self.listener.read()
             if channel == mark.encode():
-                return reply, events
+                return events
             # The event and its key, as both kinds of channel tell it.
             events.append((channel.decode("latin-1"), payload.decode("latin-1")))
 
