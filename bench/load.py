@@ -16,12 +16,20 @@ KEYS = 1_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One measurement: this command from so many connections, so many requests ahead."""
+    """One measurement: this command from so many connections, so many requests ahead.
+
+    `test` is redis-benchmark's own, or names `command`. `before` are requests that prepare it.
+    """
 
     test: str
     connections: int
     pipeline: int
     requests: int
+    command: tuple = ()
+    before: tuple = ()
+
+    def scaled(self, scale):
+        return dataclasses.replace(self, requests=max(2000, int(self.requests * scale)))
 
     @property
     def name(self):
@@ -40,9 +48,11 @@ class Sample:
 
 def measure(server, cell):
     """Runs redis-benchmark once."""
+    if cell.before:
+        fill(server.port, cell.before)
     before = server.cpu_seconds()
-    row = benchmark(server.port, "-t", cell.test, "-c", str(cell.connections),
-                    "-P", str(cell.pipeline), "-n", str(cell.requests))
+    row = benchmark(server.port, "-c", str(cell.connections), "-P", str(cell.pipeline),
+                    "-n", str(cell.requests), *(cell.command or ("-t", cell.test)))
     cpu = server.cpu_seconds() - before
     return Sample(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]),
                   cpu / cell.requests * 1e6)

@@ -18,6 +18,20 @@ CELLS = [
     Cell("lpush", 100, 16, 1_500_000),
     Cell("hset", 100, 16, 1_000_000),
     Cell("zadd", 100, 16, 500_000),
+    # Of ten fields, and of a hundred members.
+    Cell("hgetall", 100, 16, 500_000, ("HGETALL", "fields"),
+         (("HSET", "fields", *(f"{word}{at}" for at in range(10) for word in ("field", "value"))),)),
+    Cell("zrange", 100, 16, 100_000, ("ZRANGE", "ranked", "0", "99"),
+         (("ZADD", "ranked", *(word for at in range(100) for word in (str(at), f"member:{at}"))),)),
+    # From the list that LPUSH has filled.
+    Cell("brpop", 100, 16, 1_000_000, ("BRPOP", "mylist", "0")),
+    Cell("eval", 100, 16, 500_000,
+         ("EVAL", "return redis.call('SET',KEYS[1],ARGV[1])", "1", "key:__rand_int__", "x" * 100)),
+    Cell("xadd", 100, 16, 500_000),
+    # From the stream that XADD has filled, each entry to be acknowledged.
+    Cell("xreadgroup", 100, 16, 400_000,
+         ("XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "STREAMS", "mystream", ">"),
+         (("XGROUP", "CREATE", "mystream", "group", "0"),)),
 ]
 
 SUBJECTS = [subjects.KILN, subjects.REDIS, subjects.REDIS_ALWAYS, subjects.FLOOR]
@@ -41,9 +55,7 @@ def run(options, note):
                     load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
                 for cell in CELLS:
                     if measured(subject, cell):
-                        sized = Cell(cell.test, cell.connections, cell.pipeline,
-                                     max(2000, int(cell.requests * options.scale)))
-                        sample = load.measure(server, sized)
+                        sample = load.measure(server, cell.scaled(options.scale))
                         found.setdefault(cell.name, {}).setdefault(subject.name, []).append(
                             vars(sample))
                         note(f"turn {turn + 1}: {subject.name}: {cell.name}: "

@@ -63,8 +63,8 @@ def events(request, expected, got, source=None):
     sort = Sort(request, source)
     if not sort.lookups_are_chance:
         return expected == got
-    if [event for event in expected if not _is_miss(event)] != \
-            [event for event in got if not _is_miss(event)]:
+    if [event for event in expected if not is_miss(event)] != \
+            [event for event in got if not is_miss(event)]:
         return False
     # Which elements are within the limit is chance, and with them what GET looks up.
     chooses = sort.order_is_chance and sort.is_limited
@@ -81,7 +81,7 @@ def destinations(request):
     return Sort(request, None).destinations if is_sort(request) else []
 
 
-def _is_miss(event):
+def is_miss(event):
     channel, payload = event
     return channel.endswith(":keymiss") or payload == "keymiss"
 

@@ -140,10 +140,13 @@ fn notify_if_gone(tx: &mut Tx<'_>, key: &[u8]) {
 
 fn smove(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (source, destination, member) = (args.at(1), args.at(2), args.at(3));
-    let is_there = find(tx, source)?.map(|set| set.contains(member));
+    let is_there = find(tx, source).map(|set| set.map(|set| set.contains(member)));
+    // Whoever looks at a key past its time deletes it: both are looked at, whatever the other is.
+    let is_set = find(tx, destination).map(|_| ());
+    let is_there = is_there?;
     // Only a source that exists makes a destination of another type matter.
     if is_there.is_some() {
-        find(tx, destination)?;
+        is_set?;
     }
     let is_there = is_there.unwrap_or(false);
     if is_there && source != destination {
