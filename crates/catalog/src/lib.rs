@@ -5,6 +5,8 @@
 //! | [`commands`] | every command with what follows from its row; found by name |
 //! | [`key_specs`] | where the arguments are that are keys, as Redis specifies it |
 //! | [`keys`] | the keys of one request, and what becomes of each |
+//! | [`arguments`] | the arguments of a command as a tree, from its usage line |
+//! | [`history`] | what releases changed of a command, and what took its place |
 //! | [`demand`] | what a request needs of the server's state |
 //! | [`secrets`] | the arguments of a request, and the rules of a user, that nobody is shown |
 //! | [`category`] | which commands `@name` stands for |
@@ -19,9 +21,11 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod arguments;
 pub mod category;
 pub mod commands;
 pub mod demand;
+pub mod history;
 pub mod key_specs;
 pub mod keys;
 pub mod secrets;

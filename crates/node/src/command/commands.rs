@@ -1,5 +1,7 @@
 //! COMMAND (Redis documentation, COMMAND): what the catalogue knows about every command.
 
+mod docs;
+
 use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
@@ -16,7 +18,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .doc("Returns detailed information about all commands.")
         .arity(-1),
     command("COMMAND COUNT", count).doc("Returns a count of commands."),
-    command("COMMAND DOCS [command-name [command-name ...]]", docs)
+    command("COMMAND DOCS [command-name [command-name ...]]", docs::docs)
         .tips(&["nondeterministic_output_order"])
         .doc("Returns documentary information about commands.")
         .since("7.0.0"),
@@ -136,50 +138,6 @@ fn write_info(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
     reply.array(command.subcommands.len());
     for id in &command.subcommands {
         write_info(catalog, catalog.command(*id), reply);
-    }
-}
-
-fn docs(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let catalog = server.core.process.catalog;
-    let work = server.core.work();
-    let wanted: Vec<&Registered> = match args.len() {
-        2 => top_level(catalog),
-        _ => {
-            let names = args.from(2).inspect(|_| work.step());
-            names.filter_map(|name| lookup(catalog, name)).collect()
-        }
-    };
-    server.core.clients.reply(client).map(wanted.len());
-    work.reply_each(wanted, server.core.clients.reply(client), |command, reply| {
-        reply.bulk(command.name());
-        write_docs(catalog, command, reply);
-    });
-    Ok(())
-}
-
-fn write_docs(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
-    let row = &command.row;
-    let fields = [
-        ("summary", row.summary),
-        ("since", row.since),
-        ("group", row.group.name()),
-        ("complexity", row.complexity),
-    ];
-    let shown = fields.iter().filter(|(_, value)| !value.is_empty());
-    let has_subcommands = !command.subcommands.is_empty();
-    reply.map(shown.clone().count() + usize::from(has_subcommands));
-    for (name, value) in shown {
-        reply.bulk(name);
-        reply.bulk(value);
-    }
-    if has_subcommands {
-        reply.bulk("subcommands");
-        reply.map(command.subcommands.len());
-        for id in &command.subcommands {
-            let subcommand = catalog.command(*id);
-            reply.bulk(subcommand.name());
-            write_docs(catalog, subcommand, reply);
-        }
     }
 }
 
