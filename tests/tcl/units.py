@@ -40,7 +40,7 @@ UNITS = [
     Unit("unit/hyperloglog", tags="", debug=True, seconds_max=1800),
     Unit("unit/querybuf", tags="", debug=True),
     *_spawning("auth", "acl", "acl-v2", "networking", "info", "pubsubshard", "wait"),
-    *_spawning("introspection", "introspection-2", "dump", "tracking"),
+    *_spawning("introspection", "introspection-2", "dump", "tracking", "scripting"),
 ]
 
 

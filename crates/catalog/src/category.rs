@@ -54,7 +54,8 @@ impl Categories {
         };
         let is_in = |category: &str| match category {
             "keyspace" => flags.contains(Flags::KEYSPACE),
-            "read" => flags.contains(Flags::READONLY),
+            // What runs scripts is in no category of what they do.
+            "read" => flags.contains(Flags::READONLY) && !flags.contains(Flags::RUNS_SCRIPT),
             "write" => flags.contains(Flags::WRITE),
             "pubsub" => flags.contains(Flags::PUBSUB),
             "admin" => flags.contains(Flags::ADMIN),

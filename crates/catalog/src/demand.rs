@@ -7,7 +7,7 @@ use engine::command::Flags;
 
 /// A set of things that a request needs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Demand(u8);
+pub struct Demand(u16);
 
 impl Demand {
     /// That keys may be changed, by the command's flag.
@@ -27,11 +27,16 @@ impl Demand {
     pub const WHOLE: Self = Self(1 << 6);
     /// That replicas may be told something.
     pub const REPLICATION: Self = Self(1 << 7);
+    /// That the log is not busy: what may write amid its run waits for it before. Whether the log
+    /// takes records at all it is told where it writes.
+    pub const CALM_LOG: Self = Self(1 << 8);
 
     /// What the requests of a command need.
-    pub(crate) fn of(flags: Flags, kind: Kind) -> Self {
+    pub fn of(flags: Flags, kind: Kind) -> Self {
         let may_write = kind == Kind::Write || flags.contains(Flags::WRITE);
         let is_stale_fine = flags.contains(Flags::STALE);
+        let may_call_writes =
+            flags.contains(Flags::RUNS_SCRIPT) && !flags.contains(Flags::READONLY);
         let needs = [
             (Self::WRITE, flags.contains(Flags::WRITE)),
             (Self::LOG, may_write || flags.contains(Flags::WRITES_LOG)),
@@ -41,6 +46,7 @@ impl Demand {
             (Self::LOADED, !flags.contains(Flags::LOADING)),
             (Self::WHOLE, !is_stale_fine && !flags.contains(Flags::BEARS_PART)),
             (Self::REPLICATION, may_write || flags.contains(Flags::MAY_REPLICATE)),
+            (Self::CALM_LOG, may_call_writes),
         ];
         let needed = needs.into_iter().filter(|(_, is_needed)| *is_needed);
         needed.fold(Self::default(), |all, (need, _)| all.union(need))

@@ -96,6 +96,8 @@ pub struct NodeSettings {
     pub slowlog_max_len: u64,
     /// Keys that are remembered for clients that cache them; 0: any number.
     pub tracking_table_max_keys: u64,
+    /// How long a script runs before others are told BUSY; 0: they are never told.
+    pub busy_reply_threshold_ms: u64,
     /// In milliseconds; 0: off.
     pub latency_monitor_threshold: u64,
     pub latency_tracking: bool,
@@ -181,6 +183,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         maxmemory_clients: maxmemory_clients(config),
         hz: config.number(const { row("hz") }),
         slowlog_log_slower_than: config.number(const { row("slowlog-log-slower-than") }),
+        busy_reply_threshold_ms: config.number(const { row("busy-reply-threshold") }),
         slowlog_max_len: config.number(const { row("slowlog-max-len") }),
         tracking_table_max_keys: config.number(const { row("tracking-table-max-keys") }),
         latency_monitor_threshold: config.number(const { row("latency-monitor-threshold") }),

@@ -26,7 +26,7 @@ const NO_TLS: &str = "connections are not encrypted yet";
 const NO_DEFRAG: &str = "the allocator is not defragmented";
 const FOREGROUND: &str = "the process stays in the foreground and logs to its standard error";
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
-const NO_SCRIPTS: &str = "there are no scripts yet";
+const NO_DEPRECATED_API: &str = "scripts find the functions of Redis 7 and no older ones";
 const NO_STREAMS: &str = "there are no streams yet";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
@@ -192,8 +192,8 @@ pub const DIRECTIVES: &[Directive] = &[
     special("latency-tracking-info-percentiles", Kind::Percentiles, "50 99 99.9"),
 
     // Scripts and users.
-    integer("busy-reply-threshold", "5000", 0, LONG_MAX).alias("lua-time-limit").shown(NO_SCRIPTS),
-    toggle("lua-enable-deprecated-api", "no").immutable().hidden().shown(NO_SCRIPTS),
+    integer("busy-reply-threshold", "5000", 0, LONG_MAX).alias("lua-time-limit"),
+    toggle("lua-enable-deprecated-api", "no").immutable().hidden().shown(NO_DEPRECATED_API),
     text("aclfile", "").immutable(),
     integer("acllog-max-len", "128", 0, LONG_MAX),
     choice("acl-pubsub-default", "resetchannels", &["allchannels", "resetchannels"]),

@@ -128,6 +128,11 @@ impl Feed {
         self.commands.is_empty()
     }
 
+    /// Bytes of the finished commands.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// A call ended: what comes next belongs to another command.
     pub fn end_call(&mut self) {
         if let Some(open) = self.open.take() {

@@ -38,6 +38,17 @@ const MESSAGE_BYTES_MIN: usize = 24;
 /// database's map is empty.
 type ByKey<T> = BTreeMap<DatabaseId, BTreeMap<Vec<u8>, T>>;
 
+/// What changes have brought to those who listen, and who hears of it later: see
+/// [`Interest::take_notices`].
+#[derive(Default)]
+pub struct Notices {
+    dirtied: Vec<WatcherId>,
+    ready: Vec<(DatabaseId, Vec<u8>)>,
+    messages: Vec<Message>,
+    owed: BTreeMap<SubscriberId, usize>,
+    overdrawn: BTreeSet<SubscriberId>,
+}
+
 /// The listeners of one shard, and what changes have brought since the node last took it.
 #[derive(Default)]
 pub struct Interest {
@@ -88,6 +99,27 @@ impl Interest {
     /// Whether nobody hears of keys that change.
     pub(crate) fn is_idle(&self) -> bool {
         self.watchers.is_empty() && self.waiters.is_empty() && self.caches.is_empty()
+    }
+
+    /// Takes all notices out but those for caches. They are of a unit that is not over, while
+    /// others are executed.
+    pub fn take_notices(&mut self) -> Notices {
+        Notices {
+            dirtied: std::mem::take(&mut self.dirtied),
+            ready: std::mem::take(&mut self.ready),
+            messages: std::mem::take(&mut self.messages),
+            owed: std::mem::take(&mut self.owed),
+            overdrawn: std::mem::take(&mut self.overdrawn),
+        }
+    }
+
+    /// Puts back what [`Self::take_notices`] took. Nothing else may wait to be told.
+    pub fn put_notices(&mut self, notices: Notices) {
+        let is_told = self.dirtied.is_empty() && self.ready.is_empty() && self.messages.is_empty();
+        debug_assert!(is_told, "each unit's notices are told at its end");
+        let Notices { dirtied, ready, messages, owed, overdrawn } = notices;
+        (self.dirtied, self.ready, self.messages) = (dirtied, ready, messages);
+        (self.owed, self.overdrawn) = (owed, overdrawn);
     }
 
     /// An effect on a key was applied: the key, and the one that a rename or a copy made.

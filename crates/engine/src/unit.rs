@@ -71,6 +71,16 @@ impl Unit {
         self.rests_on_clock = false;
     }
 
+    /// Takes every key for observed and written, if so many hashes or more are noted: a unit whose
+    /// length nobody knows would note them without end. A reply then waits for longer than it must.
+    pub fn forget_keys_beyond(&mut self, hashes_max: usize) {
+        if self.observed.len() + self.written.len() > hashes_max {
+            self.whole = true;
+            self.observed.clear();
+            self.written.clear();
+        }
+    }
+
     /// The reply may reveal the state of the key with this hash.
     pub(crate) fn observe(&mut self, hash: KeyHash) {
         if self.observed.last() != Some(&hash) {
@@ -117,6 +127,8 @@ pub struct Context {
     pub database: DatabaseId,
     /// False inside MULTI and scripts: a blocking command then answers at once.
     pub may_block: bool,
+    /// A script calls the command: what has no order of its own is shown to it in one.
+    pub in_script: bool,
     /// The command runs again for a blocked client: keys of other types do not refuse it.
     pub retry: bool,
     /// Reads update the access word (false for CLIENT NO-TOUCH and introspection).
@@ -158,6 +170,7 @@ impl Context {
             stands_at: None,
             database,
             may_block: false,
+            in_script: false,
             retry: false,
             touch: false,
             reads_every_key: true,

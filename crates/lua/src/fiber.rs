@@ -111,17 +111,23 @@ impl Workshop {
         let Invocation { script, name, keys, arguments, mut reply } = invocation;
         let from = reply.len();
         let result = self.call(script, keys, arguments).and_then(|value| {
-            outgoing::write(&self.host, &self.lua, &value, &mut reply)?;
+            let failed = outgoing::failure(&self.lua, &value)?;
+            if failed.is_none() {
+                outgoing::write(&self.host, &self.lua, &value, &mut reply)?;
+            }
             // Killed while its value was written.
-            self.host.check_alive(&self.lua)
+            self.host.check_alive(&self.lua).map(|()| failed)
         });
         let result = match self.host.killed() {
             Some(text) if result.is_ok() => {
                 Err(ScriptError { text: text.into_bytes(), was_counted: false })
             }
-            _ => result.map_err(|error| {
-                errors::report(&self.lua, &error, &name, &self.host.memory_text())
-            }),
+            _ => match result {
+                Ok(failed) => failed.map_or(Ok(()), Err),
+                Err(error) => {
+                    Err(errors::report(&self.lua, &error, &name, &self.host.memory_text()))
+                }
+            },
         };
         if result.is_err() {
             reply.truncate(from);

@@ -3,6 +3,7 @@
 use crate::errors;
 use crate::given::to_integer;
 use crate::host::Host;
+use crate::step::ScriptError;
 use mlua::{Lua, LuaString, Table, Value};
 use resp::{Protocol, Reply};
 use std::rc::Rc;
@@ -13,6 +14,16 @@ const DEPTH_MAX: usize = 3995;
 
 /// Bytes of a string that count as one step.
 const STEP_BYTES: usize = 64;
+
+/// What a value answers its client, if that is an error as a whole.
+pub(crate) fn failure(lua: &Lua, value: &Value) -> mlua::Result<Option<ScriptError>> {
+    let Value::Table(table) = value else { return Ok(None) };
+    if text(table, "err")?.is_none() {
+        return Ok(None);
+    }
+    let text = errors::field(lua, table, "err").unwrap_or_default();
+    Ok(Some(ScriptError { text, was_counted: errors::was_counted(table) }))
+}
 
 struct Writer<'a> {
     lua: &'a Lua,

@@ -98,7 +98,7 @@ impl Arguments {
 pub enum Outcome {
     /// A script's or function's value, appended to the reply that the run was started with.
     Reply(Reply),
-    /// The script failed. The reply is as it was when the run was started.
+    /// The script failed, or answers an error. The reply is as it was when the run was started.
     Failed(Reply, ScriptError),
     /// A library's code ran to its end, and registered these.
     Loaded(Vec<LoadedFunction>),

@@ -80,7 +80,7 @@ fn commands_are_called_and_answered() {
 #[test]
 fn errors_name_their_place() {
     assert_eq!(eval("return redis.call('fail')"), "-WRONGTYPE no script: sha, on @user_script:1.");
-    assert_eq!(eval("return redis.pcall('fail')"), "-WRONGTYPE no ");
+    assert_eq!(eval("return redis.pcall('fail')"), "-WRONGTYPE no");
     assert_eq!(
         eval("\nreturn foo"),
         "-ERR user_script:2: Script attempted to access nonexistent \

@@ -9,7 +9,7 @@
 pub(crate) mod asker;
 pub(crate) mod client_limits;
 mod client_memory;
-mod clients;
+pub(crate) mod clients;
 mod demand;
 pub(crate) mod describe;
 mod expiry;
@@ -42,6 +42,7 @@ use config::settings::{NodeSettings, engine_settings, node_settings};
 use engine::interest::Interest;
 use engine::master::Master;
 use engine::settings::Settings;
+use engine::unit::Context;
 use guards::Guards;
 use pause::Pause;
 use sha2::{Digest, Sha256};
@@ -174,6 +175,8 @@ pub struct Turn {
     pub monotonic: MonotonicNanos,
     /// When the command that executes now began.
     pub(crate) lap: MonotonicNanos,
+    /// The command that executes now answers an error that was counted already, as scripts may.
+    pub(crate) has_failed: bool,
     /// How long the command that executes now pretended to work (DEBUG SLEEP).
     pub(crate) slept_nanos: u64,
     /// Nothing executes before this (DEBUG SLEEP).
@@ -222,6 +225,10 @@ pub struct Core {
     pub(crate) stream: Stream,
     /// Keys that the server itself watches.
     pub(crate) guards: Guards,
+    /// What stands still while the unit of a request runs.
+    pub(crate) begun: Option<Context>,
+    /// Memory was short when the request that runs was judged, and nothing could be evicted.
+    pub(crate) is_short_of_room: bool,
     /// A rule that a test breaks: this master is followed whenever this process leads.
     pub(crate) forced_master: Option<Option<Master>>,
     /// Why a request of the master's stream was refused, the first since the link last asked.
@@ -254,6 +261,8 @@ impl Core {
             pause: Pause::default(),
             stream: Stream::default(),
             guards: Guards::default(),
+            begun: None,
+            is_short_of_room: false,
             forced_master: None,
             master_refused: None,
             leadership,

@@ -30,6 +30,9 @@ pub struct Limits {
     /// a client has pipelined may take seconds each. The last one may overshoot. Several times what
     /// a turn of small commands takes; a guess.
     pub turn_nanos_max: u64,
+    /// Pauses of a script after which it lies suspended until the next turn, if it has not taken
+    /// `turn_nanos_max` before. A pause comes after some 100 microseconds, so the time decides.
+    pub script_pauses_max: usize,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
     pub turn_sent_bytes_max: usize,
@@ -112,6 +115,7 @@ impl Default for Limits {
             turn_bytes_max: 1 << 20,
             turn_reply_bytes_max: 4 << 20,
             turn_nanos_max: 10_000_000,
+            script_pauses_max: 1000,
             turn_sent_bytes_max: 4 << 20,
             expired_keys_max: 256,
             untracked_keys_max: 1000,

@@ -44,6 +44,20 @@ impl Default for Output {
 }
 
 impl Output {
+    /// An output that goes nowhere: what a script's command replies, in one buffer.
+    pub fn apart(protocol: Protocol) -> Self {
+        Self { reply: Reply::new(protocol), ..Self::default() }
+    }
+
+    /// Takes off what was written behind the stream offset `end`, as [`Self::truncate`]. It can be
+    /// written again.
+    pub fn take_back(&mut self, end: u64) -> Vec<u8> {
+        let left = (end - self.start) as usize;
+        let taken = self.reply.split_off(self.taken + left);
+        self.truncate(end);
+        taken
+    }
+
     /// A command begins: bounds what it writes, so that no more than `bytes_max` are pending. If an
     /// earlier one of its unit has exceeded that, nothing is taken any more.
     pub fn bound(&mut self, bytes_max: usize) {
@@ -54,6 +68,11 @@ impl Output {
     /// The command has ended: what others write is not bounded.
     pub fn unbound(&mut self) {
         self.is_over |= self.reply.unbound();
+    }
+
+    /// What was written was made elsewhere, and may have exceeded its bound there.
+    pub fn note_over(&mut self, is_over: bool) {
+        self.is_over |= is_over;
     }
 
     /// The unit has ended: whether its reply exceeded a bound. What is left of it means nothing.

@@ -13,8 +13,10 @@ mod lease;
 mod lone;
 mod news;
 pub(crate) mod nodes;
+pub(crate) mod queue;
 pub mod reactor;
 mod saves;
+pub(crate) mod script;
 pub mod start;
 mod tick;
 
@@ -30,10 +32,11 @@ use crate::server::functions::Functions;
 use crate::session::Session;
 use crate::switches::Switches;
 use base::driver::Peer;
-use base::{ConnectionId, Driver, MonotonicNanos};
+use base::{ConnectionId, Driver, Event, MonotonicNanos};
 use config::Config;
 use config::settings::node_settings;
 use lone::LoneClient;
+use script::suspended::Suspended;
 use shard::{Leadership, News};
 use statistics::Metrics;
 use std::sync::Arc;
@@ -46,6 +49,10 @@ pub struct Server {
     /// What another thread may read of all this.
     pub metrics: Arc<Metrics>,
     pub scripts: Scripts,
+    /// The unit of a script that runs for longer than a turn.
+    pub(crate) suspended: Option<Box<Suspended>>,
+    /// What happened meanwhile to connections that the server asked for.
+    deferred: Vec<Event>,
     /// What subscribers were told of who leads.
     pub(crate) switches: Switches,
     /// Since when somebody waits while the lease is over.
@@ -92,6 +99,8 @@ impl Server {
             functions,
             metrics: Arc::new(metrics()),
             scripts: Scripts::default(),
+            suspended: None,
+            deferred: Vec::new(),
             switches: Switches::default(),
             unserved_since: None,
             members: Members::default(),

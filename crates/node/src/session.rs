@@ -109,6 +109,8 @@ pub enum Blocked {
     Snapshot,
     /// What another server makes of its keys (MIGRATE): the number of the migration.
     Migration(u64),
+    /// The end of its own script, which runs for long.
+    Script,
     /// Replicas that have what it wrote (WAIT, WAITAOF). No deadline: without limit.
     Replicas { written: Written, wanted: i64, deadline: Option<MonotonicNanos> },
 }
@@ -153,7 +155,7 @@ impl Blocked {
         match self {
             Self::Keys { .. } | Self::Replicas { .. } => true,
             Self::Parked { deadline, .. } => deadline.is_some(),
-            Self::Snapshot | Self::Migration(_) => false,
+            Self::Snapshot | Self::Script | Self::Migration(_) => false,
         }
     }
 
@@ -166,7 +168,7 @@ impl Blocked {
     fn allocated_bytes(&self) -> usize {
         match self {
             Self::Keys { request, .. } | Self::Parked { request, .. } => request.allocated_bytes(),
-            Self::Snapshot | Self::Migration(_) | Self::Replicas { .. } => 0,
+            Self::Snapshot | Self::Script | Self::Migration(_) | Self::Replicas { .. } => 0,
         }
     }
 
@@ -176,7 +178,7 @@ impl Blocked {
             Self::Keys { deadline, .. }
             | Self::Replicas { deadline, .. }
             | Self::Parked { deadline, .. } => *deadline,
-            Self::Snapshot | Self::Migration(_) => None,
+            Self::Snapshot | Self::Script | Self::Migration(_) => None,
         }
     }
 }
@@ -298,6 +300,8 @@ pub struct Session {
     pub pushes: Vec<u8>,
     /// A queued command of its transaction runs.
     pub is_in_exec: bool,
+    /// A command of its script runs.
+    pub is_in_script: bool,
     /// CLIENT NO-EVICT and NO-TOUCH.
     pub no_evict: bool,
     pub no_touch: bool,
@@ -430,6 +434,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             pushes: Vec::new(),
             is_in_exec: false,
+            is_in_script: false,
             no_evict: false,
             no_touch: false,
             reads_replica: false,

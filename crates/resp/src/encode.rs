@@ -250,6 +250,18 @@ impl Reply {
         self.limit_len();
     }
 
+    /// Takes off what was appended after the first `len` bytes.
+    pub fn split_off(&mut self, len: usize) -> Vec<u8> {
+        let mut taken = Vec::new();
+        let mut begin = 0;
+        for piece in self.full.iter().chain(std::iter::once(&self.bytes[..])) {
+            taken.extend_from_slice(piece.get(len.saturating_sub(begin)..).unwrap_or_default());
+            begin += piece.len();
+        }
+        self.truncate(len);
+        taken
+    }
+
     /// Bytes that the buffers have room for.
     pub fn capacity(&self) -> usize {
         self.full.capacity() + self.bytes.capacity()

@@ -100,6 +100,8 @@ pub struct Leadership {
     samples: Samples,
     /// Of whom was told that they lead.
     told_leader: Option<Leader>,
+    /// Time stands still since this turn, because a unit outlives it: see [`Self::stand_still`].
+    stands_still: bool,
     /// A buffer for what the log tells.
     told: Vec<Told>,
 }
@@ -124,6 +126,7 @@ impl Leadership {
             is_in_trouble: false,
             samples: Samples::default(),
             told_leader: None,
+            stands_still: false,
             told: Vec::new(),
         }
     }
@@ -158,9 +161,19 @@ impl Leadership {
     pub fn begin_turn(&mut self, shard: &mut Shard, moment: Moment) -> UnixMillis {
         self.moment = moment;
         self.roles.watch_clocks(moment);
-        self.now = self.shard_clock.read(moment.wall_micros, moment.monotonic);
+        let shown = self.shard_clock.read(moment.wall_micros, moment.monotonic);
+        if !self.stands_still {
+            self.now = shown;
+        }
         shard.begin_turn(&self.clock, moment, self.now);
         self.now
+    }
+
+    /// Lets time stand still, from this turn on, or go on again from the next one on. A unit that
+    /// outlives a turn has one time, and no record may say a later one before its own: a replica
+    /// would let keys go that the unit still sees.
+    pub fn stand_still(&mut self, stands_still: bool) {
+        self.stands_still = stands_still;
     }
 
     /// The time of this turn. It jumps where this process begins to lead.

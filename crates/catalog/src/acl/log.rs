@@ -39,6 +39,8 @@ impl Reason {
 pub enum EntryContext {
     Toplevel,
     Multi,
+    /// A script or a function called the command.
+    Lua,
 }
 
 impl EntryContext {
@@ -46,6 +48,7 @@ impl EntryContext {
         match self {
             Self::Toplevel => "toplevel",
             Self::Multi => "multi",
+            Self::Lua => "lua",
         }
     }
 }

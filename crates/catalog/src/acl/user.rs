@@ -46,6 +46,23 @@ impl Denied {
         })
     }
 
+    /// What a script is told whose user may not run a command.
+    pub const fn refusal_in_script(self) -> Refusal {
+        Refusal::of(match self {
+            Self::Command => {
+                "ERR The user executing the script can't run this command or subcommand"
+            }
+            Self::Key(_) => {
+                "ERR The user executing the script can't access at least one of the keys mentioned \
+                 in the command arguments"
+            }
+            Self::Channel(_) => {
+                "ERR The user executing the script can't publish to the channel mentioned in the \
+                 command"
+            }
+        })
+    }
+
     /// What EXEC says of a command that was allowed when it was queued.
     pub fn refusal_in_exec(self) -> Refusal {
         let reason = match self {

@@ -55,6 +55,9 @@ impl Flags {
     /// What CLIENT CACHING said of the next request is not said of this one.
     pub const KEEPS_CACHING: Self = Self(1 << 32);
 
+    /// Runs a script or a function: what it needs may be declared there.
+    pub const RUNS_SCRIPT: Self = Self(1 << 40);
+
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

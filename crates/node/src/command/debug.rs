@@ -28,7 +28,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[node("DEBUG subcommand [argument ...]
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, NodeFn); 15] = [
+const SUBCOMMANDS: [(&str, usize, NodeFn); 16] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
     ("DIGEST", 0, digest),
     ("ERROR", 1, error),
@@ -42,6 +42,7 @@ const SUBCOMMANDS: [(&str, usize, NodeFn); 15] = [
     ("RELOAD", 0, reload),
     ("SDSLEN", 1, string_lengths),
     ("SET-ACTIVE-EXPIRE", 1, set_active_expire),
+    ("SET-DISABLE-DENY-SCRIPTS", 1, set_disable_deny_scripts),
     ("SLEEP", 1, sleep),
     ("STRINGMATCH-LEN", 2, match_long_text),
 ];
@@ -67,6 +68,13 @@ fn help(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     for (name, arguments, _) in SUBCOMMANDS {
         reply.simple(format!("{name}{}", " <argument>".repeat(arguments)));
     }
+    Ok(())
+}
+
+/// Lets scripts call most of what they may not.
+fn set_disable_deny_scripts(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.scripts.may_call_more = args.at(2) != b"0";
+    server.core.clients.reply(client).ok();
     Ok(())
 }
 

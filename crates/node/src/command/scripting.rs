@@ -1,17 +1,39 @@
-//! Scripts and functions: as much of them as there is without running any.
+//! Scripts: EVAL and its kin, SCRIPT (Redis documentation, "Scripting with Lua"). How one runs
+//! stands in `server/script`.
 //!
-//! SCRIPT keeps bodies by their hash, as Redis does, in memory alone: a restart forgets them, and
-//! clients load them again. Nothing compiles them yet, so a body that is no Lua is kept as well.
 //! There are no functions to load, so there is only the command that removes them all: Redis's own
 //! test suite begins every file with it.
 
 use super::{NodeFn, node};
+use crate::scripts::{Found, hash_text};
 use crate::server::Server;
+use crate::server::script::{Wanted, key_count};
 use base::ConnectionId;
-use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
 use engine::refusal::Refusal;
+use lua::Kind;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
+    run("EVAL script numkeys [key [key ...]] [arg [arg ...]]", eval)
+        .key_use("RW+access+update")
+        .doc("Executes a server-side Lua script.")
+        .since("2.6.0")
+        .with(Flags::MAY_REPLICATE),
+    run("EVAL_RO script numkeys [key [key ...]] [arg [arg ...]]", eval_ro)
+        .key_use("RO+access")
+        .doc("Executes a read-only server-side Lua script.")
+        .since("7.0.0")
+        .with(Flags::READONLY),
+    run("EVALSHA sha1 numkeys [key [key ...]] [arg [arg ...]]", evalsha)
+        .key_use("RW+access+update")
+        .doc("Executes a server-side Lua script by its SHA1 digest.")
+        .since("2.6.0")
+        .with(Flags::MAY_REPLICATE),
+    run("EVALSHA_RO sha1 numkeys [key [key ...]] [arg [arg ...]]", evalsha_ro)
+        .key_use("RO+access")
+        .doc("Executes a read-only server-side Lua script by its SHA1 digest.")
+        .since("7.0.0")
+        .with(Flags::READONLY),
     node("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
         .allowed_in_scripts()
         .needs_data()
@@ -21,6 +43,10 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .since("7.0.0")
         .cost("O(N) where N is the number of functions deleted")
         .with(Flags::WRITE.union(Flags::NOSCRIPT)),
+    script("SCRIPT DEBUG <YES | SYNC | NO>", debug)
+        .doc("Sets the debug mode of server-side Lua scripts.")
+        .since("3.2.0")
+        .cost("O(1)"),
     script("SCRIPT EXISTS sha1 [sha1 ...]", exists)
         .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
         .doc("Determines whether scripts are kept.")
@@ -32,6 +58,11 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Forgets all scripts.")
         .cost("O(N) with N being the number of scripts in cache"),
+    script("SCRIPT KILL", kill)
+        .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
+        .doc("Terminates a server-side Lua script during execution.")
+        .cost("O(1)")
+        .with(Flags::ALLOW_BUSY),
     script("SCRIPT LOAD script", load)
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .doc("Keeps a script and returns the hash that names it.")
@@ -49,11 +80,86 @@ const fn script(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
     node(usage, function).needs_data().group(Group::Scripting).since("2.6.0")
 }
 
+/// Declares a command that runs a script.
+const fn run(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
+    node(usage, function)
+        .needs_data()
+        .group(Group::Scripting)
+        .cost("Depends on the script that is executed.")
+        .keys(&[KeySpec::Counted { count: 2, first: 3 }])
+        .with(Flags::SKIP_MONITOR.union(Flags::NO_MANDATORY_KEYS).union(Flags::STALE))
+        .with(Flags::RUNS_SCRIPT)
+}
+
+const NO_SCRIPT: Refusal = Refusal::of("NOSCRIPT No matching script. Please use EVAL.");
+
+fn eval(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.show_script_call(client, args);
+    let keys = key_count(args, 2)?;
+    let found = server.scripts.of_body(args.at(1))?;
+    server.run_script(client, wanted(found, false), args.tail(3), keys)
+}
+
+fn eval_ro(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.show_script_call(client, args);
+    let keys = key_count(args, 2)?;
+    let found = server.scripts.of_body(args.at(1))?;
+    server.run_script(client, wanted(found, true), args.tail(3), keys)
+}
+
+fn evalsha(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.show_script_call(client, args);
+    let (found, keys) = kept(server, args)?;
+    server.run_script(client, wanted(found, false), args.tail(3), keys)
+}
+
+fn evalsha_ro(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    server.show_script_call(client, args);
+    let (found, keys) = kept(server, args)?;
+    server.run_script(client, wanted(found, true), args.tail(3), keys)
+}
+
+/// The script that a request names by its hash, and how many keys the request has.
+fn kept(server: &mut Server, args: Args<'_>) -> Result<(Found, usize), Refusal> {
+    if args.at(1).len() != 40 {
+        return Err(NO_SCRIPT);
+    }
+    let keys = key_count(args, 2)?;
+    Ok((server.scripts.of_hash(args.at(1)).ok_or(NO_SCRIPT)?, keys))
+}
+
+fn wanted(found: Found, is_read_only: bool) -> Wanted {
+    Wanted {
+        kind: Kind::Scripts,
+        name: hash_text(found.hash),
+        script: found.compiled,
+        declared: found.declared,
+        is_read_only,
+    }
+}
+
 fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let hash = server.scripts.load(args.at(2))?;
-    let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    server.core.clients.reply(client).bulk(text);
+    server.core.clients.reply(client).bulk(hash_text(hash));
     Ok(())
+}
+
+fn kill(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    server.kill_script(Kind::Scripts)?;
+    server.core.clients.reply(client).ok();
+    Ok(())
+}
+
+/// Redis's debugger forks the server, or stops it. There is none here.
+fn debug(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    if args.is(2, "NO") {
+        server.core.clients.reply(client).ok();
+        return Ok(());
+    }
+    Err(match args.is(2, "YES") || args.is(2, "SYNC") {
+        true => Refusal::of("ERR there is no debugger for scripts"),
+        false => Refusal::of("ERR Use SCRIPT DEBUG YES/SYNC/NO"),
+    })
 }
 
 fn show(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
@@ -77,8 +183,7 @@ fn exists(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
 
 fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     check_mode(args, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
-    let scripts = std::mem::take(&mut server.scripts);
-    server.core.discard(vec![Box::new(scripts)]);
+    server.scripts.flush();
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -92,7 +197,7 @@ fn function_flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> 
     Ok(())
 }
 
-/// Both ways of flushing are one: what is big is freed on a thread of its own.
+/// Both ways of flushing are one: what scripts left is freed at once.
 fn check_mode(args: Args<'_>, refusal: &'static str) -> Outcome {
     let is_mode = args.is(2, "SYNC") || args.is(2, "ASYNC");
     if args.len() > 3 || args.len() == 3 && !is_mode {

@@ -142,6 +142,12 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     if aborts {
         return Err(Refusal::of("ERR No shutdown in progress."));
     }
+    if let Some(refusal) = server.busy_refusal() {
+        if !saves_not {
+            return Err(refusal);
+        }
+        server.give_script_up();
+    }
     server.core.stop_when_durable("SHUTDOWN");
     server.core.clients.at_mut(client).flow.is_closing = true;
     Ok(())

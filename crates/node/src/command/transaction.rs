@@ -2,6 +2,7 @@
 
 use super::{NodeFn, node};
 use crate::server::Server;
+use crate::server::queue::Queue;
 use crate::session::Transaction;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
@@ -79,25 +80,7 @@ fn exec(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.clients.reply(client).array(transaction.queued().len());
     server.core.clients.at_mut(client).is_in_exec = true;
     let begun = server.core.context(&server.core.asker(client));
-    let work = server.core.work();
-    for request in transaction.queued() {
-        work.step();
-        let mut context = server.core.context(&server.core.asker(client));
-        context.may_block = false;
-        // A record that renews the lease meanwhile moves no key past its time.
-        (context.overdue, context.stands_at) = (begun.overdue, begun.stands_at);
-        let written = server.core.clients.at(client).output.end();
-        let command = server.core.process.catalog.command(request.command);
-        // A right that was taken away since is missed by its command alone, as in Redis.
-        if let Some(denied) = server.core.denied(client, command, request.args()) {
-            server.core.refuse(client, written, &denied.refusal_in_exec());
-            continue;
-        }
-        // What else may refuse was asked before EXEC: from here on it is all or nothing, also if
-        // memory runs short on the way.
-        server.call(client, request.command, request.args(), context);
-    }
-    server.core.clients.at_mut(client).is_in_exec = false;
+    server.run_queue(client, Queue::new(transaction, begun));
     Ok(())
 }
 

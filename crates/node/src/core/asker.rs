@@ -75,6 +75,7 @@ impl Core {
             stands_at,
             database: asker.database,
             may_block: !asker.is_in_transaction,
+            in_script: false,
             retry: false,
             touch: asker.touches,
             overdue,

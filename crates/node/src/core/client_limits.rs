@@ -90,6 +90,13 @@ impl Core {
         session.output.end()
     }
 
+    /// Bytes that a reply made apart may have, before it is written to a session.
+    pub(crate) fn reply_room(&self, client: ConnectionId) -> usize {
+        let session = self.clients.at(client);
+        hard_bytes(output_limit(session, &self.process.settings))
+            .saturating_sub(session.output.pending_bytes())
+    }
+
     /// Input of a session that may lie unexecuted, in bytes. Half the limit at most: what waits
     /// because of us is no reason to disconnect.
     pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {

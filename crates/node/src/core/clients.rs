@@ -39,10 +39,17 @@ pub struct Clients {
     pub(crate) ended: Vec<(ConnectionId, u64)>,
     /// Sessions that run MONITOR.
     pub(crate) monitors: BTreeSet<ConnectionId>,
-    /// Sessions that run MONITOR and were told of the running unit, once for each line.
-    pub(crate) told_monitors: Vec<ConnectionId>,
+    /// What the running unit shows to them.
+    pub(crate) monitored: Monitored,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
+}
+
+/// Lines for MONITOR, with who sent each command, until their unit ends.
+#[derive(Default)]
+pub(crate) struct Monitored {
+    pub lines: Vec<(ConnectionId, String)>,
+    pub bytes: usize,
 }
 
 impl Clients {

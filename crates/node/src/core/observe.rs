@@ -3,6 +3,7 @@
 //! One reading of the clock a command: the end of one is the beginning of the next.
 
 use crate::core::Core;
+use crate::core::clients::Monitored;
 use base::{ConnectionId, MonotonicNanos};
 use catalog::Registered;
 use catalog::secrets::secret_arguments;
@@ -79,28 +80,38 @@ impl Core {
         self.process.slowlog.push(entry, entries_max);
     }
 
-    /// Shows a command to the sessions that run MONITOR. The line stays unsent until
-    /// [`Self::hold_monitors`].
+    /// Shows a command to the sessions that run MONITOR, at the end of its unit.
     pub(crate) fn tell_monitors(&mut self, client: ConnectionId, args: Args<'_>) {
         let secrets = secret_arguments(self.process.catalog, args);
         let micros = self.process.options.clock.unix_micros();
+        let session = self.clients.at(client);
         let mut line = format!(
             "{}.{:06} [{} {}]",
             micros / 1_000_000,
             micros % 1_000_000,
-            self.clients.at(client).database.0,
-            self.clients.at(client).who.peer
+            session.database.0,
+            if session.is_in_script { "lua" } else { &session.who.peer }
         );
         for (index, argument) in args.iter().enumerate() {
             line.push(' ');
             let is_secret = secrets.binary_search(&index).is_ok();
             quote(if is_secret { REDACTED.as_bytes() } else { argument }, &mut line);
         }
-        // A monitor's own requests are not shown to it: its reply is in the making.
-        for monitor in self.clients.monitors.iter().filter(|monitor| **monitor != client) {
-            if let Some(session) = self.clients.sessions.get_mut(*monitor) {
-                session.reply().simple(&line);
-                self.clients.told_monitors.push(*monitor);
+        let monitored = &mut self.clients.monitored;
+        monitored.bytes += line.len();
+        monitored.lines.push((client, line));
+        if self.interest.owed_bytes_max.is_some_and(|max| self.clients.monitored.bytes > max) {
+            self.cut_monitors();
+        }
+    }
+
+    /// A unit shows more than one client may be owed, as a script does that does not end.
+    #[cold]
+    fn cut_monitors(&mut self) {
+        self.clients.monitored = Monitored::default();
+        for monitor in std::mem::take(&mut self.clients.monitors) {
+            if self.clients.has(monitor) {
+                self.cut_off(monitor);
             }
         }
     }
@@ -109,8 +120,17 @@ impl Core {
     /// reveals what its command may have written.
     pub(crate) fn hold_monitors(&mut self) {
         let newest = self.shard.tracker.newest();
-        for monitor in std::mem::take(&mut self.clients.told_monitors) {
-            if self.clients.has(monitor) {
+        let monitored = std::mem::take(&mut self.clients.monitored);
+        for monitor in self.clients.monitors.clone() {
+            // A monitor's own requests are not shown to it: its reply is in the making.
+            let shown = monitored.lines.iter().filter(|(sender, _)| *sender != monitor);
+            let mut is_shown = false;
+            for (_, line) in shown {
+                let Some(session) = self.clients.sessions.get_mut(monitor) else { break };
+                session.reply().simple(line);
+                is_shown = true;
+            }
+            if is_shown {
                 self.hold(monitor, newest);
             }
         }

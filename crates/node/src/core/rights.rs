@@ -55,12 +55,16 @@ impl Core {
     }
 
     fn log_denial(&mut self, client: ConnectionId, reason: Reason, object: &[u8], user: Vec<u8>) {
-        let is_in_transaction =
-            self.clients.at(client).transaction.is_some() || self.clients.at(client).is_in_exec;
+        let session = self.clients.at(client);
+        let context = match session.transaction.is_some() || session.is_in_exec {
+            _ if session.is_in_script => EntryContext::Lua,
+            true => EntryContext::Multi,
+            false => EntryContext::Toplevel,
+        };
         let entry = Entry {
             count: 1,
             reason,
-            context: if is_in_transaction { EntryContext::Multi } else { EntryContext::Toplevel },
+            context,
             object: object.to_vec(),
             user,
             at: self.turn.monotonic,

@@ -6,12 +6,12 @@ use super::client_limits::exceeds_output_limit;
 use super::pause::Paused;
 use crate::session::ClientKind;
 use base::{ConnectionId, Sequence};
-use catalog::{Demand, Registered};
+use catalog::Demand;
 use engine::refusal::Refusal;
 
 impl Core {
     /// Whether a request must wait for the end of the pause.
-    pub(crate) fn must_pause(&self, asker: &Asker, command: &Registered) -> bool {
+    pub(crate) fn must_pause(&self, asker: &Asker, demand: Demand) -> bool {
         let Some(paused) = self.pause.paused() else { return false };
         match asker.kind {
             // Who waits for them to catch up waits during a pause.
@@ -20,7 +20,7 @@ impl Core {
             ClientKind::Master => false,
             ClientKind::Client => match paused {
                 Paused::All => true,
-                Paused::Writes => self.demand(asker.client, command).has(Demand::REPLICATION),
+                Paused::Writes => demand.has(Demand::REPLICATION),
             },
         }
     }
@@ -28,7 +28,8 @@ impl Core {
     /// Replaces whatever the command wrote by its refusal.
     pub(crate) fn refuse(&mut self, client: ConnectionId, written: u64, refusal: &Refusal) {
         self.process.statistics.error(refusal.code());
-        if self.clients.at(client).is_master() {
+        let session = self.clients.at(client);
+        if session.is_master() && !session.is_in_script {
             self.master_refused.get_or_insert_with(|| refusal.0.to_string());
         }
         self.clients.at_mut(client).output.truncate(written);
@@ -45,7 +46,7 @@ impl Core {
             self.hold_ended(observed.max(self.shard.newest_executed()));
         }
         // Behind the ends of waits: what CLIENT REPLY drops of them is not held yet.
-        if !self.clients.told_monitors.is_empty() {
+        if !self.clients.monitored.lines.is_empty() {
             self.hold_monitors();
         }
         observed

@@ -91,7 +91,7 @@ impl Members {
     ) -> bool {
         let reads = || {
             matches!(command.kind(), Kind::Read | Kind::Write)
-                || command.flags.contains(Flags::EXECUTES_QUEUE)
+                || command.flags.intersects(Flags::EXECUTES_QUEUE.union(Flags::RUNS_SCRIPT))
         };
         asker.awaits_newest && core.is_following() && reads()
     }

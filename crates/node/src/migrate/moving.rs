@@ -16,7 +16,7 @@
 use super::Migrations;
 use crate::core::Core;
 use base::{ConnectionId, DatabaseId, MonotonicNanos};
-use catalog::Registered;
+use catalog::{Demand, Registered};
 use engine::command::{Args, Flags};
 use engine::ids::WatcherId;
 use std::collections::{BTreeMap, VecDeque};
@@ -112,7 +112,8 @@ impl Migrations {
 
     /// Whether a request may change a key that is under way.
     fn changes_moving(&self, command: &Registered, args: Args<'_>) -> bool {
-        if !command.may_write() || command.flags.contains(Flags::RESTORES) {
+        let may_write = command.may_write() || command.demand.has(Demand::CALM_LOG);
+        if !may_write || command.flags.contains(Flags::RESTORES) {
             return false;
         }
         let moving = &self.moving;

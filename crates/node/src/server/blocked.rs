@@ -125,7 +125,8 @@ impl Server {
                     TimeoutReply::NullArray => reply.null_array(),
                 },
                 (None, Blocked::Parked { why, .. }) => reply.error(why.timeout_error()),
-                (None, Blocked::Replicas { .. } | Blocked::Snapshot | Blocked::Migration(_)) => {}
+                (None, Blocked::Replicas { .. } | Blocked::Snapshot) => {}
+                (None, Blocked::Script | Blocked::Migration(_)) => {}
             }
             self.core.clients.ended.push((connection, written));
             self.core.end_caching(connection, None);

@@ -7,9 +7,9 @@ use crate::cross_protocol::is_http;
 use crate::server::Server;
 use crate::server::functions::Function;
 use crate::session::{Blocked, OwnedRequest, Why};
-use base::{ConnectionId, Sequence};
-use catalog::{CommandId, Registered};
-use engine::command::{Args, DataFn, Flags};
+use base::{ConnectionId, MonotonicNanos, Sequence};
+use catalog::{CommandId, Demand, Registered};
+use engine::command::{Args, DataFn, Flags, Outcome};
 use engine::refusal::Refusal;
 use engine::unit::Context;
 use shard::Shard;
@@ -45,9 +45,14 @@ impl Server {
             self.end_cross_protocol(client);
             return Dispatched::Stop;
         }
-        self.core.clients.at_mut(client).last_command = command;
         let asker = self.core.asker(client);
-        let verdict = self.judge(&asker, known, args);
+        if self.suspended.is_some() && asker.is_master() {
+            // Who is never refused waits for the end of a script.
+            return Dispatched::Later;
+        }
+        self.core.clients.at_mut(client).last_command = command;
+        let demand = known.map(|command| self.demand(client, command, args)).unwrap_or_default();
+        let verdict = self.judge(&asker, known, demand, args);
         // Behind what the gate may have told this client of: keys that were evicted for it.
         let written = self.core.clients.at(client).output.end();
         let queues = known.is_some_and(|command| {
@@ -62,17 +67,31 @@ impl Server {
             }
         }
         let (Some(id), Some(command)) = (command, known) else { return Dispatched::Done };
-        if let Some(why) = self.what_to_wait_for(&asker, command, args, queues) {
+        if let Some(why) = self.what_to_wait_for(&asker, command, demand, args, queues) {
             self.wait(client, why, OwnedRequest::new(id, args));
             return Dispatched::Stop;
         }
         if queues {
-            return self.queue(client, written, OwnedRequest::new(id, args));
+            return self.queue(client, written, OwnedRequest::new(id, args), demand);
         }
         self.core.shard.unit.clear();
         let context = self.core.context(&asker);
+        self.core.begun = Some(context);
         self.call(client, id, args, context);
-        self.finish_unit(client, written, || OwnedRequest::new(id, args))
+        if self.is_suspending() {
+            self.suspend(client, written);
+            return Dispatched::Stop;
+        }
+        self.finish_unit(client, written, Some((id, args)))
+    }
+
+    /// What a request needs: an EXEC, also what its queue does; a script, what it declares.
+    fn demand(&mut self, client: ConnectionId, command: &Registered, args: Args<'_>) -> Demand {
+        if !command.flags.contains(Flags::RUNS_SCRIPT) {
+            return self.core.demand(client, command);
+        }
+        let declared = args.get(1).and_then(|text| self.scripts.declared(text));
+        declared.map_or(command.demand, |declared| declared.demand(command.flags))
     }
 
     /// Answers a request that the gate refused. It breaks the transaction that it was for.
@@ -106,10 +125,11 @@ impl Server {
         &self,
         asker: &Asker,
         command: &Registered,
+        demand: Demand,
         args: Args<'_>,
         is_queued: bool,
     ) -> Option<Why> {
-        if self.core.must_pause(asker, command) {
+        if self.core.must_pause(asker, demand) {
             Some(Why::Pause)
         } else if is_queued {
             None
@@ -193,8 +213,13 @@ impl Server {
 
     /// Keeps a request of a transaction until EXEC. A client that has more kept than the limit
     /// allows is disconnected.
-    fn queue(&mut self, client: ConnectionId, written: u64, request: OwnedRequest) -> Dispatched {
-        let demand = self.core.process.catalog.command(request.command).demand;
+    fn queue(
+        &mut self,
+        client: ConnectionId,
+        written: u64,
+        request: OwnedRequest,
+        demand: Demand,
+    ) -> Dispatched {
         if let Some(transaction) = &mut self.core.clients.at_mut(client).transaction {
             transaction.queue(request, demand);
         }
@@ -224,8 +249,8 @@ impl Server {
         // EXEC is shown behind what it runs, as in Redis.
         let is_shown = !context.retry && !command.flags.intersects(NOT_MONITORED);
         let is_monitored = !self.core.clients.monitors.is_empty() && is_shown;
-        let is_exec = is_monitored && command.flags.contains(Flags::EXECUTES_QUEUE);
-        if is_monitored && !is_exec {
+        let is_shown_last = is_monitored && command.flags.contains(Flags::EXECUTES_QUEUE);
+        if is_monitored && !is_shown_last {
             self.core.tell_monitors(client, args);
         }
         let outcome = match self.functions.of(id) {
@@ -233,12 +258,28 @@ impl Server {
             Some(Function::Node(function)) => function(self, client, args),
             None => Ok(()),
         };
-        let is_failed = outcome.is_err();
+        let call = Call { command: id, began, written, is_shown_last };
+        if self.is_suspending() {
+            return self.leave_call(call, OwnedRequest::new(id, args));
+        }
+        self.end_call(client, call, args, outcome);
+    }
+
+    /// Ends a call: answers a refusal, counts it, shows it.
+    pub(crate) fn end_call(
+        &mut self,
+        client: ConnectionId,
+        call: Call,
+        args: Args<'_>,
+        outcome: Outcome,
+    ) {
+        let command = self.core.process.catalog.command(call.command);
+        let is_failed = outcome.is_err() || std::mem::take(&mut self.core.turn.has_failed);
         if let Err(refusal) = outcome {
-            self.core.refuse(client, written, &refusal);
+            self.core.refuse(client, call.written, &refusal);
         }
         self.core.clients.at_mut(client).output.unbound();
-        if is_exec {
+        if call.is_shown_last {
             self.core.tell_monitors(client, args);
         }
         if !self.core.interest.caches.is_empty() {
@@ -246,7 +287,7 @@ impl Server {
         }
         // A call that waits is counted when it ends.
         if self.core.shard.unit.wait.is_none() {
-            self.core.count_call(client, command, args, began, is_failed);
+            self.core.count_call(client, command, args, call.began, is_failed);
         }
     }
 
@@ -263,19 +304,21 @@ impl Server {
     }
 
     /// Ends the unit: notes what it wrote, holds its reply, delivers its messages, wakes whom it
-    /// may serve. `request` is what to run again if the command waits.
+    /// may serve. `request` is what to run again if the command waits, as scripts never do.
     pub(crate) fn finish_unit(
         &mut self,
         client: ConnectionId,
         written: u64,
-        request: impl FnOnce() -> OwnedRequest,
+        request: Option<(CommandId, Args<'_>)>,
     ) -> Dispatched {
         let observed = self.core.settle_unit();
         self.core.note_wrote(client, observed);
-        if let Some(wait) = self.core.shard.unit.wait.take() {
+        let wait = self.core.shard.unit.wait.take();
+        if let (Some(wait), Some((id, args))) = (wait, request) {
             let deadline =
                 wait.wait_millis.map(|millis| self.core.turn.monotonic.after_millis(millis));
-            self.core.block(client, Blocked::Keys { request: request(), wait, deadline });
+            let request = OwnedRequest::new(id, args);
+            self.core.block(client, Blocked::Keys { request, wait, deadline });
         } else if self.core.clients.at(client).blocked.is_none() {
             // Else its reply is still to come.
             self.core.finish_reply(client, written, observed);
@@ -296,6 +339,18 @@ impl Server {
             self.wake_ready();
         }
     }
+}
+
+/// A command that runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    command: CommandId,
+    /// When it began.
+    began: MonotonicNanos,
+    /// The offset in its client's output at which its reply begins.
+    pub written: u64,
+    /// MONITOR shows it when it ends.
+    is_shown_last: bool,
 }
 
 /// Commands that MONITOR does not show.

@@ -22,6 +22,7 @@ impl Server {
         &mut self,
         asker: &Asker,
         command: Option<&Registered>,
+        demand: Demand,
         args: Args<'_>,
     ) -> Verdict {
         let Some(command) = command else { return Verdict::Refuse(unknown_command(args)) };
@@ -42,7 +43,6 @@ impl Server {
                 .core
                 .judge_log(command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE));
         }
-        let demand = self.core.demand(asker.client, command);
         let permitted = &self.core.process.settings.enable_debug_command;
         if command.flags.contains(Flags::PROTECTED) && !permitted.permits(asker.is_local) {
             return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
@@ -60,7 +60,7 @@ impl Server {
             return refused;
         }
         if demand.has(Demand::WRITE) && self.lacks_replicas() {
-            return Verdict::Refuse(Refusal::of("NOREPLICAS Not enough good replicas to write."));
+            return Verdict::Refuse(NO_REPLICAS);
         }
         if let refused @ Verdict::Refuse(_) = self.judge_role(asker, command, demand, args) {
             return refused;
@@ -70,6 +70,11 @@ impl Server {
         {
             return Verdict::Refuse(refusal);
         }
+        self.judge_state(asker, command, demand)
+    }
+
+    /// Refuses what the state of the data, of a script that runs, or of the log does not allow.
+    fn judge_state(&self, asker: &Asker, command: &Registered, demand: Demand) -> Verdict {
         if let refused @ Verdict::Refuse(_) = self.judge_staleness(asker, demand) {
             return refused;
         }
@@ -78,23 +83,44 @@ impl Server {
         {
             return Verdict::Refuse(Refusal::of("LOADING Redis is loading the dataset in memory"));
         }
+        if !command.flags.contains(Flags::ALLOW_BUSY)
+            && let Some(refusal) = self.busy_refusal()
+        {
+            return Verdict::Refuse(refusal);
+        }
         if let refused @ Verdict::Refuse(_) = self.judge_part(demand) {
             return refused;
         }
         // Who would write while another process does was refused already.
-        self.core.judge_log(demand.has(Demand::LOG) && !self.core.is_following())
+        if self.core.is_following() {
+            return Verdict::Run;
+        }
+        match self.core.judge_log(demand.has(Demand::LOG) || demand.has(Demand::CALM_LOG)) {
+            // It may come to write, and is told then.
+            Verdict::Refuse(_) if !demand.has(Demand::LOG) => Verdict::Run,
+            verdict => verdict,
+        }
     }
 
     /// Evicts keys if memory is short, and refuses what needs more of it.
     fn judge_memory(&mut self, client: ConnectionId, demand: Demand) -> Verdict {
-        if self.core.make_room(Some(client)) == Room::None && demand.has(Demand::ROOM) {
-            return Verdict::Refuse(Refusal::of(
-                "OOM command not allowed when used memory > 'maxmemory'.",
-            ));
+        // Nothing goes amid the unit of a script.
+        if self.suspended.is_none() {
+            self.core.is_short_of_room = self.core.make_room(Some(client)) == Room::None;
+        }
+        if self.core.is_short_of_room && demand.has(Demand::ROOM) {
+            return Verdict::Refuse(OUT_OF_MEMORY);
         }
         Verdict::Run
     }
 }
+
+pub(super) use master::STALE;
+pub(super) use replica::first_key;
+pub(super) const OUT_OF_MEMORY: Refusal =
+    Refusal::of("OOM command not allowed when used memory > 'maxmemory'.");
+pub(super) const NO_REPLICAS: Refusal =
+    Refusal::of("NOREPLICAS Not enough good replicas to write.");
 
 const DEBUG_REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
                              set to \"local\", you can run it from a local connection, otherwise \

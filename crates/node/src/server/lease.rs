@@ -52,7 +52,7 @@ impl Server {
         let Clients { ready, resuming, flushing, .. } = &self.core.clients;
         let clients_wait = !ready.is_empty() || !resuming.is_empty() || !flushing.is_empty();
         // Nothing of a key is sent without the lease, and no end of a migration is told.
-        clients_wait || self.migrations.are_under_way()
+        clients_wait || self.migrations.are_under_way() || self.suspended.is_some()
     }
 
     /// Disconnects who has waited for a lease's time while the lease is over, because the log does

@@ -52,9 +52,11 @@ impl Server {
     }
 
     /// Whether everything executed is durable and sent as far as clients take it.
-    fn is_drained(&self) -> bool {
+    fn is_drained(&mut self) -> bool {
         let is_written = !self.core.shard.has_gathered() && !self.core.shard.is_in_flight();
-        is_written && (self.core.clients.flushing.is_empty() || self.core.leadership.is_lapsed)
+        !self.waits_for_script()
+            && is_written
+            && (self.core.clients.flushing.is_empty() || self.core.leadership.is_lapsed)
     }
 
     /// Whether a log that does not answer has kept a clean stop waiting for too long. What is
@@ -62,6 +64,9 @@ impl Server {
     fn has_waited_enough(&mut self) -> bool {
         let since = *self.core.stopping_since.get_or_insert(self.core.turn.monotonic);
         let has_passed = self.core.turn.monotonic.since(since) > STOP_NANOS_MAX;
+        if has_passed && self.waits_for_script() {
+            self.give_script_up();
+        }
         if has_passed && self.core.shard.is_in_flight() {
             tracing::warn!("the transaction log does not answer: ends without it");
             return true;
@@ -75,8 +80,14 @@ impl Server {
         scratch.events.clear();
         driver.wait(timeout, &mut scratch.events);
         self.begin_turn(driver.clock().moment());
+        for event in std::mem::take(&mut self.deferred) {
+            self.take_event(driver, event);
+        }
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
+        }
+        if self.suspended.is_some() {
+            return self.turn_amid_script(driver, scratch);
         }
         self.poll_log();
         if self.core.turn.asleep_until > self.core.turn.monotonic {
@@ -91,6 +102,9 @@ impl Server {
         self.core.note_appended();
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return;
+        }
+        if self.suspended.is_some() {
+            return self.end_turn(driver);
         }
         self.time_out();
         self.core.expire();
@@ -108,10 +122,21 @@ impl Server {
         self.feed.advance(&mut self.core);
         self.feed.deliver(&mut self.core);
         self.core.evict_clients();
+        self.end_turn(driver);
+    }
+
+    /// The end of every turn: appends what has gathered, sends what may leave.
+    fn end_turn(&mut self, driver: &mut dyn Driver) {
         self.commit(driver);
-        // The log begins its work when it is polled: not only after the next event.
-        self.poll_log();
-        self.members.advance_failover(&mut self.core);
+        // A replica applies nothing amid a script.
+        let is_whole = self.suspended.is_none();
+        if is_whole || !self.core.is_following() {
+            // The log begins its work when it is polled: not only after the next event.
+            self.poll_log();
+        }
+        if is_whole {
+            self.members.advance_failover(&mut self.core);
+        }
         self.core.leadership.judge_lease();
         if !self.core.leadership.is_lapsed {
             self.core.flush(driver);
@@ -120,11 +145,30 @@ impl Server {
         self.close_sessions(driver);
     }
 
+    /// A turn while the unit of a script is not over: nothing else touches the keyspace.
+    fn turn_amid_script(&mut self, driver: &mut dyn Driver, scratch: &mut Scratch) {
+        if !self.core.is_following() {
+            self.poll_log();
+            self.advance_role();
+        }
+        self.execute_ready(scratch);
+        self.core.note_appended();
+        if matches!(self.core.stopping, None | Some(Stop::Clean)) {
+            self.go_on_with_script();
+        }
+        self.tick();
+        self.core.evict_clients();
+        self.end_turn(driver);
+    }
+
     /// In how many nanoseconds there is a turn to take, whatever comes.
     pub fn wait_nanos(&mut self) -> Option<u64> {
         let asleep = self.core.turn.asleep_until.since(self.core.turn.monotonic);
         if asleep > 0 {
             return Some(asleep);
+        }
+        if self.suspended.is_some() || !self.deferred.is_empty() {
+            return Some(0);
         }
         let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
         let has_work = has_work || self.has_more_to_untrack;
@@ -183,6 +227,10 @@ impl Server {
                 self.core.flush_later(connection);
             }
             Event::Shutdown => self.core.stop_when_durable("a signal"),
+            Event::Broken(connection) if self.is_free_of_script(connection) => {
+                self.core.close(connection);
+            }
+            event if self.suspended.is_some() => self.defer(event),
             event if self.is_taken(driver, &event) => {}
             Event::Broken(connection) => self.core.close(connection),
             // Who asked for it wants it no longer.
@@ -280,6 +328,10 @@ impl Server {
 
     fn close_sessions(&mut self, driver: &mut dyn Driver) {
         for connection in std::mem::take(&mut self.core.clients.closing) {
+            if self.is_needed_by_script(connection) {
+                self.core.clients.close_later(connection);
+                continue;
+            }
             self.forget(connection);
             driver.close(connection);
         }

@@ -37,6 +37,10 @@ impl Pieces {
         self.pieces.push_back(piece);
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(Vec::as_slice)
+    }
+
     pub fn oldest(&self) -> Option<&[u8]> {
         self.pieces.front().map(Vec::as_slice)
     }

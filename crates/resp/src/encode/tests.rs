@@ -203,6 +203,21 @@ fn a_reply_in_pieces_is_cut_where_it_is_told() {
 }
 
 #[test]
+fn what_is_split_off_a_reply_in_pieces_can_be_written_again() {
+    let mut whole = Reply::new(Protocol::Resp3);
+    write_much(&mut whole);
+    for len in (0..=whole.len()).step_by(100_003) {
+        let mut reply = Reply::in_pieces(Protocol::Resp3);
+        write_much(&mut reply);
+        let rest = reply.split_off(len);
+        assert!(rest == whole.bytes()[len..], "{len}");
+        assert_eq!(reply.len(), len);
+        reply.raw(&rest);
+        assert!(taken(reply).0 == whole.bytes());
+    }
+}
+
+#[test]
 fn a_bound_counts_all_pieces() {
     let mut reply = Reply::in_pieces(Protocol::Resp2);
     reply.raw(&[b'x'; 60]);

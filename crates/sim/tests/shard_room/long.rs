@@ -146,6 +146,10 @@ fn long_requests() -> Vec<(&'static str, Grows, Vec<Vec<String>>)> {
     let watch = || numbered("WATCH", "w");
     let queued = || [vec![words("MULTI")], vec![words("PING"); ELEMENTS]].concat();
     let one = |request: Vec<String>| vec![request];
+    let kept = |name: &str| {
+        let call = numbered(&format!("{name} 930269f31393d0be681588b6ab08dccee7d6bb67 0"), "a");
+        vec![words("SCRIPT LOAD return(1)"), call]
+    };
     vec![
         ("command|info", Grows::Yes, one(repeated("COMMAND INFO", "get"))),
         ("command|docs", Grows::Yes, one(repeated("COMMAND DOCS", "get"))),
@@ -181,6 +185,10 @@ fn long_requests() -> Vec<(&'static str, Grows, Vec<Vec<String>>)> {
         ("pubsub|shardchannels", Grows::Yes, one(words("PUBSUB SHARDCHANNELS"))),
         ("pubsub|numsub", Grows::Yes, one(numbered("PUBSUB NUMSUB", "c"))),
         ("pubsub|shardnumsub", Grows::Yes, one(numbered("PUBSUB SHARDNUMSUB", "c"))),
+        ("eval", Grows::No, one(numbered("EVAL return(1) 0", "a"))),
+        ("eval_ro", Grows::No, one(numbered("EVAL_RO return(1) 0", "a"))),
+        ("evalsha", Grows::No, kept("EVALSHA")),
+        ("evalsha_ro", Grows::No, kept("EVALSHA_RO")),
         ("script|exists", Grows::Yes, one(numbered("SCRIPT EXISTS", "s"))),
         ("latency|histogram", Grows::Yes, one(repeated("LATENCY HISTOGRAM", "mset"))),
         (
@@ -235,7 +243,7 @@ const OTHERS: [(&str, &str); 31] = [
     ("psync", "many turns"),
     ("sync", "many turns"),
     ("save", "many turns"),
-    ("script|flush", "freed elsewhere"),
+    ("script|flush", "as many as are kept, which is bounded"),
     ("script|load", "as long as the script, which is bounded"),
     ("sentinel|*", "as many as the shard has servers"),
     ("shutdown", "ends"),

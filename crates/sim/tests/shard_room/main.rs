@@ -15,6 +15,7 @@ mod listeners;
 mod long;
 mod migrate;
 mod primary;
+mod scripts;
 mod silence;
 mod three;
 mod trouble;

@@ -20,7 +20,7 @@ use sim::timeline::Timeline;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use txlog::record::{HEADER_BYTES, decode_header};
-use txlog::{Kind, LogEvent};
+use txlog::{Kind, LogEvent, Part};
 
 pub const LEASE_MILLIS: u64 = 1000;
 
@@ -54,7 +54,10 @@ impl Listener for Scribe {
         let mut keys = Vec::new();
         if header.kind == Kind::Data {
             self.before_data = self.before_data.min(Sequence(place.0 - 1));
-            let mut effects = EffectDecoder::new(&record[HEADER_BYTES..]);
+            // A part of a unit may end within an effect.
+            let is_whole = header.part == Part::Whole;
+            let effects = if is_whole { &record[HEADER_BYTES..] } else { &[] };
+            let mut effects = EffectDecoder::new(effects);
             while let Some((_, key, _)) = effects.next_effect().expect("effects of our own") {
                 keys.push(String::from_utf8_lossy(key).into_owned());
             }

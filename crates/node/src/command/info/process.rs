@@ -92,21 +92,18 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("allocator_resident", usage.allocator.resident);
     text.line("total_system_memory", usage.memory_bytes);
     text.line("total_system_memory_human", human(usage.memory_bytes));
+    let interpreter = server.scripts.interpreter.used_bytes();
     for field in ["used_memory_lua", "used_memory_vm_eval"] {
-        text.line(field, 0);
+        text.line(field, interpreter);
     }
-    text.line("used_memory_lua_human", human(0));
+    text.line("used_memory_lua_human", human(interpreter as u64));
     text.line("used_memory_scripts_eval", server.scripts.bytes());
     text.line("number_of_cached_scripts", server.scripts.len());
-    for field in [
-        "number_of_functions",
-        "number_of_libraries",
-        "used_memory_vm_functions",
-        "used_memory_vm_total",
-    ] {
+    for field in ["number_of_functions", "number_of_libraries", "used_memory_vm_functions"] {
         text.line(field, 0);
     }
-    text.line("used_memory_vm_total_human", human(0));
+    text.line("used_memory_vm_total", interpreter);
+    text.line("used_memory_vm_total_human", human(interpreter as u64));
     text.line("used_memory_functions", 0);
     text.line("used_memory_scripts", server.scripts.bytes());
     text.line("used_memory_scripts_human", human(server.scripts.bytes() as u64));

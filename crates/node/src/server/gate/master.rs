@@ -6,7 +6,7 @@ use crate::server::Server;
 use catalog::Demand;
 use engine::refusal::Refusal;
 
-const STALE: Refusal =
+pub(in crate::server) const STALE: Refusal =
     Refusal::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 const PARTIAL: Refusal = Refusal::of(
     "MASTERDOWN The transfer of a master's data set was cut short, and what is here is a part of \
@@ -26,14 +26,18 @@ impl Server {
 
     /// Refuses what would show data that the master may have changed long ago.
     pub(crate) fn judge_staleness(&self, asker: &Asker, demand: Demand) -> Verdict {
-        let is_stale = self.core.master().is_some()
-            && !self.link.is_up()
-            && !self.core.process.settings.replica_serve_stale_data
-            && !asker.is_master();
-        if is_stale && demand.has(Demand::FRESH) {
+        if demand.has(Demand::FRESH) && self.is_stale(asker) {
             return Verdict::Refuse(STALE);
         }
         Verdict::Run
+    }
+
+    /// Whether the data may be out of date, and are not to be shown then.
+    pub(crate) fn is_stale(&self, asker: &Asker) -> bool {
+        self.core.master().is_some()
+            && !self.link.is_up()
+            && !self.core.process.settings.replica_serve_stale_data
+            && !asker.is_master()
     }
 
     /// Refuses what would take a part of a master's data set for the whole, or write to it.

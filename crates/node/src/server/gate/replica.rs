@@ -28,7 +28,7 @@ impl Server {
         if !self.core.is_following() {
             return self.judge_write_on_replica(asker, demand);
         }
-        if (command.demand.has(Demand::PRIMARY) || !asker.reads_replica)
+        if (demand.has(Demand::PRIMARY) || !asker.reads_replica)
             && let Some(key) = first_key(command, args)
         {
             return Verdict::Refuse(self.moved(key));
@@ -55,7 +55,7 @@ impl Server {
 }
 
 /// The first key of a request. The channel of SPUBLISH is none: messages are a server's own.
-fn first_key<'a>(command: &Registered, args: Args<'a>) -> Option<&'a [u8]> {
+pub(in crate::server) fn first_key<'a>(command: &Registered, args: Args<'a>) -> Option<&'a [u8]> {
     if command.first_key > 0 {
         let is_channel = command.flags.contains(Flags::PUBSUB);
         return args.get(command.first_key).filter(|_| !is_channel);

@@ -103,12 +103,14 @@ impl Server {
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.turn.lap = self.core.process.options.clock.monotonic();
         }
-        self.execute_resuming(&mut share);
+        if self.suspended.is_none() {
+            self.execute_resuming(&mut share);
+        }
         for turn in 0..self.core.clients.ready.len() {
             if turn % BATCH_REQUESTS_MAX == 0 {
                 self.look_ahead();
             }
-            let is_over = share.is_used_up() || bytes_left == 0;
+            let is_over = share.is_used_up() || bytes_left == 0 || !self.takes_requests();
             if is_over || self.is_stalled() || self.core.stopping.is_some() {
                 break;
             }
@@ -134,7 +136,8 @@ impl Server {
     /// came about, as far as the share of the turn allows.
     fn execute_resuming(&mut self, share: &mut Share) {
         for _ in 0..self.core.clients.resuming.len() {
-            if share.is_used_up() || self.is_stalled() || !self.core.may_execute() {
+            let is_over = share.is_used_up() || self.suspended.is_some();
+            if is_over || self.is_stalled() || !self.core.may_execute() {
                 break;
             }
             let Some(client) = self.core.clients.resuming.pop_front() else { break };
