@@ -5,13 +5,16 @@
 //! script takes it out ([`visible`]): pcall, xpcall, coroutines, and the end of the script.
 
 use crate::step::ScriptError;
-use mlua::{Error, Lua, Table, Value};
+use mlua::{Error, Lua, LuaString, Table, Value};
 
 /// What Lua says when an allocation fails.
 pub(crate) const NO_MEMORY: &[u8] = b"not enough memory";
 
 /// Bytes of an error's text that a reply shows, if it was not made for replies. Redis's number.
 const FOREIGN_TEXT_BYTES_MAX: usize = 100;
+
+/// Levels of the stack that a function of the sandbox may occupy at most.
+const LEVELS_INSIDE: usize = 8;
 
 /// An error that a script may see, in what an error of `mlua` carries.
 #[derive(Debug)]
@@ -44,13 +47,7 @@ pub(crate) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
 /// An error that is a string, with the place where the running function was called: as C's
 /// `luaL_error`.
 pub(crate) fn complain(lua: &Lua, what: impl AsRef<[u8]>) -> Error {
-    complain_at(lua, 1, what)
-}
-
-/// As [`complain`], with the place of the function at this level: 1 is who called the function that
-/// runs.
-pub(crate) fn complain_at(lua: &Lua, level: usize, what: impl AsRef<[u8]>) -> Error {
-    let mut full = place(lua, level).into_bytes();
+    let mut full = place(lua, 1).into_bytes();
     full.extend_from_slice(what.as_ref());
     text(lua, full)
 }
@@ -70,20 +67,84 @@ pub(crate) fn error_table(lua: &Lua, reply: &[u8]) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// `source:line: ` of the function at this level, if it has lines.
+/// The name of the chunk that is the sandbox's own.
+pub(crate) const SANDBOX: &str = "sandbox";
+
+/// `source:line: ` of the function at this level, if it has lines. Behind a function of the sandbox
+/// stands what it was called for, and behind that the script.
 fn place(lua: &Lua, level: usize) -> String {
-    let place = lua.inspect_stack(level, |debug| {
-        let line = debug.current_line().filter(|line| *line > 0)?;
-        Some(format!("{}:{line}: ", debug.source().short_src.unwrap_or_default()))
-    });
-    place.flatten().unwrap_or_default()
+    let mut is_inside = false;
+    for level in level..level + LEVELS_INSIDE {
+        let seen = lua.inspect_stack(level, |debug| {
+            let source = debug.source();
+            let name = source.short_src.unwrap_or_default().into_owned();
+            (name, source.what == "C", debug.current_line().filter(|line| *line > 0))
+        });
+        let Some((name, is_foreign, line)) = seen else { break };
+        if name == SANDBOX {
+            is_inside = true;
+        } else if !(is_inside && is_foreign) {
+            return line.map_or_else(String::new, |line| format!("{name}:{line}: "));
+        }
+    }
+    String::new()
+}
+
+/// The error of a function of C's that was not called as itself: with its name, and the place that
+/// it could not know.
+pub(crate) fn renamed(lua: &Lua, error: Value, name: &str) -> Error {
+    const OWN: [&[u8]; 4] =
+        [b"bad argument", b"invalid order function", b"invalid value (", b"wrong number of arg"];
+    let Value::String(text) = &error else { return value(error) };
+    let bytes = text.as_bytes();
+    if !OWN.iter().any(|own| bytes.starts_with(own)) {
+        return value(error);
+    }
+    complain(lua, String::from_utf8_lossy(&bytes).replace("to '?'", &format!("to '{name}'")))
+}
+
+/// Whether the function at this level is the sandbox's own.
+pub(crate) fn is_in_sandbox(lua: &Lua, level: usize) -> bool {
+    let is_inside =
+        |source: mlua::debug::DebugSource<'_>| source.short_src.as_deref() == Some(SANDBOX);
+    lua.inspect_stack(level, |debug| is_inside(debug.source())).unwrap_or(false)
+}
+
+/// The source and the line of the script's function that is nearest to the running one.
+fn place_in_script(lua: &Lua) -> Option<(String, usize)> {
+    for level in 1..LEVELS_INSIDE {
+        let seen = lua.inspect_stack(level, |debug| {
+            let source = debug.source();
+            let is_script = source.short_src.is_some_and(|name| name != SANDBOX);
+            let line = debug.current_line().filter(|line| *line > 0 && is_script)?;
+            Some((source.source.unwrap_or_default().into_owned(), line))
+        });
+        match seen {
+            Some(Some(place)) => return Some(place),
+            Some(None) => {}
+            None => break,
+        }
+    }
+    None
 }
 
 /// What a script sees of an error that it caught.
 pub(crate) fn visible(lua: &Lua, caught: Value) -> mlua::Result<Value> {
     match caught {
         Value::Error(error) => visible_error(lua, &error),
+        Value::String(text) => outside(lua, text).map(Value::String),
         other => Ok(other),
+    }
+}
+
+/// A text without a place in the sandbox, of which a script knows nothing.
+fn outside(lua: &Lua, text: LuaString) -> mlua::Result<LuaString> {
+    let bytes = text.as_bytes();
+    let rest = bytes.strip_prefix(SANDBOX.as_bytes()).and_then(|rest| rest.strip_prefix(b":"));
+    let place = rest.and_then(|rest| rest.iter().position(|byte| !byte.is_ascii_digit()));
+    match rest.zip(place).and_then(|(rest, at)| rest[at..].strip_prefix(b": ")) {
+        Some(text) => lua.create_string(text),
+        None => Ok(text.clone()),
     }
 }
 
@@ -98,7 +159,10 @@ fn visible_error(lua: &Lua, error: &Error) -> mlua::Result<Value> {
             None => Ok(Value::String(lua.create_string(error.to_string())?)),
         },
         Error::MemoryError(_) => Ok(Value::String(lua.create_string(NO_MEMORY)?)),
-        Error::RuntimeError(text) => Ok(Value::String(lua.create_string(text)?)),
+        Error::RuntimeError(text) => {
+            let text = text.split("\nstack traceback:").next().unwrap_or_default();
+            Ok(Value::String(lua.create_string(text)?))
+        }
         other => Ok(Value::String(lua.create_string(other.to_string())?)),
     }
 }
@@ -112,15 +176,9 @@ pub(crate) fn handle(lua: &Lua, caught: Value) -> mlua::Result<Value> {
         Value::String(text) => error_table(lua, &[b"ERR ", &*text.as_bytes()].concat())?,
         other => error_table(lua, format!("ERR {}", other.to_string()?).as_bytes())?,
     };
-    // The failing function; for one that is not Lua's, who called it.
-    let is_foreign = lua.inspect_stack(1, |debug| debug.source().what == "C").unwrap_or(false);
-    let found = lua.inspect_stack(1 + usize::from(is_foreign), |debug| {
-        let source = debug.source().source.unwrap_or_default().into_owned();
-        (source, debug.current_line())
-    });
-    if let Some((source, line)) = found {
+    if let Some((source, line)) = place_in_script(lua) {
         table.set("source", source)?;
-        table.set("line", line.map_or(-1, |line| line as i64))?;
+        table.set("line", line)?;
     }
     Ok(Value::Table(table))
 }
@@ -139,7 +197,8 @@ pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> S
         let text = [format!("ERR Error running script {name}, ").as_bytes(), shown].concat();
         return ScriptError { text, was_counted: false };
     };
-    let mut text = field(lua, &table, "err").unwrap_or_default();
+    let text = field(lua, &table, "err");
+    let mut text = text.unwrap_or_else(|| b"ERR the script failed with an unknown error".to_vec());
     if text == b"ERR not enough memory" {
         text = no_memory.as_bytes().to_vec();
     }

@@ -14,6 +14,14 @@ impl<'a> Given<'a> {
         Self { lua, values }
     }
 
+    pub(crate) fn lua(&self) -> &'a Lua {
+        self.lua
+    }
+
+    pub(crate) fn values(&self) -> &'a MultiValue {
+        self.values
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
@@ -27,6 +35,14 @@ impl<'a> Given<'a> {
     /// Whether the argument is absent or nil.
     pub(crate) fn is_none(&self, index: usize) -> bool {
         self.at(index).is_nil()
+    }
+
+    /// Refuses the lack of an argument.
+    pub(crate) fn present(&self, index: usize) -> mlua::Result<()> {
+        if index > self.len() {
+            return Err(self.refuse(index, "value expected"));
+        }
+        Ok(())
     }
 
     pub(crate) fn string(&self, index: usize) -> mlua::Result<LuaString> {
@@ -53,11 +69,31 @@ impl<'a> Given<'a> {
         self.integer(index).map(|number| number as i32)
     }
 
+    pub(crate) fn integer_or(&self, index: usize, default: i64) -> mlua::Result<i64> {
+        if self.is_none(index) { Ok(default) } else { self.integer(index) }
+    }
+
+    /// Whether Lua takes the argument for true.
+    pub(crate) fn is_true(&self, index: usize) -> bool {
+        !matches!(self.at(index), Value::Nil | Value::Boolean(false))
+    }
+
     pub(crate) fn table(&self, index: usize) -> mlua::Result<Table> {
         match self.at(index) {
             Value::Table(table) => Ok(table.clone()),
             _ => Err(self.wrong_type(index, "table")),
         }
+    }
+
+    /// Which of these words the argument is.
+    pub(crate) fn choice(&self, index: usize, words: &[&str]) -> mlua::Result<usize> {
+        let word = self.string(index)?;
+        let word = word.as_bytes();
+        let word = errors::until_nul(&word);
+        words.iter().position(|choice| choice.as_bytes() == word).ok_or_else(|| {
+            let word = String::from_utf8_lossy(word);
+            self.refuse(index, &format!("invalid option '{word}'"))
+        })
     }
 
     /// `bad argument #1 to 'f' (number expected, got nil)`.
@@ -68,7 +104,9 @@ impl<'a> Given<'a> {
 
     /// `bad argument #1 to 'f' (why)`.
     pub(crate) fn refuse(&self, index: usize, why: &str) -> Error {
-        let named = self.lua.inspect_stack(0, |debug| {
+        // A function of the sandbox is called as what it stands for.
+        let level = usize::from(errors::is_in_sandbox(self.lua, 1));
+        let named = self.lua.inspect_stack(level, |debug| {
             let names = debug.names();
             (names.name.map(|name| name.into_owned()), names.name_what == Some("method"))
         });
@@ -79,7 +117,7 @@ impl<'a> Given<'a> {
             (index, true) => format!("bad argument #{} to '{name}' ({why})", index - 1),
             (index, false) => format!("bad argument #{index} to '{name}' ({why})"),
         };
-        errors::complain_at(self.lua, 1, what)
+        errors::complain(self.lua, what)
     }
 }
 

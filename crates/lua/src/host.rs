@@ -21,6 +21,13 @@ const HEADROOM_BYTES: usize = 1 << 20;
 /// all memory there is, at some 10 GB/s.
 const HEAVY_BYTES: usize = 128 << 10;
 
+/// Used memory from which on an instruction may take so long that looks come after fewer of them.
+const MUCH_BYTES: usize = 16 << 20;
+
+/// Instructions between two looks then: this times 100 ms, for an instruction that copies a string
+/// as long as the default limit, is how long a hostile script can go on without a pause.
+const FEW_INSTRUCTIONS: u32 = 16;
+
 /// What the interpreter is told to do.
 pub(crate) enum Order {
     Compile(Vec<u8>),
@@ -59,6 +66,8 @@ pub(crate) struct Host {
     killed: RefCell<Option<String>>,
     pub(crate) stage: Cell<Stage>,
     steps_left: Cell<i64>,
+    /// Instructions between two looks.
+    looks_every: Cell<u32>,
     /// What `redis.setresp` chose.
     pub(crate) protocol: Cell<Protocol>,
     pub(crate) random: Cell<Random>,
@@ -68,7 +77,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(kind: Kind, limits: Limits) -> Self {
+    pub(crate) fn new(kind: Kind, limits: Limits, random: Random) -> Self {
         Self {
             kind,
             limits,
@@ -79,8 +88,9 @@ impl Host {
             killed: RefCell::default(),
             stage: Cell::new(Stage::Idle),
             steps_left: Cell::new(0),
+            looks_every: Cell::new(0),
             protocol: Cell::new(Protocol::Resp2),
-            random: Cell::default(),
+            random: Cell::new(random),
             registered: RefCell::default(),
             used_bytes: Cell::new(0),
         }
@@ -96,7 +106,6 @@ impl Host {
         self.stage.set(stage);
         self.steps_left.set(i64::from(self.limits.pause_steps));
         self.protocol.set(Protocol::Resp2);
-        self.random.set(Random::default());
         self.registered.borrow_mut().clear();
         self.look_every(lua, self.limits.look_instructions)
     }
@@ -111,12 +120,23 @@ impl Host {
     /// those that it creates.
     fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> mlua::Result<()> {
         let host = Rc::clone(self);
+        self.looks_every.set(instructions);
         let every = HookTriggers::new().every_nth_instruction(instructions);
         lua.set_global_hook(every, move |lua, _| {
-            let heavy = lua.used_memory() / HEAVY_BYTES;
-            host.spend(lua, instructions as usize * (1 + heavy))?;
+            let used = lua.used_memory();
+            host.spend(lua, instructions as usize * (1 + used / HEAVY_BYTES))?;
+            let wanted = host.instructions_for(used);
+            if wanted != host.looks_every.get() {
+                host.look_every(lua, wanted)?;
+            }
             Ok(VmState::Continue)
         })
+    }
+
+    /// Instructions between two looks, where so much memory is used.
+    fn instructions_for(&self, used: usize) -> u32 {
+        let few = self.limits.look_instructions.min(FEW_INSTRUCTIONS);
+        if used < MUCH_BYTES { self.limits.look_instructions } else { few }
     }
 
     /// Counts steps, and pauses if it is time.
@@ -155,6 +175,17 @@ impl Host {
         self.with_headroom(lua, || door.call::<()>(()))?;
         self.check_alive(lua)?;
         Ok(self.answer.borrow_mut().take().unwrap_or(Answer::GoOn))
+    }
+
+    /// Whether so many bytes, which Lua does not count yet, are within the limit.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(crate) fn check_room(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
+        if lua.used_memory().saturating_add(bytes) > self.limits.memory_bytes {
+            return Err(errors::text(lua, errors::NO_MEMORY));
+        }
+        Ok(())
     }
 
     fn with_headroom<T>(

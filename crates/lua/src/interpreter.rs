@@ -3,6 +3,7 @@
 use crate::fiber;
 use crate::host::{Host, Order, Told};
 use crate::limits::Limits;
+use crate::random::Random;
 use crate::script::{Invocation, Kind, ScriptRef};
 use crate::step::{Answer, ScriptError, Step};
 use corosensei::Coroutine;
@@ -18,6 +19,8 @@ pub struct Interpreter {
     fiber: Option<Fiber>,
     /// Whether a script was started and has not ended.
     is_running: bool,
+    /// Where `math.random` goes on.
+    random: Random,
 }
 
 /// The stack on which Lua runs, and what it shares with this one.
@@ -28,7 +31,7 @@ struct Fiber {
 
 impl Interpreter {
     pub fn new(kind: Kind, limits: Limits) -> Self {
-        Self { kind, limits, fiber: None, is_running: false }
+        Self { kind, limits, fiber: None, is_running: false, random: Random::default() }
     }
 
     /// Compiles a script without its first line, if that is a shebang: the line's end stays, so
@@ -139,7 +142,7 @@ impl Interpreter {
                     text: format!("ERR there is no stack for scripts: {error}").into_bytes(),
                     was_counted: false,
                 })?;
-            let host = Rc::new(Host::new(self.kind, self.limits));
+            let host = Rc::new(Host::new(self.kind, self.limits, self.random));
             let shared = Rc::clone(&host);
             let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
                 fiber::work(yielder, &shared);
@@ -157,6 +160,7 @@ impl Interpreter {
             self.resume(Answer::GoOn);
         }
         let Some(mut fiber) = self.fiber.take() else { return };
+        self.random = fiber.host.random.get();
         // One that is done has panicked, in a test.
         if !fiber.coroutine.done() {
             *fiber.host.order.borrow_mut() = Some(Order::End);

@@ -26,7 +26,7 @@
 //! | `errors`, `given` | errors as scripts see them; arguments of functions, checked as Lua does |
 //! | `source` | source code into functions |
 //! | `sandbox` | the globals, read-only; what replaces functions of Lua |
-//! | `api` | the table `redis` |
+//! | `library` | `redis`, `cjson`, `cmsgpack`, `struct`, `bit`, patterns: what is not Lua's own |
 //! | `incoming`, `outgoing` | replies of commands as Lua values; Lua values as replies |
 //! | `random` | the numbers of math.random |
 //!
@@ -34,13 +34,13 @@
 //! `io`, `os` and `package`.
 #![forbid(unsafe_code)]
 
-mod api;
 mod errors;
 mod fiber;
 mod given;
 mod host;
 mod incoming;
 pub mod interpreter;
+mod library;
 pub mod limits;
 mod outgoing;
 mod random;

@@ -13,9 +13,8 @@ pub struct Limits {
     /// Steps between two pauses. A step is about an instruction of Lua, 5 to 20 ns; functions that
     /// handle long strings take a step per some bytes.
     pub pause_steps: u32,
-    /// Instructions of Lua between two looks at the steps. One instruction can copy a string as
-    /// long as the memory limit, so this times some 10 ms is how long a hostile script can go on
-    /// without a pause.
+    /// Instructions of Lua between two looks at the steps; fewer, where a script uses much memory.
+    /// A look takes some 100 ns.
     pub look_instructions: u32,
 }
 
@@ -25,7 +24,7 @@ impl Default for Limits {
             memory_bytes: 256 << 20,
             stack_bytes: 16 << 20,
             pause_steps: 10_000,
-            look_instructions: 200,
+            look_instructions: 100,
         }
     }
 }

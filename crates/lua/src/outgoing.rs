@@ -86,7 +86,9 @@ impl Writer<'_> {
             _ => {}
         }
         if let Some(number) = text(table, "big_number")? {
-            self.reply.big_number(&*number.as_bytes());
+            // Neither form of it may contain a line's end.
+            let blank = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
+            self.reply.big_number(number.as_bytes().iter().map(blank).collect::<Vec<u8>>());
             return Ok(());
         }
         if let Value::Table(inner) = table.raw_get("verbatim_string")?

@@ -4,10 +4,10 @@
 //! library and of the globals; its metatable reads from the real one, which no script can reach,
 //! and refuses to write. The functions that look past metatables know these tables ([`Views`]).
 
-use crate::api;
 use crate::errors;
 use crate::given::Given;
 use crate::host::Host;
+use crate::library::{Library, bit, json, msgpack, packing, redis, strings, tables};
 use crate::script::Kind;
 use crate::source;
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
@@ -26,6 +26,16 @@ const SEEN: &str = "seen";
 /// Steps that a full collection of garbage counts per KiB of memory.
 const COLLECTING_STEPS: usize = 20;
 
+/// Elements from which on a list is sorted by a comparison of Lua's, which can be interrupted.
+const LONG_LIST: usize = 50_000;
+
+/// Bytes of memory per step of a function that may look at all of a table: how long that is, only
+/// the memory tells.
+const STEP_MEMORY_BYTES: usize = 4096;
+
+/// Bytes of source code that are compiled in one step.
+const COMPILED_STEP_BYTES: usize = 4;
+
 /// Results that a function may have. Lua's number, less some that its callers occupy.
 const RESULTS_MAX: i64 = 7990;
 
@@ -36,9 +46,14 @@ pub(crate) struct Sandbox {
     pub(crate) values: Table,
     views: Rc<Views>,
     xpcall: Function,
+    /// Calls a function for its first result alone: there may be more than a stack holds.
+    only: Function,
     handler: Function,
+    lua: Lua,
     /// What the code of a library finds in place of the globals.
     library: Table,
+    /// What scripts choose of `cjson`.
+    json: Rc<RefCell<json::Options>>,
 }
 
 /// The tables that scripts cannot change, with the real one behind each.
@@ -80,6 +95,8 @@ struct Builder<'a> {
     views: Rc<Views>,
     values: Table,
     original: Table,
+    /// The views, for Lua.
+    marks: Table,
 }
 
 impl Sandbox {
@@ -90,29 +107,33 @@ impl Sandbox {
             views: Rc::default(),
             values: lua.create_table()?,
             original: lua.globals(),
+            marks: lua.create_table()?,
         };
         builder.keep_functions()?;
         builder.add_table_functions()?;
-        builder.add_prelude()?;
+        let only = builder.add_prelude()?;
         builder.add_collector()?;
-        builder.add_libraries()?;
+        let json = builder.add_libraries()?;
         let missing = lua.create_function(missing_global)?;
         let strict = lua.create_table()?;
         strict.raw_set("__index", missing.clone())?;
         let seen = lua.create_table()?;
         seen.raw_set("__index", missing)?;
-        strict.raw_set(SEEN, builder.views.add(lua, &seen)?)?;
+        strict.raw_set(SEEN, builder.view(&seen)?)?;
         builder.values.set_metatable(Some(strict.clone()))?;
-        let globals = builder.views.add(lua, &builder.values)?;
+        let globals = builder.view(&builder.values)?;
         builder.values.raw_set("_G", globals.clone())?;
         let library = builder.library_globals(&strict)?;
         Ok(Self {
             globals,
             xpcall: builder.original.get("xpcall")?,
+            only,
+            lua: lua.clone(),
             handler: lua.create_function(errors::handle)?,
             values: builder.values,
             views: builder.views,
             library,
+            json,
         })
     }
 
@@ -122,7 +143,7 @@ impl Sandbox {
         function: Function,
         arguments: impl IntoLuaMulti,
     ) -> mlua::Result<Value> {
-        let function = function.bind(arguments)?;
+        let function = self.only.bind((function, arguments.into_lua_multi(&self.lua)?))?;
         let (ok, value): (bool, Value) = self.xpcall.call((function, self.handler.clone()))?;
         if ok { Ok(value) } else { Err(errors::value(value)) }
     }
@@ -136,6 +157,7 @@ impl Sandbox {
     /// Takes out what a script left: keys and arguments, and what functions of C put into a view
     /// behind Lua's back.
     pub(crate) fn clean(&self) -> mlua::Result<()> {
+        *self.json.borrow_mut() = json::Options::default();
         self.values.raw_set("KEYS", Value::Nil)?;
         self.values.raw_set("ARGV", Value::Nil)?;
         for (_, view, _) in self.views.0.borrow().iter() {
@@ -167,32 +189,32 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds a function of Rust.
-    fn add<R: IntoLuaMulti>(
-        &self,
-        to: &Table,
-        name: &str,
-        function: impl Fn(&Lua, &Rc<Host>, Given<'_>) -> mlua::Result<R> + 'static,
-    ) -> mlua::Result<()> {
-        let host = Rc::clone(self.host);
-        let function = self.lua.create_function(move |lua, arguments: MultiValue| {
-            function(lua, &host, Given::new(lua, &arguments))
-        })?;
-        to.raw_set(name, function)
+    /// What scripts see of a table.
+    fn view(&self, real: &Table) -> mlua::Result<Table> {
+        let view = self.views.add(self.lua, real)?;
+        self.marks.raw_set(&view, true)?;
+        Ok(view)
+    }
+
+    fn over(&self, table: &Table) -> Library<'_> {
+        Library::over(self.lua, self.host, table.clone())
     }
 
     /// What reads and writes tables past their metatables.
     fn add_table_functions(&self) -> mlua::Result<()> {
-        let values = &self.values;
+        let values = self.over(&self.values);
         let views = Rc::clone(&self.views);
-        self.add(values, "rawget", move |_, _, given| {
+        values.add("rawget", move |_, _, given| {
             let table = given.table(1)?;
+            given.present(2)?;
             let table = views.behind(&table).unwrap_or(table);
             table.raw_get::<Value>(given.at(2))
         })?;
         let views = Rc::clone(&self.views);
-        self.add(values, "rawset", move |lua, _, given| {
+        values.add("rawset", move |lua, _, given| {
             let table = given.table(1)?;
+            given.present(2)?;
+            given.present(3)?;
             if views.contains(&table) {
                 return Err(errors::text(lua, READ_ONLY));
             }
@@ -206,11 +228,11 @@ impl Builder<'_> {
             Ok(table)
         })?;
         let views = Rc::clone(&self.views);
-        self.add(values, "setmetatable", move |lua, _, given| set_metatable(lua, &given, &views))?;
+        values.add("setmetatable", move |lua, _, given| set_metatable(lua, &given, &views))?;
         let views = Rc::clone(&self.views);
         let original = self.original.get::<Function>("getmetatable")?;
         let strings = self.string_metatable()?;
-        self.add(values, "getmetatable", move |_, _, given| match given.at(1) {
+        values.add("getmetatable", move |_, _, given| match given.at(1) {
             Value::Table(table) if views.contains(table) => Ok(views
                 .behind(table)
                 .and_then(|real| real.metatable())
@@ -224,14 +246,14 @@ impl Builder<'_> {
         let next = self.original.get::<Function>("next")?;
         let views = Rc::clone(&self.views);
         let raw_next = next.clone();
-        self.add(values, "next", move |_, _, given| {
+        values.add("next", move |_, _, given| {
             let table = given.table(1)?;
             let table = views.behind(&table).unwrap_or(table);
             raw_next.call::<(Value, Value)>((table, given.at(2)))
         })?;
         let views = Rc::clone(&self.views);
-        let checked_next = values.raw_get::<Function>("next")?;
-        self.add(values, "pairs", move |_, _, given| {
+        let checked_next = self.values.raw_get::<Function>("next")?;
+        values.add("pairs", move |_, _, given| {
             let table = given.table(1)?;
             let next = if views.contains(&table) { &checked_next } else { &next };
             Ok((next.clone(), table))
@@ -242,37 +264,59 @@ impl Builder<'_> {
     fn string_metatable(&self) -> mlua::Result<Table> {
         let seen = self.lua.create_table()?;
         let strings = self.original.get::<Table>("string")?;
-        seen.raw_set("__index", self.views.add(self.lua, &strings)?)?;
-        self.views.add(self.lua, &seen)
+        seen.raw_set("__index", self.view(&strings)?)?;
+        self.view(&seen)
     }
 
-    /// What is written in Lua: see `sandbox.lua`.
-    fn add_prelude(&self) -> mlua::Result<()> {
-        let rust = self.lua.create_table()?;
+    /// The functions of Rust that `sandbox.lua` uses.
+    fn rust_functions(&self) -> mlua::Result<Library<'_>> {
+        let rust = self.over(&self.lua.create_table()?);
         let returns = |value: Value| value;
-        self.add(&rust, "visible", move |lua, _, given| {
+        rust.add("visible", move |lua, _, given| {
             errors::visible(lua, given.at(1).clone()).map(returns)
         })?;
-        self.add(&rust, "message", |lua, _, given| {
+        rust.add("message", |lua, _, given| {
             let error = errors::visible(lua, given.at(1).clone())?;
             let Value::Table(table) = &error else { return Ok(error) };
             let text = table.get::<Value>("err")?;
             let is_text = matches!(text, Value::String(_) | Value::Integer(_) | Value::Number(_));
             Ok(if is_text { text } else { error })
         })?;
-        self.add(&rust, "is_killed", |_, host, _| Ok(host.killed().is_some()))?;
-        self.add(&rust, "spend", |lua, host, _| host.spend(lua, 10))?;
-        let globals = Rc::clone(&self.views);
+        rust.add("is_killed", |_, host, _| Ok(host.killed().is_some()))?;
+        rust.add("spend", |lua, host, _| host.spend(lua, 10))?;
+        rust.add("spend_on", |lua, host, given| match given.at(1) {
+            Value::Table(list) => host.spend(lua, list.raw_len()),
+            _ => Ok(()),
+        })?;
         let values = self.values.clone();
-        self.add(&rust, "compile", move |lua, _, given| compile(lua, &given, &globals, &values))?;
-        self.add(&rust, "bad_callback", |lua, _, given| bad_callback(lua, &given))?;
-        self.add(&rust, "unpack_slowly", |lua, host, given| unpack(lua, host, &given))?;
+        rust.add("compile", move |lua, host, given| compile(lua, host, &given, &values))?;
+        rust.add("bad_argument", |_, _, given| -> mlua::Result<()> {
+            let (index, why) = (given.int(1)?, given.string(2)?.to_string_lossy());
+            Err(given.refuse(usize::try_from(index).unwrap_or(1), &why))
+        })?;
+        rust.table.raw_set("is_view", self.marks.clone())?;
+        let views = Rc::clone(&self.views);
+        rust.add("insert_slowly", move |lua, host, given| match given.at(1) {
+            Value::Table(table) if views.contains(table) => Err(errors::text(lua, READ_ONLY)),
+            _ => tables::insert(lua, host, &given),
+        })?;
+        rust.add("unpack_slowly", |lua, host, given| unpack(lua, host, &given))?;
+        Ok(rust)
+    }
+
+    /// What is written in Lua: see `sandbox.lua`. Its function that calls another for one result.
+    fn add_prelude(&self) -> mlua::Result<Function> {
+        let rust = self.rust_functions()?;
         let original = |name| self.original.get::<Value>(name);
         let tables = self.original.get::<Table>("table")?;
+        // The comparison is for sorting alone.
+        let remove = tables.get::<Function>("remove")?;
+        rust.table.raw_set("guarded_remove", self.guarded("remove", remove.clone(), &remove)?)?;
         let coroutines = self.original.get::<Table>("coroutine")?;
-        let chunk = self.lua.load(include_str!("sandbox.lua")).set_name("=sandbox");
+        let chunk =
+            self.lua.load(include_str!("sandbox.lua")).set_name(format!("={}", errors::SANDBOX));
         let made: Table = chunk.call(MultiValue::from_iter([
-            Value::Table(rust.clone()),
+            Value::Table(rust.table.clone()),
             original("pcall")?,
             original("xpcall")?,
             original("error")?,
@@ -280,30 +324,77 @@ impl Builder<'_> {
             original("select")?,
             original("unpack")?,
             Value::Table(coroutines.clone()),
-            tables.get("insert")?,
-            tables.get("concat")?,
+            Value::Table(tables.clone()),
         ]))?;
         for name in ["pcall", "xpcall", "unpack", "load"] {
             self.values.raw_set(name, made.raw_get::<Value>(name)?)?;
         }
-        self.values.raw_set("loadstring", self.loadstring()?)?;
+        let values = self.values.clone();
+        self.over(&self.values)
+            .add("loadstring", move |lua, host, given| compile(lua, host, &given, &values))?;
+        for name in ["insert", "remove"] {
+            tables.raw_set(name, made.raw_get::<Value>(name)?)?;
+        }
+        let less = made.raw_get::<Function>("less")?;
+        for name in ["concat", "sort", "foreach", "foreachi", "maxn"] {
+            let original = tables.raw_get(name)?;
+            tables.raw_set(name, self.guarded(name, original, &less)?)?;
+        }
+        strings::add(
+            self.lua,
+            self.host,
+            &self.original.get("string")?,
+            made.raw_get("replace_all")?,
+            self.original.get("pcall")?,
+        )?;
         for name in ["resume", "wrap"] {
             coroutines.raw_set(name, made.raw_get::<Value>(name)?)?;
         }
-        self.values.raw_set("coroutine", self.views.add(self.lua, &coroutines)?)
+        self.values.raw_set("coroutine", self.view(&coroutines)?)?;
+        made.raw_get("only")
     }
 
-    fn loadstring(&self) -> mlua::Result<Function> {
-        let (views, values) = (Rc::clone(&self.views), self.values.clone());
-        self.lua.create_function(move |lua, arguments: MultiValue| {
-            compile(lua, &Given::new(lua, &arguments), &views, &values)
+    /// A function over tables that counts steps for what it may find there. It is not called as
+    /// itself, so its errors are put right.
+    fn guarded(
+        &self,
+        name: &'static str,
+        original: Function,
+        less: &Function,
+    ) -> mlua::Result<Function> {
+        let (views, less) = (Rc::clone(&self.views), less.clone());
+        let pcall = self.original.get::<Function>("pcall")?;
+        self.over(&self.values).function(move |lua, host, given| {
+            let Value::Table(table) = given.at(1) else {
+                return Err(given.wrong_type(1, "table"));
+            };
+            if views.contains(table) && matches!(name, "sort" | "remove") {
+                return Err(errors::text(lua, READ_ONLY));
+            }
+            // What lies under other keys than 1 to n is at most as much as there is memory.
+            host.spend(lua, table.raw_len() + lua.used_memory() / STEP_MEMORY_BYTES)?;
+            let mut arguments = given.values().clone();
+            if name == "sort" && given.is_none(2) && table.raw_len() > LONG_LIST {
+                arguments = MultiValue::from_iter([
+                    Value::Table(table.clone()),
+                    Value::Function(less.clone()),
+                ]);
+            }
+            arguments.push_front(Value::Function(original.clone()));
+            let mut results: MultiValue = pcall.call(arguments)?;
+            if results.pop_front() == Some(Value::Boolean(true)) {
+                return Ok(results);
+            }
+            let error = errors::visible(lua, results.pop_front().unwrap_or(Value::Nil))?;
+            Err(errors::renamed(lua, error, name))
         })
     }
 
     /// The collector runs by itself; a script can hurry it, and not stop it.
     fn add_collector(&self) -> mlua::Result<()> {
-        self.add(&self.values, "gcinfo", |lua, _, _| Ok((lua.used_memory() >> 10) as f64))?;
-        self.add(&self.values, "collectgarbage", |lua, host, given| {
+        let values = self.over(&self.values);
+        values.add("gcinfo", |lua, _, _| Ok((lua.used_memory() >> 10) as f64))?;
+        values.add("collectgarbage", |lua, host, given| {
             let what = if given.is_none(1) {
                 b"collect".to_vec()
             } else {
@@ -330,25 +421,34 @@ impl Builder<'_> {
         })
     }
 
-    fn add_libraries(&self) -> mlua::Result<()> {
+    fn add_libraries(&self) -> mlua::Result<Rc<RefCell<json::Options>>> {
         for name in ["string", "table", "math"] {
             let library = self.original.get::<Table>(name)?;
             if name == "math" {
-                api::add_random(self.lua, self.host, &library)?;
+                redis::add_random(self.lua, self.host, &library)?;
             }
-            self.values.raw_set(name, self.views.add(self.lua, &library)?)?;
+            self.values.raw_set(name, self.view(&library)?)?;
         }
-        let redis = api::build(self.lua, self.host)?;
-        self.values.raw_set("redis", self.views.add(self.lua, &redis)?)
+        let (cjson, options) = json::build(self.lua, self.host)?;
+        for (name, library) in [
+            ("redis", redis::build(self.lua, self.host)?),
+            ("cjson", cjson),
+            ("cmsgpack", msgpack::build(self.lua, self.host)?),
+            ("struct", packing::build(self.lua, self.host)?),
+            ("bit", bit::build(self.lua, self.host)?),
+        ] {
+            self.values.raw_set(name, self.view(&library)?)?;
+        }
+        Ok(options)
     }
 
     /// The globals that the code of a library sees: `redis` alone, and of that little.
     fn library_globals(&self, strict: &Table) -> mlua::Result<Table> {
         let globals = self.lua.create_table()?;
         if self.host.kind == Kind::Functions {
-            let redis = api::build_for_libraries(self.lua, self.host)?;
+            let redis = redis::build_for_libraries(self.lua, self.host)?;
             redis.set_metatable(Some(strict.clone()))?;
-            globals.raw_set("redis", self.views.add(self.lua, &redis)?)?;
+            globals.raw_set("redis", self.view(&redis)?)?;
         }
         globals.set_metatable(Some(strict.clone()))?;
         Ok(globals)
@@ -379,31 +479,19 @@ fn set_metatable(lua: &Lua, given: &Given<'_>, views: &Views) -> mlua::Result<Ta
 /// `loadstring`: text only, in the globals of scripts.
 fn compile(
     lua: &Lua,
+    host: &Rc<Host>,
     given: &Given<'_>,
-    views: &Views,
     values: &Table,
 ) -> mlua::Result<(Value, Value)> {
     let source = given.string(1)?;
     let name = if given.is_none(2) { source.clone() } else { given.string(2)? };
     let name = String::from_utf8_lossy(errors::until_nul(&name.as_bytes())).into_owned();
     let globals = values.raw_get::<Table>("_G")?;
-    debug_assert!(views.contains(&globals), "scripts see a view of the globals");
+    host.spend(lua, source.as_bytes().len() / COMPILED_STEP_BYTES)?;
     Ok(match source::compile(lua, &source.as_bytes(), &name, &globals) {
         Ok(function) => (Value::Function(function), Value::Nil),
         Err(text) => (Value::Nil, Value::String(lua.create_string(text)?)),
     })
-}
-
-/// The errors of functions that are written in Lua, about their first argument.
-fn bad_callback(lua: &Lua, given: &Given<'_>) -> mlua::Result<()> {
-    let name = given.string(1)?;
-    let (name, value) = (name.to_string_lossy(), given.at(2));
-    let why = match &*name {
-        "pcall" => "value expected".to_owned(),
-        "resume" => "coroutine expected".to_owned(),
-        _ => format!("function expected, got {}", crate::given::type_name(value)),
-    };
-    Err(errors::complain_at(lua, 3, format!("bad argument #1 to '{name}' ({why})")))
 }
 
 /// `unpack` for what is not usual: many values, and arguments that are no numbers.
@@ -415,7 +503,7 @@ fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiVa
         false => i64::from(given.int(3)?),
     };
     if to - from >= RESULTS_MAX {
-        return Err(errors::complain_at(lua, 2, "too many results to unpack"));
+        return Err(errors::complain(lua, "too many results to unpack"));
     }
     host.spend(lua, usize::try_from(to - from).unwrap_or(0))?;
     (from..=to).map(|index| table.raw_get::<Value>(index)).collect()

@@ -3,6 +3,9 @@
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Table};
 
+/// The first byte of compiled code. Nobody checks such code, so it could do anything.
+const BYTECODE: u8 = 0x1b;
+
 /// Compiles a chunk, whose globals are `globals`. An error is Lua's own text.
 ///
 /// The collector stands still meanwhile: the parser of Lua 5.1 does not hold on to the chunk's
@@ -13,6 +16,13 @@ pub(crate) fn compile(
     name: &str,
     globals: &Table,
 ) -> Result<Function, Vec<u8>> {
+    if let Some((&BYTECODE, rest)) = source.split_first() {
+        // What the parser says of such a byte, it says of another control character.
+        let text = compile(lua, &[&[1], rest].concat(), name, globals).map(drop);
+        let text = text.err().unwrap_or_default();
+        let end = text.strip_suffix(b"'char(1)'").unwrap_or(&text);
+        return Err([end, b"'char(27)'"].concat());
+    }
     lua.gc_stop();
     let chunk = lua.load(source).set_name(name).set_mode(ChunkMode::Text);
     let result = chunk.set_environment(globals.clone()).into_function();

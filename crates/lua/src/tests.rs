@@ -1,6 +1,9 @@
 use crate::*;
 use resp::{Protocol, Reply};
 
+mod hostile;
+mod recorded;
+
 fn eval_with(
     interpreter: &mut Interpreter,
     body: &str,

@@ -11,11 +11,13 @@
 //! | [`effects`] | a record's payload |
 //! | [`snapshot`] | an RDB file, a manifest, a snapshot directory |
 //! | [`config`] | a configuration file |
+//! | [`scripts`] | a script, and replies to its commands |
 
 pub mod config;
 pub mod effects;
 pub mod log;
 pub mod requests;
+pub mod scripts;
 pub mod snapshot;
 
 use base::{HashKey, UnixMillis};
@@ -30,13 +32,14 @@ use engine::settings::Settings;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of this crate.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("resp", requests::decode_requests),
     ("record", log::decode_record),
     ("log_segment", log::open_patched_log),
     ("effects", effects::apply_payload),
     ("snapshot", snapshot::load_snapshot),
     ("config", config::read_config),
+    ("lua", scripts::run_script),
 ];
 
 /// The time for everything here: no target's subject is the clock.

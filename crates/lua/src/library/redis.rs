@@ -1,5 +1,6 @@
 //! The table `redis`, and math.random.
 
+use super::Library;
 use crate::errors;
 use crate::given::{Given, number, to_integer};
 use crate::host::{Host, Stage};
@@ -7,7 +8,7 @@ use crate::incoming;
 use crate::random::{RANDOM_MAX, Random};
 use crate::script::ScriptRef;
 use crate::step::{Answer, Arguments, Call, FUNCTION_FLAGS, LoadedFunction, Step};
-use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
+use mlua::{Function, Lua, Table, Value};
 use resp::Protocol;
 use resp::format_double::format_double;
 use std::rc::Rc;
@@ -27,32 +28,12 @@ const REPLICATION: [(&str, i64); 5] =
 /// Bytes of an argument that count as one step.
 const STEP_BYTES: usize = 64;
 
-struct Adder<'a> {
-    lua: &'a Lua,
-    host: &'a Rc<Host>,
-    table: Table,
-}
-
-impl Adder<'_> {
-    fn add<R: IntoLuaMulti>(
-        &self,
-        name: &str,
-        function: impl Fn(&Lua, &Rc<Host>, Given<'_>) -> mlua::Result<R> + 'static,
-    ) -> mlua::Result<()> {
-        let host = Rc::clone(self.host);
-        let function = self.lua.create_function(move |lua, arguments: MultiValue| {
-            function(lua, &host, Given::new(lua, &arguments))
-        })?;
-        self.table.raw_set(name, function)
-    }
-}
-
 /// The table that scripts and functions find.
 pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
-    let adder = Adder { lua, host, table: lua.create_table()? };
-    adder.add("call", |lua, host, given| call(lua, host, &given, true))?;
-    adder.add("pcall", |lua, host, given| call(lua, host, &given, false))?;
-    adder.add("sha1hex", |lua, host, given| {
+    let library = Library::new(lua, host)?;
+    library.add("call", |lua, host, given| call(lua, host, &given, true))?;
+    library.add("pcall", |lua, host, given| call(lua, host, &given, false))?;
+    library.add("sha1hex", |lua, host, given| {
         if given.len() != 1 {
             return Err(error(lua, "wrong number of arguments"));
         }
@@ -60,7 +41,7 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
         host.spend(lua, text.as_bytes().len() / STEP_BYTES)?;
         Ok(hex(&base::sha1::sha1(&text.as_bytes())))
     })?;
-    adder.add("error_reply", |lua, _, given| match given.at(1) {
+    library.add("error_reply", |lua, _, given| match given.at(1) {
         Value::String(text) if given.len() == 1 => {
             let text = text.as_bytes();
             let text = text.strip_prefix(b"-").unwrap_or(&text);
@@ -68,7 +49,7 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
         }
         _ => errors::error_table(lua, b"ERR wrong number or type of arguments"),
     })?;
-    adder.add("status_reply", |lua, _, given| match given.at(1) {
+    library.add("status_reply", |lua, _, given| match given.at(1) {
         Value::String(text) if given.len() == 1 => {
             let table = lua.create_table()?;
             table.raw_set("ok", text)?;
@@ -76,44 +57,44 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
         }
         _ => errors::error_table(lua, b"ERR wrong number or type of arguments"),
     })?;
-    adder.add("setresp", |lua, host, given| set_protocol(lua, host, &given))?;
-    adder.add("set_repl", |lua, host, given| check_replication(lua, host, &given))?;
-    adder.add("acl_check_cmd", |lua, host, given| check_rights(lua, host, &given))?;
+    library.add("setresp", |lua, host, given| set_protocol(lua, host, &given))?;
+    library.add("set_repl", |lua, host, given| check_replication(lua, host, &given))?;
+    library.add("acl_check_cmd", |lua, host, given| check_rights(lua, host, &given))?;
     if host.kind == crate::script::Kind::Scripts {
         // There is no debugger: nothing stops at a breakpoint, and nobody reads what `debug` says.
-        adder.add("breakpoint", |_, _, _| Ok(false))?;
-        adder.add("debug", |_, _, _| Ok(()))?;
-        adder.add("replicate_commands", |_, _, _| Ok(true))?;
+        library.add("breakpoint", |_, _, _| Ok(false))?;
+        library.add("debug", |_, _, _| Ok(()))?;
+        library.add("replicate_commands", |_, _, _| Ok(true))?;
     }
     for (name, flag) in REPLICATION {
-        adder.table.raw_set(name, flag)?;
+        library.table.raw_set(name, flag)?;
     }
-    add_log(&adder)?;
-    Ok(adder.table)
+    add_log(&library)?;
+    Ok(library.table)
 }
 
 /// The table that the code of a library finds.
 pub(crate) fn build_for_libraries(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
-    let adder = Adder { lua, host, table: lua.create_table()? };
-    adder.add("register_function", |lua, host, given| register_function(lua, host, &given))?;
-    add_log(&adder)?;
-    Ok(adder.table)
+    let library = Library::new(lua, host)?;
+    library.add("register_function", |lua, host, given| register_function(lua, host, &given))?;
+    add_log(&library)?;
+    Ok(library.table)
 }
 
-fn add_log(adder: &Adder<'_>) -> mlua::Result<()> {
-    adder.add("log", |lua, host, given| log(lua, host, &given))?;
+fn add_log(library: &Library<'_>) -> mlua::Result<()> {
+    library.add("log", |lua, host, given| log(lua, host, &given))?;
     for (name, level) in LEVELS {
-        adder.table.raw_set(name, level)?;
+        library.table.raw_set(name, level)?;
     }
-    adder.table.raw_set("REDIS_VERSION", REDIS_VERSION)?;
-    adder.table.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)
+    library.table.raw_set("REDIS_VERSION", REDIS_VERSION)?;
+    library.table.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)
 }
 
 /// Replaces the generator of numbers by one that draws the same everywhere.
 pub(crate) fn add_random(lua: &Lua, host: &Rc<Host>, math: &Table) -> mlua::Result<()> {
-    let adder = Adder { lua, host, table: math.clone() };
-    adder.add("random", |lua, host, given| random(lua, host, &given))?;
-    adder.add("randomseed", |lua, host, given| {
+    let library = Library::over(lua, host, math.clone());
+    library.add("random", |lua, host, given| random(lua, host, &given))?;
+    library.add("randomseed", |lua, host, given| {
         if host.stage.get() != Stage::Running {
             let text = "math.randomseed can only be called inside a script invocation";
             return Err(errors::complain(lua, text));

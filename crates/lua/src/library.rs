@@ -1,0 +1,55 @@
+//! The libraries of scripts that are Rust: all but what Lua brings along unchanged.
+
+pub(crate) mod bit;
+pub(crate) mod json;
+pub(crate) mod msgpack;
+pub(crate) mod packing;
+pub(crate) mod pattern;
+pub(crate) mod redis;
+pub(crate) mod strings;
+pub(crate) mod tables;
+
+use crate::given::Given;
+use crate::host::Host;
+use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table};
+use std::rc::Rc;
+
+/// How deep values may nest that are encoded or decoded. The stack of the interpreter has room for
+/// it, wherever in a script that happens. In Redis it is what Lua's own stack has room for, some
+/// thousands too.
+pub(crate) const NESTING_MAX: usize = 4000;
+
+/// A table that functions of Rust are added to.
+pub(crate) struct Library<'a> {
+    pub(crate) lua: &'a Lua,
+    pub(crate) host: &'a Rc<Host>,
+    pub(crate) table: Table,
+}
+
+impl<'a> Library<'a> {
+    pub(crate) fn new(lua: &'a Lua, host: &'a Rc<Host>) -> mlua::Result<Self> {
+        Ok(Self::over(lua, host, lua.create_table()?))
+    }
+
+    pub(crate) fn over(lua: &'a Lua, host: &'a Rc<Host>, table: Table) -> Self {
+        Self { lua, host, table }
+    }
+
+    pub(crate) fn add<R: IntoLuaMulti>(
+        &self,
+        name: &str,
+        function: impl Fn(&Lua, &Rc<Host>, Given<'_>) -> mlua::Result<R> + 'static,
+    ) -> mlua::Result<()> {
+        self.table.raw_set(name, self.function(function)?)
+    }
+
+    pub(crate) fn function<R: IntoLuaMulti>(
+        &self,
+        function: impl Fn(&Lua, &Rc<Host>, Given<'_>) -> mlua::Result<R> + 'static,
+    ) -> mlua::Result<Function> {
+        let host = Rc::clone(self.host);
+        self.lua.create_function(move |lua, arguments: MultiValue| {
+            function(lua, &host, Given::new(lua, &arguments))
+        })
+    }
+}

@@ -1,0 +1,360 @@
+//! Lua's patterns, matched in steps.
+//!
+//! Lua's own matcher can take time that is exponential in the pattern's length, and cannot be
+//! interrupted meanwhile. This one has the same meaning (Lua 5.1 reference manual, section 5.4.1),
+//! counts steps, pauses like an instruction, and bounds how deep it nests.
+//!
+//! A pattern ends at its first NUL byte: `%z` stands for it.
+
+use crate::errors;
+use crate::host::Host;
+use mlua::{Lua, Value};
+use std::rc::Rc;
+
+/// Captures of a pattern. Lua's number.
+const CAPTURES_MAX: usize = 32;
+
+/// How deep a match may nest: about the number of repetitions and captures in a pattern. Lua has no
+/// such limit, and crashes.
+const DEPTH_MAX: usize = 4000;
+
+/// Steps that are counted here before they are counted for all.
+const STEPS_AT_A_TIME: usize = 64;
+
+const ESCAPE: u8 = b'%';
+
+/// What a capture holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// It was opened, and not closed yet.
+    Open,
+    /// It is the position itself: `()`.
+    Position,
+    Bytes(usize),
+}
+
+pub(crate) struct Matcher<'a> {
+    lua: &'a Lua,
+    host: &'a Rc<Host>,
+    source: &'a [u8],
+    pattern: &'a [u8],
+    captures: [(usize, Length); CAPTURES_MAX],
+    level: usize,
+    depth: usize,
+    steps: usize,
+}
+
+type Matched = mlua::Result<Option<usize>>;
+
+impl<'a> Matcher<'a> {
+    pub(crate) fn new(
+        lua: &'a Lua,
+        host: &'a Rc<Host>,
+        source: &'a [u8],
+        pattern: &'a [u8],
+    ) -> Self {
+        Self {
+            lua,
+            host,
+            source,
+            pattern: errors::until_nul(pattern),
+            captures: [(0, Length::Open); CAPTURES_MAX],
+            level: 0,
+            depth: 0,
+            steps: 0,
+        }
+    }
+
+    /// The end of what matches at `from`.
+    pub(crate) fn match_at(&mut self, from: usize) -> Matched {
+        self.level = 0;
+        self.depth = 0;
+        self.run(from, 0)
+    }
+
+    /// The captures of what matched from `start` to `end`; if there are none and `whole` is set,
+    /// all of it.
+    pub(crate) fn captures(
+        &self,
+        start: usize,
+        end: usize,
+        whole: bool,
+    ) -> mlua::Result<Vec<Value>> {
+        let count = if self.level == 0 && whole { 1 } else { self.level };
+        (0..count).map(|index| self.capture(index, start, end)).collect()
+    }
+
+    pub(crate) fn capture(&self, index: usize, start: usize, end: usize) -> mlua::Result<Value> {
+        if index >= self.level {
+            if index > 0 {
+                return Err(self.fail("invalid capture index"));
+            }
+            return self.whole(start, end);
+        }
+        let (from, length) = self.captures[index];
+        match length {
+            Length::Open => Err(self.fail("unfinished capture")),
+            Length::Position => Ok(Value::Integer(from as i64 + 1)),
+            Length::Bytes(length) => {
+                self.lua.create_string(&self.source[from..from + length]).map(Value::String)
+            }
+        }
+    }
+
+    pub(crate) fn whole(&self, start: usize, end: usize) -> mlua::Result<Value> {
+        self.lua.create_string(&self.source[start..end]).map(Value::String)
+    }
+
+    fn fail(&self, text: &str) -> mlua::Error {
+        errors::complain(self.lua, text)
+    }
+
+    fn step(&mut self) -> mlua::Result<()> {
+        self.steps += 1;
+        if self.steps == STEPS_AT_A_TIME {
+            self.steps = 0;
+            self.host.spend(self.lua, STEPS_AT_A_TIME)?;
+        }
+        Ok(())
+    }
+
+    /// A byte of the pattern; NUL behind its end.
+    fn at(&self, index: usize) -> u8 {
+        self.pattern.get(index).copied().unwrap_or(0)
+    }
+
+    /// One nested match.
+    fn nested(&mut self, s: usize, p: usize) -> Matched {
+        if self.depth == DEPTH_MAX {
+            return Err(self.fail("pattern too complex"));
+        }
+        self.depth += 1;
+        let result = self.run(s, p);
+        self.depth -= 1;
+        result
+    }
+
+    fn run(&mut self, mut s: usize, mut p: usize) -> Matched {
+        loop {
+            self.step()?;
+            match (self.at(p), self.at(p + 1)) {
+                (b'(', b')') => return self.open(s, p + 2, Length::Position),
+                (b'(', _) => return self.open(s, p + 1, Length::Open),
+                (b')', _) => return self.close(s, p + 1),
+                (ESCAPE, b'b') => match self.balanced(s, p + 2)? {
+                    Some(end) => (s, p) = (end, p + 4),
+                    None => return Ok(None),
+                },
+                (ESCAPE, b'f') => match self.frontier(s, p + 2)? {
+                    Some(end) => p = end,
+                    None => return Ok(None),
+                },
+                (ESCAPE, digit @ b'0'..=b'9') => match self.again(s, digit)? {
+                    Some(end) => (s, p) = (end, p + 2),
+                    None => return Ok(None),
+                },
+                (0, _) => return Ok(Some(s)),
+                (b'$', 0) => return Ok((s == self.source.len()).then_some(s)),
+                _ => {
+                    let end = self.class_end(p)?;
+                    let matches = self.matches_one(s, p, end);
+                    match self.at(end) {
+                        b'?' => {
+                            if matches && let Some(found) = self.nested(s + 1, end + 1)? {
+                                return Ok(Some(found));
+                            }
+                            p = end + 1;
+                        }
+                        b'*' => return self.most(s, p, end),
+                        b'+' if matches => return self.most(s + 1, p, end),
+                        b'-' => return self.fewest(s, p, end),
+                        b'+' => return Ok(None),
+                        _ if matches => (s, p) = (s + 1, end),
+                        _ => return Ok(None),
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, s: usize, p: usize, length: Length) -> Matched {
+        if self.level == CAPTURES_MAX {
+            return Err(self.fail("too many captures"));
+        }
+        self.captures[self.level] = (s, length);
+        self.level += 1;
+        let found = self.nested(s, p)?;
+        if found.is_none() {
+            self.level -= 1;
+        }
+        Ok(found)
+    }
+
+    fn close(&mut self, s: usize, p: usize) -> Matched {
+        let open = (0..self.level).rev().find(|&at| self.captures[at].1 == Length::Open);
+        let Some(at) = open else { return Err(self.fail("invalid pattern capture")) };
+        self.captures[at].1 = Length::Bytes(s - self.captures[at].0);
+        let found = self.nested(s, p)?;
+        if found.is_none() {
+            self.captures[at].1 = Length::Open;
+        }
+        Ok(found)
+    }
+
+    /// `%bxy`.
+    fn balanced(&mut self, s: usize, p: usize) -> Matched {
+        let (begin, end) = (self.at(p), self.at(p + 1));
+        if begin == 0 || end == 0 {
+            return Err(self.fail("unbalanced pattern"));
+        }
+        if self.source.get(s) != Some(&begin) {
+            // At the string's end there is a NUL, which begins nothing.
+            return Ok(None);
+        }
+        let mut open = 1;
+        for at in s + 1..self.source.len() {
+            self.step()?;
+            let byte = self.source[at];
+            if byte == end {
+                open -= 1;
+                if open == 0 {
+                    return Ok(Some(at + 1));
+                }
+            } else if byte == begin {
+                open += 1;
+            }
+        }
+        Ok(None)
+    }
+
+    /// `%f[set]`: the pattern behind it, if `s` is where the set begins to match.
+    fn frontier(&mut self, s: usize, p: usize) -> Matched {
+        if self.at(p) != b'[' {
+            return Err(self.fail("missing '[' after '%f' in pattern"));
+        }
+        let end = self.class_end(p)?;
+        let before = s.checked_sub(1).map_or(0, |at| self.source[at]);
+        let here = self.source.get(s).copied().unwrap_or(0);
+        let begins = !self.in_set(before, p, end - 1) && self.in_set(here, p, end - 1);
+        Ok(begins.then_some(end))
+    }
+
+    /// `%1`: what a capture holds, once more.
+    fn again(&mut self, s: usize, digit: u8) -> Matched {
+        let index = usize::from(digit).checked_sub(usize::from(b'1'));
+        let held = index.filter(|&index| index < self.level).map(|index| self.captures[index]);
+        let Some((from, length)) = held.filter(|held| held.1 != Length::Open) else {
+            return Err(self.fail("invalid capture index"));
+        };
+        // C compares the length of a position as a huge number: it never matches.
+        let Length::Bytes(length) = length else { return Ok(None) };
+        let text = &self.source[from..from + length];
+        Ok(self.source[s..].starts_with(text).then_some(s + length))
+    }
+
+    fn most(&mut self, s: usize, p: usize, end: usize) -> Matched {
+        let mut count = 0;
+        while self.matches_one(s + count, p, end) {
+            self.step()?;
+            count += 1;
+        }
+        loop {
+            if let Some(found) = self.nested(s + count, end + 1)? {
+                return Ok(Some(found));
+            }
+            match count.checked_sub(1) {
+                Some(less) => count = less,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn fewest(&mut self, mut s: usize, p: usize, end: usize) -> Matched {
+        loop {
+            if let Some(found) = self.nested(s, end + 1)? {
+                return Ok(Some(found));
+            }
+            if !self.matches_one(s, p, end) {
+                return Ok(None);
+            }
+            s += 1;
+        }
+    }
+
+    /// Where the pattern goes on behind the single-character item at `p`.
+    fn class_end(&self, p: usize) -> mlua::Result<usize> {
+        match self.at(p) {
+            ESCAPE if self.at(p + 1) == 0 => Err(self.fail("malformed pattern (ends with '%')")),
+            ESCAPE => Ok(p + 2),
+            b'[' => {
+                let mut at = p + 1 + usize::from(self.at(p + 1) == b'^');
+                loop {
+                    let byte = self.at(at);
+                    if byte == 0 {
+                        return Err(self.fail("malformed pattern (missing ']')"));
+                    }
+                    at += 1;
+                    if byte == ESCAPE && self.at(at) != 0 {
+                        at += 1;
+                    }
+                    if self.at(at) == b']' {
+                        return Ok(at + 1);
+                    }
+                }
+            }
+            _ => Ok(p + 1),
+        }
+    }
+
+    fn matches_one(&self, s: usize, p: usize, end: usize) -> bool {
+        let Some(&byte) = self.source.get(s) else { return false };
+        match self.at(p) {
+            b'.' => true,
+            ESCAPE => in_class(byte, self.at(p + 1)),
+            b'[' => self.in_set(byte, p, end - 1),
+            other => other == byte,
+        }
+    }
+
+    /// Whether a byte is in the set that begins at `p` and ends at `end`.
+    fn in_set(&self, byte: u8, p: usize, end: usize) -> bool {
+        let is_inverted = self.at(p + 1) == b'^';
+        let mut at = p + 1 + usize::from(is_inverted);
+        while at < end {
+            if self.at(at) == ESCAPE {
+                at += 1;
+                if in_class(byte, self.at(at)) {
+                    return !is_inverted;
+                }
+            } else if self.at(at + 1) == b'-' && at + 2 < end {
+                if (self.at(at)..=self.at(at + 2)).contains(&byte) {
+                    return !is_inverted;
+                }
+                at += 2;
+            } else if self.at(at) == byte {
+                return !is_inverted;
+            }
+            at += 1;
+        }
+        is_inverted
+    }
+}
+
+/// Whether a byte is in a class: `%a`; `%A` is its complement.
+fn in_class(byte: u8, class: u8) -> bool {
+    let is_in = match class.to_ascii_lowercase() {
+        b'a' => byte.is_ascii_alphabetic(),
+        b'c' => byte.is_ascii_control(),
+        b'd' => byte.is_ascii_digit(),
+        b'l' => byte.is_ascii_lowercase(),
+        b'p' => byte.is_ascii_punctuation(),
+        // C counts the vertical tab, which Rust does not.
+        b's' => byte.is_ascii_whitespace() || byte == 0x0b,
+        b'u' => byte.is_ascii_uppercase(),
+        b'w' => byte.is_ascii_alphanumeric(),
+        b'x' => byte.is_ascii_hexdigit(),
+        b'z' => byte == 0,
+        _ => return class == byte,
+    };
+    is_in == class.is_ascii_lowercase()
+}

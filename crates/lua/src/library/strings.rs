@@ -1,0 +1,333 @@
+//! What replaces functions of `string` that could run long without a pause.
+
+use super::Library;
+use super::pattern::Matcher;
+use crate::errors;
+use crate::given::Given;
+use crate::host::Host;
+use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What makes a pattern more than a text.
+const SPECIALS: &[u8] = b"^$*+?.([%-";
+
+/// Bytes that are handled in one step.
+const STEP_BYTES: usize = 64;
+
+/// Replaces functions of `strings`. `replace_all` is Lua's part of gsub, `pcall` the original.
+pub(crate) fn add(
+    lua: &Lua,
+    host: &Rc<Host>,
+    strings: &Table,
+    replace_all: Function,
+    pcall: Function,
+) -> mlua::Result<()> {
+    let library = Library::over(lua, host, strings.clone());
+    library.add("find", |lua, host, given| find(lua, host, &given, true))?;
+    library.add("match", |lua, host, given| find(lua, host, &given, false))?;
+    library.add("gmatch", |lua, host, given| gmatch(lua, host, &given))?;
+    library.add("gsub", move |lua, host, given| gsub(lua, host, &given, &replace_all, &pcall))?;
+    library.add("rep", |lua, host, given| repeat(lua, host, &given))?;
+    library.add("gfind", |lua, _, _| -> mlua::Result<()> {
+        Err(errors::complain(lua, "'string.gfind' was renamed to 'string.gmatch'"))
+    })
+}
+
+/// `find` and `match`.
+fn find(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, finds: bool) -> mlua::Result<MultiValue> {
+    let (source, pattern) = (given.string(1)?, given.string(2)?);
+    let (source, pattern) = (source.as_bytes(), pattern.as_bytes());
+    let from = given.integer_or(3, 1)?;
+    let from = if from < 0 { from.saturating_add(source.len() as i64 + 1).max(0) } else { from };
+    let from = usize::try_from(from.saturating_sub(1)).unwrap_or(0).min(source.len());
+    let is_plain =
+        given.is_true(4) || !errors::until_nul(&pattern).iter().any(|byte| SPECIALS.contains(byte));
+    if finds && is_plain {
+        let found = find_plain(lua, host, &source[from..], &pattern)?;
+        return Ok(match found {
+            Some(at) => numbers(&[from + at + 1, from + at + pattern.len()]),
+            None => MultiValue::from_iter([Value::Nil]),
+        });
+    }
+    let is_anchored = pattern.first() == Some(&b'^');
+    let mut matcher = Matcher::new(lua, host, &source, &pattern[usize::from(is_anchored)..]);
+    for start in from..=source.len() {
+        if let Some(end) = matcher.match_at(start)? {
+            let captures = matcher.captures(start, end, !finds)?;
+            let place = if finds { numbers(&[start + 1, end]) } else { MultiValue::new() };
+            return Ok(place.into_iter().chain(captures).collect());
+        }
+        if is_anchored {
+            break;
+        }
+    }
+    Ok(MultiValue::from_iter([Value::Nil]))
+}
+
+/// Where a text begins in another. Counts steps for each place that is looked at.
+fn find_plain(
+    lua: &Lua,
+    host: &Rc<Host>,
+    source: &[u8],
+    text: &[u8],
+) -> mlua::Result<Option<usize>> {
+    let Some(&first) = text.first() else { return Ok(Some(0)) };
+    let mut from = 0;
+    while let Some(places) = source.len().checked_sub(from + text.len()) {
+        let Some(at) = source[from..=from + places].iter().position(|&byte| byte == first) else {
+            break;
+        };
+        let same = source[from + at..].iter().zip(text).take_while(|(a, b)| a == b).count();
+        host.spend(lua, (at + same) / STEP_BYTES + 1)?;
+        if same == text.len() {
+            return Ok(Some(from + at));
+        }
+        from += at + 1;
+    }
+    Ok(None)
+}
+
+fn numbers(numbers: &[usize]) -> MultiValue {
+    numbers.iter().map(|number| Value::Integer(*number as i64)).collect()
+}
+
+/// An iterator over all matches.
+fn gmatch(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Function> {
+    let (source, pattern) = (given.string(1)?, given.string(2)?);
+    let (host, next) = (Rc::clone(host), RefCell::new(0));
+    lua.create_function(move |lua, ()| {
+        let (source, pattern) = (source.as_bytes(), pattern.as_bytes());
+        let mut matcher = Matcher::new(lua, &host, &source, &pattern);
+        let from = *next.borrow();
+        for start in from..=source.len() {
+            if let Some(end) = matcher.match_at(start)? {
+                *next.borrow_mut() = if end == start { end + 1 } else { end };
+                return Ok(matcher.captures(start, end, true)?.into_iter().collect());
+            }
+        }
+        *next.borrow_mut() = source.len() + 1;
+        Ok(MultiValue::new())
+    })
+}
+
+/// A replacement under way.
+struct Replacing {
+    source: LuaString,
+    pattern: LuaString,
+    is_anchored: bool,
+    /// Replacements to come at most.
+    left: usize,
+    /// Where the next match is looked for.
+    from: usize,
+    /// The match that is to be replaced next.
+    found: Option<(usize, usize)>,
+    count: usize,
+    result: Vec<u8>,
+}
+
+impl Replacing {
+    fn new(given: &Given<'_>) -> mlua::Result<Self> {
+        let (source, pattern) = (given.string(1)?, given.string(2)?);
+        let length = source.as_bytes().len();
+        let left = if given.is_none(4) { length as i64 + 1 } else { i64::from(given.int(4)?) };
+        let is_anchored = pattern.as_bytes().first() == Some(&b'^');
+        Ok(Self {
+            source,
+            pattern,
+            is_anchored,
+            left: usize::try_from(left).unwrap_or(0),
+            from: 0,
+            found: None,
+            count: 0,
+            result: Vec::new(),
+        })
+    }
+
+    /// Looks for the next match, and lets `use_it` have it with its captures.
+    fn advance<T>(
+        &mut self,
+        lua: &Lua,
+        host: &Rc<Host>,
+        use_it: impl FnOnce(&Matcher<'_>, usize, usize, &mut Vec<u8>) -> mlua::Result<T>,
+    ) -> mlua::Result<Option<T>> {
+        let (source, pattern) = (self.source.as_bytes(), self.pattern.as_bytes());
+        let pattern = &pattern[usize::from(self.is_anchored)..];
+        let mut matcher = Matcher::new(lua, host, &source, pattern);
+        while self.left > 0 && self.from <= source.len() {
+            let start = self.from;
+            let end = matcher.match_at(start)?;
+            if let Some(end) = end {
+                self.count += 1;
+                self.left -= 1;
+                self.found = Some((start, end));
+                let before = self.result.len();
+                let used = use_it(&matcher, start, end, &mut self.result)?;
+                host.check_room(lua, self.result.len())?;
+                host.spend(lua, 1 + (self.result.len() - before) / STEP_BYTES)?;
+                // Behind an empty match one byte is passed over.
+                match end == start {
+                    false => self.from = end,
+                    true => self.from = start + 1,
+                }
+                if self.is_anchored {
+                    self.left = 0;
+                }
+                return Ok(Some(used));
+            }
+            if let Some(&byte) = source.get(start) {
+                self.result.push(byte);
+            }
+            self.from += 1;
+            if self.is_anchored {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends the byte that an empty match passed over.
+    fn pass_over(&mut self) {
+        if let Some((start, end)) = self.found.take()
+            && start == end
+            && let Some(&byte) = self.source.as_bytes().get(start)
+        {
+            self.result.push(byte);
+        }
+    }
+
+    fn finish(&mut self, lua: &Lua) -> mlua::Result<MultiValue> {
+        let source = self.source.as_bytes();
+        if let Some(rest) = source.get(self.from..) {
+            self.result.extend_from_slice(rest);
+        }
+        let result = lua.create_string(std::mem::take(&mut self.result))?;
+        Ok(MultiValue::from_iter([Value::String(result), Value::Integer(self.count as i64)]))
+    }
+}
+
+fn gsub(
+    lua: &Lua,
+    host: &Rc<Host>,
+    given: &Given<'_>,
+    replace_all: &Function,
+    pcall: &Function,
+) -> mlua::Result<MultiValue> {
+    let mut replacing = Replacing::new(given)?;
+    match given.at(3) {
+        Value::String(_) | Value::Integer(_) | Value::Number(_) => {
+            let text = given.string(3)?;
+            let text = text.as_bytes();
+            let insert = |matcher: &Matcher<'_>, start, end, result: &mut Vec<u8>| {
+                insert_text(matcher, &text, start, end, result)
+            };
+            while replacing.advance(lua, host, insert)?.is_some() {
+                replacing.pass_over();
+            }
+            replacing.finish(lua)
+        }
+        by @ (Value::Function(_) | Value::Table(_)) => {
+            replace_by_calls(lua, host, replacing, by, replace_all, pcall)
+        }
+        _ => Err(given.refuse(3, "string/function/table expected")),
+    }
+}
+
+/// The replacement text of a match, in which `%1` stands for a capture.
+fn insert_text(
+    matcher: &Matcher<'_>,
+    text: &[u8],
+    start: usize,
+    end: usize,
+    result: &mut Vec<u8>,
+) -> mlua::Result<()> {
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            result.push(byte);
+            continue;
+        }
+        // Behind the end of a string there is a NUL.
+        match rest.next().unwrap_or(0) {
+            digit @ b'0'..=b'9' => {
+                let index = usize::from(digit).checked_sub(usize::from(b'1'));
+                let capture = match index {
+                    Some(index) => matcher.capture(index, start, end)?,
+                    None => matcher.whole(start, end)?,
+                };
+                append(&capture, result);
+            }
+            other => result.push(other),
+        }
+    }
+    Ok(())
+}
+
+/// A string or a number of a position.
+fn append(value: &Value, result: &mut Vec<u8>) {
+    match value {
+        Value::String(text) => result.extend_from_slice(&text.as_bytes()),
+        Value::Integer(number) => result.extend_from_slice(number.to_string().as_bytes()),
+        _ => {}
+    }
+}
+
+/// The replacement comes from a function or a table of the script: they are called by Lua.
+fn replace_by_calls(
+    lua: &Lua,
+    host: &Rc<Host>,
+    replacing: Replacing,
+    by: &Value,
+    replace_all: &Function,
+    pcall: &Function,
+) -> mlua::Result<MultiValue> {
+    let replacing = Rc::new(RefCell::new(replacing));
+    let (shared, host) = (Rc::clone(&replacing), Rc::clone(host));
+    // Takes the replacement of the last match, and finds the next.
+    let step = lua.create_function(move |lua, value: Value| {
+        let mut replacing = shared.borrow_mut();
+        if let Some((start, end)) = replacing.found {
+            let Replacing { source, result, .. } = &mut *replacing;
+            match &value {
+                Value::Nil | Value::Boolean(false) => {
+                    result.extend_from_slice(&source.as_bytes()[start..end]);
+                }
+                Value::String(text) => result.extend_from_slice(&text.as_bytes()),
+                Value::Integer(_) | Value::Number(_) => {
+                    if let Some(text) = lua.coerce_string(value)? {
+                        result.extend_from_slice(&text.as_bytes());
+                    }
+                }
+                other => {
+                    let what = crate::given::type_name(other);
+                    let text = format!("invalid replacement value (a {what})");
+                    return Err(errors::complain(lua, text));
+                }
+            }
+            host.check_room(lua, replacing.result.len())?;
+            replacing.pass_over();
+        }
+        let captures = replacing
+            .advance(lua, &host, |matcher, start, end, _| matcher.captures(start, end, true));
+        let captures = captures?;
+        let is_found = Value::Boolean(captures.is_some());
+        Ok(std::iter::once(is_found).chain(captures.into_iter().flatten()).collect::<MultiValue>())
+    })?;
+    let mut results: MultiValue = pcall.call((replace_all, step, by))?;
+    if results.pop_front() != Some(Value::Boolean(true)) {
+        let error = errors::visible(lua, results.pop_front().unwrap_or(Value::Nil))?;
+        return Err(errors::value(error));
+    }
+    let mut replacing = replacing.borrow_mut();
+    replacing.finish(lua)
+}
+
+fn repeat(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<LuaString> {
+    let (text, count) = (given.string(1)?, given.int(2)?);
+    let text = text.as_bytes();
+    let bytes = text.len().saturating_mul(usize::try_from(count).unwrap_or(0));
+    host.check_room(lua, bytes)?;
+    host.spend(lua, bytes / STEP_BYTES)?;
+    let count = if text.is_empty() { 0 } else { bytes / text.len() };
+    lua.create_string(text.repeat(count))
+}

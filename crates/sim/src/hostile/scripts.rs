@@ -1,0 +1,76 @@
+//! A client's script: Lua, and what is handed to its libraries.
+
+use lua::{Answer, Interpreter, Invocation, Kind, Limits, Outcome, Step};
+use resp::{Protocol, Reply};
+
+/// Pauses that a script is granted before it is killed.
+const PAUSES_MAX: usize = 20;
+
+/// Steps that a killed script may take to its end.
+const STEPS_AFTER_KILL_MAX: usize = 10;
+
+/// Commands that are answered before the script is killed.
+const CALLS_MAX: usize = 100;
+
+/// Bytes that a script may use.
+const MEMORY_BYTES: usize = 16 << 20;
+
+/// Runs `input` as a script, and as the code of a library: whatever it is, it ends soon after it is
+/// killed, and its interpreter serves the next one. Each command is answered with the text of its
+/// last argument as an encoded reply: so replies are hostile too.
+pub fn run_script(input: &[u8]) {
+    let limits = Limits { memory_bytes: MEMORY_BYTES, ..Limits::default() };
+    let mut interpreter = Interpreter::new(Kind::Scripts, limits);
+    if let Ok(script) = interpreter.compile(input) {
+        interpreter.start(Invocation {
+            script,
+            name: "script".to_owned(),
+            keys: vec![input.to_vec()],
+            arguments: vec![input.to_vec()],
+            reply: Reply::new(Protocol::Resp3),
+        });
+        finish(&mut interpreter);
+        interpreter.forget(script);
+    }
+    let script = interpreter.compile(b"return 'sound'").expect("this is Lua");
+    interpreter.start(Invocation {
+        script,
+        name: "sound".to_owned(),
+        keys: Vec::new(),
+        arguments: Vec::new(),
+        reply: Reply::new(Protocol::Resp2),
+    });
+    let Outcome::Reply(reply) = finish(&mut interpreter) else { panic!("no script may harm it") };
+    assert_eq!(reply.bytes(), b"$5\r\nsound\r\n");
+
+    let mut interpreter = Interpreter::new(Kind::Functions, limits);
+    if interpreter.start_loading(input).is_ok() {
+        finish(&mut interpreter);
+    }
+}
+
+fn finish(interpreter: &mut Interpreter) -> Outcome {
+    let (mut pauses, mut calls, mut after_kill) = (0, 0, 0);
+    let mut answer = Answer::Begin;
+    loop {
+        let step = interpreter.resume(answer);
+        answer = match step {
+            Step::Done(outcome) => return outcome,
+            Step::Paused => {
+                pauses += 1;
+                Answer::GoOn
+            }
+            Step::Log { .. } => Answer::GoOn,
+            Step::CheckRights(arguments) => Answer::Allowed(arguments.len() % 2 == 0),
+            Step::Call(call) => {
+                calls += 1;
+                Answer::Reply(call.arguments.iter().last().unwrap_or_default().to_vec())
+            }
+        };
+        if pauses > PAUSES_MAX || calls > CALLS_MAX {
+            interpreter.kill("ERR killed");
+            after_kill += 1;
+            assert!(after_kill <= STEPS_AFTER_KILL_MAX, "a script outlives its end");
+        }
+    }
+}
