@@ -33,20 +33,27 @@ impl ConnectionId {
     }
 }
 
-/// Where to connect to, and how. What else a transport must be told (certificates, say) belongs
-/// here, so that those who connect only pass it on.
+/// Where to connect to, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Endpoint {
     /// An address or a name.
     pub host: String,
     pub port: u16,
+    /// What is said there is encrypted, and the other side shows a certificate.
+    pub is_encrypted: bool,
 }
 
 impl Endpoint {
     /// A server that speaks plainly over TCP.
     pub fn tcp(host: impl Into<String>, port: u16) -> Self {
-        Self { host: host.into(), port }
+        Self { host: host.into(), port, is_encrypted: false }
+    }
+
+    /// The same, spoken to over TLS if so.
+    #[must_use]
+    pub fn encrypted(self, is_encrypted: bool) -> Self {
+        Self { is_encrypted, ..self }
     }
 }
 
@@ -59,6 +66,8 @@ pub struct Peer {
     pub local: String,
     /// The other end is on the loopback interface or a Unix socket: protected mode lets it in.
     pub is_local: bool,
+    /// The common name in the certificate that the other end has shown, if it was asked for one.
+    pub common_name: Option<Vec<u8>>,
 }
 
 /// What happened while the loop waited.

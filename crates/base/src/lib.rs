@@ -9,6 +9,7 @@
 //! | [`disk`] | files, directories and the queue that runs disk work off the loop |
 //! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
+//! | [`tls`] | encrypted connections, as an operator asks for them |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
 //! | [`sha1`] | the hash that names scripts, and of which DEBUG DIGEST is made |
 //!
@@ -23,6 +24,7 @@ pub mod machine;
 pub mod seeds;
 pub mod sha1;
 pub mod time;
+pub mod tls;
 
 pub use disk::{Disk, DiskFile, DiskQueue, DiskTicket};
 pub use driver::{ConnectionId, Driver, Event};

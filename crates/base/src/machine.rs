@@ -1,5 +1,7 @@
 //! What the process is and what it uses of its machine, as INFO shows it.
 
+use crate::tls::TlsSettings;
+
 /// What the process uses now. 0 where the machine does not tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
@@ -48,6 +50,13 @@ pub trait Machine: Send + Sync {
     fn identity(&self) -> Identity;
     /// Fills with bits that nobody can guess, for passwords.
     fn fill_random(&self, bytes: &mut [u8]);
+    /// Speaks TLS from now on as these settings say, on connections that are accepted later.
+    ///
+    /// # Errors
+    /// What is wrong with the settings, or with a file. Then everything is as before.
+    fn speak_tls(&self, _: &TlsSettings) -> Result<(), String> {
+        Ok(())
+    }
     /// Gives memory that the allocator keeps for later back to the machine (MEMORY PURGE).
     fn purge(&self) {}
     /// The allocator, as INFO calls it. Of a machine that does not say, the one of a release.

@@ -27,6 +27,8 @@ pub struct Proposal {
     pub config: Config,
     /// The rows whose value differs, in the order in which they were named.
     pub changed: Vec<usize>,
+    /// All rows that were named.
+    pub named: Vec<usize>,
 }
 
 /// Why a CONFIG SET changed nothing.
@@ -117,7 +119,8 @@ impl Config {
             return Err(SetError::OddArguments);
         };
         let targets = self.targets(pairs, caller)?;
-        let mut proposal = Proposal { config: self.clone(), changed: Vec::new() };
+        let named = targets.iter().map(|(row, _)| *row).collect();
+        let mut proposal = Proposal { config: self.clone(), changed: Vec::new(), named };
         for (&(row, name), [_, value]) in targets.iter().zip(pairs) {
             if DIRECTIVES[row].immutable {
                 continue;

@@ -113,8 +113,12 @@ mod tests {
 
     #[test]
     fn no_directive_with_a_secret_is_forgotten() {
-        const WITHOUT: [&str; 3] =
-            ["lazyfree-lazy-user-del", "lazyfree-lazy-user-flush", "tls-auth-clients"];
+        const WITHOUT: [&str; 4] = [
+            "lazyfree-lazy-user-del",
+            "lazyfree-lazy-user-flush",
+            "tls-auth-clients",
+            "tls-auth-clients-user",
+        ];
         let words = ["auth", "pass", "user", "secret", "token"];
         let names = DIRECTIVES.iter().flat_map(|directive| [directive.name, directive.alias]);
         let shown = names.filter(|name| {

@@ -3,12 +3,16 @@
 //! Derived from [`Config`] after every change. The engine's share has a type of its own, because
 //! the engine does not know that configuration files exist.
 
+pub mod tls;
+
 use crate::Config;
 use crate::table::row;
 use crate::value::{BUFFER_CLASSES, BufferLimit, Value};
+use base::tls::TlsSettings;
 use engine::settings::{EvictionPolicy, Limits, Settings};
 use engine::value::text::STRING_BYTES_MAX;
 use std::path::PathBuf;
+use tls::tls_settings;
 
 /// Who may use a guarded command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +69,13 @@ pub struct NodeSettings {
     pub bind: Vec<String>,
     /// 0: no TCP.
     pub port: u16,
+    /// 0: no connection that comes is encrypted.
+    pub tls_port: u16,
+    pub tls: TlsSettings,
+    pub tls_replication: bool,
+    pub tls_cluster: bool,
+    /// A client is the user that its certificate names.
+    pub tls_user_is_common_name: bool,
     pub protected_mode: bool,
     pub tcp_backlog: u32,
     /// In seconds; 0: off.
@@ -163,6 +174,11 @@ pub fn node_settings(config: &Config) -> NodeSettings {
     NodeSettings {
         bind: addresses(config.value(const { row("bind") })),
         port: config.number(const { row("port") }),
+        tls_port: config.number(const { row("tls-port") }),
+        tls: tls_settings(config),
+        tls_replication: config.is_on(const { row("tls-replication") }),
+        tls_cluster: config.is_on(const { row("tls-cluster") }),
+        tls_user_is_common_name: config.word(const { row("tls-auth-clients-user") }) == "CN",
         protected_mode: config.is_on(const { row("protected-mode") }),
         tcp_backlog: config.number(const { row("tcp-backlog") }),
         tcp_keepalive: config.number(const { row("tcp-keepalive") }),
@@ -173,11 +189,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         maxclients: config.number(const { row("maxclients") }),
         aclfile: path(const { row("aclfile") }),
         acllog_max_len: config.number(const { row("acllog-max-len") }),
-        client_output_buffer_limits: match config.value(const { row("client-output-buffer-limit") })
-        {
-            Value::BufferLimits(limits) => *limits,
-            _ => Default::default(),
-        },
+        client_output_buffer_limits: output_limits(config),
         client_query_buffer_limit: config.number(const { row("client-query-buffer-limit") }),
         proto_max_bulk_len: config.number(const { row("proto-max-bulk-len") }),
         maxmemory_clients: maxmemory_clients(config),
@@ -220,6 +232,13 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         logfile: path(const { row("logfile") }),
         pidfile: path(const { row("pidfile") }),
         supervised: config.word(const { row("supervised") }),
+    }
+}
+
+fn output_limits(config: &Config) -> [BufferLimit; BUFFER_CLASSES.len()] {
+    match config.value(const { row("client-output-buffer-limit") }) {
+        Value::BufferLimits(limits) => *limits,
+        _ => Default::default(),
     }
 }
 

@@ -22,7 +22,9 @@ const NEVER_FORKS: &str = "snapshots never fork, and the snapshot store names it
 const LOG_REPLICATES: &str = "replicas follow the transaction log";
 const LOADS_AS_IT_COMES: &str = "a master's data set is loaded as its bytes arrive";
 const ONE_SHARD: &str = "one shard owns all slots";
-const NO_TLS: &str = "connections are not encrypted yet";
+const NO_KEY_PASSWORD: &str = "a key that is encrypted is refused, by the name of its file";
+const TLS_AUTH_CLIENTS_USER: &str =
+    "CN: a client is the user that its certificate names (as in Valkey)";
 const NO_DEFRAG: &str = "the allocator is not defragmented";
 const FOREGROUND: &str = "the process stays in the foreground and logs to its standard error";
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
@@ -245,26 +247,27 @@ pub const DIRECTIVES: &[Directive] = &[
     text("sentinel-master-name", "mymaster").immutable().own(SENTINEL_MASTER_NAME).check(check::master_name),
 
     // Encryption of connections.
-    integer("tls-port", "0", 0, 65535).default_only(NO_TLS),
-    toggle("tls-replication", "no").default_only(NO_TLS),
-    toggle("tls-cluster", "no").default_only(NO_TLS),
-    choice("tls-auth-clients", "yes", &["no", "yes", "optional"]).shown(NO_TLS),
-    text("tls-cert-file", "").or_unset().shown(NO_TLS),
-    text("tls-key-file", "").or_unset().shown(NO_TLS),
-    text("tls-key-file-pass", "").or_unset().sensitive().shown(NO_TLS),
-    text("tls-client-cert-file", "").or_unset().shown(NO_TLS),
-    text("tls-client-key-file", "").or_unset().shown(NO_TLS),
-    text("tls-client-key-file-pass", "").or_unset().sensitive().shown(NO_TLS),
-    text("tls-dh-params-file", "").or_unset().shown(NO_TLS),
-    text("tls-ca-cert-file", "").or_unset().shown(NO_TLS),
-    text("tls-ca-cert-dir", "").or_unset().shown(NO_TLS),
-    text("tls-protocols", "").or_unset().shown(NO_TLS),
-    text("tls-ciphers", "").or_unset().shown(NO_TLS),
-    text("tls-ciphersuites", "").or_unset().shown(NO_TLS),
-    toggle("tls-prefer-server-ciphers", "no").shown(NO_TLS),
-    toggle("tls-session-caching", "yes").shown(NO_TLS),
-    integer("tls-session-cache-size", "20480", 0, INT_MAX).shown(NO_TLS),
-    integer("tls-session-cache-timeout", "300", 0, INT_MAX).shown(NO_TLS),
+    integer("tls-port", "0", 0, 65535),
+    toggle("tls-replication", "no"),
+    toggle("tls-cluster", "no"),
+    choice("tls-auth-clients", "yes", &["no", "yes", "optional"]),
+    choice("tls-auth-clients-user", "off", &["CN", "off"]).own(TLS_AUTH_CLIENTS_USER),
+    text("tls-cert-file", "").or_unset(),
+    text("tls-key-file", "").or_unset(),
+    text("tls-key-file-pass", "").or_unset().sensitive().shown(NO_KEY_PASSWORD),
+    text("tls-client-cert-file", "").or_unset(),
+    text("tls-client-key-file", "").or_unset(),
+    text("tls-client-key-file-pass", "").or_unset().sensitive().shown(NO_KEY_PASSWORD),
+    text("tls-dh-params-file", "").or_unset().shown("keys are agreed on by elliptic curves alone"),
+    text("tls-ca-cert-file", "").or_unset(),
+    text("tls-ca-cert-dir", "").or_unset(),
+    text("tls-protocols", "").or_unset(),
+    text("tls-ciphers", "").or_unset(),
+    text("tls-ciphersuites", "").or_unset(),
+    toggle("tls-prefer-server-ciphers", "no"),
+    toggle("tls-session-caching", "yes"),
+    integer("tls-session-cache-size", "20480", 0, INT_MAX),
+    integer("tls-session-cache-timeout", "300", 0, INT_MAX).shown("a session stays until others need its place"),
 ];
 
 /// Directives of older releases that files still name; one value each, and no effect.

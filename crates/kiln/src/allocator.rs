@@ -1,7 +1,9 @@
 //! The program's allocator, and what it tells for INFO and MEMORY: jemalloc (feature `jemalloc`),
 //! or the system's, which tells nothing.
 
+use std::sync::Arc;
 use world::machine::RealMachine;
+use world::tls::Tls;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
@@ -17,8 +19,9 @@ pub fn start() {
 
 /// The machine as this binary knows it.
 #[cfg(feature = "jemalloc")]
-pub fn machine() -> RealMachine {
+pub fn machine(tls: Arc<Tls>) -> RealMachine {
     RealMachine {
+        tls,
         allocator_name: allocator::NAME,
         allocator_usage: allocator::usage,
         allocator_purge: purge,
@@ -46,8 +49,9 @@ fn report() -> String {
 pub fn start() {}
 
 #[cfg(not(feature = "jemalloc"))]
-pub fn machine() -> RealMachine {
+pub fn machine(tls: Arc<Tls>) -> RealMachine {
     RealMachine {
+        tls,
         allocator_name: "libc",
         allocator_usage: base::machine::AllocatorUsage::default,
         allocator_purge: || {},

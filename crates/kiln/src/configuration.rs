@@ -12,10 +12,11 @@ use std::error::Error;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use tracing::Level;
 use world::disk::RealDisk;
 use world::net::NetOptions;
+use world::tls::Tls;
 
 /// Reads what the arguments behind `kiln server` name.
 ///
@@ -127,10 +128,12 @@ fn write_pid(path: &Path) {
 }
 
 /// What to listen on.
-pub fn net_options(settings: &NodeSettings) -> NetOptions {
+pub fn net_options(settings: &NodeSettings, tls: &Arc<Tls>) -> NetOptions {
     NetOptions {
         bind: settings.bind.clone(),
         port: (settings.port != 0).then_some(settings.port),
+        tls_port: (settings.tls_port != 0).then_some(settings.tls_port),
+        tls: Arc::clone(tls),
         backlog: settings.tcp_backlog,
         keepalive_seconds: settings.tcp_keepalive,
         unix_socket: settings.unixsocket.clone(),

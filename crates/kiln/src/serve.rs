@@ -20,6 +20,7 @@ use world::garbage::GarbageCollector;
 use world::metrics_http::MetricsServer;
 use world::net::NetDriver;
 use world::systemd;
+use world::tls::Tls;
 
 /// Runs the server; the process's exit code.
 pub fn serve(arguments: &[String], broken: Option<Broken>) -> ExitCode {
@@ -46,13 +47,15 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let mut driver = NetDriver::bind(&configuration::net_options(&settings))?;
+    let tls = Arc::<Tls>::default();
+    tls.adopt(&settings.tls).map_err(|why| format!("cannot speak TLS: {why}"))?;
+    let mut driver = NetDriver::bind(&configuration::net_options(&settings, &tls))?;
     let options = Options {
         config: config.clone(),
         port: driver.local_port().unwrap_or_default(),
         clock: Arc::new(RealClock),
         disk: Arc::new(RealDisk),
-        machine: Arc::new(allocator::machine()),
+        machine: Arc::new(allocator::machine(tls)),
         entropy: driver.entropy(),
         seeds: Seeds::draw(&mut driver),
         limits: Limits::default(),

@@ -53,7 +53,22 @@ impl Process {
     pub(crate) fn announced_port(&self) -> u16 {
         let settings = &self.settings;
         let ports = [settings.discovery.announce_port, settings.replica_announce_port];
-        ports.into_iter().find(|port| *port > 0).unwrap_or(self.options.port)
+        ports.into_iter().find(|port| *port > 0).unwrap_or(self.port_for_others())
+    }
+
+    /// Whether those who are told where this server is come over TLS: clients of a cluster, and the
+    /// members of its shard, which find each other where clients do.
+    pub(crate) fn is_found_by_tls(&self) -> bool {
+        self.settings.tls_replication || self.settings.tls_cluster
+    }
+
+    /// The port at which others are to find this server.
+    pub(crate) fn port_for_others(&self) -> u16 {
+        match self.settings.tls_port {
+            0 => self.options.port,
+            port if self.is_found_by_tls() => port,
+            _ => self.options.port,
+        }
     }
 
     /// Protected mode: whoever comes from another machine is turned away, because nobody would be

@@ -239,7 +239,8 @@ impl Link {
             if self.line.nanos_to_retry(now) == 0 {
                 let (host, port) = (master.host(), master.port());
                 tracing::info!(host, port, "connecting to the master");
-                self.line.dial(driver, &Endpoint::tcp(host, port), now);
+                let is_encrypted = core.process.settings.tls_replication;
+                self.line.dial(driver, &Endpoint::tcp(host, port).encrypted(is_encrypted), now);
             }
             return;
         }
@@ -282,7 +283,7 @@ impl Link {
                 user: &core.process.settings.masteruser,
                 password: &core.process.settings.masterauth,
                 port: match core.process.settings.replica_announce_port {
-                    0 => core.process.options.port,
+                    0 => core.process.port_for_others(),
                     port => port,
                 },
                 address: &core.process.settings.replica_announce_ip,

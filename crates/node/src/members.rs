@@ -138,7 +138,8 @@ impl Members {
             && self.line.is_apart()
             && self.line.nanos_to_retry(now) == 0
         {
-            self.line.dial(driver, &Endpoint::tcp(host.as_str(), *port), now);
+            let endpoint = Endpoint::tcp(host.as_str(), *port);
+            self.line.dial(driver, &endpoint.encrypted(core.process.is_found_by_tls()), now);
         }
         self.report(core, driver);
     }

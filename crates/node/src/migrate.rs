@@ -290,7 +290,9 @@ impl Migrations {
             migration.exchange.open(&migration.order);
             migration.stage = Stage::Talking;
         } else if let Some(port) = target.port {
-            migration.line.dial(driver, &Endpoint::tcp(target.host.as_str(), port), now);
+            let endpoint = Endpoint::tcp(target.host.as_str(), port);
+            let is_encrypted = core.process.settings.tls_cluster;
+            migration.line.dial(driver, &endpoint.encrypted(is_encrypted), now);
         } else {
             migration.end(Some(CONNECTING));
         }

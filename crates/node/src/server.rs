@@ -183,6 +183,9 @@ impl Server {
         self.core.clients.by_id.insert(session.who.id, connection);
         self.core.clients.sessions.insert(connection, Box::new(session));
         self.core.make_default_user(connection);
+        if let Some(name) = peer.common_name {
+            self.core.take_certified_name(connection, &name);
+        }
         Ok(())
     }
 

@@ -51,7 +51,8 @@ impl Dialed {
         if !self.is_connected && matches!(state, ClientState::Open | ClientState::Closed) {
             self.is_connected = true;
             let local = format!("127.0.0.1:{}", 10_000 + id.0);
-            let peer = Peer { address: self.server.clone(), local, is_local: true };
+            let address = self.server.clone();
+            let peer = Peer { address, local, is_local: true, common_name: None };
             news.push(Event::Connected { connection: id, peer });
         }
         if state == ClientState::Reset && self.is_connected {
@@ -197,6 +198,7 @@ fn accepted_event(id: ConnectionId) -> Event {
         address: format!("127.0.0.1:{}", 10_000 + id.0),
         local: "127.0.0.1:6379".to_owned(),
         is_local: true,
+        common_name: None,
     };
     Event::Accepted { connection: id, peer }
 }

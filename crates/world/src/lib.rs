@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
+//! | [`tls`] | what is spoken on encrypted connections |
 //! | [`clock`] | the machine's clocks |
 //! | `vmclock` | the hypervisor's word that the clocks were disrupted |
 //! | [`disk`] | the machine's file system |
@@ -30,4 +31,5 @@ pub mod net;
 pub mod process;
 mod reclaim;
 pub mod systemd;
+pub mod tls;
 mod vmclock;

@@ -1,13 +1,18 @@
 //! The process as Linux describes it under `/proc` (man 5 proc).
 
+use crate::tls::Tls;
 use base::machine::{AllocatorUsage, Identity, Machine, Usage};
+use base::tls::TlsSettings;
 use std::fs;
 use std::net::UdpSocket;
+use std::sync::Arc;
 
 /// Reads `/proc`; the allocator, which the binary chooses, is asked through functions of the
 /// binary.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RealMachine {
+    /// What is spoken on encrypted connections.
+    pub tls: Arc<Tls>,
     pub allocator_name: &'static str,
     pub allocator_usage: fn() -> AllocatorUsage,
     pub allocator_purge: fn(),
@@ -49,6 +54,10 @@ impl Machine for RealMachine {
 
     fn fill_random(&self, bytes: &mut [u8]) {
         crate::net::fill_random(bytes);
+    }
+
+    fn speak_tls(&self, settings: &TlsSettings) -> Result<(), String> {
+        self.tls.adopt(settings)
     }
 
     fn purge(&self) {
@@ -115,19 +124,22 @@ fn memory_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
-    const MACHINE: RealMachine = RealMachine {
-        allocator_name: "none",
-        allocator_usage: AllocatorUsage::default,
-        allocator_purge: || {},
-        allocator_report: String::new,
-    };
+    fn machine() -> RealMachine {
+        RealMachine {
+            tls: Arc::default(),
+            allocator_name: "none",
+            allocator_usage: AllocatorUsage::default,
+            allocator_purge: || {},
+            allocator_report: String::new,
+        }
+    }
 
     #[test]
     fn usage_of_this_process_is_plausible() {
-        let usage = MACHINE.usage();
+        let usage = machine().usage();
         assert!(usage.resident_bytes > 100_000, "{usage:?}");
         assert!(usage.memory_bytes > usage.resident_bytes, "{usage:?}");
-        assert_eq!(MACHINE.identity().process_id, std::process::id());
+        assert_eq!(machine().identity().process_id, std::process::id());
     }
 
     #[test]

@@ -15,11 +15,15 @@
 //! | [`listener`] | listening sockets and their addresses |
 //! | [`connections`] | open connections by ids that are never reused |
 //! | [`transport`] | how bytes pass through one connection, and what that shows of its readiness |
+//! | [`handshakes`] | connections whose ends have yet to agree on their encryption |
 //! | [`dial`] | connections that the server asks for |
 //! | [`signals`] | SIGTERM and SIGINT as events |
 
 mod connections;
 mod dial;
+mod handshakes;
+#[cfg(any(test, feature = "hostile"))]
+pub mod hostile;
 mod listener;
 mod poller;
 mod signals;
@@ -28,10 +32,12 @@ mod tests;
 mod transport;
 
 use crate::clock::RealClock;
+use crate::tls::Tls;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
 use base::time::Clock;
 use connections::{Connection, Connections, is_connection};
 use dial::Dials;
+use handshakes::{Handshakes, Side};
 use listener::{Accepted, Listener};
 use poller::{FIRST_LISTENER, Poller, SIGNALS, WAKER};
 use rustix::event::epoll::EventFlags;
@@ -40,6 +46,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use signals::Signals;
 use std::path::PathBuf;
+use std::sync::Arc;
+use transport::Transport;
 
 pub use listener::NetError;
 
@@ -59,6 +67,10 @@ pub struct NetOptions {
     pub bind: Vec<String>,
     /// `port`. `None`: no TCP; 0: the kernel chooses, see [`NetDriver::local_port`].
     pub port: Option<u16>,
+    /// `tls-port`. `None`: nothing that comes is encrypted; 0: the kernel chooses.
+    pub tls_port: Option<u16>,
+    /// What is spoken there.
+    pub tls: Arc<Tls>,
     /// `tcp-backlog`.
     pub backlog: u32,
     /// `tcp-keepalive`, seconds; 0: off.
@@ -76,6 +88,8 @@ impl Default for NetOptions {
         Self {
             bind: vec!["*".to_owned(), "-::*".to_owned()],
             port: Some(6379),
+            tls_port: None,
+            tls: Arc::default(),
             backlog: 511,
             keepalive_seconds: 300,
             unix_socket: None,
@@ -101,6 +115,8 @@ pub struct NetDriver {
     reserve: Option<OwnedFd>,
     connections: Connections,
     dials: Dials,
+    handshakes: Handshakes,
+    tls: Arc<Tls>,
     /// As `tcp-keepalive` says, for connections that the server asks for.
     keepalive_seconds: u32,
     /// Connections whose readiness may not be used up.
@@ -134,6 +150,8 @@ impl NetDriver {
             reserve: spare_descriptor(),
             connections: Connections::default(),
             dials: Dials::default(),
+            handshakes: Handshakes::default(),
+            tls: Arc::clone(&options.tls),
             keepalive_seconds: options.keepalive_seconds,
             listed: Vec::new(),
             signals,
@@ -142,9 +160,15 @@ impl NetDriver {
         Ok(driver)
     }
 
-    /// The port of the first TCP listener.
+    /// The port of the first TCP listener; of one that takes encrypted connections if there is no
+    /// other.
     pub fn local_port(&self) -> Option<u16> {
         self.listeners.iter().find_map(Listener::port)
+    }
+
+    /// The port of the first listener that takes encrypted connections.
+    pub fn local_tls_port(&self) -> Option<u16> {
+        self.listeners.iter().filter(|listener| listener.is_tls()).find_map(Listener::port)
     }
 
     /// Connections that are open.
@@ -195,6 +219,11 @@ impl NetDriver {
             return;
         }
         let Some(connection) = self.connections.find(id) else { return };
+        if connection.is_handshaking {
+            connection.is_ending |= flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
+            self.handshakes.note_ready(id);
+            return;
+        }
         if flags.contains(EventFlags::ERR) && !connection.is_broken {
             connection.is_broken = true;
             events.push(Event::Broken(id));
@@ -210,6 +239,9 @@ impl NetDriver {
                 self.listed.push(id);
                 events.push(Event::Readable(id));
             }
+        }
+        if flags.contains(EventFlags::OUT) {
+            connection.transport.flush();
         }
         if flags.contains(EventFlags::OUT) && connection.is_send_short {
             connection.is_send_short = false;
@@ -247,7 +279,9 @@ impl NetDriver {
     fn take_in(&mut self, accepted: Accepted, index: usize, events: &mut Vec<Event>) {
         let Accepted { socket, peer } = accepted;
         let is_unix = self.listeners[index].is_unix();
-        let Ok(id) = self.connections.insert(Connection::new(socket, is_unix)) else {
+        let is_tls = self.listeners[index].is_tls();
+        let Some(transport) = self.transport(socket, is_tls) else { return };
+        let Ok(id) = self.connections.insert(Connection::over(transport, is_unix)) else {
             tracing::warn!(peer = peer.address, "closed a new connection: too many are open");
             return;
         };
@@ -258,7 +292,27 @@ impl NetDriver {
             self.connections.remove(id);
             return;
         }
-        events.push(Event::Accepted { connection: id, peer });
+        if is_tls {
+            self.begin_handshake(id, peer, Side::Accepted);
+        } else {
+            events.push(Event::Accepted { connection: id, peer });
+        }
+    }
+
+    /// What lies between an accepted socket and its bytes; `None`: it cannot be had, and the socket
+    /// is closed.
+    fn transport(&self, socket: OwnedFd, is_tls: bool) -> Option<Transport> {
+        if !is_tls {
+            return Some(Transport::Plain(socket));
+        }
+        let made = match self.tls.server() {
+            Some(config) => transport::Tls::accepted(socket, config).map_err(|why| why.to_string()),
+            None => Err("no certificate is set up".to_owned()),
+        };
+        let tls = made.inspect_err(|why| {
+            tracing::warn!(why, "closed a new connection: it cannot be encrypted");
+        });
+        Some(Transport::Tls(Box::new(tls.ok()?)))
     }
 
     /// Goes on accepting when the rest is over; otherwise shortens the wait to its end.
@@ -281,7 +335,9 @@ impl Driver for NetDriver {
 
     fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
         let mut timeout_nanos = self.end_rest(timeout_nanos);
-        if self.report_listed(events) || self.dials.has_failed() {
+        timeout_nanos = self.handshakes.wait_nanos(self.clock.monotonic().0, timeout_nanos);
+        let has_more = self.dials.has_failed() || self.handshakes.has_ready();
+        if self.report_listed(events) || has_more {
             timeout_nanos = Some(0);
         }
         let reports = self.poller.wait(timeout_nanos);
@@ -299,12 +355,13 @@ impl Driver for NetDriver {
                 (listener, _) => self.accept((listener - FIRST_LISTENER) as usize, events),
             }
         }
+        self.advance_handshakes(events);
         self.take_answers();
         self.report_failed_dials(events);
     }
 
     fn connect(&mut self, endpoint: &Endpoint) -> ConnectionId {
-        self.dial(&endpoint.host, endpoint.port)
+        self.dial(endpoint)
     }
 
     fn receive(
@@ -341,9 +398,13 @@ impl Driver for NetDriver {
     }
 
     fn close(&mut self, connection: ConnectionId) {
+        if let Some(connection) = self.connections.find(connection) {
+            connection.transport.say_goodbye();
+        }
         // Closing the descriptor, of which there is no copy, ends its registration.
         self.connections.remove(connection);
         self.dials.forget(connection);
+        self.handshakes.forget(connection);
     }
 
     fn set_accepting(&mut self, accepting: bool) {

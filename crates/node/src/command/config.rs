@@ -7,6 +7,8 @@ use base::ConnectionId;
 use config::change::{Caller, Proposal};
 use config::rewrite::rewrite_file;
 use config::secrets::may_hold_secret;
+use config::settings::node_settings;
+use config::settings::tls::tls_directive;
 use config::table::{DIRECTIVES, row};
 use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
@@ -65,7 +67,7 @@ fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         .config
         .propose(&arguments, caller, &*server.core.process.options.disk)
         .map_err(|error| Refusal::new(String::from_utf8_lossy(&error.reply()).into_owned()))?;
-    check_world(&proposal)?;
+    check_world(server, &proposal)?;
     server.adopt(proposal.config);
     server.core.clients.reply(client).ok();
     Ok(())
@@ -76,17 +78,28 @@ fn set_secrets(args: Args<'_>) -> Vec<usize> {
     (3..args.len()).filter(|at| may_hold_secret(args.at(at - 1))).collect()
 }
 
-/// Refuses changes that would need other sockets than those opened at the start.
-fn check_world(proposal: &Proposal) -> Outcome {
-    const LISTENING: [usize; 2] = [row("port"), row("bind")];
-    match proposal.changed.iter().find(|row| LISTENING.contains(row)) {
-        Some(&row) => Err(Refusal::new(format!(
-            "ERR CONFIG SET failed (possibly related to argument '{}') - Unable to listen on \
-             this port: listening addresses change with a restart only",
-            DIRECTIVES[row].name
-        ))),
-        None => Ok(()),
+/// Refuses changes that would need other sockets than those opened at the start, and lets what is
+/// encrypted be encrypted as the proposal says, or refuses it. Nothing else may fail afterwards.
+fn check_world(server: &Server, proposal: &Proposal) -> Outcome {
+    const LISTENING: [usize; 3] = [row("port"), row("tls-port"), row("bind")];
+    let failed = |directive: &str, why: &str| {
+        let text =
+            format!("ERR CONFIG SET failed (possibly related to argument '{directive}') - {why}");
+        Refusal::new(text.replace(['\r', '\n'], " "))
+    };
+    if let Some(&row) = proposal.changed.iter().find(|row| LISTENING.contains(row)) {
+        let why = "Unable to listen on this port: listening addresses change with a restart only";
+        return Err(failed(DIRECTIVES[row].name, why));
     }
+    // A certificate that was renewed has the name that it had: naming it reads it again.
+    if let Some(directive) = tls_directive(&proposal.named) {
+        let settings = node_settings(&proposal.config).tls;
+        let spoken = server.core.process.options.machine.speak_tls(&settings);
+        spoken.map_err(|why| {
+            failed(directive, &format!("Unable to update TLS configuration: {why}"))
+        })?;
+    }
+    Ok(())
 }
 
 fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {

@@ -121,6 +121,26 @@ impl Core {
         session.who.is_authenticated = !self.process.acl.requires_authentication();
     }
 
+    /// A client has shown a certificate in this name: it is the user of that name, if the operator
+    /// wants it so and there is one that may log in (`tls-auth-clients-user`, as in Valkey).
+    pub(crate) fn take_certified_name(&mut self, client: ConnectionId, name: &[u8]) {
+        if !self.process.settings.tls_user_is_common_name {
+            return;
+        }
+        let found = self.process.acl.find(name);
+        match found.filter(|id| self.process.acl.user(*id).is_on()) {
+            Some(id) => {
+                let session = self.clients.at_mut(client);
+                session.who.user = id;
+                session.who.is_authenticated = true;
+            }
+            None => tracing::debug!(
+                name = %String::from_utf8_lossy(name).escape_debug(),
+                "a certificate names no user that may log in"
+            ),
+        }
+    }
+
     /// Puts a user in force. Subscribers who lose the right to a channel are disconnected.
     pub(crate) fn set_user(&mut self, client: ConnectionId, user: User) {
         let work = self.work();

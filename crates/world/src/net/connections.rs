@@ -9,7 +9,6 @@
 
 use super::transport::Transport;
 use base::driver::{ConnectionId, Received, Sent};
-use rustix::fd::OwnedFd;
 
 const SLOT_BITS: u32 = ConnectionId::SLOT_BITS;
 
@@ -37,12 +36,16 @@ pub struct Connection {
     pub is_listed: bool,
     /// The kernel is still connecting it.
     pub is_dialing: bool,
+    /// Its ends have yet to agree on their encryption.
+    pub is_handshaking: bool,
 }
 
 impl Connection {
-    pub fn new(socket: OwnedFd, is_unix: bool) -> Self {
+    /// One whose bytes pass through a transport.
+    pub fn over(transport: Transport, is_unix: bool) -> Self {
         Self {
-            transport: Transport::plain(socket),
+            is_handshaking: matches!(transport, Transport::Tls(_)),
+            transport,
             is_unix,
             is_readable: false,
             is_ending: false,
@@ -167,7 +170,7 @@ mod tests {
 
     fn connection() -> Connection {
         let any_descriptor = eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor");
-        Connection::new(any_descriptor, false)
+        Connection::over(Transport::Plain(any_descriptor), false)
     }
 
     #[test]

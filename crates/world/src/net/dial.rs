@@ -6,14 +6,18 @@
 //! ```
 
 use super::connections::Connection;
+use super::handshakes::Side;
 use super::listener::{new_socket, set_keepalive, tcp_peer};
+use super::transport::{Tls, Transport};
 use super::{NetDriver, watched};
-use base::driver::{ConnectionId, Event, Waker};
+use base::driver::{ConnectionId, Endpoint, Event, Waker};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, connect, sockopt};
+use rustls::ClientConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread;
 
@@ -32,6 +36,7 @@ struct Dial {
     current: Option<SocketAddr>,
     /// What became of the last one.
     why: String,
+    is_encrypted: bool,
 }
 
 /// All connections that were asked for and do not stand yet.
@@ -47,6 +52,11 @@ pub struct Dials {
 impl Dials {
     pub fn has_failed(&self) -> bool {
         !self.failed.is_empty()
+    }
+
+    /// A connection that was asked for cannot be had after all.
+    pub fn fail(&mut self, id: ConnectionId, why: String) {
+        self.failed.push((id, why));
     }
 
     pub fn forget(&mut self, id: ConnectionId) {
@@ -83,13 +93,15 @@ impl Resolver {
 }
 
 impl NetDriver {
-    pub(super) fn dial(&mut self, host: &str, port: u16) -> ConnectionId {
+    pub(super) fn dial(&mut self, endpoint: &Endpoint) -> ConnectionId {
+        let Endpoint { host, port, .. } = endpoint;
+        let (host, port) = (host.as_str(), *port);
         let Some(id) = self.connections.reserve() else {
             let id = self.connections.vacant_id();
             self.dials.failed.push((id, "too many connections are open".to_owned()));
             return id;
         };
-        let mut dial = Dial::default();
+        let mut dial = Dial { is_encrypted: endpoint.is_encrypted, ..Dial::default() };
         let address = host.parse::<IpAddr>();
         if let Ok(ip) = address {
             dial.addresses.push_back(SocketAddr::new(ip, port));
@@ -141,7 +153,8 @@ impl NetDriver {
                 return;
             };
             dial.current = Some(address);
-            match begin(&address, self.keepalive_seconds) {
+            let tls = dial.is_encrypted.then(|| self.tls.client());
+            match begin(&address, self.keepalive_seconds, tls) {
                 Ok(mut connection) => {
                     connection.is_dialing = true;
                     let added = self.poller.add(&connection.transport, id.0, watched(&connection));
@@ -172,8 +185,13 @@ impl NetDriver {
             Ok(Ok(())) => {
                 connection.is_dialing = false;
                 let peer = tcp_peer(&connection.transport, dial.current);
-                events.push(Event::Connected { connection: id, peer });
+                let is_encrypted = dial.is_encrypted;
                 self.dials.pending.remove(&id);
+                if is_encrypted {
+                    self.begin_handshake(id, peer, Side::Dialed);
+                } else {
+                    events.push(Event::Connected { connection: id, peer });
+                }
                 true
             }
             Ok(Err(error)) | Err(error) => {
@@ -192,14 +210,27 @@ impl NetDriver {
     }
 }
 
-/// Lets the kernel begin to connect.
-fn begin(address: &SocketAddr, keepalive_seconds: u32) -> Result<Connection, io::Error> {
+/// Lets the kernel begin to connect. `tls`: the connection is to be encrypted, if that is set up.
+fn begin(
+    address: &SocketAddr,
+    keepalive_seconds: u32,
+    tls: Option<Option<Arc<ClientConfig>>>,
+) -> Result<Connection, io::Error> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = new_socket(family)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     set_keepalive(&socket, keepalive_seconds)?;
     match connect(&socket, address) {
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(Connection::new(socket, false)),
-        Err(error) => Err(error.into()),
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
     }
+    let transport = match tls {
+        None => Transport::Plain(socket),
+        Some(None) => return Err(io::Error::other("no certificates are set up for TLS")),
+        Some(Some(config)) => {
+            let tls = Tls::dialed(socket, config, address.ip()).map_err(io::Error::other)?;
+            Transport::Tls(Box::new(tls))
+        }
+    };
+    Ok(Connection::over(transport, false))
 }

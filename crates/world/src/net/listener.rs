@@ -66,9 +66,15 @@ pub struct Listener {
     socket: OwnedFd,
     /// The path of a Unix socket; its file goes away with the listener.
     path: Option<PathBuf>,
+    /// What comes here is encrypted.
+    is_tls: bool,
 }
 
 impl Listener {
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
     pub fn is_unix(&self) -> bool {
         self.path.is_some()
     }
@@ -84,7 +90,8 @@ impl Listener {
         let (socket, peer) = acceptfrom_with(&self.socket, flags)?;
         if let Some(path) = &self.path {
             let name = format!("{}:0", path.display());
-            let peer = Peer { address: name.clone(), local: name, is_local: true };
+            let peer =
+                Peer { address: name.clone(), local: name, is_local: true, common_name: None };
             return Ok(Accepted { socket, peer });
         }
         let peer = tcp_peer(&socket, peer.as_ref().and_then(socket_address));
@@ -99,7 +106,7 @@ pub fn tcp_peer(socket: impl AsFd, address: Option<SocketAddr>) -> Peer {
     };
     let local = getsockname(socket).ok().as_ref().and_then(socket_address);
     let is_local = address.is_some_and(|address| address.ip().is_loopback());
-    Peer { address: name(address), local: name(local), is_local }
+    Peer { address: name(address), local: name(local), is_local, common_name: None }
 }
 
 impl AsFd for Listener {
@@ -123,14 +130,16 @@ impl Drop for Listener {
 /// One could not be opened. Addresses marked `-` are skipped when the machine does not have them.
 pub fn open_all(options: &NetOptions) -> Result<Vec<Listener>, NetError> {
     let mut listeners = Vec::new();
-    if let Some(mut port) = options.port {
+    for (port, is_tls) in [(options.port, false), (options.tls_port, true)] {
+        let Some(mut port) = port else { continue };
         for pattern in &options.bind {
             let (is_optional, host) = match pattern.strip_prefix('-') {
                 Some(host) => (true, host),
                 None => (false, pattern.as_str()),
             };
             match open_tcp(host, port, options) {
-                Ok(listener) => {
+                Ok(mut listener) => {
+                    listener.is_tls = is_tls;
                     // With port 0 the kernel chooses once, for all addresses.
                     port = listener.port().unwrap_or(port);
                     listeners.push(listener);
@@ -163,7 +172,7 @@ fn open_tcp(host: &str, port: u16, options: &NetOptions) -> Result<Listener, Net
     set_keepalive(&socket, options.keepalive_seconds).map_err(fail("keepalive"))?;
     bind(&socket, &address).map_err(fail("cannot bind"))?;
     listen(&socket, backlog(options)).map_err(fail("cannot listen"))?;
-    Ok(Listener { socket, path: None })
+    Ok(Listener { socket, path: None, is_tls: false })
 }
 
 fn open_unix(path: &Path, options: &NetOptions) -> Result<Listener, NetError> {
@@ -178,7 +187,7 @@ fn open_unix(path: &Path, options: &NetOptions) -> Result<Listener, NetError> {
     let socket = new_socket(AddressFamily::UNIX)
         .map_err(|error| fail("cannot create a socket")(error.into()))?;
     bind(&socket, &address).map_err(|error| fail("cannot bind")(error.into()))?;
-    let listener = Listener { socket, path: Some(path.to_owned()) };
+    let listener = Listener { socket, path: Some(path.to_owned()), is_tls: false };
     if let Some(mode) = options.unix_socket_permissions {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
             .map_err(fail("cannot set its permissions"))?;

@@ -1,6 +1,8 @@
 //! The driver against real sockets on the loopback interface.
 #![allow(clippy::disallowed_methods, reason = "the tests are the clients")]
 
+mod tls;
+
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};

@@ -1,0 +1,48 @@
+//! What a stranger may send to a port for encrypted connections: the body of the fuzzer's target
+//! `tls`, which panics when something is wrong.
+
+use super::transport::{Handshake, Tls as Session};
+use crate::tls::Tls;
+use crate::tls::name::common_name;
+use crate::tls::papers::Papers;
+use base::driver::Received;
+use base::tls::ClientAuth;
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
+use std::sync::OnceLock;
+
+/// Most bytes that are sent: less than the buffer of a socket.
+const SAID_BYTES_MAX: usize = 32 << 10;
+
+/// A stranger says this, and is gone; and shows it as a certificate.
+pub fn shake_hands(said: &[u8]) {
+    static TLS: OnceLock<Tls> = OnceLock::new();
+    let tls = TLS.get_or_init(|| {
+        let (tls, papers) = (Tls::default(), Papers::new("hostile"));
+        tls.adopt(&papers.settings("server", ClientAuth::Optional)).expect("good papers");
+        tls
+    });
+    let _ = common_name(said);
+    let said = &said[..said.len().min(SAID_BYTES_MAX)];
+    let (ours, theirs) = pair();
+    let taken = rustix::net::send(&theirs, said, SendFlags::NOSIGNAL);
+    assert_eq!(taken, Ok(said.len()), "a socket has room for it");
+    drop(theirs);
+    let config = tls.server().expect("it is set up");
+    let mut session = Session::accepted(ours, config).expect("a configuration that was adopted");
+    // Nobody answers, so it comes to an end of its own.
+    match session.shake() {
+        Handshake::Done => panic!("nobody can end a handshake without hearing the server"),
+        Handshake::Pending => panic!("the stranger is gone"),
+        Handshake::Failed(_) => {}
+    }
+    let mut plain = Vec::new();
+    assert_eq!(session.receive(&mut plain, 100), Received::Closed);
+    assert!(plain.is_empty(), "nothing was agreed on");
+    session.say_goodbye();
+}
+
+fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("descriptors")
+}

@@ -1,0 +1,65 @@
+#![allow(clippy::disallowed_methods, reason = "the tests are the operator")]
+
+use super::papers::Papers;
+use super::*;
+
+#[test]
+fn the_name_in_a_real_certificate_is_found() {
+    let papers = Papers::new("name");
+    let pair = papers.issue("alice");
+    let certificate = certificates(&pair.certificate).unwrap().remove(0);
+    assert_eq!(name::common_name(&certificate), Some(&b"alice"[..]));
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_by_name_and_changes_nothing() {
+    let papers = Papers::new("refused");
+    let good = papers.settings("server", ClientAuth::Required);
+    let tls = Tls::default();
+    assert!(tls.server().is_none());
+    tls.adopt(&good).unwrap();
+    let before = tls.server().expect("it is set up");
+    let other = papers.issue("other");
+    let pair = good.key_pair.clone().unwrap();
+    let empty = papers.folder.join("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    let encrypted = papers.folder.join("encrypted.key");
+    std::fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n").unwrap();
+    let with_pair = |certificate: &Path, key: &Path| TlsSettings {
+        key_pair: Some(KeyPair { certificate: certificate.into(), key: key.into() }),
+        ..good.clone()
+    };
+    let bad = [
+        (
+            "tls-cert-file and tls-key-file are needed",
+            TlsSettings { key_pair: None, ..good.clone() },
+        ),
+        ("missing", with_pair(&papers.folder.join("missing"), &pair.key)),
+        ("there is no certificate in it", with_pair(&empty, &pair.key)),
+        ("there is no private key in it", with_pair(&pair.certificate, &empty)),
+        ("encrypted keys are not read", with_pair(&pair.certificate, &encrypted)),
+        ("cannot be used", with_pair(&pair.certificate, &other.key)),
+        ("tls-ca-cert-file", TlsSettings { trusted_file: None, ..good.clone() }),
+        ("TLSv1.1 is not spoken", TlsSettings { protocols: "TLSv1.1".into(), ..good.clone() }),
+        ("AES128-SHA is not", TlsSettings { ciphers: "AES128-SHA".into(), ..good.clone() }),
+    ];
+    for (why, settings) in bad {
+        let refused = tls.adopt(&settings).unwrap_err();
+        assert!(refused.contains(why), "{why}: {refused}");
+        assert!(Arc::ptr_eq(&before, &tls.server().unwrap()), "{why}");
+    }
+    tls.adopt(&TlsSettings { accepts: false, connects: false, ..good }).unwrap();
+    assert!(tls.server().is_none());
+}
+
+#[test]
+fn a_folder_of_certificates_is_trusted_and_what_else_lies_there_is_not() {
+    let papers = Papers::new("folder");
+    std::fs::write(papers.folder.join("note.txt"), "nothing of ours").unwrap();
+    let mut settings = papers.settings("server", ClientAuth::Required);
+    settings.trusted_file = None;
+    settings.trusted_folder = Some(papers.folder.clone());
+    Tls::default().adopt(&settings).unwrap();
+    settings.trusted_folder = Some(papers.folder.join("missing"));
+    assert!(Tls::default().adopt(&settings).unwrap_err().contains("missing"));
+}
