@@ -7,9 +7,11 @@
 //!  Member        slot = integer << 1 | 1                       47-bit integers: no block at all
 //!                slot = address ─▶ │ varint │ member │
 //!  Field         slot = address ─▶ │ varint │ field │ varint │ value │
+//!                slot = address | 1 ─▶ the same, │ expiry, ms i64 │ behind it
 //!  ScoredMember  slot = address ─▶ │ score f64 │ varint │ member │        see `sorted_set`
 //! ```
-//! Blocks are aligned to eight bytes, so an address's low bit is free to mark an integer. Bytes
+//! Blocks are aligned to eight bytes, so an address's low bit is free to mark an integer, or a
+//! field that expires. Bytes
 //! that are the canonical decimal form of an integer that fits are always stored as one: each
 //! member has exactly one representation, and equal ones compare equal.
 //!

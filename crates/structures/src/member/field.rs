@@ -1,4 +1,7 @@
 //! A field of a hash, with its value, in one block.
+//!
+//! A field that expires has its time behind the value, and says so by the lowest bit of its
+//! address: fields that do not expire pay nothing for it.
 
 use std::marker::PhantomData;
 
@@ -7,8 +10,14 @@ use crate::prefetch::prefetch;
 use crate::size_class::size_class;
 use crate::table::{Element, KeyHasher};
 
+/// The lowest bit of the address of a field that expires: blocks are aligned to eight bytes.
+const TIMED_MARK: usize = 1;
+/// Bytes of a time, in milliseconds.
+const TIME_BYTES: usize = size_of::<i64>();
+
 /// Owns a field and its value.
 pub struct Field {
+    /// With its mark, as in the handles.
     block: Block,
     owner: PhantomData<Box<[u8]>>,
 }
@@ -33,10 +42,13 @@ pub struct FieldMut<'a> {
 
 /// The positions of the parts in a block.
 struct Parts {
+    /// The block, without its mark.
+    start: *mut u8,
     name: *const u8,
     name_len: usize,
     value: *const u8,
     value_len: usize,
+    is_timed: bool,
 }
 
 impl Parts {
@@ -44,32 +56,50 @@ impl Parts {
     /// handle, whose constructors demand it.
     #[inline]
     fn of(block: Block) -> Self {
-        // SAFETY: `Field::new` wrote two texts, one behind the other.
+        let start = block.as_ptr().map_addr(|address| address & !TIMED_MARK);
+        // SAFETY: `Field::expiring` wrote two texts, one behind the other.
         unsafe {
-            let (name, name_len) = block::text_at(block.as_ptr());
+            let (name, name_len) = block::text_at(start);
             let (value, value_len) = block::text_at(name.add(name_len));
-            Self { name, name_len, value, value_len }
+            let is_timed = block.addr().get() & TIMED_MARK != 0;
+            Self { start, name, name_len, value, value_len, is_timed }
         }
     }
 
     fn size(&self) -> usize {
-        size(self.name_len, self.value_len)
+        size(self.name_len, self.value_len, self.is_timed)
+    }
+
+    /// Where the time stands, if there is one.
+    fn time(&self) -> Option<*const i64> {
+        // SAFETY: it stands behind the value's bytes, within the block.
+        self.is_timed.then(|| unsafe { self.value.add(self.value_len) }.cast())
     }
 }
 
-fn size(name_len: usize, value_len: usize) -> usize {
-    size_class(block::text_bytes(name_len) + block::text_bytes(value_len))
+fn size(name_len: usize, value_len: usize, is_timed: bool) -> usize {
+    let time_bytes = if is_timed { TIME_BYTES } else { 0 };
+    size_class(block::text_bytes(name_len) + block::text_bytes(value_len) + time_bytes)
 }
 
 impl Field {
+    /// A field that does not expire.
     pub fn new(name: &[u8], value: &[u8]) -> Self {
-        let block = block::allocate(size(name.len(), value.len()));
-        // SAFETY: the block has room for both texts, and nobody else knows it.
-        unsafe {
+        Self::expiring(name, value, None)
+    }
+
+    /// A field that expires at this Unix time in milliseconds, or never.
+    pub fn expiring(name: &[u8], value: &[u8], expire_at: Option<i64>) -> Self {
+        let block = block::allocate(size(name.len(), value.len(), expire_at.is_some()));
+        // SAFETY: the block has room for both texts and the time, and nobody else knows it.
+        let behind = unsafe {
             let behind = block::write_text(block.as_ptr(), name);
-            block::write_text(behind, value);
-        }
-        Self { block, owner: PhantomData }
+            block::write_text(behind, value)
+        };
+        let Some(at) = expire_at else { return Self { block, owner: PhantomData } };
+        // SAFETY: as above.
+        unsafe { behind.cast::<i64>().write_unaligned(at) };
+        Self { block: block.map_addr(|address| address | TIMED_MARK), owner: PhantomData }
     }
 
     #[inline]
@@ -82,13 +112,14 @@ impl Field {
         FieldMut { block: self.block, owner: PhantomData }
     }
 
-    /// The same field with another value; in place if the block's class stays.
+    /// The same field with another value and the same expiry; in place if the block's class stays.
     #[must_use]
     pub fn with_value(mut self, value: &[u8]) -> Self {
         if self.as_mut().set_value_in_place(value) {
             return self;
         }
-        Self::new(self.as_ref().name(), value)
+        let field = self.as_ref();
+        Self::expiring(field.name(), value, field.expire_at())
     }
 }
 
@@ -107,6 +138,13 @@ impl<'a> FieldRef<'a> {
         unsafe { std::slice::from_raw_parts(parts.value, parts.value_len) }
     }
 
+    /// When the field expires: Unix time in milliseconds.
+    #[inline]
+    pub fn expire_at(self) -> Option<i64> {
+        // SAFETY: the time lies in the block, which is shared during `'a`.
+        Parts::of(self.block).time().map(|at| unsafe { at.read_unaligned() })
+    }
+
     /// Bytes behind the table's slot.
     pub fn allocated_bytes(self) -> usize {
         Parts::of(self.block).size()
@@ -119,20 +157,37 @@ impl FieldMut<'_> {
         FieldRef { block: self.block, owner: PhantomData }
     }
 
-    /// Overwrites the value if the block's size class stays. False, and no change, if not: see
-    /// [`Field::with_value`].
+    /// Overwrites the value if the block's size class stays; the expiry stays as well. False, and
+    /// no change, if not: see [`Field::with_value`].
     pub fn set_value_in_place(&mut self, value: &[u8]) -> bool {
         let parts = Parts::of(self.block);
-        if parts.size() != size(parts.name_len, value.len()) {
+        if parts.size() != size(parts.name_len, value.len(), parts.is_timed) {
             return false;
         }
-        let block = self.block.as_ptr();
-        // SAFETY: the block has room for the new value, and `value` cannot overlap it, because
-        // the field is borrowed exclusively. The address is made from the block's own, which may
-        // be written through.
+        let expire_at = self.as_ref().expire_at();
+        // SAFETY: the block has room for the new value and the time, and `value` cannot overlap it,
+        // because the field is borrowed exclusively. The address is made from the block's own,
+        // which may be written through.
         unsafe {
-            let value_at = parts.name.add(parts.name_len).offset_from_unsigned(block);
-            block::write_text(block.add(value_at), value);
+            let value_at = parts.name.add(parts.name_len).offset_from_unsigned(parts.start);
+            let behind = block::write_text(parts.start.add(value_at), value);
+            if let Some(at) = expire_at {
+                behind.cast::<i64>().write_unaligned(at);
+            }
+        }
+        true
+    }
+
+    /// Changes the expiry of a field that has one. False, and no change, if it has none: see
+    /// [`Field::expiring`].
+    pub fn set_expire_in_place(&mut self, expire_at: i64) -> bool {
+        let parts = Parts::of(self.block);
+        let Some(time) = parts.time() else { return false };
+        // SAFETY: the time lies in the block, which is borrowed exclusively; the address is made
+        // from the block's own, which may be written through.
+        unsafe {
+            let time_at = time.cast::<u8>().offset_from_unsigned(parts.start);
+            parts.start.add(time_at).cast::<i64>().write_unaligned(expire_at);
         }
         true
     }
@@ -140,13 +195,15 @@ impl FieldMut<'_> {
 
 impl Drop for Field {
     fn drop(&mut self) {
+        let parts = Parts::of(self.block);
+        let block = Block::new(parts.start).expect("no block is at address 0");
         // SAFETY: only this field knows the block; its size follows from the lengths in it.
-        unsafe { block::free(self.block, Parts::of(self.block).size()) };
+        unsafe { block::free(block, parts.size()) };
     }
 }
 
-// SAFETY: the value is the block's address (checked to have 48 bits by the table); it makes the
-// same owner again. Neither handle can change the name.
+// SAFETY: the value is the block's address with its mark (checked to have 48 bits by the table); it
+// makes the same owner again. Neither handle can change the name.
 unsafe impl Element for Field {
     type Ref<'a> = FieldRef<'a>;
     type Mut<'a> = FieldMut<'a>;

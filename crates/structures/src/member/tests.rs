@@ -67,30 +67,58 @@ fn hash_of_fields_behaves_like_its_twin() {
         for _ in 0..5_000 {
             let (name, value) = (dice.text(), dice.text());
             let hash = hasher.hash(&name);
-            match dice.below(4) {
+            let at = (dice.below(2) == 0).then(|| i64::MIN + dice.below(1 << 40) as i64);
+            match dice.below(5) {
                 0 => {
                     let removed = fields.remove(hash, &name);
-                    let value = removed.as_ref().map(|field| field.as_ref().value().to_vec());
-                    assert_eq!(value, twin.remove(&name));
+                    assert_eq!(
+                        removed.as_ref().map(|field| held(field.as_ref())),
+                        twin.remove(&name)
+                    );
                 }
                 1 => {
                     let known = fields.update(hash, &name, |field| field.with_value(&value));
                     assert_eq!(known, twin.contains_key(&name));
-                    twin.entry(name.clone()).and_modify(|old| *old = value);
+                    twin.entry(name.clone()).and_modify(|old| old.0 = value);
+                }
+                2 => {
+                    let set = fields
+                        .find_mut(hash, &name)
+                        .is_some_and(|mut found| found.as_mut().set_expire_in_place(hash as i64));
+                    let time = twin.get_mut(&name).and_then(|old| old.1.as_mut());
+                    assert_eq!(set, time.is_some());
+                    time.into_iter().for_each(|time| *time = hash as i64);
                 }
                 _ => {
-                    let old = fields.insert(hash, Field::new(&name, &value));
-                    let old = old.map(|field| field.as_ref().value().to_vec());
-                    assert_eq!(old, twin.insert(name.clone(), value));
+                    let old = fields.insert(hash, Field::expiring(&name, &value, at));
+                    let old = old.map(|field| held(field.as_ref()));
+                    assert_eq!(old, twin.insert(name.clone(), (value, at)));
                 }
             }
-            let found = fields.find(hash, &name).map(FieldRef::value);
-            assert_eq!(found, twin.get(&name).map(Vec::as_slice));
+            assert_eq!(fields.find(hash, &name).map(held).as_ref(), twin.get(&name));
         }
-        let listed: BTreeMap<Vec<u8>, Vec<u8>> =
-            fields.iter().map(|field| (field.name().to_vec(), field.value().to_vec())).collect();
+        let listed: BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)> =
+            fields.iter().map(|field| (field.name().to_vec(), held(field))).collect();
         assert_eq!(listed, twin);
     }
+}
+
+/// A field's value and expiry.
+fn held(field: FieldRef<'_>) -> (Vec<u8>, Option<i64>) {
+    (field.value().to_vec(), field.expire_at())
+}
+
+#[test]
+fn only_a_field_that_expires_pays_for_its_time() {
+    let bytes = |at| Field::expiring(b"counter", b"1234567", at).as_ref().allocated_bytes();
+    assert_eq!((bytes(None), bytes(Some(1))), (16, 32));
+    let mut field = Field::expiring(b"counter", b"1", Some(5));
+    assert!(field.as_mut().set_value_in_place(b"123456789012345"));
+    assert!(!field.as_mut().set_value_in_place(&[7; 300]));
+    let mut field = field.with_value(&[7; 300]);
+    assert!(field.as_mut().set_expire_in_place(i64::MAX));
+    assert_eq!(held(field.as_ref()), (vec![7; 300], Some(i64::MAX)));
+    assert!(!Field::new(b"counter", b"1").as_mut().set_expire_in_place(1));
 }
 
 #[test]
