@@ -16,6 +16,7 @@ use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::master::{Master, ReplicaOf};
 use crate::refusal::Refusal;
+use crate::value::hash::next_expiry;
 use crate::value::{Entry, EntryRef, Recipe, Value, entry_bytes};
 use base::DatabaseId;
 use structures::entry::{Payload, ValueRef};
@@ -105,8 +106,11 @@ impl Keyspace {
             Effect::ListSet { index, value } => self.list_set(database, key, index, value),
             Effect::ListInsert { index, value } => self.list_insert(database, key, index, value),
             Effect::ListRemove { index, count } => self.list_remove(database, key, index, count),
-            Effect::HashSet { field, value } => self.hash_set(database, key, field, value),
-            Effect::HashDelete { field } => self.hash_delete(database, key, field),
+            Effect::HashSet { field, value, expire_at } => {
+                self.hash_set(database, key, (field, value), expire_at)
+            }
+            Effect::HashDelete { field, .. } => self.hash_delete(database, key, field),
+            Effect::HashExpire { field, at } => self.hash_expire(database, key, field, at),
             Effect::SetAdd { member } => self.set_add(database, key, member),
             Effect::SetRemove { member } => self.set_remove(database, key, member),
             Effect::SortedAdd { member, score } => self.sorted_add(database, key, member, score),
@@ -146,6 +150,7 @@ impl Keyspace {
         entry: Entry,
     ) -> Applied {
         let expire_at = entry.expire_at();
+        let next = next_expiry(entry.as_ref());
         let db = self.database_mut(database);
         db.entry_bytes += entry_bytes(entry.as_ref());
         let old = db.table.insert(hash, entry);
@@ -156,6 +161,8 @@ impl Keyspace {
         if let Some(at) = expire_at {
             db.expiries.insert(at, hash);
         }
+        let next_before = old.as_ref().and_then(|old| next_expiry(old.as_ref()));
+        db.fields_expire(hash, next_before, next);
         match old {
             Some(old) => {
                 self.discard(old);
@@ -213,6 +220,7 @@ impl Keyspace {
         if let Some(at) = entry.expire_at() {
             db.expiries.remove(at, hash);
         }
+        db.fields_expire(hash, next_expiry(entry.as_ref()), None);
         Some(entry)
     }
 

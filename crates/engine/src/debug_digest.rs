@@ -30,10 +30,14 @@ impl Digest {
 
     /// Adds two texts that belong together.
     fn add_pair(&mut self, first: &[u8], second: &[u8]) {
+        self.xor(&Self::of_pair(first, second).0);
+    }
+
+    fn of_pair(first: &[u8], second: &[u8]) -> Self {
         let mut pair = Self::default();
         pair.mix(first);
         pair.mix(second);
-        self.xor(&pair.0);
+        pair
     }
 
     /// As DEBUG shows it.
@@ -64,7 +68,13 @@ fn add_collection(digest: &mut Digest, value: &Value, work: &Work) {
         match element {
             Element::Text(bytes) | Element::Ordered(bytes) => digest.mix(bytes),
             Element::Member(bytes) => digest.xor(bytes),
-            Element::Pair(field, text) => digest.add_pair(field, text),
+            Element::Pair(field, text, expire_at) => {
+                let mut pair = Digest::of_pair(field, text);
+                if expire_at.is_some() {
+                    pair.xor(b"!!hexpire!!");
+                }
+                digest.xor(&pair.0);
+            }
             Element::Scored(member, score) => {
                 digest.add_pair(member, resp::format_double::format_double(score).as_bytes());
             }

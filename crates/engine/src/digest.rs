@@ -70,7 +70,8 @@ impl Digest {
                 digest.add(&[&index.to_le_bytes(), item]);
                 index += 1;
             }
-            Element::Pair(field, text) => digest.add(&[field, text]),
+            Element::Pair(field, text, None) => digest.add(&[field, text]),
+            Element::Pair(field, text, Some(at)) => digest.add(&[field, text, &at.to_le_bytes()]),
             Element::Scored(member, score) => {
                 digest.add(&[&score.to_bits().to_le_bytes(), member]);
             }

@@ -5,7 +5,8 @@
 //! ```
 //! Source: cluster.c of Redis 7.0.15, as its DUMP writes it.
 
-use crate::rdb::{Crc64, RdbError, Source, VERSION, VERSION_READ};
+use crate::rdb::timed::is_valkey;
+use crate::rdb::{Crc64, RdbError, Source, VERSION, VERSION_TIMED, kind};
 use crate::value::stored::{kind_of, put_value};
 use crate::value::{Recipe, Value};
 use crate::work::{BYTES_PER_STEP, Work};
@@ -23,11 +24,13 @@ pub enum DumpError {
     Value(RdbError),
 }
 
-/// A value with its footer.
+/// A value with its footer. Its version is the lowest that has the value's type.
 pub fn dump(value: ValueRef<'_, Value>, work: &Work) -> Vec<u8> {
-    let mut out = vec![kind_of(value)];
+    let kind = kind_of(value);
+    let version = if kind == kind::HASH_METADATA { VERSION_TIMED } else { VERSION };
+    let mut out = vec![kind];
     put_value(&mut out, value, work);
-    out.extend_from_slice(&(VERSION as u16).to_le_bytes());
+    out.extend_from_slice(&(version as u16).to_le_bytes());
     let mut crc = Crc64::default();
     add_to(&mut crc, &out, work);
     out.extend_from_slice(&crc.value().to_le_bytes());
@@ -55,11 +58,11 @@ pub fn with_value<T>(
     let (value, version) = rest.split_last_chunk::<VERSION_BYTES>().ok_or(DumpError::Footer)?;
     let mut crc = Crc64::default();
     add_to(&mut crc, rest, recipe.work);
-    let is_known = u32::from(u16::from_le_bytes(*version)) <= VERSION_READ;
-    if !is_known || crc.value() != u64::from_le_bytes(*checksum) {
-        return Err(DumpError::Footer);
-    }
+    let is_whole = crc.value() == u64::from_le_bytes(*checksum);
+    let is_valkey = is_valkey(u16::from_le_bytes(*version).into()).filter(|_| is_whole);
+    let is_valkey = is_valkey.ok_or(DumpError::Footer)?;
     let mut source = Source::<std::io::Empty>::of_bytes(value);
+    source.is_valkey = is_valkey;
     let kind = source.byte().map_err(DumpError::Value)?;
     source.value(kind, recipe).map(take).map_err(DumpError::Value)
 }

@@ -52,10 +52,13 @@ pub enum Effect<'a> {
     ListInsert { index: u64, value: &'a [u8] },
     /// `count` elements leave the list, from `index` (from the head) on.
     ListRemove { index: u64, count: u64 },
-    /// A field of a hash takes a value; the hash is created if absent.
-    HashSet { field: &'a [u8], value: &'a [u8] },
-    /// A field leaves the hash.
-    HashDelete { field: &'a [u8] },
+    /// A field of a hash takes a value, and expires at this Unix time in milliseconds, or never;
+    /// the hash is created if absent.
+    HashSet { field: &'a [u8], value: &'a [u8], expire_at: Option<i64> },
+    /// A field leaves the hash: by a command, or because its time had come.
+    HashDelete { field: &'a [u8], is_expired: bool },
+    /// A field expires at this Unix time in milliseconds, or never.
+    HashExpire { field: &'a [u8], at: Option<i64> },
     /// A member joins the set; the set is created if absent.
     SetAdd { member: &'a [u8] },
     /// A member leaves the set.

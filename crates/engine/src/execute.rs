@@ -2,11 +2,15 @@
 
 use crate::command::{Args, DataFn, Outcome};
 use crate::effect::DeleteReason;
+use crate::expiries::Expiries;
+use crate::ids::KeyHash;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::random::Random;
 use crate::tx::Tx;
 use crate::unit::{Context, Overdue, Unit};
+use crate::value::EntryRef;
+use crate::value::hash::next_expiry;
 use crate::view::View;
 use base::{DatabaseId, UnixMillis};
 use resp::Reply;
@@ -114,47 +118,64 @@ impl Engine {
         Tx::new(&mut self.keyspace, unit, interest, &mut self.random, context)
     }
 
-    /// Whether the time of some key has come.
+    /// Whether the time of some key has come, or of some field.
     pub fn has_due(&self, now: UnixMillis) -> bool {
-        let mut firsts = self.keyspace.databases().filter_map(|(_, db)| db.expiries().first());
+        let mut firsts = self.expiries().filter_map(Expiries::first);
         firsts.any(|(at, _)| at <= now.0)
     }
 
-    /// Whether the time of some key has come since an instant.
+    /// Whether the time of some key has come since an instant, or that of some hash's first field.
     pub fn has_due_since(&self, since: UnixMillis, now: UnixMillis) -> bool {
-        self.keyspace.databases().any(|(_, db)| db.expiries().has_any(since.0, now.0))
+        self.expiries().any(|expiries| expiries.has_any(since.0, now.0))
     }
 
-    /// Deletes up to `keys_max` keys whose time has come; whether more are due.
+    fn expiries(&self) -> impl Iterator<Item = &Expiries> {
+        self.keyspace.databases().flat_map(|(_, db)| [db.expiries(), db.field_expiries()])
+    }
+
+    /// Deletes up to `count` keys and fields of hashes whose time has come; whether more are due.
     pub fn expire_due(
         &mut self,
         now: UnixMillis,
-        keys_max: usize,
+        count: usize,
         unit: &mut Unit,
         interest: &mut Interest,
     ) -> bool {
-        let mut left = keys_max;
-        for id in (0..self.keyspace.databases.len() as u32).map(DatabaseId) {
-            while let Some((at, hash)) = self.keyspace.database(id).expiries.first() {
-                if at > now.0 {
-                    break;
+        let mut left = count;
+        let mut databases = (0..self.keyspace.databases.len() as u32).map(DatabaseId);
+        let has_more = databases.any(|id| {
+            let context = Context::background(now, id);
+            self.expire_keys(context, &mut left, unit, interest)
+                || self.expire_fields(context, &mut left, unit, interest)
+        });
+        unit.feed.end_call();
+        has_more
+    }
+
+    /// Deletes up to `left` keys of a database; whether more are due.
+    fn expire_keys(
+        &mut self,
+        context: Context,
+        left: &mut usize,
+        unit: &mut Unit,
+        interest: &mut Interest,
+    ) -> bool {
+        let (id, now) = (context.database, context.now.0);
+        while let Some((at, hash)) = self.keyspace.database(id).expiries.first() {
+            if at > now {
+                break;
+            }
+            if *left == 0 {
+                return true;
+            }
+            *left -= 1;
+            let is_due = |at: Option<i64>| at.is_some_and(|at| at <= now);
+            match self.key_where(id, hash, |entry| is_due(entry.expire_at())) {
+                Some(key) => {
+                    let mut tx = self.tx(context, unit, interest);
+                    tx.drop_key(id, hash, &key, DeleteReason::Expired);
                 }
-                if left == 0 {
-                    return true;
-                }
-                left -= 1;
-                let entry = self.keyspace.database(id).table.find_where(hash, |entry| {
-                    entry.expire_at().is_some_and(|expire_at| expire_at <= now.0)
-                });
-                let key = entry.map(|entry| entry.key().to_vec());
-                let context = Context::background(now, id);
-                match key {
-                    Some(key) => {
-                        let mut tx = self.tx(context, unit, interest);
-                        tx.drop_key(id, hash, &key, DeleteReason::Expired);
-                    }
-                    None => self.keyspace.database_mut(id).expiries.remove(at, hash),
-                }
+                None => self.keyspace.database_mut(id).expiries.remove(at, hash),
             }
         }
         false
@@ -179,12 +200,51 @@ impl Engine {
         caches.is_over(keys_max)
     }
 
+    /// Deletes up to `left` fields of a database's hashes; whether more are due.
+    fn expire_fields(
+        &mut self,
+        context: Context,
+        left: &mut usize,
+        unit: &mut Unit,
+        interest: &mut Interest,
+    ) -> bool {
+        let (id, now) = (context.database, context.now.0);
+        while let Some((at, hash)) = self.keyspace.database(id).field_expiries.first() {
+            if at > now {
+                break;
+            }
+            if *left == 0 {
+                return true;
+            }
+            let key = self.key_where(id, hash, |entry| next_expiry(entry) == Some(at));
+            let dropped = key.map_or(0, |key| {
+                self.tx(context, unit, interest).drop_fields(id, hash, &key, *left)
+            });
+            if dropped == 0 {
+                self.keyspace.database_mut(id).field_expiries.remove(at, hash);
+            }
+            *left = left.saturating_sub(dropped.max(1));
+        }
+        false
+    }
+
+    /// The key of this hash that is as wanted.
+    fn key_where(
+        &self,
+        id: DatabaseId,
+        hash: KeyHash,
+        is_wanted: impl Fn(EntryRef<'_>) -> bool,
+    ) -> Option<Vec<u8>> {
+        let entry = self.keyspace.database(id).table.find_where(hash, is_wanted)?;
+        Some(entry.key().to_vec())
+    }
+
     fn delete_expired(&mut self, context: Context, unit: &mut Unit, interest: &mut Interest) {
         let mut inserted = 0;
         for (database, key, told_before) in std::mem::take(&mut unit.expired) {
             let hash = self.keyspace.hash(&key);
             let messages = interest.messages.len();
-            self.tx(context, unit, interest).expire_if_due(database, hash, &key);
+            self.tx(context, unit, interest).expire_some_if_due(database, hash, &key);
             // Its event belongs where the read met the key.
             let added = interest.messages.len() - messages;
             interest.messages[told_before + inserted..].rotate_right(added);

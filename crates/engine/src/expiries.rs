@@ -1,4 +1,5 @@
-//! Which keys expire when, in order of time, so that keys die promptly instead of by sampling.
+//! Which keys expire when, in order of time, so that keys die promptly instead of by sampling. The
+//! same of the fields of one hash, and of all hashes by the first of their fields.
 //!
 //! An exact ordered set of (time, key hash): 16 bytes a key and a little for the tree. A timing
 //! wheel would be smaller, but leaves stale tickets behind whenever a time changes. Keys themselves
@@ -23,6 +24,9 @@ pub struct Expiries {
 }
 
 impl Expiries {
+    /// Bytes of memory that an entry takes, its share of the tree's nodes included: about.
+    pub const ENTRY_BYTES: usize = 24;
+
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
@@ -68,6 +72,16 @@ impl Expiries {
     /// The key that expires first.
     pub fn first(&self) -> Option<(i64, KeyHash)> {
         self.due.first().copied()
+    }
+
+    /// The key that expires last.
+    pub fn last(&self) -> Option<(i64, KeyHash)> {
+        self.due.last().copied()
+    }
+
+    /// What expires by an instant, in order; several that share a time and a hash count as one.
+    pub fn until(&self, by: i64) -> impl Iterator<Item = (i64, KeyHash)> + '_ {
+        self.due.range(..=(by, KeyHash::MAX)).copied()
     }
 
     /// Whether a key expires after one instant and not after another.

@@ -33,7 +33,7 @@ pub struct Feed {
     commands: Vec<(DatabaseId, usize)>,
     /// The last command, while more of the same may join it.
     open: Option<Open>,
-    /// Something else was told than keys that expired or were evicted.
+    /// Something else was told than keys and fields that expired, and keys that were evicted.
     has_outcomes: bool,
 }
 
@@ -54,6 +54,8 @@ pub(crate) enum Verb {
     Push(End),
     HashSet,
     HashDelete,
+    /// Fields that expired.
+    HashExpired,
     SetAdd,
     SetRemove,
     SortedAdd,
@@ -70,7 +72,7 @@ impl Verb {
             Self::Push(End::Head) => "LPUSH",
             Self::Push(End::Tail) => "RPUSH",
             Self::HashSet => "HSET",
-            Self::HashDelete => "HDEL",
+            Self::HashDelete | Self::HashExpired => "HDEL",
             Self::SetAdd => "SADD",
             Self::SetRemove => "SREM",
             Self::SortedAdd => "ZADD",
@@ -108,8 +110,8 @@ impl Feed {
         }
     }
 
-    /// Whether the unit's commands must be executed together or not at all. Keys that expired or
-    /// were evicted go each for itself.
+    /// Whether the unit's commands must be executed together or not at all. What expired or was
+    /// evicted goes each for itself.
     pub fn is_transaction(&self) -> bool {
         self.commands.len() > 1 && self.has_outcomes
     }
@@ -194,7 +196,7 @@ impl Feed {
         if !self.is_told() {
             return;
         }
-        self.has_outcomes = true;
+        self.has_outcomes |= verb != Verb::HashExpired;
         let joins = self.open.as_ref().is_some_and(|open| {
             let is_same_key = verb.joins_keys() || open.key == key;
             open.database == database

@@ -25,7 +25,7 @@ fn steps(keys: &[Vec<u8>]) -> [u64; 4] {
     let mut tx = engine.tx(Context::background(NOW, HOME), &mut unit, &mut interest);
     for key in keys {
         let effects: [(&[u8], Effect<'_>); 3] = [
-            (b"\xffhash", Effect::HashSet { field: key, value: b"" }),
+            (b"\xffhash", Effect::HashSet { field: key, value: b"", expire_at: None }),
             (b"\xffset", Effect::SetAdd { member: key }),
             (b"\xffsorted", Effect::SortedAdd { member: key, score: 0.0 }),
         ];

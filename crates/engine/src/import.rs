@@ -7,7 +7,7 @@
 
 use crate::apply::Applied;
 use crate::effect::{Effect, End};
-use crate::rdb::{RdbError, Source, VERSION_READ, kind, opcode};
+use crate::rdb::{RdbError, Source, kind, opcode};
 use crate::tx::Tx;
 use crate::value::list::{NODE_PACKED, NODE_PLAIN};
 use base::DatabaseId;
@@ -77,6 +77,8 @@ pub struct Importer {
     version: u32,
     database: DatabaseId,
     expire_at: Option<i64>,
+    /// Of the fields of the hash being read.
+    earliest: i64,
     /// The key of the entry being read.
     key: Vec<u8>,
     /// Elements of the entry that were applied.
@@ -94,6 +96,7 @@ impl Default for Importer {
             version: 0,
             database: DatabaseId(0),
             expire_at: None,
+            earliest: 0,
             key: Vec::new(),
             applied: 0,
             keys: 0,
@@ -164,16 +167,7 @@ impl Importer {
     }
 
     fn header(&mut self) -> Result<Stage, RdbError> {
-        let head: [u8; 9] = self.source.array()?;
-        let digits = std::str::from_utf8(&head[5..]).ok();
-        let version = digits.and_then(|digits| digits.parse::<u32>().ok());
-        self.version = match version {
-            Some(version @ 1..) if head.starts_with(b"REDIS") => version,
-            _ => return Err(self.source.damaged("no RDB header")),
-        };
-        if self.version > VERSION_READ {
-            return Err(self.source.unsupported(format!("RDB version {}", self.version)));
-        }
+        self.version = self.source.any_header()?;
         Ok(Stage::Entry)
     }
 
@@ -236,7 +230,7 @@ impl Importer {
     }
 
     fn begin_entry(&mut self, kind: u8, tx: &mut Tx<'_>) -> Result<Stage, RdbError> {
-        if !is_known(kind) {
+        if !is_known(kind, self.source.is_valkey) {
             return Err(self.source.unsupported(format!("a value of type {kind}")));
         }
         let mut key = std::mem::take(&mut self.key);
@@ -245,6 +239,10 @@ impl Importer {
         read?;
         self.applied = 0;
         let stage = match kind {
+            kind::HASH_METADATA => {
+                self.earliest = i64::from_le_bytes(self.source.array()?);
+                Stage::Elements { kind, left: self.source.length()? }
+            }
             kind::STRING => {
                 let value = self.source.owned()?;
                 let effect = Effect::SetString { value: &value, expire_at: self.expire_at };
@@ -257,6 +255,7 @@ impl Importer {
             | kind::LIST_QUICKLIST_2
             | kind::SET
             | kind::HASH
+            | kind::HASH_2
             | kind::ZSET
             | kind::ZSET_2 => Stage::Elements { kind, left: self.source.length()? },
             // One packed value is all its elements.
@@ -317,10 +316,10 @@ impl Importer {
                     self.apply(Effect::SetAdd { member }, tx)
                 })
             }
-            kind::HASH => {
-                let field = self.source.owned()?;
-                let value = self.source.owned()?;
-                self.apply(Effect::HashSet { field: &field, value: &value }, tx)
+            kind::HASH | kind::HASH_2 | kind::HASH_METADATA => self.hash_element(kind, tx),
+            kind::HASH_LISTPACK_EX => {
+                let fields = self.source.timed_fields()?;
+                fields.iter().try_for_each(|(field, value, at)| self.field(field, value, *at, tx))
             }
             kind::ZSET_2 => {
                 let member = self.source.owned()?;
@@ -333,7 +332,7 @@ impl Importer {
             }
             kind::HASH_LISTPACK | kind::HASH_ZIPLIST | kind::HASH_ZIPMAP => {
                 self.pairs(kind, tx, |importer, field, value, tx| {
-                    importer.apply(Effect::HashSet { field, value }, tx)
+                    importer.field(field, value, None, tx)
                 })
             }
             kind::ZSET => {
@@ -353,6 +352,32 @@ impl Importer {
 
     fn push(&mut self, value: &[u8], tx: &mut Tx<'_>) -> Result<(), RdbError> {
         self.apply(Effect::ListPush { end: End::Tail, value }, tx)
+    }
+
+    /// A field of a hash that is kept by elements.
+    fn hash_element(&mut self, kind: u8, tx: &mut Tx<'_>) -> Result<(), RdbError> {
+        let distance = match kind {
+            kind::HASH_METADATA => Some(self.source.length()?),
+            _ => None,
+        };
+        let field = self.source.owned()?;
+        let value = self.source.owned()?;
+        let expire_at = match distance {
+            Some(distance) => self.source.time_from(self.earliest, distance)?,
+            None if kind == kind::HASH_2 => self.source.field_time()?,
+            None => None,
+        };
+        self.field(&field, &value, expire_at, tx)
+    }
+
+    fn field(
+        &mut self,
+        field: &[u8],
+        value: &[u8],
+        expire_at: Option<i64>,
+        tx: &mut Tx<'_>,
+    ) -> Result<(), RdbError> {
+        self.apply(Effect::HashSet { field, value, expire_at }, tx)
     }
 
     fn score(&mut self, member: &[u8], score: f64, tx: &mut Tx<'_>) -> Result<(), RdbError> {
@@ -400,7 +425,10 @@ impl Importer {
     }
 }
 
-fn is_known(kind: u8) -> bool {
+fn is_known(kind: u8, is_valkey: bool) -> bool {
+    if kind == kind::HASH_2 {
+        return is_valkey;
+    }
     matches!(
         kind,
         kind::STRING
@@ -419,6 +447,8 @@ fn is_known(kind: u8) -> bool {
             | kind::ZSET_LISTPACK
             | kind::LIST_QUICKLIST_2
             | kind::SET_LISTPACK
+            | kind::HASH_METADATA
+            | kind::HASH_LISTPACK_EX
     )
 }
 

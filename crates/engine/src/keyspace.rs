@@ -3,10 +3,11 @@
 use crate::expiries::Expiries;
 use crate::ids::KeyHash;
 use crate::master::{Master, ReplicaOf};
+use crate::rdb;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
-use crate::value::{Awaited, Entry, EntryRef, Recipe, Value};
+use crate::value::{Awaited, Entry, EntryRef, Recipe, Value, is_past};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
 use std::any::Any;
@@ -39,6 +40,8 @@ pub struct Keyspace {
 pub struct Database {
     pub(crate) table: Table<Entry>,
     pub(crate) expiries: Expiries,
+    /// Hashes of which fields expire, by the time of the first of them.
+    pub(crate) field_expiries: Expiries,
     /// Bytes of all entries and their values; the table's own are added on demand.
     pub(crate) entry_bytes: usize,
     /// The number that it had when the snapshot under way began: databases can be exchanged. One
@@ -54,6 +57,7 @@ impl Database {
         Self {
             table: Table::new(hasher),
             expiries: Expiries::default(),
+            field_expiries: Expiries::default(),
             entry_bytes: 0,
             walked_as: Self::NOT_WALKED,
         }
@@ -76,15 +80,44 @@ impl Database {
         &self.expiries
     }
 
+    /// Hashes of which fields expire, by the time of the first of them.
+    pub fn field_expiries(&self) -> &Expiries {
+        &self.field_expiries
+    }
+
+    /// Whether nothing in the database expires, neither keys nor fields.
+    #[inline]
+    pub(crate) fn is_timeless(&self) -> bool {
+        self.expiries.is_empty() && self.field_expiries.is_empty()
+    }
+
+    /// Notes when the first of a hash's fields expires, after it was another time.
+    #[inline]
+    pub(crate) fn fields_expire(&mut self, hash: KeyHash, before: Option<i64>, now: Option<i64>) {
+        if before == now {
+            return;
+        }
+        if let Some(at) = before {
+            self.field_expiries.remove(at, hash);
+        }
+        if let Some(at) = now {
+            self.field_expiries.insert(at, hash);
+        }
+    }
+
     /// The entry of a key, expired or not.
     pub fn find(&self, hash: KeyHash, key: &[u8]) -> Option<EntryRef<'_>> {
         self.table.find(hash, key)
     }
 
-    /// Bytes of the entries, their values, the table and the queue of expiries (about 24 bytes a
-    /// key that expires).
+    /// Bytes of the entries, their values, the table and the queues of expiries.
     pub fn used_bytes(&self) -> usize {
-        self.entry_bytes + self.table.allocated_bytes() + self.expiries.len() * 24
+        self.entry_bytes + self.table.allocated_bytes() + self.expiry_bytes()
+    }
+
+    /// Bytes of the queues of expiries.
+    pub fn expiry_bytes(&self) -> usize {
+        (self.expiries.len() + self.field_expiries.len()) * Expiries::ENTRY_BYTES
     }
 
     pub fn table(&self) -> &Table<Entry> {
@@ -151,6 +184,12 @@ impl Keyspace {
         self.len() == 0
     }
 
+    /// The version of the file format that can hold all that is here.
+    pub fn file_version(&self) -> u32 {
+        let is_plain = self.databases.iter().all(|database| database.field_expiries.is_empty());
+        if is_plain { rdb::VERSION } else { rdb::VERSION_TIMED }
+    }
+
     /// Whether what is here is a part of a master's data set, whose transfer has not ended. The
     /// log and snapshots carry it, so that a start knows it too.
     pub fn is_partial(&self) -> bool {
@@ -192,9 +231,9 @@ impl Keyspace {
         Value::of(self.database(database).find(self.hash(key), key)?)?.serves()
     }
 
-    /// Whether a key is there, but its time has come.
+    /// Whether a key is there, but its time has come, or that of each of its fields.
     pub fn is_expired(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
         let entry = self.database(database).find(self.hash(key), key);
-        entry.and_then(EntryRef::expire_at).is_some_and(|at| at <= now.0)
+        entry.is_some_and(|entry| is_past(entry, now.0))
     }
 }

@@ -10,8 +10,9 @@ use crate::access;
 use crate::ids::KeyHash;
 use crate::keyspace::Keyspace;
 use crate::master::{self, ReplicaOf};
-use crate::rdb::{OWN_FIELDS, PARTIAL, RdbError, Source, VERSION, opcode};
+use crate::rdb::{OWN_FIELDS, PARTIAL, RdbError, Source, VERSION_TIMED, opcode};
 use crate::value::growing::{Begun, Growing};
+use crate::value::hash;
 use crate::value::{Entry, entry_bytes};
 use base::{DatabaseId, UnixMillis};
 use std::io::Read;
@@ -139,7 +140,7 @@ impl<R: Read> Loader<R> {
         let version = digits.and_then(|digits| digits.parse::<u32>().ok());
         match version {
             Some(version) if head.starts_with(b"REDIS") && version >= 1 => {
-                if version > VERSION {
+                if version > VERSION_TIMED {
                     return Err(self.source.unsupported(format!("RDB version {version}")));
                 }
                 Ok(())
@@ -297,6 +298,7 @@ impl<R: Read> Loader<R> {
             if let Some(at) = entry.expire_at() {
                 database.expiries.insert(at, hash);
             }
+            database.fields_expire(hash, None, hash::next_expiry(entry.as_ref()));
             if self.is_own {
                 database.table.insert_new(hash, entry);
             } else if database.table.insert(hash, entry).is_some() {

@@ -16,6 +16,7 @@
 //! | `lzf` | compressed strings, read only |
 //! | `source` | a stream, buffered and digested |
 //! | `old` | encodings of old releases, read only |
+//! | `timed` | hashes whose fields expire; Valkey's numbers |
 //!
 //! What a value looks like in it, its type says ([`crate::value`]). Files and payloads are written
 //! and read by [`crate::save`], [`crate::load`], [`crate::import`] and [`crate::dump`].
@@ -30,6 +31,7 @@ pub(crate) mod old;
 pub(crate) mod source;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod timed;
 
 pub use crc64::Crc64;
 pub use source::Source;
@@ -39,6 +41,13 @@ use std::io;
 
 /// The version of the format that is written, and read in files of our own.
 pub const VERSION: u32 = 10;
+
+/// The version that is written where a field of a hash expires, which older ones cannot say: that
+/// of Redis 7.4.
+pub const VERSION_TIMED: u32 = 12;
+
+/// The version of Valkey 9, which numbers types of its own behind those of Redis 7.2.
+pub const VERSION_VALKEY: u32 = 80;
 
 /// The newest version of which something is taken from others: of Redis 7.4. What it holds that is
 /// not known here is refused where it stands.
@@ -73,6 +82,12 @@ pub(crate) mod kind {
     pub const LIST_QUICKLIST_2: u8 = 18;
     /// Since Redis 7.2.
     pub const SET_LISTPACK: u8 = 20;
+    /// Fields that expire, in Valkey since 9.0. In Redis the number was one of no release.
+    pub const HASH_2: u8 = 22;
+    /// Fields that expire, in Redis since 7.4.
+    pub const HASH_METADATA: u8 = 24;
+    /// The same in a listpack: fields, values and times, sorted by time.
+    pub const HASH_LISTPACK_EX: u8 = 25;
 }
 
 /// Bytes that stand where a type could, and say something else.

@@ -2,16 +2,17 @@
 
 use crate::access;
 use crate::rdb::length::{put_length, put_string};
-use crate::rdb::{Crc64, VERSION, opcode};
+use crate::rdb::{Crc64, opcode};
 use crate::settings::{EvictionPolicy, Settings};
 use crate::value::EntryRef;
 use crate::value::stored::{kind_of, put_value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
-/// The beginning of a file. `auxiliary` are fields of name and value that readers may ignore.
-pub fn put_header(out: &mut Vec<u8>, auxiliary: &[(&str, &str)]) {
-    out.extend_from_slice(format!("REDIS{VERSION:04}").as_bytes());
+/// The beginning of a file of this version. `auxiliary` are fields of name and value that readers
+/// may ignore.
+pub fn put_header(out: &mut Vec<u8>, version: u32, auxiliary: &[(&str, &str)]) {
+    out.extend_from_slice(format!("REDIS{version:04}").as_bytes());
     for (name, value) in auxiliary {
         out.push(opcode::AUX);
         put_string(out, name.as_bytes());

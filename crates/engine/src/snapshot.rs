@@ -211,7 +211,7 @@ impl Keyspace {
         if self.replica_of != ReplicaOf::Unset {
             auxiliary.push((master::FIELD, &replica_of));
         }
-        put_header(&mut bytes, &auxiliary);
+        put_header(&mut bytes, self.file_version(), &auxiliary);
         let head = bytes.clone();
         let mut selected = None;
         for (number, database) in self.databases.iter_mut().enumerate() {

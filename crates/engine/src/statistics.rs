@@ -9,6 +9,8 @@ pub struct Statistics {
     pub keyspace_hits: Cell<u64>,
     pub keyspace_misses: Cell<u64>,
     pub expired_keys: Cell<u64>,
+    /// Fields of hashes.
+    pub expired_fields: Cell<u64>,
     pub evicted_keys: Cell<u64>,
     /// Changes since the last snapshot, as `rdb_changes_since_last_save` counts them.
     pub dirty: Cell<u64>,
@@ -36,11 +38,20 @@ impl Statistics {
         }
     }
 
+    /// Counts fields of a hash that expired.
+    pub fn dropped_fields(&self, count: usize) {
+        self.expired_fields.set(self.expired_fields.get() + count as u64);
+    }
+
     /// CONFIG RESETSTAT.
     pub fn reset(&self) {
-        for counter in
-            [&self.keyspace_hits, &self.keyspace_misses, &self.expired_keys, &self.evicted_keys]
-        {
+        for counter in [
+            &self.keyspace_hits,
+            &self.keyspace_misses,
+            &self.expired_keys,
+            &self.expired_fields,
+            &self.evicted_keys,
+        ] {
             counter.set(0);
         }
     }

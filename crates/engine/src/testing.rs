@@ -199,9 +199,10 @@ fn contents(value: &Value) -> Vec<Vec<u8>> {
             is_ordered = false;
             elements.push(vec![member.to_vec()]);
         }
-        Element::Pair(field, text) => {
+        Element::Pair(field, text, expire_at) => {
             is_ordered = false;
-            elements.push(vec![field.to_vec(), text.to_vec()]);
+            let time = expire_at.map(|at| at.to_string().into_bytes());
+            elements.push([field.to_vec(), text.to_vec()].into_iter().chain(time).collect());
         }
         Element::Scored(member, score) => {
             elements.push(vec![member.to_vec(), format_double(score).as_bytes().to_vec()]);

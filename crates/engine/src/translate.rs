@@ -4,8 +4,10 @@
 //! Each effect is told as a command that has exactly this effect on an equal keyspace, whatever
 //! request it came from: chosen members, absolute times, resulting numbers. It is told in the same
 //! step that applies it, because a few need to look at the value. The commands are those of Redis
-//! 6.2 and later (PXAT, COPY, LMOVE, LPOP with a count).
+//! 6.2 and later (PXAT, COPY, LMOVE, LPOP with a count); of fields that expire, those of Redis 7.4
+//! and Valkey 9 (HPEXPIREAT, HPERSIST).
 
+mod hash;
 mod list;
 
 use crate::effect::{DeleteReason, Effect};
@@ -35,10 +37,13 @@ impl Feed {
                 self.join(database, Verb::Delete, key, &[key]);
             }
             Effect::ListPush { end, value } => self.join(database, Verb::Push(end), key, &[value]),
-            Effect::HashSet { field, value } => {
+            Effect::HashSet { field, value, expire_at: None } => {
                 self.join(database, Verb::HashSet, key, &[field, value]);
             }
-            Effect::HashDelete { field } => self.join(database, Verb::HashDelete, key, &[field]),
+            Effect::HashDelete { field, is_expired } => {
+                let verb = if is_expired { Verb::HashExpired } else { Verb::HashDelete };
+                self.join(database, verb, key, &[field]);
+            }
             Effect::SetAdd { member } => self.join(database, Verb::SetAdd, key, &[member]),
             Effect::SetRemove { member } => self.join(database, Verb::SetRemove, key, &[member]),
             Effect::SortedAdd { member, score } => {
@@ -99,6 +104,9 @@ impl Feed {
                 self.say(database, &[text("DEL"), name]);
             }
             Effect::Copy { to_database, to } => self.say_copy(database, key, to_database, to),
+            Effect::HashSet { expire_at: Some(_), .. } | Effect::HashExpire { .. } => {
+                self.tell_hash(database, key, effect);
+            }
             Effect::FlushDatabase => self.say(database, &[text("FLUSHDB")]),
             Effect::FlushAll => self.say(database, &[text("FLUSHALL")]),
             Effect::SwapDatabases { with } => self.say_swap(database, with),
@@ -108,7 +116,7 @@ impl Feed {
             | Effect::ListRemove { .. } => self.tell_list(keyspace, database, key, effect),
             Effect::SetString { expire_at: None, .. }
             | Effect::ListPush { .. }
-            | Effect::HashSet { .. }
+            | Effect::HashSet { expire_at: None, .. }
             | Effect::HashDelete { .. }
             | Effect::SetAdd { .. }
             | Effect::SetRemove { .. }

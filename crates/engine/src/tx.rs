@@ -4,6 +4,8 @@
 //! written for the tracker and tells those who are interested in it. Replicas and recovery call the
 //! same [`Keyspace::apply`] with the recorded effect.
 
+mod expiry;
+
 use crate::apply::{Applied, Hashed};
 use crate::effect::{DeleteReason, Effect};
 use crate::feed::Word;
@@ -15,7 +17,8 @@ use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::unit::{Context, Overdue, TimeoutReply, Unit, Wait};
-use crate::value::{Awaited, EntryRef, StringValue, Value};
+use crate::value::hash::Seen;
+use crate::value::{self, Awaited, EntryRef, StringValue, Value, is_past};
 use crate::view::View;
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
@@ -117,13 +120,26 @@ impl<'a> Tx<'a> {
         self.unit.observe(hash);
         self.expire_if_due(database, hash, key);
         let entry = self.keyspace.database(database).find(hash, key)?;
-        let is_hidden = self.context.overdue == Overdue::Hidden
-            && entry.expire_at().is_some_and(|at| self.context.is_due(at));
-        self.unit.rests_on_clock |= is_hidden;
-        if is_hidden {
+        if self.context.overdue != Overdue::Hidden {
+            return Some(entry);
+        }
+        let by = self.context.hidden_by();
+        let is_hidden = is_past(entry, by);
+        if is_hidden || value::hash::next_expiry(entry).is_some_and(|at| at <= by) {
+            self.unit.rests_on_clock = true;
             self.interest.hid(self.keyspace, key);
         }
         (!is_hidden).then_some(entry)
+    }
+
+    /// The hash at `key`, as its client sees it.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the key holds another type.
+    pub fn hash(&mut self, key: &[u8]) -> Result<Option<Seen<'_>>, Refusal> {
+        let by = self.context.hidden_by();
+        let found = self.find(key).map(value::hash::of).transpose()?;
+        Ok(found.map(|hash| Seen::new(hash, by)))
     }
 
     /// As [`Self::find`], counted as a client's read: a hit or a miss, and the access word.
@@ -249,44 +265,6 @@ impl<'a> Tx<'a> {
         self.unit.changes += 1;
         self.interest.after_whole(self.keyspace, database, &effect);
         self.unit.garbage.append(&mut self.keyspace.garbage);
-    }
-
-    /// Deletes a key whose time has come: an effect like any other, with its event.
-    pub(crate) fn expire_if_due(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
-        let deletes = matches!(self.context.overdue, Overdue::Deleted | Overdue::Left);
-        if !deletes || self.keyspace.database(database).has_no_expiries() {
-            return;
-        }
-        let due = self
-            .keyspace
-            .database(database)
-            .find(hash, key)
-            .and_then(EntryRef::expire_at)
-            .is_some_and(|at| self.context.is_due(at));
-        if due {
-            self.drop_key(database, hash, key, DeleteReason::Expired);
-        }
-    }
-
-    /// Deletes a key that expired or was evicted, counts it and publishes its event.
-    pub(crate) fn drop_key(
-        &mut self,
-        database: DatabaseId,
-        hash: u64,
-        key: &[u8],
-        reason: DeleteReason,
-    ) {
-        let deleted = self.record(database, hash, key, Effect::Delete { reason });
-        if deleted.is_ok_and(|applied| applied == Applied::Nothing) {
-            return;
-        }
-        let (class, event) = match reason {
-            DeleteReason::Evicted => (Class::Evicted, "evicted"),
-            DeleteReason::Expired => (Class::Expired, "expired"),
-            DeleteReason::Command => (Class::Generic, "del"),
-        };
-        self.keyspace.statistics.dropped(reason);
-        self.notify_in(database, class, event, key);
     }
 
     fn record(

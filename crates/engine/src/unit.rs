@@ -29,11 +29,11 @@ pub struct Unit {
     pub woken_by: Option<Vec<u8>>,
     /// Set if the command found nothing and its client is to wait.
     pub wait: Option<Wait>,
-    /// Keys that a read found past their time, and how many messages there were then; the executor
-    /// deletes them after it.
+    /// Keys that a read found past their time, or with fields past theirs, and how many messages
+    /// there were then; the executor deletes what is due after it.
     pub expired: Vec<(DatabaseId, Vec<u8>, usize)>,
-    /// A key past its time was hidden and is still there: what the reply says rests on the clock,
-    /// and no effect says it.
+    /// A key or a field past its time was hidden and is still there: what the reply says rests on
+    /// the clock, and no effect says it.
     pub rests_on_clock: bool,
     /// Big values on their way to a background thread.
     pub garbage: Vec<Box<dyn Any + Send>>,
@@ -138,7 +138,7 @@ pub struct Context {
     pub overdue: Overdue,
 }
 
-/// The treatment of keys whose time has come.
+/// The treatment of keys, and of fields of hashes, whose time has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overdue {
     /// Whoever meets one deletes it, by an effect.
@@ -161,6 +161,11 @@ impl Context {
     /// Whether a key that expires at this instant is past its time.
     pub fn is_due(&self, expire_at: i64) -> bool {
         expire_at <= self.due_by().0
+    }
+
+    /// By which instant keys and fields of hashes are not to be seen, in Unix milliseconds.
+    pub fn hidden_by(&self) -> i64 {
+        if self.overdue == Overdue::Kept { i64::MIN } else { self.due_by().0 }
     }
 
     /// For work that no client asked for.

@@ -170,6 +170,13 @@ pub fn encoding(entry: EntryRef<'_>) -> &'static str {
     }
 }
 
+/// Whether the time of a key has come at an instant in Unix milliseconds, or that of each of its
+/// fields.
+pub(crate) fn is_past(entry: EntryRef<'_>, by: i64) -> bool {
+    entry.expire_at().is_some_and(|at| at <= by)
+        || hash::of(entry).is_ok_and(|hash| hash.is_all_due(by))
+}
+
 /// Bytes an entry and its boxed value occupy.
 pub(crate) fn entry_bytes(entry: EntryRef<'_>) -> usize {
     let boxed = match entry.value() {

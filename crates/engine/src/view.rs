@@ -13,8 +13,9 @@ use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Context, Overdue, Unit};
-use crate::value::{EntryRef, StringValue, Value};
+use crate::unit::{Context, Unit};
+use crate::value::hash::{self, Seen};
+use crate::value::{self, EntryRef, StringValue, Value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
@@ -110,16 +111,36 @@ impl<'a> View<'a> {
         let hash = self.keyspace.hash(key);
         self.keyspace.work.step();
         self.unit.observe(hash);
-        let entry = self.keyspace.database(database).find(hash, key)?;
-        let is_due = entry.expire_at().is_some_and(|at| self.context.is_due(at));
-        if is_due && self.context.overdue != Overdue::Kept {
-            self.note_expired(database, key);
-            return None;
+        let in_database = self.keyspace.database(database);
+        let entry = in_database.find(hash, key)?;
+        if in_database.is_timeless() || self.is_alive(database, entry) {
+            return Some(entry);
         }
-        Some(entry)
+        None
     }
 
-    /// A key's time has come: it is deleted behind the command.
+    /// Whether an entry is to be seen: neither its own time has come nor that of all its fields. If
+    /// anything of it is due, that is noted.
+    pub(crate) fn is_alive(&mut self, database: DatabaseId, entry: EntryRef<'a>) -> bool {
+        let by = self.context.hidden_by();
+        let is_due = |at: Option<i64>| at.is_some_and(|at| at <= by);
+        let is_past = is_due(entry.expire_at());
+        if !is_past && !is_due(hash::next_expiry(entry)) {
+            return true;
+        }
+        self.note_expired(database, entry.key());
+        !is_past && !value::is_past(entry, by)
+    }
+
+    /// A hash as its client sees it.
+    ///
+    /// # Errors
+    /// WRONGTYPE if the entry holds another type.
+    pub fn hash_in(&self, entry: EntryRef<'a>) -> Result<Seen<'a>, Refusal> {
+        Ok(Seen::new(hash::of(entry)?, self.context.hidden_by()))
+    }
+
+    /// Something of a key is due: it is deleted behind the command.
     pub(crate) fn note_expired(&mut self, database: DatabaseId, key: &[u8]) {
         self.unit.expired.push((database, key.to_vec(), self.interest.messages.len()));
     }

@@ -25,8 +25,8 @@ fn every_effect() -> Vec<(u32, &'static [u8], Effect<'static>)> {
         (2, b"l", Effect::ListSet { index: 4, value: b"x" }),
         (2, b"l", Effect::ListInsert { index: 5, value: b"y" }),
         (2, b"l", Effect::ListRemove { index: 6, count: 7 }),
-        (2, b"h", Effect::HashSet { field: b"f", value: b"v" }),
-        (2, b"h", Effect::HashDelete { field: b"f" }),
+        (2, b"h", Effect::HashSet { field: b"f", value: b"v", expire_at: None }),
+        (2, b"h", Effect::HashDelete { field: b"f", is_expired: false }),
         (2, b"m", Effect::SetAdd { member: b"a" }),
         (2, b"m", Effect::SetRemove { member: b"a" }),
         (2, b"z", Effect::SortedAdd { member: b"a", score: 1.5 }),
@@ -38,6 +38,10 @@ fn every_effect() -> Vec<(u32, &'static [u8], Effect<'static>)> {
         (2, b"", Effect::TransferEnded),
         (2, b"", Effect::ReplicaOf { host: "10.0.0.1", port: 6379 }),
         (2, b"", Effect::ReplicaOfNoOne),
+        (2, b"h", Effect::HashSet { field: b"f", value: b"v", expire_at: Some(1_700_000_000_123) }),
+        (2, b"h", Effect::HashExpire { field: b"f", at: Some(1_700_000_000_124) }),
+        (2, b"h", Effect::HashExpire { field: b"f", at: None }),
+        (2, b"h", Effect::HashDelete { field: b"f", is_expired: true }),
     ]
 }
 

@@ -54,7 +54,7 @@ const STEP_KEYS: u64 = 3;
 /// The keyspace as an RDB file.
 fn save(keyspace: &Keyspace) -> Vec<u8> {
     let mut out = Vec::new();
-    put_header(&mut out, &[("redis-ver", "7.0.15")]);
+    put_header(&mut out, keyspace.file_version(), &[("redis-ver", "7.0.15")]);
     for (id, database) in keyspace.databases().filter(|(_, database)| !database.is_empty()) {
         put_database(&mut out, id);
         for entry in database.table().iter() {

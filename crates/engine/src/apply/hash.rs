@@ -3,7 +3,7 @@
 use super::{Applied, Hashed};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
-use crate::value::hash;
+use crate::value::{Hash, Recipe, Value, hash};
 use base::DatabaseId;
 
 impl Keyspace {
@@ -11,12 +11,15 @@ impl Keyspace {
         &mut self,
         database: DatabaseId,
         key: Hashed<'_>,
-        field: &[u8],
-        value: &[u8],
+        (field, value): (&[u8], &[u8]),
+        expire_at: Option<i64>,
     ) -> Result<Applied, Refusal> {
-        self.edit(database, key, Some(hash::create), |hash, recipe| {
-            let added = hash::of_mut(hash)?.set(field, value, recipe);
-            Ok(if added { Applied::Added } else { Applied::Changed })
+        self.edit_hash(database, key, Some(hash::create), |hash, recipe| {
+            let added = match expire_at {
+                None => hash.set(field, value, recipe),
+                at => hash.set_expiring(field, value, at, recipe),
+            };
+            if added { Applied::Added } else { Applied::Changed }
         })
     }
 
@@ -26,9 +29,44 @@ impl Keyspace {
         key: Hashed<'_>,
         field: &[u8],
     ) -> Result<Applied, Refusal> {
-        self.edit(database, key, None, |hash, _| {
-            let removed = hash::of_mut(hash)?.remove(field);
-            Ok(if removed { Applied::Changed } else { Applied::Nothing })
+        self.edit_hash(database, key, None, |hash, _| {
+            if hash.remove(field) { Applied::Changed } else { Applied::Nothing }
         })
+    }
+
+    pub(super) fn hash_expire(
+        &mut self,
+        database: DatabaseId,
+        key: Hashed<'_>,
+        field: &[u8],
+        at: Option<i64>,
+    ) -> Result<Applied, Refusal> {
+        self.edit_hash(database, key, None, |hash, recipe| {
+            if hash.expire(field, at, recipe) { Applied::Changed } else { Applied::Nothing }
+        })
+    }
+
+    /// As [`Keyspace::edit`], of a hash; it keeps in step when the first of its fields expires.
+    fn edit_hash(
+        &mut self,
+        database: DatabaseId,
+        key: Hashed<'_>,
+        create: Option<fn(&Recipe<'_>) -> Value>,
+        edit: impl FnOnce(&mut Hash, &Recipe<'_>) -> Applied,
+    ) -> Result<Applied, Refusal> {
+        let (mut before, mut after, mut is_new) = (None, None, false);
+        let applied = self.edit(database, key, create, |value, recipe| {
+            let hash = hash::of_mut(value)?;
+            is_new = hash.is_empty();
+            before = hash.next_expiry();
+            let applied = edit(hash, recipe);
+            after = hash.next_expiry();
+            Ok(applied)
+        })?;
+        // A hash that was made just now was noted as a whole.
+        if before != after && !is_new {
+            self.database_mut(database).fields_expire(key.hash, before, after);
+        }
+        Ok(applied)
     }
 }

@@ -1,4 +1,5 @@
-//! Expiry options of commands: `EX seconds`, `PX milliseconds`, `EXAT`, `PXAT`.
+//! Expiry options of commands: `EX seconds`, `PX milliseconds`, `EXAT`, `PXAT`; and the conditions
+//! under which EXPIRE and its kin count: `NX`, `XX`, `GT`, `LT`.
 //!
 //! Every form ends as an absolute Unix time in milliseconds, because effects carry outcomes.
 
@@ -61,4 +62,62 @@ impl ExpireForm {
 /// Redis's text for an expiry time that cannot be.
 pub fn invalid(command: &str) -> Refusal {
     Refusal::new(format!("ERR invalid expire time in '{command}' command"))
+}
+
+/// The circumstances under which a new time counts.
+#[derive(Clone, Copy, Default)]
+pub struct Conditions {
+    only_if_none: bool,
+    only_if_some: bool,
+    only_if_later: bool,
+    only_if_earlier: bool,
+}
+
+impl Conditions {
+    /// Reads options, in any order.
+    ///
+    /// # Errors
+    /// Redis's text for a word that is none of them.
+    pub fn read<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<Self, Refusal> {
+        let mut conditions = Self::default();
+        for word in words {
+            let flag = match word.to_ascii_uppercase().as_slice() {
+                b"NX" => &mut conditions.only_if_none,
+                b"XX" => &mut conditions.only_if_some,
+                b"GT" => &mut conditions.only_if_later,
+                b"LT" => &mut conditions.only_if_earlier,
+                _ => {
+                    let word = String::from_utf8_lossy(word);
+                    return Err(Refusal::new(format!("ERR Unsupported option {word}")));
+                }
+            };
+            *flag = true;
+        }
+        Ok(conditions)
+    }
+
+    /// The same, if they go together.
+    ///
+    /// # Errors
+    /// Redis's texts for conditions that exclude each other.
+    pub fn checked(self) -> Result<Self, Refusal> {
+        let Self { only_if_none, only_if_some, only_if_later, only_if_earlier } = self;
+        if only_if_none && (only_if_some || only_if_later || only_if_earlier) {
+            return Err(Refusal::of(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if only_if_later && only_if_earlier {
+            return Err(Refusal::of("ERR GT and LT options at the same time are not compatible"));
+        }
+        Ok(self)
+    }
+
+    /// Whether `at` may replace `current`. No expiry counts as infinitely late.
+    pub fn admit(self, current: Option<i64>, at: i64) -> bool {
+        let Some(current) = current else { return !self.only_if_some && !self.only_if_later };
+        !(self.only_if_none
+            || self.only_if_later && at <= current
+            || self.only_if_earlier && at >= current)
+    }
 }

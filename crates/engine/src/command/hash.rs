@@ -6,9 +6,15 @@
 //! | `read` | fields and values asked for |
 //! | `change` | fields set and deleted, HINCRBY, HINCRBYFLOAT |
 //! | `chance` | HRANDFIELD |
+//! | `expire` | when fields expire: HEXPIRE, HTTL, HPERSIST and their kin |
+//! | `expiring` | HSETEX, HGETEX, HGETDEL |
+//! | `fields` | how they name fields |
 
 mod chance;
 mod change;
+mod expire;
+mod expiring;
+mod fields;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -16,8 +22,7 @@ mod tests;
 use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read as reads, write};
 use crate::refusal::Refusal;
-use crate::value::hash::{self, Text};
-use crate::value::{EntryRef, Hash};
+use crate::value::hash::{Seen, Text};
 use crate::view::View;
 use resp::Reply;
 
@@ -125,14 +130,26 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .since("2.8.0")
         .cost(SCAN_COST),
     chance::HRANDFIELD,
+    expire::HEXPIRE,
+    expire::HPEXPIRE,
+    expire::HEXPIREAT,
+    expire::HPEXPIREAT,
+    expire::HTTL,
+    expire::HPTTL,
+    expire::HEXPIRETIME,
+    expire::HPEXPIRETIME,
+    expire::HPERSIST,
+    expiring::HSETEX,
+    expiring::HGETEX,
+    expiring::HGETDEL,
 ];
 
-/// The hash in an entry, if there is one.
+/// The hash at a key, as its client sees it.
 ///
 /// # Errors
 /// WRONGTYPE if the key holds another type.
-fn of(entry: Option<EntryRef<'_>>) -> Result<Option<&Hash>, Refusal> {
-    entry.map(hash::of).transpose()
+fn find<'v>(view: &mut View<'v>, key: &[u8]) -> Result<Option<Seen<'v>>, Refusal> {
+    view.find(key).map(|entry| view.hash_in(entry)).transpose()
 }
 
 /// Appends a field or a value as a bulk string.
@@ -145,7 +162,7 @@ fn reply_text(text: Text<'_>, reply: &mut Reply) {
 
 fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     parse_cursor(args.at(2))?;
-    let Some(hash) = of(view.find(args.at(1)))? else {
+    let Some(hash) = find(view, args.at(1))? else {
         // As in Redis, options are not even read then.
         reply.array(2);
         reply.bulk(b"0");

@@ -97,8 +97,8 @@ effects! {
     17 KEY "list-set {index} {value}" (index: u64, value: &[u8]) => ListSet { index, value };
     18 KEY "list-insert {index} {value}" (index: u64, value: &[u8]) => ListInsert { index, value };
     19 KEY "list-remove {index} {count}" (index: u64, count: u64) => ListRemove { index, count };
-    20 KEY "hash-set {field} {value}" (field: &[u8], value: &[u8]) => HashSet { field, value };
-    21 KEY "hash-delete {field}" (field: &[u8]) => HashDelete { field };
+    20 KEY "hash-set {field} {value}" (field: &[u8], value: &[u8]) => HashSet { field, value, expire_at: None };
+    21 KEY "hash-delete {field}" (field: &[u8]) => HashDelete { field, is_expired: false };
     22 KEY "set-add {member}" (member: &[u8]) => SetAdd { member };
     23 KEY "set-remove {member}" (member: &[u8]) => SetRemove { member };
     24 KEY "sorted-add {score} {member}" (score: f64, member: &[u8]) => SortedAdd { member, score };
@@ -110,6 +110,10 @@ effects! {
     30 ALL "transfer-ended" () => TransferEnded {};
     31 ALL "replica-of {host} {port}" (host: &str, port: u16) => ReplicaOf { host, port };
     32 ALL "replica-of no one" () => ReplicaOfNoOne {};
+    46 KEY "hash-set {field} {value} expire-at {at}" (at: i64, field: &[u8], value: &[u8]) => HashSet { field, value, expire_at: Some(at) };
+    47 KEY "hash-expire {field} at {at}" (at: i64, field: &[u8]) => HashExpire { field, at: Some(at) };
+    48 KEY "hash-persist {field}" (field: &[u8]) => HashExpire { field, at: None };
+    49 KEY "hash-delete {field} expired" (field: &[u8]) => HashDelete { field, is_expired: true };
 }
 
 /// Whether the effect with this number is on whole databases and names no key.

@@ -65,6 +65,36 @@ fn a_file_is_imported_however_its_bytes_are_cut() {
 }
 
 #[test]
+fn a_file_of_valkey_is_imported() {
+    // Written by a Valkey 9.1.2: see the requests below, and a field that does not expire.
+    let bytes = include_bytes!("../rdb/tests/valkey-9.1.2.rdb");
+    let (mut bench, mut made) = (Bench::new(), Bench::new());
+    import(&mut bench, bytes, 5).expect("the file is whole");
+    for line in [
+        "SET s text PXAT 32503680000000",
+        "HSET plain a 1 b 2",
+        "HSETEX timed PXAT 32503680000000 FIELDS 2 a 1 b 2",
+        "HSET timed c 3",
+        "RPUSH l 1 2",
+        "SADD m a b",
+        "ZADD z 1 a",
+    ] {
+        made.run(line);
+    }
+    assert_eq!(holdings(&bench.engine.keyspace), holdings(&made.engine.keyspace));
+    // The same type in a file of Redis is one of no release.
+    let mut other = bytes.to_vec();
+    other[..9].copy_from_slice(b"REDIS0012");
+    let error = import(&mut Bench::new(), &other, 64).expect_err("it is another type there");
+    assert!(error.to_string().contains("a value of type 22"), "{error}");
+    for head in [b"VALKEY011", b"VALKEY081", b"REDIS0080", b"REDIS0013"] {
+        other[..9].copy_from_slice(head);
+        let error = import(&mut Bench::new(), &other, 64).expect_err("no such file is known");
+        assert!(error.to_string().contains("RDB version"), "{error}");
+    }
+}
+
+#[test]
 fn the_order_of_lists_is_kept() {
     let sample = sample();
     let mut bench = Bench::new();

@@ -14,7 +14,7 @@ impl Keyspace {
     /// The bytes cannot be read back, which is a bug; the keyspace is as before then.
     pub fn reload(&mut self, now: UnixMillis) -> Result<(), RdbError> {
         let mut bytes = Vec::new();
-        put_header(&mut bytes, &[]);
+        put_header(&mut bytes, self.file_version(), &[]);
         for (id, database) in self.databases() {
             put_database(&mut bytes, id);
             for entry in database.table().iter() {

@@ -21,7 +21,7 @@ fn large() -> Keyspace {
         let text = text.as_bytes();
         apply("list", &Effect::ListPush { end: End::Tail, value: text });
         apply("set", &Effect::SetAdd { member: text });
-        apply("hash", &Effect::HashSet { field: text, value: b"v" });
+        apply("hash", &Effect::HashSet { field: text, value: b"v", expire_at: None });
         apply("sorted", &Effect::SortedAdd { score: f64::from(number % 50), member: text });
     }
     let long: Vec<u8> = (0..1_500_000_u32).map(|number| (number % 251) as u8).collect();
@@ -30,7 +30,7 @@ fn large() -> Keyspace {
         let long = &long[..count];
         apply("long:list", &Effect::ListPush { end: End::Tail, value: long });
         apply("long:set", &Effect::SetAdd { member: long });
-        apply("long:hash", &Effect::HashSet { field: long, value: long });
+        apply("long:hash", &Effect::HashSet { field: long, value: long, expire_at: None });
         apply("long:sorted", &Effect::SortedAdd { score: 1.5, member: long });
     }
     apply("small", &Effect::SetAdd { member: b"m" });

@@ -58,7 +58,10 @@ impl<R: Read> Source<R> {
     pub(crate) fn words(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, RdbError> {
         let bytes = self.owned()?;
         match kind {
-            kind::SET_LISTPACK | kind::HASH_LISTPACK | kind::ZSET_LISTPACK => {
+            kind::SET_LISTPACK
+            | kind::HASH_LISTPACK
+            | kind::HASH_LISTPACK_EX
+            | kind::ZSET_LISTPACK => {
                 let pack = Listpack::from_bytes(bytes);
                 let pack = pack.map_err(|error| self.damaged(error.to_string()))?;
                 Ok(pack.iter().map(|item| item.to_vec()).collect())

@@ -20,6 +20,8 @@ pub struct Source<R> {
     is_digesting: bool,
     /// Whether lengths in the stream may be believed.
     is_trusted: bool,
+    /// Whether Valkey's numbers of types count, not Redis's.
+    pub(crate) is_valkey: bool,
     /// Where reading can go back to, if it can: see [`Source::keep`].
     kept: Option<usize>,
     /// Where in the stream the buffer begins.
@@ -39,6 +41,7 @@ impl<R: Read> Source<R> {
             crc: Crc64::default(),
             is_digesting: true,
             is_trusted: false,
+            is_valkey: false,
             kept: None,
             base: 0,
             inflated: Vec::new(),
@@ -56,6 +59,7 @@ impl<R: Read> Source<R> {
             crc: Crc64::default(),
             is_digesting: false,
             is_trusted: false,
+            is_valkey: false,
             kept: None,
             base: 0,
             inflated: Vec::new(),

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use super::{Crc64, RdbError};
+use super::{Crc64, RdbError, VERSION};
 use crate::effect::Effect;
 use crate::keyspace::Keyspace;
 use crate::load::Loader;
@@ -15,7 +15,7 @@ const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
 pub(crate) fn save(keyspace: &Keyspace) -> Vec<u8> {
     let mut out = Vec::new();
-    put_header(&mut out, &[("redis-ver", "7.0.15"), ("redis-bits", "64")]);
+    put_header(&mut out, VERSION, &[("redis-ver", "7.0.15"), ("redis-bits", "64")]);
     for (id, database) in keyspace.databases().filter(|(_, database)| !database.is_empty()) {
         put_database(&mut out, id);
         put_sizes(&mut out, database.len(), database.expiries().len());
@@ -36,6 +36,9 @@ fn load(bytes: &[u8]) -> Result<Keyspace, RdbError> {
     while !loader.load(&mut keyspace, 3)? {}
     Ok(keyspace)
 }
+
+/// The values of three fields, and when these expire.
+type Timed<'a> = [(&'a [u8], Option<i64>); 3];
 
 /// One value of each type and encoding.
 pub(crate) fn sample() -> Bench {
@@ -79,7 +82,17 @@ pub(crate) fn sample() -> Bench {
         (b"table", b"3", b""),
     ];
     for (key, field, value) in fields {
-        change(&mut bench, key, &Effect::HashSet { field, value });
+        change(&mut bench, key, &Effect::HashSet { field, value, expire_at: None });
+    }
+    let timed: [(&[u8], Timed<'_>); 2] = [
+        (b"a", [(b"1", Some(1_900_000_000_000)), (b"hello", None), (b"", Some(1_800_000_000_000))]),
+        (b"b", [(&wide, Some(i64::MAX)), (b"12", Some(1)), (b"", None)]),
+    ];
+    for (name, fields) in timed {
+        let key = [b"timed-", name].concat();
+        for ((value, expire_at), field) in fields.into_iter().zip([b"a", b"2", b"c"]) {
+            change(&mut bench, &key, &Effect::HashSet { field, value, expire_at });
+        }
     }
     let scores: [(&[u8], &[u8], f64); 6] = [
         (b"ranks", b"a", 1.0),
@@ -111,6 +124,8 @@ fn what_is_written_is_read_back() {
     assert!(own.used_bytes() > 0 && loaded.used_bytes() > 0);
     let due = loaded.databases().flat_map(|(_, database)| database.expiries().iter());
     assert_eq!(due.map(|(at, _)| at).collect::<Vec<_>>(), [1_800_000_000_000]);
+    let due = loaded.databases().flat_map(|(_, database)| database.field_expiries().iter());
+    assert_eq!(due.map(|(at, _)| at).collect::<Vec<_>>(), [1, 1_800_000_000_000]);
 }
 
 #[test]
@@ -120,7 +135,7 @@ fn tables_are_laid_out_for_the_keys_there_are_whatever_the_file_says() {
         bench.run(&format!("SET key:{key} {key}"));
     }
     let mut bytes = Vec::new();
-    put_header(&mut bytes, &[]);
+    put_header(&mut bytes, VERSION, &[]);
     for database in [0, 3, 5] {
         put_database(&mut bytes, DatabaseId(database));
         put_sizes(&mut bytes, usize::MAX, usize::MAX);
@@ -170,7 +185,7 @@ fn access_words_survive_as_far_as_the_format_carries_them() {
         let mut keyspace = Keyspace::new(settings, HashKey::fixed(5));
         let later = UnixMillis(NOW.0 + 60_000);
         let mut out = Vec::new();
-        put_header(&mut out, &[]);
+        put_header(&mut out, VERSION, &[]);
         for entry in bench.engine.keyspace.database(DatabaseId(0)).table().iter() {
             let Keyspace { settings, work, .. } = &bench.engine.keyspace;
             put_entry(&mut out, entry, later, settings, work);

@@ -47,7 +47,7 @@ fn grow_big_ones(keyspace: &mut Keyspace) {
         for (key, effect) in [
             ("big:list", Effect::ListPush { end: crate::effect::End::Tail, value: text }),
             ("big:set", Effect::SetAdd { member: text }),
-            ("big:hash", Effect::HashSet { field: text, value: b"value" }),
+            ("big:hash", Effect::HashSet { field: text, value: b"value", expire_at: None }),
             ("big:sorted", Effect::SortedAdd { score, member: text }),
             ("big:text", Effect::Append { bytes: text }),
         ] {
@@ -71,7 +71,7 @@ fn change_big(keyspace: &mut Keyspace, dice: &mut impl FnMut(u32) -> u32) {
         4 => Effect::SwapDatabases { with: to_database },
         5 if dice(4) == 0 => Effect::FlushDatabase,
         6 => Effect::SetAdd { member: b"new" },
-        7 => Effect::HashDelete { field: b"element:0" },
+        7 => Effect::HashDelete { field: b"element:0", is_expired: false },
         8 => Effect::SortedAdd { score: 7.0, member: b"new" },
         _ => Effect::ListPop { end: crate::effect::End::Head, count: 3 },
     };

@@ -9,7 +9,7 @@
 //! elements, and a long string by pieces.
 
 use super::text::payload_of;
-use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, list};
+use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, hash, list};
 use crate::number::parse_f64;
 use crate::rdb::length::{Head, Text};
 use crate::rdb::{RdbError, Source, kind};
@@ -50,6 +50,20 @@ pub(crate) struct Parts {
     complete: usize,
     /// Bytes of the next one that are still to come, if it is a long one.
     rest: Option<u64>,
+    /// Of the fields of a hash.
+    pub(super) times: Times,
+}
+
+/// Where the times of fields stand that expire.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Times {
+    /// No field expires.
+    #[default]
+    None,
+    /// Before each field, as the distance from the earliest time of all, plus one; 0: none.
+    Before { earliest: i64 },
+    /// Behind each value.
+    Behind,
 }
 
 impl Parts {
@@ -116,14 +130,23 @@ impl Growing {
         source: &mut Source<R>,
         recipe: &Recipe<'_>,
     ) -> Result<Option<Self>, RdbError> {
+        let mut parts = Parts::default();
         let value = match kind {
+            kind::HASH_METADATA => {
+                parts.times = Times::Before { earliest: i64::from_le_bytes(source.array()?) };
+                hash::create(recipe)
+            }
+            kind::HASH_2 if source.is_valkey => {
+                parts.times = Times::Behind;
+                hash::create(recipe)
+            }
             kind::LIST_QUICKLIST_2 => list::create(recipe),
             kind::SET => Value::Set(Set::empty_table(recipe.hasher)),
             kind::HASH => Value::Hash(Hash::empty_table(recipe.hasher)),
             kind::ZSET_2 => Value::Sorted(Sorted::new()),
             _ => return Ok(None),
         };
-        Ok(Some(Self { value, left: source.length()?, parts: Parts::default() }))
+        Ok(Some(Self { value, left: source.length()?, parts }))
     }
 
     fn of_text<R: Read>(source: &Source<R>, length: u64) -> Result<Self, RdbError> {

@@ -1,5 +1,6 @@
-//! Collections in encodings that this release reads and does not write: those of releases before 7,
-//! and the sets of 7.2. They are encoded as if commands had made them.
+//! Collections in encodings that this release reads and does not write: those of releases before
+//! 7, the sets of 7.2, and the small hashes of 7.4 whose fields expire. They are encoded as if
+//! commands had made them.
 
 use super::{Recipe, Value, hash, list, set, sorted};
 use crate::rdb::{RdbError, Source, kind};
@@ -22,7 +23,7 @@ impl<R: Read> Source<R> {
         let mut value = match kind {
             kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST => list::create(recipe),
             kind::SET_LISTPACK => set::create(recipe),
-            kind::HASH_ZIPMAP | kind::HASH_ZIPLIST => hash::create(recipe),
+            kind::HASH_ZIPMAP | kind::HASH_ZIPLIST | kind::HASH_LISTPACK_EX => hash::create(recipe),
             kind::ZSET | kind::ZSET_ZIPLIST => sorted::create(recipe),
             _ => return Ok(None),
         };
@@ -51,6 +52,14 @@ impl<R: Read> Source<R> {
                     for pair in self.pairs_of_words(kind)?.chunks_exact(2) {
                         let score = self.score_of(&pair[1])?;
                         self.put_score(&mut value, &pair[0], score, recipe)?;
+                    }
+                }
+                kind::HASH_LISTPACK_EX => {
+                    for (field, text, expire_at) in self.timed_fields()? {
+                        self.put(&mut value, &field, &text, recipe)?;
+                        if let Value::Hash(hash) = &mut value {
+                            hash.expire(&field, expire_at, recipe);
+                        }
                     }
                 }
                 _ => {

@@ -77,6 +77,7 @@ pub fn put_value(out: &mut Vec<u8>, value: ValueRef<'_, Value>, work: &Work) {
 /// What stands before the pieces. Small encodings, which are one string, have none.
 pub fn put_count(out: &mut Vec<u8>, value: &Value) {
     if let Stored::InPieces(_, count) = value.stored() {
+        each_type!(value, value => ValueType::put_head(value, out));
         put_length(out, count as u64);
     }
 }
@@ -146,7 +147,10 @@ mod tests {
             apply("list", &Effect::ListPush { end: End::Tail, value: text });
             apply("set", &Effect::SetAdd { member: text });
             apply("integers", &Effect::SetAdd { member: number.to_string().as_bytes() });
-            apply("hash", &Effect::HashSet { field: text, value: text });
+            let expire_at = Some(1_000_000 - i64::from(number));
+            apply("hash", &Effect::HashSet { field: text, value: text, expire_at: None });
+            let expire_at = expire_at.filter(|at| at % 3 != 0);
+            apply("timed", &Effect::HashSet { field: text, value: text, expire_at });
             apply("sorted", &Effect::SortedAdd { score: f64::from(number % 50), member: text });
         }
         apply(
@@ -174,7 +178,7 @@ mod tests {
                 }
                 seen += 1;
             }
-            assert_eq!(seen, 6);
+            assert_eq!(seen, 7);
         }
     }
 }

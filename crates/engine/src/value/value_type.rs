@@ -22,8 +22,8 @@ pub enum Element<'a> {
     Ordered(&'a [u8]),
     /// A member of a set.
     Member(&'a [u8]),
-    /// A field of a hash and its value.
-    Pair(&'a [u8], &'a [u8]),
+    /// A field of a hash, its value, and when it expires.
+    Pair(&'a [u8], &'a [u8], Option<i64>),
     /// A member of a sorted set and its score, in the order of the scores.
     Scored(&'a [u8], f64),
 }
@@ -35,7 +35,7 @@ impl<'a> Element<'a> {
             Self::Text(value) => Effect::SetString { value, expire_at: None },
             Self::Ordered(value) => Effect::ListPush { end: End::Tail, value },
             Self::Member(member) => Effect::SetAdd { member },
-            Self::Pair(field, value) => Effect::HashSet { field, value },
+            Self::Pair(field, value, expire_at) => Effect::HashSet { field, value, expire_at },
             Self::Scored(member, score) => Effect::SortedAdd { member, score },
         }
     }
@@ -79,6 +79,9 @@ pub(crate) trait ValueType: Sized {
 
     /// The form of the value in a file.
     fn stored(&self) -> Stored<'_>;
+
+    /// What stands before the count of a value that is [`Stored::InPieces`].
+    fn put_head(&self, _out: &mut Vec<u8>) {}
 
     /// Goes on from `cursor` until about `bytes_max` more are written: an element, or a list's
     /// node, is written whole. Whether that was the end. Only of what is [`Stored::InPieces`].

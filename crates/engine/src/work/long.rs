@@ -151,6 +151,17 @@ pub(crate) fn long_requests() -> Vec<String> {
         let names = form.split(' ').map(|name| name.replace('=', " "));
         lines.extend(names.map(|name| format!("{name}{arguments}")));
     }
+    let fields = format!(" FIELDS {all}{members}");
+    for name in ["HTTL", "HPTTL", "HEXPIRETIME", "HPEXPIRETIME", "HPERSIST", "HGETEX", "HGETDEL"] {
+        lines.push(format!("{name} h0{fields}"));
+    }
+    for request in ["HEXPIRE h0 100", "HPEXPIRE h0 100000"] {
+        lines.push(format!("{request}{fields}"));
+    }
+    for request in ["HEXPIREAT h0 1900000000", "HPEXPIREAT h0 1900000000000"] {
+        lines.push(format!("{request} NX{fields}"));
+    }
+    lines.push(format!("HSETEX h0 FNX EX 100 FIELDS {all}{pairs}"));
     for name in ["BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX"] {
         lines.push(format!("{name}{absent} 0"));
     }

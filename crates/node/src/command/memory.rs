@@ -80,7 +80,7 @@ fn stats(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
         .databases()
         .filter(|(_, database)| !database.is_empty())
         .map(|(id, database)| {
-            let expiries = database.expiries().len() as u64 * 24;
+            let expiries = database.expiry_bytes() as u64;
             (id.0, database.table().allocated_bytes() as u64, expiries)
         })
         .collect();

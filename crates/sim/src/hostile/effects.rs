@@ -85,15 +85,18 @@ fn listening() -> Interest {
 fn sample(hash_seed: u64) -> Keyspace {
     let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(hash_seed));
     let long = [b'x'; 100];
-    let effects: [(&[u8], Effect<'_>); 14] = [
+    let effects: [(&[u8], Effect<'_>); 17] = [
         (b"s", Effect::SetString { value: b"text", expire_at: None }),
         (b"n", Effect::SetInteger { value: 7 }),
         (b"r", Effect::Append { bytes: &long }),
         (b"e", Effect::SetString { value: b"soon", expire_at: Some(NOW.0 + 1) }),
         (b"l", Effect::ListPush { end: End::Tail, value: b"1" }),
         (b"l", Effect::ListPush { end: End::Head, value: &long }),
-        (b"h", Effect::HashSet { field: b"f", value: b"v" }),
-        (b"H", Effect::HashSet { field: b"f", value: &long }),
+        (b"h", Effect::HashSet { field: b"f", value: b"v", expire_at: None }),
+        (b"H", Effect::HashSet { field: b"f", value: &long, expire_at: None }),
+        (b"x", Effect::HashSet { field: b"f", value: b"v", expire_at: Some(NOW.0 + 1) }),
+        (b"x", Effect::HashSet { field: b"g", value: b"v", expire_at: None }),
+        (b"X", Effect::HashSet { field: b"f", value: &long, expire_at: Some(NOW.0 + 1) }),
         (b"m", Effect::SetAdd { member: b"1" }),
         (b"M", Effect::SetAdd { member: b"a" }),
         (b"M", Effect::SetAdd { member: b"2" }),
@@ -121,6 +124,7 @@ fn empty(mut keyspace: Keyspace) {
     assert!(keyspace.is_empty());
     for (_, database) in keyspace.databases() {
         assert!(database.has_no_expiries(), "nothing waits for the time of a key that is gone");
+        assert!(database.field_expiries().is_empty(), "nor for that of its fields");
         assert_eq!(database.used_bytes(), database.table().allocated_bytes());
     }
 }

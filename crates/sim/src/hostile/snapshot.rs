@@ -101,7 +101,7 @@ fn sample() -> Keyspace {
         (b"s", Effect::SetString { value: b"text", expire_at: Some(NOW.0 + 1) }),
         (b"n", Effect::SetInteger { value: 7 }),
         (b"l", Effect::ListPush { end: End::Tail, value: b"1" }),
-        (b"h", Effect::HashSet { field: b"f", value: b"v" }),
+        (b"h", Effect::HashSet { field: b"f", value: b"v", expire_at: None }),
         (b"m", Effect::SetAdd { member: b"a" }),
         (b"z", Effect::SortedAdd { member: b"a", score: 1.5 }),
     ];

@@ -57,7 +57,7 @@ impl Generator {
         let row = self.random.within(0..self.rows.len() as u64) as usize;
         let Row { parts, family } = &self.rows[row];
         let random = &mut self.random;
-        let mut maker = Maker { random, tokens, family: *family, keys: Keys::Free, words: vec![] };
+        let mut maker = Maker::new(random, tokens, *family);
         maker.parts(parts);
         let mut words = maker.words;
         if self.random.chance(2) {
@@ -80,22 +80,31 @@ struct Maker<'a> {
     tokens: &'a mut Tokens,
     family: usize,
     keys: Keys,
+    /// Fields that are still to follow behind the first, where `numfields` announced them.
+    fields: Option<u64>,
     words: Words,
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a> {
+    fn new(random: &'a mut Random, tokens: &'a mut Tokens, family: usize) -> Self {
+        Self { random, tokens, family, keys: Keys::Free, fields: None, words: vec![] }
+    }
+
     fn parts(&mut self, parts: &[Part]) {
         for part in parts {
             match part {
                 Part::Word(word) => self.word(word),
                 Part::Group { is_optional, repeats, alternatives } => {
-                    let begins_with_key = matches!(
-                        alternatives[0].first(), Some(Part::Word(word)) if is_key(word)
-                    );
-                    if begins_with_key && self.keys == Keys::Written {
+                    let first = match alternatives[0].first() {
+                        Some(Part::Word(word)) => word,
+                        _ => "",
+                    };
+                    if is_key(first) && self.keys == Keys::Written {
                         continue;
                     }
+                    let announced = self.fields.filter(|_| first == "field");
                     let times = match (is_optional, repeats) {
+                        _ if announced.is_some() => announced.unwrap_or_default(),
                         (true, true) => self.random.within(0..3),
                         (true, false) => self.random.within(0..4) / 3,
                         (false, _) => 1,
@@ -116,6 +125,10 @@ impl Maker<'_> {
         } else if word == "numkeys" {
             let count = self.random.within(1..4);
             self.keys = Keys::Announced(count);
+            self.words.push(count.to_string().into_bytes());
+        } else if word == "numfields" {
+            let count = self.random.within(1..4);
+            self.fields = Some(count - 1);
             self.words.push(count.to_string().into_bytes());
         } else if is_key(word) {
             let count = if let Keys::Announced(count) = self.keys { count } else { 1 };
@@ -240,11 +253,27 @@ mod tests {
         let mut random = Random::from_seed(1);
         for _ in 0..100 {
             let (random, tokens) = (&mut random, &mut tokens);
-            let mut maker = Maker { random, tokens, family: 0, keys: Keys::Free, words: vec![] };
+            let mut maker = Maker::new(random, tokens, 0);
             maker.parts(&parse(usage));
             let count: usize = String::from_utf8_lossy(&maker.words[1]).parse().unwrap();
             let end = &maker.words[2 + count];
             assert!(end == b"LEFT" || end == b"RIGHT", "{:?}", maker.words);
+        }
+    }
+
+    #[test]
+    fn numfields_counts_the_fields_that_follow() {
+        for (usage, width) in [
+            ("HTTL key FIELDS numfields field [field ...]", 1),
+            ("HSETEX key FIELDS numfields field value [field value ...]", 2),
+        ] {
+            let (mut tokens, mut random) = (Tokens::new(1), Random::from_seed(1));
+            for _ in 0..100 {
+                let mut maker = Maker::new(&mut random, &mut tokens, 0);
+                maker.parts(&parse(usage));
+                let count: usize = String::from_utf8_lossy(&maker.words[3]).parse().unwrap();
+                assert_eq!(maker.words.len(), 4 + count * width, "{:?}", maker.words);
+            }
         }
     }
 }

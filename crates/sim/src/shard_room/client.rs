@@ -12,7 +12,11 @@ type Bytes = Vec<u8>;
 const REGISTERS: u64 = 3;
 const COUNTERS: u64 = 2;
 const PAIRS: u64 = 2;
-const VOLATILES: u64 = 3;
+const VOLATILES: u64 = 5;
+
+/// Those of them that are fields of one hash, and the hash.
+const VOLATILE_FIELDS: [&[u8]; 2] = [b"volatile:3", b"volatile:4"];
+const HASH: &[u8] = b"volatile:hash";
 
 /// Requests that a client has under way at most.
 const OUTSTANDING_MAX: usize = 3;
@@ -44,7 +48,7 @@ pub enum Asked {
     GetPair,
     Count,
     GetCount,
-    /// Of a key that expires.
+    /// Of a key that expires, or of a field.
     SetVolatile(Bytes),
     GetVolatile,
     /// What comes of it is not looked at.
@@ -187,7 +191,13 @@ impl Client {
             0..6 => (register.clone(), Asked::Get, words(&[b"GET", &register])),
             6..8 => (pair.clone(), Asked::GetPair, words(&[b"MGET", &pair, &other])),
             8 => (counter.clone(), Asked::GetCount, words(&[b"GET", &counter])),
-            9..12 => (volatile.clone(), Asked::GetVolatile, words(&[b"GET", &volatile])),
+            9..12 => {
+                let words = match VOLATILE_FIELDS.contains(&&volatile[..]) {
+                    true => words(&[b"HGET", HASH, &volatile]),
+                    false => words(&[b"GET", &volatile]),
+                };
+                (volatile, Asked::GetVolatile, words)
+            }
             12..18 => {
                 let value = chronicle.issue(&register);
                 (register.clone(), Asked::Set(value.clone()), words(&[b"SET", &register, &value]))
@@ -210,7 +220,14 @@ impl Client {
             _ => {
                 let value = chronicle.issue(&volatile);
                 let millis = random.within(1..400).to_string();
-                let words = words(&[b"SET", &volatile, &value, b"PX", millis.as_bytes()]);
+                let millis = millis.as_bytes();
+                let words = match VOLATILE_FIELDS.contains(&&volatile[..]) {
+                    true => {
+                        let field = [&b"FIELDS"[..], b"1", &volatile, &value];
+                        words(&[&[b"HSETEX", HASH, b"PX", millis], &field[..]].concat())
+                    }
+                    false => words(&[b"SET", &volatile, &value, b"PX", millis]),
+                };
                 (volatile, Asked::SetVolatile(value), words)
             }
         }

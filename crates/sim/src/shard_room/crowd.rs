@@ -256,7 +256,7 @@ impl Crowd {
         let newest = client.reads != Reads::Replica;
         let seen = &mut client.volatile;
         match (&pending.asked, reply) {
-            (Asked::SetVolatile(value), Reply::Simple(_)) => {
+            (Asked::SetVolatile(value), Reply::Simple(_) | Reply::Integer(1)) => {
                 self.served.writes += 1;
                 self.served.expired += self.volatiles.written(key, value, asked);
             }

@@ -1,11 +1,11 @@
 //! HRANDFIELD: fields chosen at random, with or without their values.
 
-use super::{of, reply_text};
+use super::{find, reply_text};
 use crate::command::sample::{self, Wanted};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read};
 use crate::refusal::Refusal;
 use crate::value::Hash;
-use crate::value::hash::Text;
+use crate::value::hash::{Seen, Text};
 use crate::view::View;
 use resp::{Protocol, Reply};
 use std::collections::BTreeSet;
@@ -22,8 +22,9 @@ const WITH_VALUES_MAX: u64 = i64::MAX as u64 / 2;
 
 fn hrandfield(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() == 2 {
-        let hash = of(view.find(args.at(1)))?;
-        match hash.and_then(|hash| hash.random(view.random().word())) {
+        let hash = find(view, args.at(1))?;
+        let work = view.work();
+        match hash.and_then(|hash| hash.random(work, || view.random().word())) {
             Some((field, _)) => reply_text(field, reply),
             None => reply.null(),
         }
@@ -38,14 +39,15 @@ fn hrandfield(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     if with_values && count > WITH_VALUES_MAX {
         return Err(Refusal::of("ERR value is out of range"));
     }
-    let Some(hash) = of(view.find(args.at(1)))? else {
+    let Some(hash) = find(view, args.at(1))? else {
         reply.array(0);
         return Ok(());
     };
     match wanted.check()? {
         Wanted::Repeated(count) => reply_repeated(view, hash, count, with_values, reply),
         Wanted::Distinct(count) => {
-            let count = usize::try_from(count).unwrap_or(usize::MAX).min(hash.len());
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            let count = count.min(hash.len(view.work()));
             let pairs = distinct(view, hash, count);
             reply_header(pairs.len(), with_values, reply);
             view.work().reply_each(pairs, reply, |pair, reply| {
@@ -74,23 +76,23 @@ fn reply_pair((field, value): (Text<'_>, Text<'_>), with_values: bool, reply: &m
 
 fn reply_repeated(
     view: &mut View<'_>,
-    hash: &Hash,
+    hash: Seen<'_>,
     count: u64,
     with_values: bool,
     reply: &mut Reply,
 ) {
     reply_header(count as usize, with_values, reply);
-    // Each draw from a listpack walks half of it: lay it out once if there are several.
-    let all: Vec<_> = match hash {
-        Hash::Pack(_) if count > 1 => hash.iter().collect(),
-        _ => Vec::new(),
-    };
     let work = view.work();
+    // Each draw from a listpack walks half of it: lay it out once if there are several.
+    let drawn_from = hash.whole().filter(|hash| !hash.is_packed() || count == 1);
+    let all: Vec<_> = match drawn_from {
+        Some(_) => Vec::new(),
+        None => hash.iter(work).collect(),
+    };
     work.reply_each(0..count, reply, |_, reply| {
-        let pair = if all.is_empty() {
-            hash.random(view.random().word())
-        } else {
-            Some(all[view.random().below(all.len() as u64) as usize])
+        let pair = match drawn_from {
+            Some(hash) => hash.random(view.random().word()),
+            None => all.get(view.random().below(all.len().max(1) as u64) as usize).copied(),
         };
         if let Some(pair) = pair {
             reply_pair(pair, with_values, reply);
@@ -99,15 +101,17 @@ fn reply_repeated(
 }
 
 /// `count` different fields, chosen evenly; `count` is at most the hash's length.
-fn distinct<'h>(view: &mut View<'_>, hash: &'h Hash, count: usize) -> Vec<(Text<'h>, Text<'h>)> {
-    if matches!(hash, Hash::Pack(_)) || sample::is_most(count, hash.len()) {
-        let mut all: Vec<_> = hash.iter().inspect(|_| view.work().step()).collect();
+fn distinct<'v>(view: &mut View<'v>, hash: Seen<'v>, count: usize) -> Vec<(Text<'v>, Text<'v>)> {
+    let drawn_from = |hash: &&Hash| !hash.is_packed() && !sample::is_most(count, hash.len());
+    let Some(hash) = hash.whole().filter(drawn_from) else {
+        let work = view.work();
+        let mut all: Vec<_> = hash.iter(work).inspect(|_| work.step()).collect();
         if count < all.len() {
             view.work().steps(count);
             sample::choose(&mut all, count, view.random());
         }
         return all;
-    }
+    };
     let hasher = view.keyspace().hasher();
     let mut seen = BTreeSet::new();
     let mut pairs = Vec::with_capacity(count);

@@ -1,6 +1,5 @@
 //! Fields set, counted and deleted.
 
-use super::of;
 use crate::apply::Applied;
 use crate::command::{Args, Outcome};
 use crate::effect::Effect;
@@ -8,7 +7,7 @@ use crate::notify::Class;
 use crate::number::Extended;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::value::hash::Text;
+use crate::value::hash::{Seen, Text};
 use resp::Reply;
 use resp::integer::parse_i64;
 
@@ -33,7 +32,8 @@ fn set_all(tx: &mut Tx<'_>, args: Args<'_>, command: &str) -> Result<i64, Refusa
     }
     let mut added = 0;
     for at in (2..args.len()).step_by(2) {
-        let effect = Effect::HashSet { field: args.at(at), value: args.at(at + 1) };
+        let (field, value) = (args.at(at), args.at(at + 1));
+        let effect = Effect::HashSet { field, value, expire_at: None };
         added += i64::from(tx.change(key, effect)? == Applied::Added);
     }
     tx.notify(Class::Hash, "hset", key);
@@ -42,19 +42,26 @@ fn set_all(tx: &mut Tx<'_>, args: Args<'_>, command: &str) -> Result<i64, Refusa
 
 pub(super) fn hsetnx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, field, value) = (args.at(1), args.at(2), args.at(3));
-    let is_new = !of(tx.find(key))?.is_some_and(|hash| hash.contains(field));
+    let is_new = !tx.hash(key)?.is_some_and(|hash| hash.contains(field));
     if is_new {
-        tx.change(key, Effect::HashSet { field, value })?;
+        tx.change(key, Effect::HashSet { field, value, expire_at: None })?;
         tx.notify(Class::Hash, "hset", key);
     }
     reply.integer(i64::from(is_new));
     Ok(())
 }
 
+/// When a field expires: who counts in it leaves that as it is.
+fn expiry_of(hash: Option<Seen<'_>>, field: &[u8]) -> Option<i64> {
+    hash.and_then(|hash| hash.expire_at(field)).flatten()
+}
+
 pub(super) fn hincrby(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, field) = (args.at(1), args.at(2));
     let step = parse_i64(args.at(3)).ok_or(Refusal::NOT_AN_INTEGER)?;
-    let before = match of(tx.find(key))?.and_then(|hash| hash.get(field)) {
+    let found = tx.hash(key)?;
+    let expire_at = expiry_of(found, field);
+    let before = match found.and_then(|hash| hash.get(field)) {
         None => 0,
         Some(Text::Integer(integer)) => integer,
         Some(Text::Bytes(bytes)) => {
@@ -64,7 +71,7 @@ pub(super) fn hincrby(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Out
     let sum =
         before.checked_add(step).ok_or(Refusal::of("ERR increment or decrement would overflow"))?;
     let mut digits = itoa::Buffer::new();
-    tx.change(key, Effect::HashSet { field, value: digits.format(sum).as_bytes() })?;
+    tx.change(key, Effect::HashSet { field, value: digits.format(sum).as_bytes(), expire_at })?;
     tx.notify(Class::Hash, "hincrby", key);
     reply.integer(sum);
     Ok(())
@@ -76,7 +83,9 @@ pub(super) fn hincrbyfloat(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -
     if !step.is_finite() {
         return Err(Refusal::of("ERR value is NaN or Infinity"));
     }
-    let before = match of(tx.find(key))?.and_then(|hash| hash.get(field)) {
+    let found = tx.hash(key)?;
+    let expire_at = expiry_of(found, field);
+    let before = match found.and_then(|hash| hash.get(field)) {
         None => Extended::ZERO,
         Some(Text::Integer(integer)) => Extended::from(integer),
         Some(Text::Bytes(bytes)) => {
@@ -87,25 +96,31 @@ pub(super) fn hincrbyfloat(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -
         .checked_add(step)
         .ok_or(Refusal::of("ERR increment would produce NaN or Infinity"))?
         .to_text();
-    tx.change(key, Effect::HashSet { field, value: sum.as_bytes() })?;
+    tx.change(key, Effect::HashSet { field, value: sum.as_bytes(), expire_at })?;
     tx.notify(Class::Hash, "hincrbyfloat", key);
     reply.bulk(sum);
     Ok(())
+}
+
+/// Publishes the events of fields that a command deleted.
+pub(super) fn tell_deleted(tx: &mut Tx<'_>, key: &[u8]) {
+    tx.notify(Class::Hash, "hdel", key);
+    if tx.settings().notify_keyspace_events != 0 && !tx.exists(key) {
+        tx.notify(Class::Generic, "del", key);
+    }
 }
 
 pub(super) fn hdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     let mut deleted = 0;
     for field in args.from(2) {
-        if tx.change(key, Effect::HashDelete { field })? != Applied::Nothing {
+        let effect = Effect::HashDelete { field, is_expired: false };
+        if tx.change(key, effect)? != Applied::Nothing {
             deleted += 1;
         }
     }
     if deleted > 0 {
-        tx.notify(Class::Hash, "hdel", key);
-        if tx.settings().notify_keyspace_events != 0 && !tx.exists(key) {
-            tx.notify(Class::Generic, "del", key);
-        }
+        tell_deleted(tx, key);
     }
     reply.integer(deleted);
     Ok(())

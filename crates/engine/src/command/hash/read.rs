@@ -1,8 +1,7 @@
 //! Fields and values asked for.
 
-use super::{of, reply_text};
+use super::{find, reply_text};
 use crate::command::{Args, Outcome};
-use crate::value::Hash;
 use crate::value::hash::Text;
 use crate::view::View;
 use resp::Reply;
@@ -15,13 +14,13 @@ fn reply_found(value: Option<Text<'_>>, reply: &mut Reply) {
 }
 
 pub(super) fn hget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
+    let hash = find(view, args.at(1))?;
     reply_found(hash.and_then(|hash| hash.get(args.at(2))), reply);
     Ok(())
 }
 
 pub(super) fn hmget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
+    let hash = find(view, args.at(1))?;
     reply.array(args.len() - 2);
     view.work().reply_each(args.from(2), reply, |field, reply| {
         reply_found(hash.and_then(|hash| hash.get(field)), reply);
@@ -30,9 +29,9 @@ pub(super) fn hmget(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> O
 }
 
 pub(super) fn hgetall(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
-    reply.map(hash.map_or(0, Hash::len));
-    let pairs = hash.into_iter().flat_map(Hash::iter);
+    let hash = find(view, args.at(1))?;
+    reply.map(hash.map_or(0, |hash| hash.len(view.work())));
+    let pairs = hash.into_iter().flat_map(|hash| hash.iter(view.work()));
     view.work().reply_each(pairs, reply, |(field, value), reply| {
         reply_text(field, reply);
         reply_text(value, reply);
@@ -41,35 +40,35 @@ pub(super) fn hgetall(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) ->
 }
 
 pub(super) fn hkeys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
-    reply.array(hash.map_or(0, Hash::len));
-    let pairs = hash.into_iter().flat_map(Hash::iter);
+    let hash = find(view, args.at(1))?;
+    reply.array(hash.map_or(0, |hash| hash.len(view.work())));
+    let pairs = hash.into_iter().flat_map(|hash| hash.iter(view.work()));
     view.work().reply_each(pairs, reply, |(field, _), reply| reply_text(field, reply));
     Ok(())
 }
 
 pub(super) fn hvals(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
-    reply.array(hash.map_or(0, Hash::len));
-    let pairs = hash.into_iter().flat_map(Hash::iter);
+    let hash = find(view, args.at(1))?;
+    reply.array(hash.map_or(0, |hash| hash.len(view.work())));
+    let pairs = hash.into_iter().flat_map(|hash| hash.iter(view.work()));
     view.work().reply_each(pairs, reply, |(_, value), reply| reply_text(value, reply));
     Ok(())
 }
 
 pub(super) fn hlen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
-    reply.integer(hash.map_or(0, Hash::len) as i64);
+    let hash = find(view, args.at(1))?;
+    reply.integer(hash.map_or(0, |hash| hash.len(view.work())) as i64);
     Ok(())
 }
 
 pub(super) fn hexists(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
+    let hash = find(view, args.at(1))?;
     reply.integer(i64::from(hash.is_some_and(|hash| hash.contains(args.at(2)))));
     Ok(())
 }
 
 pub(super) fn hstrlen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let hash = of(view.find(args.at(1)))?;
+    let hash = find(view, args.at(1))?;
     let value = hash.and_then(|hash| hash.get(args.at(2)));
     reply.integer(value.map_or(0, |value| value.text_len()) as i64);
     Ok(())

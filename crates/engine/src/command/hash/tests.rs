@@ -1,3 +1,5 @@
+mod expiry;
+
 use crate::settings::Settings;
 use crate::testing::Bench;
 use resp::Protocol;

@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::value::{Recipe, Value};
+use crate::value::{Element, Recipe, Value};
 use crate::view::View;
 use resp::Reply;
 use resp::integer::parse_i64;
@@ -144,7 +144,13 @@ fn restore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             }
             return Ok(());
         }
-        put(tx, key, &value)?;
+        if !put(tx, key, &value)? {
+            // Nothing of it is there any longer.
+            if existed {
+                tx.notify(Class::Generic, "del", key);
+            }
+            return Ok(());
+        }
         if expire_at.is_some() {
             tx.change(key, Effect::Expire { at: expire_at })?;
         }
@@ -164,22 +170,34 @@ fn restore(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Builds a value at a key that is not there.
-fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Outcome {
+/// Builds a value at a key that is not there, without fields whose time has come; whether anything
+/// of it is there then.
+fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Result<bool, Refusal> {
     let mut buffer = MemberBuffer::new();
     let boxed = match value {
         Payload::Integer(integer) => {
             let value = buffer.format(*integer).as_bytes();
             tx.change(key, Effect::SetString { value, expire_at: None })?;
-            return Ok(());
+            return Ok(true);
         }
         Payload::Bytes(value) => {
             tx.change(key, Effect::SetString { value, expire_at: None })?;
-            return Ok(());
+            return Ok(true);
         }
         Payload::Boxed(boxed) => &**boxed,
     };
-    boxed.try_each(|element| tx.change(key, element.effect()).map(drop))
+    let mut is_there = false;
+    boxed.try_each(|element| {
+        if let Element::Pair(_, _, Some(at)) = element
+            && tx.is_overdue(at)
+        {
+            tx.work().step();
+            return Ok(());
+        }
+        is_there = true;
+        tx.change(key, element.effect()).map(drop)
+    })?;
+    Ok(is_there)
 }
 
 #[cfg(test)]
@@ -283,8 +301,15 @@ mod tests {
     /// Type, version, bytes, a request and what it answers then.
     type Dumped = (u8, u16, Vec<u8>, &'static str, &'static str);
 
-    /// A value in each encoding that older releases dumped, and a set of 7.2.
-    fn dumped() -> [Dumped; 8] {
+    /// A value in each encoding that older releases dumped, a set of 7.2, and fields that expire.
+    fn dumped() -> [Dumped; 11] {
+        let times = "HPEXPIRETIME k FIELDS 2 a b";
+        let expected = "*2 :1900000000005 :-1";
+        let (at, earliest) = (1_900_000_000_005_i64.to_le_bytes(), 1_900_000_000_001_i64);
+        let behind = [&b"\x02\x01a\x011"[..], &at, b"\x01b\x012", &(-1_i64).to_le_bytes()].concat();
+        let before = [&earliest.to_le_bytes()[..], b"\x02\x05\x01a\x011\x00\x01b\x012"].concat();
+        let packed = string(&listpack(&["a", "1", "1900000000005", "b", "2", "0"]));
+        let packed = [&earliest.to_le_bytes()[..], &packed].concat();
         let nodes = [&[2][..], &string(&ziplist(&["a", "b"])), &string(&ziplist(&["c"]))].concat();
         let zipmap = b"\x02\x01a\x02\x00xy\x01b\x01\x00z\xff";
         [
@@ -308,6 +333,9 @@ mod tests {
             (13, 9, string(&ziplist(&["f", "v"])), "HGETALL k", "*2 $1 f $1 v"),
             (14, 9, nodes, "LRANGE k 0 -1", "*3 $1 a $1 b $1 c"),
             (20, 11, string(&listpack(&["a", "b"])), "SMEMBERS k", "*2 $1 a $1 b"),
+            (22, 80, behind, times, expected),
+            (24, 12, before, times, expected),
+            (25, 12, packed, times, expected),
         ]
     }
 
@@ -367,10 +395,50 @@ mod tests {
             let said = restore(&mut bench, &[b"k", b"0", &payload(kind, 9, &body)]);
             assert_eq!(said, "-ERR Bad data format", "type {kind}");
         }
-        let later = payload(0, 13, b"\x01a");
-        let said = restore(&mut bench, &[b"k", b"0", &later]);
-        assert_eq!(said, "-ERR DUMP payload version or checksum are wrong");
+        // What type 22 is, the version tells; Redis had it in no release.
+        let fields = [&b"\x01\x01a\x011"[..], &(-1_i64).to_le_bytes()].concat();
+        let said = restore(&mut bench, &[b"k", b"0", &payload(22, 12, &fields)]);
+        assert_eq!(said, "-ERR Bad data format");
+        let times = [
+            (24, 12, &b"\0\0\0\0\0\0\0\0\x01\x01\x01a\x011"[..]),
+            (24, 12, b"\xff\xff\xff\xff\xff\xff\xff\x7f\x01\x02\x01a\x011"),
+            (22, 80, b"\x01\x01a\x011\0\0\0\0\0\0\0\0"),
+        ];
+        for (kind, version, body) in times {
+            let said = restore(&mut bench, &[b"k", b"0", &payload(kind, version, body)]);
+            assert_eq!(said, "-ERR Bad data format", "a time that cannot be: type {kind}");
+        }
+        for version in [13, 79, 81] {
+            let later = payload(0, version, b"\x01a");
+            let said = restore(&mut bench, &[b"k", b"0", &later]);
+            assert_eq!(said, "-ERR DUMP payload version or checksum are wrong");
+        }
         bench.check("DBSIZE", ":0");
+    }
+
+    #[test]
+    fn what_a_valkey_dumped_is_restored() {
+        let hex = |hex: &str| -> Vec<u8> {
+            let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("digits");
+            (0..hex.len()).step_by(2).map(digits).collect()
+        };
+        let mut bench = Bench::new();
+        // Dumped by a Valkey 9.1.2: HSET a 1 b hello c 3, a and b with HPEXPIREAT.
+        let some = hex(
+            "16030161c00100e04cda8f1d000001620568656c6c6f7be04cda8f1d00000163c003ffffffffffffffff\
+             5000b4765ea02fa1ffc7",
+        );
+        assert_eq!(restore(&mut bench, &[b"some", b"0", &some]), "+OK");
+        bench.check("HGETALL some", "*6 $1 a $1 1 $1 b $5 hello $1 c $1 3");
+        bench.check("HPEXPIRETIME some FIELDS 3 a b c", "*3 :32503680000000 :32503680000123 :-1");
+        // HSETEX PXAT 32503680000001 x -5 y 70000; and a hash whose only field no longer expires.
+        let all =
+            hex("16020178c0fb01e04cda8f1d00000179c27011010001e04cda8f1d0000500088b31d764ed4d8ff");
+        let none = hex("04010161c00150008fbbd3015555ecb1");
+        assert_eq!(restore(&mut bench, &[b"all", b"0", &all]), "+OK");
+        bench.check("HPEXPIRETIME all FIELDS 2 x y", "*2 :32503680000001 :32503680000001");
+        assert_eq!(restore(&mut bench, &[b"none", b"0", &none]), "+OK");
+        bench.check("HTTL none FIELDS 1 a", "*1 :-1");
     }
 
     #[test]

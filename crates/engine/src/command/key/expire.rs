@@ -1,6 +1,6 @@
 //! Expiry times: set, asked for, taken away. The effect is always the absolute time.
 
-use crate::command::expire_option::{ExpireForm, invalid};
+use crate::command::expire_option::{Conditions, ExpireForm, invalid};
 use crate::command::{Args, Command, DataFn, Flags, Outcome, read, write};
 use crate::effect::Effect;
 use crate::notify::Class;
@@ -91,52 +91,6 @@ fn pexpireat(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     set_expiry(tx, args, reply, ExpireForm::MillisAt, "pexpireat")
 }
 
-/// Under which circumstances the new time counts.
-#[derive(Clone, Copy, Default)]
-struct Conditions {
-    only_if_none: bool,
-    only_if_some: bool,
-    only_if_later: bool,
-    only_if_earlier: bool,
-}
-
-impl Conditions {
-    fn parse(args: Args<'_>) -> Result<Self, Refusal> {
-        let mut conditions = Self::default();
-        for word in args.from(3) {
-            let flag = match word.to_ascii_uppercase().as_slice() {
-                b"NX" => &mut conditions.only_if_none,
-                b"XX" => &mut conditions.only_if_some,
-                b"GT" => &mut conditions.only_if_later,
-                b"LT" => &mut conditions.only_if_earlier,
-                _ => {
-                    let word = String::from_utf8_lossy(word);
-                    return Err(Refusal::new(format!("ERR Unsupported option {word}")));
-                }
-            };
-            *flag = true;
-        }
-        let Self { only_if_none, only_if_some, only_if_later, only_if_earlier } = conditions;
-        if only_if_none && (only_if_some || only_if_later || only_if_earlier) {
-            return Err(Refusal::of(
-                "ERR NX and XX, GT or LT options at the same time are not compatible",
-            ));
-        }
-        if only_if_later && only_if_earlier {
-            return Err(Refusal::of("ERR GT and LT options at the same time are not compatible"));
-        }
-        Ok(conditions)
-    }
-
-    /// Whether `at` may replace `current`. No expiry counts as infinitely late.
-    fn admit(self, current: Option<i64>, at: i64) -> bool {
-        let Some(current) = current else { return !self.only_if_some && !self.only_if_later };
-        !(self.only_if_none
-            || self.only_if_later && at <= current
-            || self.only_if_earlier && at >= current)
-    }
-}
-
 fn set_expiry(
     tx: &mut Tx<'_>,
     args: Args<'_>,
@@ -145,7 +99,7 @@ fn set_expiry(
     command: &str,
 ) -> Outcome {
     let key = args.at(1);
-    let conditions = Conditions::parse(args)?;
+    let conditions = Conditions::read(args.from(3))?.checked()?;
     let value = parse_i64(args.at(2)).ok_or(Refusal::NOT_AN_INTEGER)?;
     let at = form.absolute(value, tx.now()).ok_or_else(|| invalid(command))?;
     let admitted = tx.find(key).map(|entry| conditions.admit(entry.expire_at(), at));

@@ -5,7 +5,6 @@ use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, read};
 use crate::glob;
 use crate::refusal::Refusal;
 use crate::value;
-use crate::value::EntryRef;
 use crate::view::View;
 use crate::work::Work;
 use resp::Reply;
@@ -122,7 +121,7 @@ pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
 
 fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = ScanOptions::parse(args, 1, true)?;
-    let database = view.observe_all();
+    let (id, database) = (view.database_id(), view.observe_all());
     let mut found = Vec::new();
     let work = view.work();
     let next = database.table().scan(options.cursor, options.count, |entry| {
@@ -134,7 +133,7 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             && options.type_name.is_none_or(|wanted| {
                 wanted.eq_ignore_ascii_case(value::type_name(*entry).as_bytes())
             })
-            && is_alive(view, *entry)
+            && view.is_alive(id, *entry)
     });
     reply.array(2);
     reply.bulk(next.to_string());
@@ -143,26 +142,16 @@ fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Whether an entry's time has not come; if it has, its deletion is noted.
-fn is_alive(view: &mut View<'_>, entry: EntryRef<'_>) -> bool {
-    let is_due = entry.expire_at().is_some_and(|at| view.context().is_due(at));
-    if is_due {
-        let database = view.database_id();
-        view.note_expired(database, entry.key());
-    }
-    !is_due
-}
-
 fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let pattern = args.at(1);
-    let database = view.observe_all();
+    let (id, database) = (view.database_id(), view.observe_all());
     let work = view.work();
     let count = reply.begin_array();
     let mut found = 0;
     work.reply_each(database.table().iter(), reply, |entry, reply| {
         // To Redis a lone star means all keys; as a pattern it does not match the empty name.
         let is_meant = pattern == b"*" || glob::matches(pattern, entry.key(), work);
-        if is_meant && is_alive(view, entry) {
+        if is_meant && view.is_alive(id, entry) {
             reply.bulk(entry.key());
             found += 1;
         }
@@ -172,11 +161,11 @@ fn keys(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn randomkey(view: &mut View<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
-    let database = view.observe_all();
+    let (id, database) = (view.database_id(), view.observe_all());
     for _ in 0..RANDOM_TRIES_MAX {
         let word = view.random().word();
         let Some(entry) = database.table().random(word) else { break };
-        if is_alive(view, entry) {
+        if view.is_alive(id, entry) {
             reply.bulk(entry.key());
             return Ok(());
         }

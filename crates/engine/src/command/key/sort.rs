@@ -373,10 +373,10 @@ fn follow(view: &mut View<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>
     let key = [before, element, after].concat();
     match field {
         None => view.string(&key).ok()?.map(|value: StringValue<'_>| value.to_vec()),
-        Some(field) => match view.value(&key).ok()?? {
-            Value::Hash(hash) => hash.get(field).map(|text| text.to_vec()),
-            _ => None,
-        },
+        Some(field) => {
+            let hash = view.find(&key).and_then(|entry| view.hash_in(entry).ok())?;
+            hash.get(field).map(|text| text.to_vec())
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl Memory {
         let keyspace = &server.core.shard.engine.keyspace;
         let used = keyspace.used_bytes() as u64;
         let overhead = keyspace.databases().map(|(_, database)| {
-            (database.table().allocated_bytes() + database.expiries().len() * 24) as u64
+            (database.table().allocated_bytes() + database.expiry_bytes()) as u64
         });
         let clients = server.core.sessions().map(Session::memory_bytes).sum::<usize>();
         Self {

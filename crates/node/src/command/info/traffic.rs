@@ -48,6 +48,7 @@ pub(super) fn stats(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("sync_partial_ok", server.feed.syncs_partial);
     text.line("sync_partial_err", server.feed.syncs_partial_refused);
     text.line("expired_keys", keyspace.expired_keys.get());
+    text.line("expired_subkeys", keyspace.expired_fields.get());
     text.line("expired_stale_perc", "0.00");
     text.line("expired_time_cap_reached_count", 0);
     text.line("expire_cycle_cpu_milliseconds", counts.expire_nanos / 1_000_000);
@@ -163,7 +164,12 @@ pub(super) fn keyspace(server: &Server, _: ConnectionId, text: &mut Text) {
         }
         let expires = database.expiries().len();
         let average = database.expiries().average_ttl_millis(now);
-        let line = format!("keys={},expires={expires},avg_ttl={average}", database.len());
+        let mut line = format!("keys={},expires={expires},avg_ttl={average}", database.len());
+        let hashes = database.field_expiries().len();
+        if hashes > 0 {
+            // Hashes with fields that expire, as Redis names them since 7.4.
+            line.push_str(&format!(",subexpiry={hashes}"));
+        }
         text.line(&format!("db{}", id.0), line);
     }
 }

@@ -1,0 +1,80 @@
+//! A table of fields that knows the bytes behind it.
+
+use crate::work::Work;
+use structures::{Field, FieldRef, KeyHasher, Table};
+
+/// A table of fields and the sum of their blocks.
+pub struct FieldTable {
+    pub(super) table: Table<Field>,
+    /// Bytes behind the table's slots.
+    field_bytes: usize,
+}
+
+impl FieldTable {
+    #[cfg(test)]
+    pub(crate) fn lookup_steps(&self) -> u64 {
+        self.table.lookup_steps()
+    }
+
+    pub(super) fn new(hasher: KeyHasher) -> Self {
+        Self { table: Table::new(hasher), field_bytes: 0 }
+    }
+
+    /// Bytes of the struct and of everything behind it.
+    pub(super) fn allocated_bytes(&self) -> usize {
+        size_of::<Self>() + self.table.allocated_bytes() + self.field_bytes
+    }
+
+    pub(super) fn find(&self, name: &[u8]) -> Option<FieldRef<'_>> {
+        self.table.find(self.table.hasher().hash(name), name)
+    }
+
+    /// Gives a field a value. One that is there keeps its expiry; whether it is new.
+    pub(super) fn set(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let hash = self.table.hasher().hash(name);
+        let Some(mut found) = self.table.find_mut(hash, name) else {
+            let field = Field::new(name, value);
+            self.field_bytes += field.as_ref().allocated_bytes();
+            self.table.insert_new(hash, field);
+            return true;
+        };
+        // In place, the block keeps its size class and so its bytes.
+        if !found.as_mut().set_value_in_place(value) {
+            let field = Field::expiring(name, value, found.as_ref().expire_at());
+            self.field_bytes += field.as_ref().allocated_bytes();
+            let old = found.replace(field);
+            self.field_bytes -= old.as_ref().allocated_bytes();
+        }
+        false
+    }
+
+    /// Gives a field that is there an expiry, or takes it away.
+    pub(super) fn expire(&mut self, hash: u64, name: &[u8], expire_at: Option<i64>) {
+        let Some(mut found) = self.table.find_mut(hash, name) else { return };
+        if expire_at.is_some_and(|at| found.as_mut().set_expire_in_place(at)) {
+            return;
+        }
+        let field = Field::expiring(name, found.as_ref().value(), expire_at);
+        self.field_bytes += field.as_ref().allocated_bytes();
+        let old = found.replace(field);
+        self.field_bytes -= old.as_ref().allocated_bytes();
+    }
+
+    pub(super) fn remove(&mut self, name: &[u8]) -> Option<Field> {
+        let removed = self.table.remove(self.table.hasher().hash(name), name);
+        self.field_bytes -= removed.as_ref().map_or(0, |field| field.as_ref().allocated_bytes());
+        removed
+    }
+
+    pub(super) fn copied(&self, work: &Work) -> Self {
+        let mut copy = Self::new(*self.table.hasher());
+        for field in self.table.iter() {
+            work.step();
+            let hash = copy.table.hasher().hash(field.name());
+            let same = Field::expiring(field.name(), field.value(), field.expire_at());
+            copy.field_bytes += same.as_ref().allocated_bytes();
+            copy.table.insert_new(hash, same);
+        }
+        copy
+    }
+}
