@@ -47,6 +47,7 @@ pub struct Notices {
     messages: Vec<Message>,
     owed: BTreeMap<SubscriberId, usize>,
     overdrawn: BTreeSet<SubscriberId>,
+    dropped: caches::Dropped,
 }
 
 /// The listeners of one shard, and what changes have brought since the node last took it.
@@ -101,8 +102,9 @@ impl Interest {
         self.watchers.is_empty() && self.waiters.is_empty() && self.caches.is_empty()
     }
 
-    /// Takes all notices out but those for caches. They are of a unit that is not over, while
-    /// others are executed.
+    /// Takes all notices out. They are of a unit that is not over, while others are executed. Those
+    /// for caches too: nobody is shown what the unit changed before it ends, and who runs it must
+    /// have its reply first.
     pub fn take_notices(&mut self) -> Notices {
         Notices {
             dirtied: std::mem::take(&mut self.dirtied),
@@ -110,14 +112,15 @@ impl Interest {
             messages: std::mem::take(&mut self.messages),
             owed: std::mem::take(&mut self.owed),
             overdrawn: std::mem::take(&mut self.overdrawn),
+            dropped: self.caches.take_notices(),
         }
     }
 
     /// Puts back what [`Self::take_notices`] took. Nothing else may wait to be told.
     pub fn put_notices(&mut self, notices: Notices) {
-        let is_told = self.dirtied.is_empty() && self.ready.is_empty() && self.messages.is_empty();
-        debug_assert!(is_told, "each unit's notices are told at its end");
-        let Notices { dirtied, ready, messages, owed, overdrawn } = notices;
+        debug_assert!(!self.has_notices(), "each unit's notices are told at its end");
+        let Notices { dirtied, ready, messages, owed, overdrawn, dropped } = notices;
+        self.caches.put_notices(dropped);
         (self.dirtied, self.ready, self.messages) = (dirtied, ready, messages);
         (self.owed, self.overdrawn) = (owed, overdrawn);
     }

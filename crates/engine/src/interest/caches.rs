@@ -47,6 +47,9 @@ pub enum Notice {
 /// The keys under one prefix that changed, and whether a command did it last.
 pub type Broadcast = BTreeMap<Vec<u8>, bool>;
 
+/// What clients must drop: one by one, and by prefix.
+pub type Dropped = (Vec<Notice>, BTreeMap<Vec<u8>, Broadcast>);
+
 /// Who caches what, and what has changed since the node last asked.
 #[derive(Default)]
 pub struct Caches {
@@ -231,8 +234,13 @@ impl Caches {
 
     /// What clients must drop, in the order in which it changed; then by prefix what those must
     /// who asked for prefixes.
-    pub fn take_notices(&mut self) -> (Vec<Notice>, BTreeMap<Vec<u8>, Broadcast>) {
+    pub fn take_notices(&mut self) -> Dropped {
         (std::mem::take(&mut self.notices), std::mem::take(&mut self.broadcasts))
+    }
+
+    /// Puts back what [`Self::take_notices`] took.
+    pub(super) fn put_notices(&mut self, notices: Dropped) {
+        (self.notices, self.broadcasts) = notices;
     }
 
     /// Tables that were emptied, to be freed elsewhere.

@@ -64,8 +64,9 @@ impl Core {
         command: &Registered,
         args: Args<'_>,
     ) {
-        let remembers = self.clients.at(client).tracking.as_ref().is_some_and(|it| it.remembers());
-        if !remembers || !command.flags.contains(Flags::READONLY) {
+        // What a script reads is noted as it does.
+        let reads = command.flags.contains(Flags::READONLY);
+        if !reads || command.flags.contains(Flags::RUNS_SCRIPT) || !self.remembers(client) {
             return;
         }
         let keyspace = &self.shard.engine.keyspace;
@@ -76,6 +77,22 @@ impl Core {
                 caches.remember(CacherId(client.0), keyspace.hash(key), key, hasher);
             }
         });
+    }
+
+    /// Whether what a client's request reads is remembered.
+    pub(crate) fn remembers(&self, client: ConnectionId) -> bool {
+        self.clients.at(client).tracking.as_ref().is_some_and(|it| it.remembers())
+    }
+
+    /// Remembers the keys that a client has named to a script which reads: whatever it reads, its
+    /// answer may be about any of them, as in Redis.
+    pub(crate) fn remember_named(&mut self, client: ConnectionId, keys: &[Vec<u8>]) {
+        let keyspace = &self.shard.engine.keyspace;
+        let (caches, hasher) = (&mut self.interest.caches, keyspace.hasher());
+        for key in keys {
+            keyspace.work.step();
+            caches.remember(CacherId(client.0), keyspace.hash(key), key, hasher);
+        }
     }
 
     /// A request of a client has ended: what CLIENT CACHING said was said of it.

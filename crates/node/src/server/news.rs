@@ -20,7 +20,7 @@ impl Server {
                 News::Applied => self.spread_applied(),
                 News::Leader(leader) => {
                     self.switches.tell(&mut self.core, &leader);
-                    self.core.drop_caches();
+                    self.drop_caches();
                 }
                 News::ClocksParted => self.core.process.statistics.clock_gaps += 1,
                 News::Demoted(why) => self.demote(why),

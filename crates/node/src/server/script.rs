@@ -62,6 +62,8 @@ pub(crate) struct Script {
     pub is_busy: bool,
     /// What it waits for.
     answer: Answer,
+    /// The keys that it was given, until it reads: they are remembered for its client's cache then.
+    named: Vec<Vec<u8>>,
 }
 
 impl Script {
@@ -112,6 +114,7 @@ impl Server {
             has_written: false,
             is_busy: false,
             answer: Answer::Begin,
+            named: Vec::new(),
         };
         let work = self.core.work();
         let owned = |argument: &[u8]| {
@@ -126,6 +129,9 @@ impl Server {
             arguments: args.from(keys).map(owned).collect(),
             reply: self.reply_apart(client),
         };
+        if !self.core.interest.caches.is_empty() && self.core.remembers(client) {
+            script.named.clone_from(&invocation.keys);
+        }
         self.interpreter(kind).start(invocation);
         match self.drive(&mut script) {
             Some(outcome) => self.answer_script(&script, outcome),

@@ -109,7 +109,7 @@ impl Server {
             );
         }
         self.core.shard = shard;
-        self.core.drop_caches();
+        self.drop_caches();
         self.link.compare_configured_master(&self.core);
         let member = self.core.process.member();
         let (host, port) = (&member.host, member.port);

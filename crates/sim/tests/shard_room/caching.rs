@@ -92,6 +92,46 @@ fn who_cached_a_key_is_told_that_it_is_hidden_although_no_effect_says_so() {
     assert_eq!(told(&mut primary, &cacher, ""), DROPS_K);
 }
 
+/// A script as a request of a client, with these keys.
+fn script(text: &str, keys: &[&str]) -> String {
+    let (length, count) = (text.len(), keys.len());
+    let request = format!("*{}\r\n$4\r\nEVAL\r\n${length}\r\n{text}\r\n", 3 + count);
+    let keys = keys.iter().map(|key| format!("${}\r\n{key}\r\n", key.len()));
+    format!("{request}$1\r\n{count}\r\n{}", keys.collect::<String>())
+}
+
+#[test]
+fn what_a_script_read_comes_before_its_end_however_long_the_script_runs() {
+    let mut primary = Primary::new();
+    primary.server.core.process.options.limits.script_pauses_max = 1;
+    let cacher = caching(&mut primary, "");
+    told(&mut primary, &cacher, "SET k 1\r\n");
+    let text = "local v = redis.call('GET', 'k'); redis.call('SET', 'k', '2'); \
+                for i = 1, 100000 do end; return v";
+    cacher.send(script(text, &["k"]).as_bytes());
+    primary.timeline.pass(MILLISECOND);
+    primary.turn();
+    assert!(cacher.received().is_empty(), "it lies suspended");
+    primary.pass();
+    let received = String::from_utf8(cacher.received()).expect("replies are text");
+    assert_eq!(received, format!("$1\r\n1\r\n{DROPS_K}"));
+}
+
+#[test]
+fn a_script_that_reads_may_have_read_whatever_it_was_given() {
+    let mut primary = Primary::new();
+    let cacher = caching(&mut primary, "");
+    let writer = primary.network.connect("here");
+    told(&mut primary, &cacher, &script("return redis.call('PING')", &["k", "l"]));
+    told(&mut primary, &writer, "SET l 1\r\n");
+    assert_eq!(told(&mut primary, &cacher, ""), "", "it read nothing");
+    told(&mut primary, &cacher, &script("return redis.call('GET', 'm')", &["k", "l"]));
+    told(&mut primary, &writer, "MSET l 2 m 2 n 2\r\n");
+    let dropped = told(&mut primary, &cacher, "");
+    let keys: Vec<&str> = dropped.lines().filter(|line| line.len() == 1).collect();
+    assert_eq!(keys, ["l", "m"], "{dropped}");
+}
+
 /// What a cache asked for.
 enum Asked {
     Value(usize),

@@ -37,6 +37,10 @@ impl Server {
                 self.core.turn.lap = self.core.process.options.clock.monotonic();
                 let database = self.core.clients.at(client).database;
                 self.call(client, command, args, Context { database, ..script.begun });
+                let reads = self.core.process.catalog.command(command).flags;
+                if !script.named.is_empty() && reads.contains(Flags::READONLY) {
+                    self.core.remember_named(client, &std::mem::take(&mut script.named));
+                }
             }
             Err((command, refusal)) => self.refuse_call(script, command, &refusal),
         }

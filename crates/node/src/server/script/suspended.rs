@@ -49,6 +49,8 @@ pub(crate) struct Suspended {
     killed: Option<&'static str>,
     /// The process ends, and does not wait for it.
     is_given_up: bool,
+    /// Caches are to drop everything when it has ended.
+    drops_caches: bool,
 }
 
 /// What belongs to a unit until its end.
@@ -85,7 +87,17 @@ impl Server {
             events: Vec::new(),
             killed: None,
             is_given_up: false,
+            drops_caches: false,
         }));
+    }
+
+    /// Everybody drops what they cached: at once, or behind what a script that runs has read, which
+    /// its client has yet to hear.
+    pub(crate) fn drop_caches(&mut self) {
+        match &mut self.suspended {
+            Some(suspended) => suspended.drops_caches = true,
+            None => self.core.drop_caches(),
+        }
     }
 
     /// Whether the running unit is about to be laid aside.
@@ -118,16 +130,8 @@ impl Server {
         suspended.aside = Some(Box::new(Aside::empty()));
         self.core.block(client, Blocked::Script);
         self.core.leadership.stand_still(true);
-        self.lay_aside(&mut suspended);
+        self.exchange(&mut suspended);
         self.suspended = Some(suspended);
-    }
-
-    /// Ends a stretch of the script. Caches drop at once what it has changed, which is early.
-    fn lay_aside(&mut self, suspended: &mut Suspended) {
-        if self.core.interest.caches.has_notices() {
-            self.core.tell_invalidated(Some(suspended.script.client()));
-        }
-        self.exchange(suspended);
     }
 
     /// Exchanges what belongs to the script's unit with what lies in its place.
@@ -161,7 +165,7 @@ impl Server {
         match self.drive(&mut suspended.script) {
             Some(outcome) => self.end_suspended(*suspended, outcome),
             None => {
-                self.lay_aside(&mut suspended);
+                self.exchange(&mut suspended);
                 self.judge_busy(&mut suspended.script);
                 self.suspended = Some(suspended);
             }
@@ -183,7 +187,7 @@ impl Server {
 
     /// The script has ended: goes on with those who called it, and ends the unit.
     fn end_suspended(&mut self, suspended: Suspended, outcome: lua::Outcome) {
-        let Suspended { script, calls, queue, answered, events, .. } = suspended;
+        let Suspended { script, calls, queue, answered, events, drops_caches, .. } = suspended;
         let client = script.client();
         self.deferred.extend(events);
         self.core.leadership.stand_still(false);
@@ -204,6 +208,9 @@ impl Server {
         }
         if self.is_suspending() {
             calls.for_each(|(call, request)| self.leave_call(call, request));
+            if drops_caches {
+                self.drop_caches();
+            }
             return self.suspend(client, written);
         }
         for (call, request) in calls {
@@ -211,6 +218,9 @@ impl Server {
         }
         self.core.end_caching(client, None);
         self.finish_unit(client, written, None);
+        if drops_caches {
+            self.drop_caches();
+        }
         self.core.enqueue(client);
     }
 
