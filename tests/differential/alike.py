@@ -23,6 +23,11 @@ SECONDS = {"TTL", "EXPIRETIME", "OBJECT"}
 MILLIS = {"PTTL", "PEXPIRETIME"}
 APART_SECONDS = 20
 
+# What tells of the consumers of streams tells of the clock: how long ago, or when.
+STREAM_TIMES = {"XPENDING", "XINFO"}
+# Numbers from here on are times, others are counts.
+TIMES_MIN = 10**12
+
 
 SORTS = {"SORT", "SORT_RO"}
 
@@ -44,6 +49,8 @@ def replies(request, expected, got, source=None):
         return _near(expected, got, APART_SECONDS)
     if name in MILLIS and expected[0] == b":":
         return _near(expected, got, APART_SECONDS * 1000)
+    if name in STREAM_TIMES:
+        return _near_times(expected, got)
     if name in DRAWN:
         return _shape(expected) == _shape(got)
     if name in SCANS:
@@ -105,6 +112,24 @@ def _near(expected, got, apart):
     if min(expected, got) < 0:
         return expected == got
     return abs(expected - got) <= apart
+
+
+def _near_times(expected, got, is_idle=False):
+    """Equal but for times, which may be a little apart."""
+    (kind, left), (own_kind, right) = expected, got
+    if kind != own_kind:
+        return False
+    if kind == b":" and (is_idle or min(int(left), int(right)) >= TIMES_MIN):
+        return abs(int(left) - int(right)) <= APART_SECONDS * 1000
+    if not isinstance(left, list) or not isinstance(right, list):
+        return left == right
+    if len(left) != len(right):
+        return False
+    # A row of XPENDING: ID, consumer, how long ago, how often.
+    is_row = [item[0] for item in left] == [b"$", b"$", b":", b":"]
+    return all(
+        _near_times(one, other, (is_row and at == 2) or (at > 0 and left[at - 1][1] == b"idle"))
+        for at, (one, other) in enumerate(zip(left, right)))
 
 
 def _shape(reply):

@@ -10,7 +10,7 @@ GROUPS = {"generic", "string", "list", "set", "sorted-set", "hash", "hyperloglog
 
 # What speaks to other servers, waits for them, or tells of the process and not of the data.
 LEFT_OUT = {"migrate", "wait", "object|help", "restore", "dump", "object|freq", "object|refcount",
-            "randomkey"}
+            "randomkey", "xgroup|help", "xinfo|help"}
 
 KEYS = [f"k{number}" for number in range(6)]
 MEMBERS = ["a", "b", "c", "1", "2", "-7", "30000", "hello", "", "x" * 70, "Palermo", "\xff\x00z"]
@@ -43,6 +43,26 @@ NAMED = {
     "cursor": ["0", "0", "0", "7", "x", "-1"], "bit": ["0", "1", "2"], "timeout": TIMEOUTS,
     "type": ["string", "list", "set", "zset", "hash", "stream", "x"],
 }
+# Streams have rounds of their own: among values of other types their commands would mostly be refused.
+STREAM_GROUPS = {"stream"}
+BESIDE_STREAMS = {"del", "rename", "copy", "set"}
+STREAM_IDS = ["0", "0-0", "1-1", "2-1", "3-2", "4-0", "5", "7-1", "-", "+", "$", ">", "(2-1", "(5", "x", "",
+              "18446744073709551615-18446744073709551615", "18446744073709551615-1", "1-2-3", "10-*"]
+# XREAD takes `+` since Redis 7.4.
+READ_IDS = [name for name in STREAM_IDS if name != "+"]
+STREAM_NAMED = {
+    "threshold": ["0", "1", "3", "5", "2-1", "5-0", "9", "-1", "x"],
+    "group": ["g", "g", "g", "h"], "groupname": ["g", "g", "g", "h"],
+    "consumer": ["alice", "bob"], "consumername": ["alice", "bob"],
+    # Nothing has been idle for so long, and nothing may depend on which server is asked first.
+    "min-idle-time": ["0", "0", "0", "9999999999999", "-1", "x"],
+    "start": ["-", "-", "0", "(2-1", "3-2", "x"], "end": ["+", "+", "(5", "7-1", "2", "x"],
+    "entries_added": ["3", "10", "50", "-1", "x"], "ms": ["0", "5000", "-1", "x"],
+    "unix-time-milliseconds": ["1", "1700000000000", "99999999999000", "-1", "x"],
+    "milliseconds": ["1", "2", "-1", "x"],
+}
+STREAM_ID_NAMES = {"id", "last-id", "max_deleted_entry_id", "new_id"}
+
 DRAWN = {"srandmember", "hrandfield", "zrandmember", "spop"}
 
 
@@ -53,6 +73,7 @@ class Generator:
         self.random = random.Random(seed)
         self.trees = trees
         self.names = sorted(trees)
+        self.clock = 0
         self.durations = self.random.sample(DURATIONS_SECONDS, len(DURATIONS_SECONDS))
 
     def request(self):
@@ -73,7 +94,10 @@ class Generator:
         words = []
         for turn in range(times):
             token = argument.get("token")
-            if token is not None and (turn == 0 or "multiple_token" in flags):
+            if token == "*":
+                # The time of the server: it is drawn, so that both have the same.
+                words.append(self.next_id())
+            elif token is not None and (turn == 0 or "multiple_token" in flags):
                 words.append(self.random.choice([token, token, token.lower()]))
             words += self.value(argument)
         return words
@@ -84,6 +108,10 @@ class Generator:
             return []
         if kind == "oneof":
             return self.argument({**self.random.choice(argument["arguments"])})
+        if kind == "block" and argument["name"] == "streams":
+            keys = self.random.choice([1, 1, 2])
+            return ([self.random.choice(KEYS) for _ in range(keys)]
+                    + [self.random.choice(["0", ">", ">", "$", *READ_IDS]) for _ in range(keys)])
         if kind == "block":
             return [word for inner in argument["arguments"] for word in self.argument(inner)]
         return [self.word(kind, argument["name"])]
@@ -92,7 +120,12 @@ class Generator:
         draw = self.random.choice
         odd = self.random.random() < 0.05
         if kind == "key":
-            return draw(KEYS)
+            return draw(KEYS[:3] if name != "source" and self.is_of_streams() else KEYS)
+        if self.is_of_streams():
+            if name in STREAM_ID_NAMES:
+                return self.next_id() if self.name == "xadd" and not odd else draw(STREAM_IDS)
+            if name in STREAM_NAMED:
+                return draw(STREAM_NAMED[name])
         if name in WHEN:
             return draw(WHEN[name])
         if name in DURATIONS:
@@ -110,11 +143,20 @@ class Generator:
             return draw(PATTERNS)
         return draw(MEMBERS)
 
+    def is_of_streams(self):
+        return self.name.startswith("x")
+
+    def next_id(self):
+        """An ID behind those before it."""
+        self.clock += 1
+        return f"{self.clock // 3}-{self.clock % 3 + 1}"
+
     def damage(self, words):
         at = self.random.randrange(1, len(words) + 1)
         options = ["GET", "COUNT", "LIMIT", "STORE", "NX", "XX", "CH", "WITHSCORES", "KEEPTTL", *KEYS]
         # A number could be how long to wait.
-        waits = any(argument["name"] == "timeout" for argument in self.trees[self.name])
+        waits = self.name in ("xread", "xreadgroup") or any(
+            argument["name"] == "timeout" for argument in self.trees[self.name])
         any_word = self.random.choice([*PATTERNS, *options] if waits else
                                       [*MEMBERS, *PATTERNS, *options, "0", "-1"])
         harmless = words[0] not in DRAWN
@@ -126,12 +168,12 @@ class Generator:
         ])
 
 
-def trees(client):
-    """The arguments of every command that is compared, by name."""
+def trees(client, groups=GROUPS, beside=frozenset()):
+    """The arguments of every command of these groups that is compared, by name, and of some others."""
     found = {}
     for name, docs in _map(client.call("COMMAND", "DOCS")).items():
         docs = _map(docs)
-        if docs["group"][1].decode() not in GROUPS:
+        if docs["group"][1].decode() not in groups and name not in beside:
             continue
         inner = {name: docs}
         if "subcommands" in docs:

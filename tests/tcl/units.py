@@ -36,6 +36,8 @@ UNITS = [
     *_plain("type/hash", "expire", "keyspace", "scan", "multi", "pubsub", "sort", "bitops"),
     *_plain("bitfield", "protocol", "info-command", "slowlog", "latency-monitor", "lazyfree"),
     *_plain("pause", "quit", "violations"),
+    Unit("unit/type/stream", tags="", debug=True),
+    *_spawning("type/stream-cgroups"),
     Unit("unit/geo", tags="", debug=True, seconds_max=1800),
     Unit("unit/hyperloglog", tags="", debug=True, seconds_max=1800),
     Unit("unit/querybuf", tags="", debug=True),

@@ -295,6 +295,8 @@ pub fn engine_settings(config: &Config) -> Settings {
         set_max_intset_entries: config.number(const { row("set-max-intset-entries") }),
         zset_max_listpack_entries: config.number(const { row("zset-max-listpack-entries") }),
         zset_max_listpack_value: config.number(const { row("zset-max-listpack-value") }),
+        stream_node_max_entries: config.number(const { row("stream-node-max-entries") }),
+        stream_node_max_bytes: config.number(const { row("stream-node-max-bytes") }),
         hll_sparse_max_bytes: config.number(const { row("hll-sparse-max-bytes") }),
         proto_max_bulk_len: config
             .number::<u64>(const { row("proto-max-bulk-len") })

@@ -29,7 +29,6 @@ const NO_DEFRAG: &str = "the allocator is not defragmented";
 const FOREGROUND: &str = "the process stays in the foreground and logs to its standard error";
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
 const NO_DEPRECATED_API: &str = "scripts find the functions of Redis 7 and no older ones";
-const NO_STREAMS: &str = "there are no streams yet";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
 
@@ -183,8 +182,8 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("zset-max-listpack-entries", "128", 0, LONG_MAX).alias("zset-max-ziplist-entries"),
     size("zset-max-listpack-value", "64", 0, LONG_MAX).alias("zset-max-ziplist-value"),
     size("hll-sparse-max-bytes", "3000", 0, LONG_MAX),
-    integer("stream-node-max-entries", "100", 0, LONG_MAX).shown(NO_STREAMS),
-    size("stream-node-max-bytes", "4096", 0, LONG_MAX).shown(NO_STREAMS),
+    integer("stream-node-max-entries", "100", 0, LONG_MAX),
+    size("stream-node-max-bytes", "4096", 0, LONG_MAX),
 
     // Watching.
     integer("slowlog-log-slower-than", "10000", -1, LONG_MAX),

@@ -9,6 +9,7 @@ mod keys;
 mod list;
 mod set;
 mod sorted;
+mod stream;
 mod string;
 
 use crate::effect::Effect;
@@ -74,6 +75,50 @@ impl Keyspace {
             Effect::Expire { at } => Ok(self.expire(database, key, at)),
             Effect::Rename { to_database, to } => Ok(self.rename(database, key, to_database, to)),
             Effect::Copy { to_database, to } => Ok(self.copy(database, key, to_database, to)),
+            Effect::FlushDatabase
+            | Effect::FlushAll
+            | Effect::SwapDatabases { .. }
+            | Effect::TransferBegan
+            | Effect::TransferEnded
+            | Effect::ReplicaOf { .. }
+            | Effect::ReplicaOfNoOne => self.change_whole(database, effect),
+            Effect::ListPush { end, value } => self.list_push(database, key, end, value),
+            Effect::ListPop { end, count } => self.list_pop(database, key, end, count),
+            Effect::ListSet { index, value } => self.list_set(database, key, index, value),
+            Effect::ListInsert { index, value } => self.list_insert(database, key, index, value),
+            Effect::ListRemove { index, count } => self.list_remove(database, key, index, count),
+            Effect::HashSet { field, value, expire_at } => {
+                self.hash_set(database, key, (field, value), expire_at)
+            }
+            Effect::HashDelete { field, .. } => self.hash_delete(database, key, field),
+            Effect::HashExpire { field, at } => self.hash_expire(database, key, field, at),
+            Effect::SetAdd { member } => self.set_add(database, key, member),
+            Effect::SetRemove { member } => self.set_remove(database, key, member),
+            Effect::SortedAdd { member, score } => self.sorted_add(database, key, member, score),
+            Effect::SortedRemove { member } => self.sorted_remove(database, key, member),
+            Effect::StreamCreate
+            | Effect::StreamAdd { .. }
+            | Effect::StreamDelete { .. }
+            | Effect::StreamTrim { .. }
+            | Effect::StreamSetId { .. }
+            | Effect::StreamBlock { .. } => self.change_stream(database, key, effect),
+            Effect::StreamGroupCreate { .. }
+            | Effect::StreamGroupSet { .. }
+            | Effect::StreamGroupDelete { .. }
+            | Effect::StreamConsumerCreate { .. }
+            | Effect::StreamConsumerDelete { .. }
+            | Effect::StreamDeliver { .. }
+            | Effect::StreamAcknowledge { .. } => self.change_group(database, key, effect),
+        }
+    }
+
+    /// Applies an effect on whole databases.
+    fn change_whole(
+        &mut self,
+        database: DatabaseId,
+        effect: &Effect<'_>,
+    ) -> Result<Applied, Refusal> {
+        match *effect {
             Effect::FlushDatabase => Ok(self.flush(database)),
             Effect::FlushAll => {
                 for id in 0..self.databases.len() as u32 {
@@ -101,20 +146,7 @@ impl Keyspace {
                 self.databases.swap(database.0 as usize, with.0 as usize);
                 Ok(Applied::Changed)
             }
-            Effect::ListPush { end, value } => self.list_push(database, key, end, value),
-            Effect::ListPop { end, count } => self.list_pop(database, key, end, count),
-            Effect::ListSet { index, value } => self.list_set(database, key, index, value),
-            Effect::ListInsert { index, value } => self.list_insert(database, key, index, value),
-            Effect::ListRemove { index, count } => self.list_remove(database, key, index, count),
-            Effect::HashSet { field, value, expire_at } => {
-                self.hash_set(database, key, (field, value), expire_at)
-            }
-            Effect::HashDelete { field, .. } => self.hash_delete(database, key, field),
-            Effect::HashExpire { field, at } => self.hash_expire(database, key, field, at),
-            Effect::SetAdd { member } => self.set_add(database, key, member),
-            Effect::SetRemove { member } => self.set_remove(database, key, member),
-            Effect::SortedAdd { member, score } => self.sorted_add(database, key, member, score),
-            Effect::SortedRemove { member } => self.sorted_remove(database, key, member),
+            _ => unreachable!("all others are on a key"),
         }
     }
 
@@ -190,7 +222,7 @@ impl Keyspace {
             let Some(create) = create else { return Ok(Applied::Nothing) };
             let mut value = create(&recipe);
             let applied = edit(&mut value, &recipe)?;
-            if !value.is_empty() {
+            if applied != Applied::Nothing && !value.is_empty() {
                 self.put(database, hash, name, Payload::Boxed(Box::new(value)), None);
             }
             return Ok(applied);

@@ -19,6 +19,7 @@ mod sample;
 pub mod secrets;
 mod set;
 mod sorted;
+mod stream;
 mod string;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub const FAMILIES: &[&[Command<DataFn>]] = &[
     publish::COMMANDS,
     set::COMMANDS,
     sorted::COMMANDS,
+    stream::COMMANDS,
     string::COMMANDS,
 ];
 

@@ -8,7 +8,7 @@
 //! whatever their encodings. Not for secrets: SHA-1 is broken against those who aim.
 
 use crate::keyspace::Keyspace;
-use crate::value::{Element, EntryRef, StringValue, Value};
+use crate::value::{Element, EntryRef, Stream, StringValue, Value};
 use crate::work::Work;
 use base::sha1::sha1;
 
@@ -63,6 +63,9 @@ fn add_value(digest: &mut Digest, entry: EntryRef<'_>, work: &Work) {
 
 fn add_collection(digest: &mut Digest, value: &Value, work: &Work) {
     digest.mix(&value.type_number().to_be_bytes());
+    if let Value::Stream(stream) = value {
+        return add_stream(digest, stream, work);
+    }
     value.each(|element| {
         work.step();
         match element {
@@ -78,8 +81,21 @@ fn add_collection(digest: &mut Digest, value: &Value, work: &Work) {
             Element::Scored(member, score) => {
                 digest.add_pair(member, resp::format_double::format_double(score).as_bytes());
             }
+            // Of a stream its entries count, whatever else it has.
+            Element::Stream(_) => {}
         }
     });
+}
+
+fn add_stream(digest: &mut Digest, stream: &Stream, work: &Work) {
+    for entry in stream.iter() {
+        work.step();
+        digest.mix(format!("{}.{}", entry.id.millis, entry.id.sequence).as_bytes());
+        for (field, value) in entry.fields() {
+            digest.mix(&field.to_vec());
+            digest.mix(&value.to_vec());
+        }
+    }
 }
 
 /// The digest of one value (DEBUG DIGEST-VALUE).

@@ -6,7 +6,8 @@
 //! What has no order is summed (not XORed, where two equal elements would cancel out).
 
 use crate::keyspace::Keyspace;
-use crate::value::{Element, EntryRef, StringValue, Value, type_name};
+use crate::value::stream::Part;
+use crate::value::{Element, EntryRef, Stream, StringValue, Value, type_name};
 use base::DatabaseId;
 use std::fmt;
 use structures::KeyHasher;
@@ -64,7 +65,11 @@ impl Digest {
 
     fn of_collection(value: &Value) -> Self {
         let (mut digest, mut index) = (Self::default(), 0_u64);
+        if let Value::Stream(stream) = value {
+            digest.add_entries(stream);
+        }
         value.each(|element| match element {
+            Element::Stream(part) => digest.add_part(part),
             Element::Text(bytes) | Element::Member(bytes) => digest.add(&[bytes]),
             Element::Ordered(item) => {
                 digest.add(&[&index.to_le_bytes(), item]);
@@ -77,6 +82,38 @@ impl Digest {
             }
         });
         digest
+    }
+
+    /// Adds the entries of a stream, however they lie.
+    fn add_entries(&mut self, stream: &Stream) {
+        for entry in stream.iter() {
+            let id = entry.id.to_bytes().to_vec();
+            let texts = entry.fields().flat_map(|(field, value)| [field.to_vec(), value.to_vec()]);
+            let parts: Vec<Vec<u8>> = std::iter::once(id).chain(texts).collect();
+            self.add(&parts.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
+        }
+    }
+
+    /// Adds what a stream has beside its entries.
+    fn add_part(&mut self, part: Part<'_>) {
+        match part {
+            Part::Empty | Part::Block { .. } => {}
+            Part::Head { last, added, max_deleted } => {
+                self.add(&[&last.to_bytes(), &added.to_le_bytes(), &max_deleted.to_bytes()]);
+            }
+            Part::Group { name, last, read } => {
+                self.add(&[name, &last.to_bytes(), &read.to_le_bytes()]);
+            }
+            Part::Consumer { group, name, seen } => {
+                self.add(&[b"consumer", group, name, &seen.to_le_bytes()]);
+            }
+            Part::Pending { group, consumer, seen: _, time, count, ids } => {
+                for id in ids.iter() {
+                    let (time, count) = (time.to_le_bytes(), count.to_le_bytes());
+                    self.add(&[group, consumer, &id.to_bytes(), &time, &count]);
+                }
+            }
+        }
     }
 
     /// Adds one element, whose parts are told apart by their lengths.

@@ -16,12 +16,15 @@
 mod decode;
 mod encode;
 mod operand;
+mod stream;
 mod table;
 
+use crate::stream_id::StreamId;
 use base::DatabaseId;
 pub use decode::EffectDecoder;
 pub use encode::EffectEncoder;
 pub use operand::Quoted;
+pub use stream::{Fields, Ids};
 
 /// One change of one key, or of a whole database.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,6 +70,43 @@ pub enum Effect<'a> {
     SortedAdd { member: &'a [u8], score: f64 },
     /// A member leaves the sorted set.
     SortedRemove { member: &'a [u8] },
+    /// The key becomes a stream without entries.
+    StreamCreate,
+    /// An entry joins the stream at its end; the stream is created if absent.
+    StreamAdd { id: StreamId, fields: Fields<'a> },
+    /// These entries leave the stream, which remembers the greatest of them.
+    StreamDelete { ids: Ids<'a> },
+    /// Every entry before this ID leaves the stream. Behind the greatest ID comes 0-0: then all do.
+    StreamTrim { below: StreamId },
+    /// What the stream remembers: the last ID, how many entries ever came, the greatest ID that was
+    /// deleted.
+    StreamSetId { last: StreamId, added: u64, max_deleted: StreamId },
+    /// Entries join the stream at its end, as they lay together elsewhere: a block in Redis's form.
+    /// The stream is created if absent.
+    StreamBlock { base: StreamId, block: &'a [u8] },
+    /// The stream has a group of consumers, which has read up to `last`: `read` entries, or -1 if
+    /// that is not known.
+    StreamGroupCreate { group: &'a [u8], last: StreamId, read: i64 },
+    /// A group has read up to `last`, which were `read` entries, or -1 if that is not known.
+    StreamGroupSet { group: &'a [u8], last: StreamId, read: i64 },
+    /// A group is gone, with its consumers and what was pending.
+    StreamGroupDelete { group: &'a [u8] },
+    /// A group has a consumer, last seen at this Unix time in milliseconds.
+    StreamConsumerCreate { group: &'a [u8], consumer: &'a [u8], seen: i64 },
+    /// A consumer is gone, with what was pending to it.
+    StreamConsumerDelete { group: &'a [u8], consumer: &'a [u8] },
+    /// A consumer was seen, and these entries are pending to it, whoever had them before: delivered
+    /// `count` times, the last time at `time`. Both times are Unix times in milliseconds.
+    StreamDeliver {
+        group: &'a [u8],
+        consumer: &'a [u8],
+        seen: i64,
+        time: i64,
+        count: u64,
+        ids: Ids<'a>,
+    },
+    /// These entries are no longer pending to anybody of the group.
+    StreamAcknowledge { group: &'a [u8], ids: Ids<'a> },
     /// All keys of the database are gone. Carries no key.
     FlushDatabase,
     /// All keys of all databases are gone. Carries no key.

@@ -10,6 +10,7 @@ use crate::effect::{Effect, End};
 use crate::rdb::{RdbError, Source, kind, opcode};
 use crate::tx::Tx;
 use crate::value::list::{NODE_PACKED, NODE_PLAIN};
+use crate::value::stream::reading::Reading;
 use base::DatabaseId;
 use std::io::{self, Read};
 use structures::{Intset, Listpack};
@@ -58,6 +59,8 @@ enum Stage {
     Header,
     /// The next entry, or what stands between entries.
     Entry,
+    /// The rest of a stream.
+    Stream,
     /// The rest of a collection.
     Elements {
         kind: u8,
@@ -83,6 +86,8 @@ pub struct Importer {
     key: Vec<u8>,
     /// Elements of the entry that were applied.
     applied: u64,
+    /// The entry's progress, if it is a stream.
+    stream: Option<Reading>,
     pub keys: u64,
     /// The database that the stream behind the file begins in, where the file tells.
     pub stream_database: DatabaseId,
@@ -99,6 +104,7 @@ impl Default for Importer {
             earliest: 0,
             key: Vec::new(),
             applied: 0,
+            stream: None,
             keys: 0,
             stream_database: DatabaseId(0),
         }
@@ -161,6 +167,7 @@ impl Importer {
                 self.element(kind, tx)?;
                 Ok(Stage::Elements { kind, left: left - 1 })
             }
+            Stage::Stream => self.stream_part(tx),
             Stage::Checksum => self.checksum(),
             Stage::Finished => Ok(Stage::Finished),
         }
@@ -258,6 +265,10 @@ impl Importer {
             | kind::HASH_2
             | kind::ZSET
             | kind::ZSET_2 => Stage::Elements { kind, left: self.source.length()? },
+            _ if kind::is_stream(kind) => {
+                self.stream = Some(Reading::new(kind, self.source.length()?));
+                Stage::Stream
+            }
             // One packed value is all its elements.
             _ => Stage::Elements { kind, left: 1 },
         };
@@ -350,6 +361,26 @@ impl Importer {
         }
     }
 
+    /// Reads the next part of a stream, then applies it.
+    fn stream_part(&mut self, tx: &mut Tx<'_>) -> Result<Stage, RdbError> {
+        let Self { source, stream, database, key, applied, .. } = self;
+        let Some(reading) = stream.as_mut().filter(|reading| !reading.is_done()) else {
+            return Ok(self.end_entry());
+        };
+        let (work, mut misfits) = (tx.work(), false);
+        reading.step(source, &work, |part| {
+            let done = tx.change_in(*database, key, part.effect());
+            misfits = !matches!(done, Ok(Applied::Added | Applied::Changed));
+            *applied += 1;
+            Ok(())
+        })?;
+        if misfits {
+            return Err(self.source.damaged("a part of a stream that does not fit the others"));
+        }
+        self.expire_first(tx);
+        Ok(Stage::Stream)
+    }
+
     fn push(&mut self, value: &[u8], tx: &mut Tx<'_>) -> Result<(), RdbError> {
         self.apply(Effect::ListPush { end: End::Tail, value }, tx)
     }
@@ -405,13 +436,19 @@ impl Importer {
             return Err(self.source.damaged("an element that stands in its collection twice"));
         }
         self.applied += 1;
-        let is_string = matches!(effect, Effect::SetString { .. });
-        if self.applied == 1 && !is_string && self.expire_at.is_some() {
+        if self.applied == 1 && !matches!(effect, Effect::SetString { .. }) {
+            self.expire_first(tx);
+        }
+        Ok(())
+    }
+
+    /// Gives the present key its expiry, which it has not.
+    fn expire_first(&mut self, tx: &mut Tx<'_>) {
+        if self.applied == 1 && self.expire_at.is_some() {
             let expiry = Effect::Expire { at: self.expire_at };
             let applied = tx.change_in(self.database, &self.key, expiry);
             debug_assert!(applied.is_ok(), "every type expires");
         }
-        Ok(())
     }
 
     fn checksum(&mut self) -> Result<Stage, RdbError> {
@@ -429,27 +466,28 @@ fn is_known(kind: u8, is_valkey: bool) -> bool {
     if kind == kind::HASH_2 {
         return is_valkey;
     }
-    matches!(
-        kind,
-        kind::STRING
-            | kind::LIST
-            | kind::SET
-            | kind::ZSET
-            | kind::HASH
-            | kind::ZSET_2
-            | kind::HASH_ZIPMAP
-            | kind::LIST_ZIPLIST
-            | kind::SET_INTSET
-            | kind::ZSET_ZIPLIST
-            | kind::HASH_ZIPLIST
-            | kind::LIST_QUICKLIST
-            | kind::HASH_LISTPACK
-            | kind::ZSET_LISTPACK
-            | kind::LIST_QUICKLIST_2
-            | kind::SET_LISTPACK
-            | kind::HASH_METADATA
-            | kind::HASH_LISTPACK_EX
-    )
+    kind::is_stream(kind)
+        || matches!(
+            kind,
+            kind::STRING
+                | kind::LIST
+                | kind::SET
+                | kind::ZSET
+                | kind::HASH
+                | kind::ZSET_2
+                | kind::HASH_ZIPMAP
+                | kind::LIST_ZIPLIST
+                | kind::SET_INTSET
+                | kind::ZSET_ZIPLIST
+                | kind::HASH_ZIPLIST
+                | kind::LIST_QUICKLIST
+                | kind::HASH_LISTPACK
+                | kind::ZSET_LISTPACK
+                | kind::LIST_QUICKLIST_2
+                | kind::SET_LISTPACK
+                | kind::HASH_METADATA
+                | kind::HASH_LISTPACK_EX
+        )
 }
 
 #[cfg(test)]

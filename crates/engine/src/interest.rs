@@ -141,9 +141,21 @@ impl Interest {
             Effect::Delete { reason } => reason == DeleteReason::Command,
             _ => true,
         };
-        // A copy leaves its source as it was.
-        if !matches!(effect, Effect::Copy { .. }) {
-            self.changed(keyspace, database, hash, key, by_command);
+        match effect {
+            // A copy leaves its source as it was.
+            Effect::Copy { .. } => {}
+            // What happens within a group serves nobody, and Redis tells no transaction of it.
+            Effect::StreamGroupCreate { .. }
+            | Effect::StreamGroupSet { .. }
+            | Effect::StreamConsumerCreate { .. }
+            | Effect::StreamConsumerDelete { .. }
+            | Effect::StreamDeliver { .. }
+            | Effect::StreamAcknowledge { .. } => {
+                if !self.caches.is_empty() {
+                    self.caches.changed(hash, key, by_command);
+                }
+            }
+            _ => self.changed(keyspace, database, hash, key, by_command),
         }
         if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = *effect {
             self.changed(keyspace, to_database, keyspace.hash(to), to, by_command);
@@ -227,20 +239,30 @@ impl Interest {
     }
 
     /// An effect on whole databases was applied: databases that were exchanged may have what
-    /// somebody waits for.
+    /// somebody waits for, and what somebody must hear the end of may be gone.
     pub(crate) fn after_whole(
         &mut self,
         keyspace: &Keyspace,
         database: DatabaseId,
         effect: &Effect<'_>,
     ) {
-        let Effect::SwapDatabases { with } = *effect else { return };
-        for exchanged in [database, with] {
-            let waited = self.waiters.keys_of(exchanged);
+        if self.waiters.is_empty() {
+            return;
+        }
+        let changed: Vec<DatabaseId> = match *effect {
+            Effect::SwapDatabases { with } => vec![database, with],
+            Effect::FlushDatabase => vec![database],
+            Effect::FlushAll => keyspace.databases().map(|(id, _)| id).collect(),
+            _ => return,
+        };
+        for changed in changed {
+            let waited = self.waiters.keys_of(changed);
             let waited = waited.inspect(|_| keyspace.work.step());
-            let there = waited.filter(|key| keyspace.exists(exchanged, key));
-            for key in there.map(<[u8]>::to_vec).collect::<Vec<_>>() {
-                self.waiters.serve(exchanged, &key, &mut self.ready);
+            let concerned = waited.filter(|key| {
+                keyspace.exists(changed, key) || self.waiters.hears_end(changed, key)
+            });
+            for key in concerned.map(<[u8]>::to_vec).collect::<Vec<_>>() {
+                self.waiters.serve(changed, &key, &mut self.ready);
             }
         }
     }

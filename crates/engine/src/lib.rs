@@ -34,6 +34,7 @@
 //! | | [`access`] | how recently or often a key was used |
 //! | | [`work`] | counts the steps of long commands, so that the node can act amid one |
 //! | | [`ids`], [`slot`] | names of keys and clients, slots of a cluster |
+//! | | [`stream_id`] | names of a stream's entries |
 //! | | [`refusal`], `random` | what a client did wrong, chance from a seed |
 //! | | [`glob`], `number` | Redis's patterns, and its numbers as text |
 //! | | `geohash` | positions on Earth as scores |
@@ -79,6 +80,7 @@ pub mod settings;
 pub mod slot;
 mod snapshot;
 mod statistics;
+pub mod stream_id;
 pub mod subscribers;
 #[cfg(test)]
 pub mod testing;

@@ -46,7 +46,7 @@ impl Value {
             Self::Hash(hash) => hash.table().is_some(),
             Self::Set(set) => set.table().is_some(),
             Self::Sorted(sorted) => matches!(sorted, Sorted::Tree(_)),
-            Self::Text(_) | Self::List(_) => false,
+            Self::Text(_) | Self::List(_) | Self::Stream(_) => false,
         }
     }
 
@@ -56,7 +56,7 @@ impl Value {
             Self::Hash(hash) => hash.table().into_iter().for_each(|it| it.prefetch_bucket(member)),
             Self::Set(set) => set.table().into_iter().for_each(|it| it.prefetch_bucket(member)),
             Self::Sorted(Sorted::Tree(tree)) => tree.prefetch_bucket(member),
-            Self::Sorted(Sorted::Pack(_)) | Self::Text(_) | Self::List(_) => {}
+            Self::Sorted(Sorted::Pack(_)) | Self::Text(_) | Self::List(_) | Self::Stream(_) => {}
         }
     }
 
@@ -66,7 +66,7 @@ impl Value {
             Self::Hash(hash) => hash.table().into_iter().for_each(|it| it.prefetch_entry(member)),
             Self::Set(set) => set.table().into_iter().for_each(|it| it.prefetch_entry(member)),
             Self::Sorted(Sorted::Tree(tree)) => tree.prefetch_member(member),
-            Self::Sorted(Sorted::Pack(_)) | Self::Text(_) | Self::List(_) => {}
+            Self::Sorted(Sorted::Pack(_)) | Self::Text(_) | Self::List(_) | Self::Stream(_) => {}
         }
     }
 }

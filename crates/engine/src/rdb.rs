@@ -76,18 +76,27 @@ pub(crate) mod kind {
     pub const HASH_ZIPLIST: u8 = 13;
     /// Nodes that are ziplists.
     pub const LIST_QUICKLIST: u8 = 14;
+    /// Before Redis 7.0.
+    pub const STREAM_LISTPACKS: u8 = 15;
     pub const HASH_LISTPACK: u8 = 16;
     pub const ZSET_LISTPACK: u8 = 17;
     /// Nodes that are listpacks or plain elements.
     pub const LIST_QUICKLIST_2: u8 = 18;
+    pub const STREAM_LISTPACKS_2: u8 = 19;
     /// Since Redis 7.2.
     pub const SET_LISTPACK: u8 = 20;
+    /// Since Redis 7.2.
+    pub const STREAM_LISTPACKS_3: u8 = 21;
     /// Fields that expire, in Valkey since 9.0. In Redis the number was one of no release.
     pub const HASH_2: u8 = 22;
     /// Fields that expire, in Redis since 7.4.
     pub const HASH_METADATA: u8 = 24;
     /// The same in a listpack: fields, values and times, sorted by time.
     pub const HASH_LISTPACK_EX: u8 = 25;
+
+    pub fn is_stream(kind: u8) -> bool {
+        matches!(kind, STREAM_LISTPACKS | STREAM_LISTPACKS_2 | STREAM_LISTPACKS_3)
+    }
 }
 
 /// Bytes that stand where a type could, and say something else.

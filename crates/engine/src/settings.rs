@@ -38,6 +38,10 @@ pub struct Settings {
     pub zset_max_listpack_entries: u64,
     /// In bytes.
     pub zset_max_listpack_value: u64,
+    /// Entries of a block of a stream; 0: no limit.
+    pub stream_node_max_entries: u64,
+    /// Bytes of a block of a stream; 0: what a listpack bears.
+    pub stream_node_max_bytes: u64,
     /// In bytes.
     pub hll_sparse_max_bytes: u64,
     /// Longest string value, in bytes.
@@ -98,6 +102,8 @@ impl Default for Settings {
             set_max_intset_entries: 512,
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
+            stream_node_max_entries: 100,
+            stream_node_max_bytes: 4096,
             hll_sparse_max_bytes: 3000,
             proto_max_bulk_len: 512 << 20,
             notify_keyspace_events: 0,

@@ -11,6 +11,7 @@ use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::number::format_double;
 use crate::settings::Settings;
+use crate::stream_id::StreamId;
 use crate::subscribers::Sort;
 use crate::unit::{Context, Unit};
 use crate::value::{Element, EntryRef, StringValue, Value, type_name};
@@ -32,6 +33,8 @@ pub struct Bench {
     /// Time, database and flags of the commands to come.
     pub context: Context,
     pub protocol: Protocol,
+    /// As [`Self::resume`] said it.
+    resumed: Option<(Vec<u8>, Vec<StreamId>)>,
 }
 
 /// What one key holds, comparable: type, encoding, expiry, contents in the order of the encoding.
@@ -72,7 +75,14 @@ impl Bench {
             interest,
             context,
             protocol: Protocol::Resp2,
+            resumed: None,
         }
+    }
+
+    /// The next command runs again because this key became ready. Its context must say that it is a
+    /// retry.
+    pub fn resume(&mut self, key: &[u8], since: Vec<StreamId>) {
+        self.resumed = Some((key.to_vec(), since));
     }
 
     /// Runs a command whose words stand between blanks. Returns the reply with a blank for each
@@ -92,7 +102,12 @@ impl Bench {
             buffer.extend_from_slice(word);
         }
         let mut reply = Reply::new(self.protocol);
+        let resumed = self.resumed.take();
         self.unit.clear();
+        if let Some((key, since)) = resumed {
+            self.unit.woken_by = Some(key);
+            self.unit.resumed_since = since;
+        }
         self.forget_notices();
         let args = Args::new(&buffer, &ranges);
         let Self { engine, unit, interest, context, .. } = self;
@@ -207,6 +222,8 @@ fn contents(value: &Value) -> Vec<Vec<u8>> {
         Element::Scored(member, score) => {
             elements.push(vec![member.to_vec(), format_double(score).as_bytes().to_vec()]);
         }
+        // A block's bytes too: DUMP shows them.
+        Element::Stream(part) => elements.push(vec![format!("{part:?}").into_bytes()]),
     });
     if !is_ordered {
         elements.sort();

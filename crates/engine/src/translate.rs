@@ -4,11 +4,12 @@
 //! Each effect is told as a command that has exactly this effect on an equal keyspace, whatever
 //! request it came from: chosen members, absolute times, resulting numbers. It is told in the same
 //! step that applies it, because a few need to look at the value. The commands are those of Redis
-//! 6.2 and later (PXAT, COPY, LMOVE, LPOP with a count); of fields that expire, those of Redis 7.4
-//! and Valkey 9 (HPEXPIREAT, HPERSIST).
+//! 6.2 and later (PXAT, COPY, LMOVE, LPOP with a count); of streams those of 7.0 (ENTRIESREAD); of
+//! fields that expire, those of Redis 7.4 and Valkey 9 (HPEXPIREAT, HPERSIST).
 
 mod hash;
 mod list;
+mod stream;
 
 use crate::effect::{DeleteReason, Effect};
 use crate::feed::{Feed, Verb, Word};
@@ -66,30 +67,12 @@ impl Feed {
         effect: &Effect<'_>,
     ) {
         let name = Word::Text(key);
-        let number = |number: u64| Word::Number(i64::try_from(number).unwrap_or(i64::MAX));
         let text = |text: &'static str| Word::Text(text.as_bytes());
         match *effect {
-            Effect::SetString { value, expire_at: Some(at) } => {
-                let words = [text("SET"), name, Word::Text(value), text("PXAT"), Word::Number(at)];
-                self.say(database, &words);
-            }
-            Effect::SetInteger { value } => {
-                self.say(database, &[text("SET"), name, Word::Number(value), text("KEEPTTL")]);
-            }
-            Effect::Append { bytes } => {
-                self.say(database, &[text("APPEND"), name, Word::Text(bytes)]);
-            }
-            // SETRANGE with nothing to write does not pad.
-            Effect::SetRange { bytes: b"", .. } => {
-                let entry = keyspace.database(database).find(keyspace.hash(key), key);
-                let Some(Ok(value)) = entry.map(StringValue::of) else { return };
-                let value = value.to_vec();
-                self.say(database, &[text("SET"), name, Word::Text(&value), text("KEEPTTL")]);
-            }
-            Effect::SetRange { offset, bytes } => {
-                let words = [text("SETRANGE"), name, number(offset), Word::Text(bytes)];
-                self.say(database, &words);
-            }
+            Effect::SetString { expire_at: Some(_), .. }
+            | Effect::SetInteger { .. }
+            | Effect::Append { .. }
+            | Effect::SetRange { .. } => self.tell_string(keyspace, database, key, effect),
             Effect::Delete { .. } => self.say_dropped(database, key),
             Effect::Expire { at: Some(at) } => {
                 self.say(database, &[text("PEXPIREAT"), name, Word::Number(at)]);
@@ -122,9 +105,63 @@ impl Feed {
             | Effect::SetRemove { .. }
             | Effect::SortedAdd { .. }
             | Effect::SortedRemove { .. } => unreachable!("told by `tell`, which has them join"),
+            Effect::StreamCreate
+            | Effect::StreamAdd { .. }
+            | Effect::StreamDelete { .. }
+            | Effect::StreamTrim { .. }
+            | Effect::StreamSetId { .. }
+            | Effect::StreamBlock { .. }
+            | Effect::StreamGroupCreate { .. }
+            | Effect::StreamGroupSet { .. }
+            | Effect::StreamGroupDelete { .. }
+            | Effect::StreamConsumerCreate { .. }
+            | Effect::StreamConsumerDelete { .. }
+            | Effect::StreamDeliver { .. }
+            | Effect::StreamAcknowledge { .. } => self.tell_stream(database, key, effect),
             // Nobody follows a server that has a master, or a part of its data.
             Effect::TransferBegan | Effect::TransferEnded => {}
             Effect::ReplicaOf { .. } | Effect::ReplicaOfNoOne => {}
+        }
+    }
+
+    /// Tells of a change of a string that joins no other.
+    fn tell_string(
+        &mut self,
+        keyspace: &Keyspace,
+        database: DatabaseId,
+        key: &[u8],
+        effect: &Effect<'_>,
+    ) {
+        let name = Word::Text(key);
+        let text = |text: &'static str| Word::Text(text.as_bytes());
+        match *effect {
+            Effect::SetString { value, expire_at: Some(at) } => {
+                let words = [text("SET"), name, Word::Text(value), text("PXAT"), Word::Number(at)];
+                self.say(database, &words);
+            }
+            Effect::SetInteger { value } => {
+                self.say(database, &[text("SET"), name, Word::Number(value), text("KEEPTTL")]);
+            }
+            Effect::Append { bytes } => {
+                self.say(database, &[text("APPEND"), name, Word::Text(bytes)]);
+            }
+            // SETRANGE with nothing to write does not pad.
+            Effect::SetRange { bytes: b"", .. } => {
+                let entry = keyspace.database(database).find(keyspace.hash(key), key);
+                let Some(Ok(value)) = entry.map(StringValue::of) else { return };
+                let value = value.to_vec();
+                self.say(database, &[text("SET"), name, Word::Text(&value), text("KEEPTTL")]);
+            }
+            Effect::SetRange { offset, bytes } => {
+                let words = [
+                    text("SETRANGE"),
+                    name,
+                    Word::Number(i64::try_from(offset).unwrap_or(i64::MAX)),
+                    Word::Text(bytes),
+                ];
+                self.say(database, &words);
+            }
+            _ => {}
         }
     }
 

@@ -318,7 +318,8 @@ impl<'a> Tx<'a> {
         on_timeout: TimeoutReply,
     ) {
         let database = self.context.database;
-        self.unit.wait = Some(Wait { database, keys, awaited, wait_millis, on_timeout });
+        let since = Vec::new();
+        self.unit.wait = Some(Wait { database, keys, awaited, wait_millis, on_timeout, since });
     }
 
     /// Publishes a keyspace event of the selected database if its class is switched on.

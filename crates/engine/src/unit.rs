@@ -6,6 +6,7 @@
 use crate::effect::EffectEncoder;
 use crate::feed::Feed;
 use crate::ids::KeyHash;
+use crate::stream_id::StreamId;
 use crate::value::Awaited;
 use base::{DatabaseId, UnixMillis};
 use std::any::Any;
@@ -27,6 +28,8 @@ pub struct Unit {
     pub changes: u64,
     /// While a blocked command runs again: the key that became ready.
     pub woken_by: Option<Vec<u8>>,
+    /// Then too: the IDs behind which it reads streams, as they were when it began to wait.
+    pub resumed_since: Vec<StreamId>,
     /// Set if the command found nothing and its client is to wait.
     pub wait: Option<Wait>,
     /// Keys that a read found past their time, or with fields past theirs, and how many messages
@@ -50,6 +53,7 @@ impl Unit {
             whole: false,
             changes: 0,
             woken_by: None,
+            resumed_since: Vec::new(),
             wait: None,
             expired: Vec::new(),
             rests_on_clock: false,
@@ -66,6 +70,7 @@ impl Unit {
         self.whole = false;
         self.changes = 0;
         self.woken_by = None;
+        self.resumed_since.clear();
         self.wait = None;
         self.expired.clear();
         self.rests_on_clock = false;
@@ -107,6 +112,8 @@ pub struct Wait {
     /// that commands see is the shard's, and may run slower or jump when a process takes over.
     pub wait_millis: Option<u64>,
     pub on_timeout: TimeoutReply,
+    /// The IDs behind which it reads streams, in the order of `keys`, if it reads by IDs.
+    pub since: Vec<StreamId>,
 }
 
 /// The reply to a blocked command whose time is up.

@@ -11,12 +11,14 @@ mod older;
 pub(crate) mod set;
 pub(crate) mod sorted;
 pub(crate) mod stored;
+pub mod stream;
 pub mod text;
 mod value_type;
 
 pub use hash::Hash;
 pub use set::Set;
 pub use sorted::Sorted;
+pub use stream::Stream;
 pub use text::StringValue;
 pub(crate) use value_type::{Element, ValueType};
 
@@ -52,6 +54,8 @@ pub enum Value {
     Set(Set),
     Hash(Hash),
     Sorted(Sorted),
+    /// Boxed for the same reason as a list.
+    Stream(Box<Stream>),
 }
 
 /// Does the same with a value of each type. The types are listed here and in [`Value`].
@@ -63,6 +67,7 @@ macro_rules! each_type {
             Value::Set($it) => $body,
             Value::Hash($it) => $body,
             Value::Sorted($it) => $body,
+            Value::Stream($it) => $body,
         }
     };
 }
@@ -86,6 +91,7 @@ impl Value {
             Self::Set(set) => Self::Set(set.copied(work)),
             Self::Hash(hash) => Self::Hash(hash.copied(work)),
             Self::Sorted(sorted) => Self::Sorted(sorted.copied(work)),
+            Self::Stream(stream) => Self::Stream(stream.copied(work)),
         }
     }
 
@@ -150,6 +156,18 @@ impl Value {
 pub enum Awaited {
     List,
     SortedSet,
+    Stream,
+    /// A group of a stream. Whoever waits for one is also told when its key goes, or holds another
+    /// type.
+    Group,
+}
+
+impl Awaited {
+    /// Whether a client that waits for this is to look at a key that serves `what`, if it is there
+    /// and serves something.
+    pub fn is_concerned(self, what: Option<Self>) -> bool {
+        self == Self::Group || what == Some(self)
+    }
 }
 
 /// The type of an entry's value as TYPE names it.

@@ -13,9 +13,10 @@ use crate::notify::{Class, KeyEvent};
 use crate::random::Random;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::unit::{Context, Unit};
+use crate::stream_id::StreamId;
+use crate::unit::{Context, TimeoutReply, Unit, Wait};
 use crate::value::hash::{self, Seen};
-use crate::value::{self, EntryRef, StringValue, Value};
+use crate::value::{self, Awaited, EntryRef, StringValue, Value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
@@ -165,6 +166,40 @@ impl<'a> View<'a> {
             None => Ok(None),
             Some(entry) => Value::of(entry).map(Some).ok_or(Refusal::WRONG_TYPE),
         }
+    }
+
+    /// Whether the client may be left waiting (false inside MULTI and scripts).
+    pub fn may_block(&self) -> bool {
+        self.context.may_block
+    }
+
+    /// Whether the command runs again for a blocked client.
+    pub fn is_retry(&self) -> bool {
+        self.context.retry
+    }
+
+    /// Whether a blocking command may look at `key`: as [`crate::tx::Tx::may_serve`].
+    pub fn may_serve(&self, key: &[u8]) -> bool {
+        !self.context.retry || self.unit.woken_by.as_deref().is_none_or(|woken| woken == key)
+    }
+
+    /// The IDs behind which a command reads streams that has waited; empty if it has not.
+    pub fn resumed_since(&self) -> Vec<StreamId> {
+        self.unit.resumed_since.clone()
+    }
+
+    /// Leaves the client waiting for one of `keys`. The command must not have replied.
+    pub fn wait(
+        &mut self,
+        keys: Vec<Vec<u8>>,
+        awaited: Awaited,
+        wait_millis: Option<u64>,
+        on_timeout: TimeoutReply,
+        since: Vec<StreamId>,
+    ) {
+        let database = self.context.database;
+        let wait = Wait { database, keys, awaited, wait_millis, on_timeout, since };
+        self.unit.wait = Some(wait);
     }
 
     /// Publishes a keyspace event if its class is switched on.

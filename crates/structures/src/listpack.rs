@@ -86,6 +86,12 @@ impl Listpack {
         Ok(Self { bytes: Buffer::exact(bytes) })
     }
 
+    /// The first element of bytes that were checked before: the others are not walked.
+    pub fn first_of(bytes: &[u8]) -> Option<Item<'_>> {
+        let is_there = bytes.get(HEADER_BYTES).is_some_and(|first| *first != END);
+        decode(bytes, HEADER_BYTES).filter(|_| is_there).map(|(item, _)| item)
+    }
+
     /// The whole listpack as it goes into an RDB file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -24,7 +24,18 @@ const STRUCTURES: Floors = &[
 ];
 
 const ENGINE: Floors = &[
-    &["geohash", "ids", "master", "number", "random", "refusal", "settings", "slot", "work"],
+    &[
+        "geohash",
+        "ids",
+        "master",
+        "number",
+        "random",
+        "refusal",
+        "settings",
+        "slot",
+        "stream_id",
+        "work",
+    ],
     &["access", "effect", "expiries", "glob"],
     &["feed", "rdb", "statistics", "subscribers"],
     &["notify", "value"],

@@ -7,7 +7,8 @@
 //! said where effects are applied.
 
 use super::operand::Operand;
-use super::{DeleteReason, Effect, EffectDecoder, EffectError, End};
+use super::{DeleteReason, Effect, EffectDecoder, EffectError, End, Fields, Ids};
+use crate::stream_id::StreamId;
 use base::DatabaseId;
 use bytes::BytesMut;
 use std::fmt;
@@ -110,6 +111,19 @@ effects! {
     30 ALL "transfer-ended" () => TransferEnded {};
     31 ALL "replica-of {host} {port}" (host: &str, port: u16) => ReplicaOf { host, port };
     32 ALL "replica-of no one" () => ReplicaOfNoOne {};
+    33 KEY "stream-create" () => StreamCreate {};
+    34 KEY "stream-add {id} {fields}" (id: StreamId, fields: Fields<'_>) => StreamAdd { id, fields };
+    35 KEY "stream-delete {ids}" (ids: Ids<'_>) => StreamDelete { ids };
+    36 KEY "stream-trim below {below}" (below: StreamId) => StreamTrim { below };
+    37 KEY "stream-set-id {last} added {added} max-deleted {max_deleted}" (last: StreamId, added: u64, max_deleted: StreamId) => StreamSetId { last, added, max_deleted };
+    38 KEY "stream-block {base} {block}" (base: StreamId, block: &[u8]) => StreamBlock { base, block };
+    39 KEY "stream-group-create {group} {last} read {read}" (group: &[u8], last: StreamId, read: i64) => StreamGroupCreate { group, last, read };
+    40 KEY "stream-group-set {group} {last} read {read}" (group: &[u8], last: StreamId, read: i64) => StreamGroupSet { group, last, read };
+    41 KEY "stream-group-delete {group}" (group: &[u8]) => StreamGroupDelete { group };
+    42 KEY "stream-consumer-create {group} {consumer} seen {seen}" (group: &[u8], consumer: &[u8], seen: i64) => StreamConsumerCreate { group, consumer, seen };
+    43 KEY "stream-consumer-delete {group} {consumer}" (group: &[u8], consumer: &[u8]) => StreamConsumerDelete { group, consumer };
+    44 KEY "stream-deliver {group} {consumer} seen {seen} time {time} count {count}: {ids}" (group: &[u8], consumer: &[u8], seen: i64, time: i64, count: u64, ids: Ids<'_>) => StreamDeliver { group, consumer, seen, time, count, ids };
+    45 KEY "stream-acknowledge {group} {ids}" (group: &[u8], ids: Ids<'_>) => StreamAcknowledge { group, ids };
     46 KEY "hash-set {field} {value} expire-at {at}" (at: i64, field: &[u8], value: &[u8]) => HashSet { field, value, expire_at: Some(at) };
     47 KEY "hash-expire {field} at {at}" (at: i64, field: &[u8]) => HashExpire { field, at: Some(at) };
     48 KEY "hash-persist {field}" (field: &[u8]) => HashExpire { field, at: None };

@@ -141,7 +141,7 @@ fn a_damaged_or_foreign_file_is_refused_and_never_believed() {
         let bytes = [b"REDIS0010", body].concat();
         import(&mut Bench::new(), &bytes, 50).expect_err("is refused").to_string()
     };
-    assert_eq!(refusal(b"\x0f\x01k"), "a value of type 15 before byte 10 is not supported");
+    assert_eq!(refusal(b"\x16\x01k"), "a value of type 22 before byte 10 is not supported");
     assert_eq!(refusal(b"\xf5"), "a library of functions before byte 10 is not supported");
     assert_eq!(
         refusal(b"\xfe\x40\x20"),

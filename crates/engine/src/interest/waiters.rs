@@ -17,9 +17,19 @@ pub struct Waiters {
 /// The clients that wait for one key.
 #[derive(Default)]
 struct Queue {
-    waiters: VecDeque<WaiterId>,
+    waiters: VecDeque<Waiter>,
+    /// How many of them must hear of the key's end.
+    hear_end: usize,
     /// The key stands in this list of ready keys: once is enough, however often it changes.
     told_in: u64,
+}
+
+/// A client in the queue of a key.
+#[derive(Clone, Copy)]
+struct Waiter {
+    id: WaiterId,
+    /// It must hear that the key is gone, or holds another type.
+    hears_end: bool,
 }
 
 impl Waiters {
@@ -42,12 +52,13 @@ impl Waiters {
         }
     }
 
-    /// Puts a client at the end of a key's queue, once.
-    pub fn add(&mut self, waiter: WaiterId, database: DatabaseId, key: &[u8]) {
+    /// Puts a client at the end of a key's queue, once. It may have to hear of the key's end.
+    pub fn add(&mut self, waiter: WaiterId, database: DatabaseId, key: &[u8], hears_end: bool) {
         let queue = self.by_key.entry(database).or_default().entry(key.to_vec()).or_default();
         // All keys of a command are added together: the client can only be the last in the queue.
-        if queue.waiters.back() != Some(&waiter) {
-            queue.waiters.push_back(waiter);
+        if queue.waiters.back().is_none_or(|last| last.id != waiter) {
+            queue.waiters.push_back(Waiter { id: waiter, hears_end });
+            queue.hear_end += usize::from(hears_end);
         }
     }
 
@@ -55,8 +66,9 @@ impl Waiters {
         let Some(keys) = self.by_key.get_mut(&database) else { return };
         if let Some(queue) = keys.get_mut(key) {
             // Who is served stands in front; only a timeout or a hangup looks further.
-            if let Some(at) = queue.waiters.iter().position(|other| *other == waiter) {
-                queue.waiters.remove(at);
+            if let Some(at) = queue.waiters.iter().position(|other| other.id == waiter) {
+                let removed = queue.waiters.remove(at);
+                queue.hear_end -= usize::from(removed.is_some_and(|it| it.hears_end));
             }
             if queue.waiters.is_empty() {
                 keys.remove(key);
@@ -69,7 +81,13 @@ impl Waiters {
 
     /// The client with `at` others before it among those that wait for a key.
     pub fn nth(&self, database: DatabaseId, key: &[u8], at: usize) -> Option<WaiterId> {
-        self.by_key.get(&database)?.get(key)?.waiters.get(at).copied()
+        self.by_key.get(&database)?.get(key)?.waiters.get(at).map(|waiter| waiter.id)
+    }
+
+    /// Whether somebody waits for a key who must hear of its end.
+    pub fn hears_end(&self, database: DatabaseId, key: &[u8]) -> bool {
+        let queue = self.by_key.get(&database).and_then(|keys| keys.get(key));
+        queue.is_some_and(|queue| queue.hear_end > 0)
     }
 
     /// The keys of a database that somebody waits for.

@@ -52,6 +52,13 @@ pub(crate) fn sample() -> Bench {
         "SET text hello",
         "SET due soon PXAT 1800000000000",
         "RPUSH list a 1 b 2 c 300000",
+        "XADD stream 1-1 a 1 b 2",
+        "XADD stream 1-2 c 3",
+        "XADD stream 5-0 a 4 b 2",
+        "XDEL stream 1-2",
+        "XGROUP CREATE stream g 0",
+        "XREADGROUP GROUP g c STREAMS stream >",
+        "XGROUP CREATE none g $ MKSTREAM",
     ] {
         assert!(!bench.run(line).starts_with('-'), "{line}");
     }

@@ -80,11 +80,11 @@ impl<'i, 'p> Telling<'i, 'p> {
 
     /// Publishes the events of an effect that was applied.
     fn publish(&mut self, database: DatabaseId, key: &'p [u8], effect: &Effect<'_>, did: Change) {
-        let (class, name) = event(database, effect);
         let is_there = did.after.is_some();
         if did.before.is_none() && is_there {
             self.say(Class::New, "new", database, key);
         }
+        let Some((class, name)) = event(database, effect) else { return };
         if let Effect::Rename { to_database, to } | Effect::Copy { to_database, to } = *effect {
             self.say(Class::New, "new", to_database, to);
             if matches!(effect, Effect::Rename { .. }) {
@@ -125,9 +125,10 @@ struct Change {
     after: Option<Option<i64>>,
 }
 
-/// The event of an effect on a key: of the key, or of the one that a rename or a copy made.
-fn event(database: DatabaseId, effect: &Effect<'_>) -> (Class, &'static str) {
-    match *effect {
+/// The event of an effect on a key: of the key, or of the one that a rename or a copy made. None
+/// for what Redis tells nobody of.
+fn event(database: DatabaseId, effect: &Effect<'_>) -> Option<(Class, &'static str)> {
+    let event = match *effect {
         Effect::SetString { .. } => (Class::String, "set"),
         // No other commands count.
         Effect::SetInteger { .. } => (Class::String, "incrby"),
@@ -159,6 +160,19 @@ fn event(database: DatabaseId, effect: &Effect<'_>) -> (Class, &'static str) {
         Effect::SetRemove { .. } => (Class::Set, "srem"),
         Effect::SortedAdd { .. } => (Class::SortedSet, "zadd"),
         Effect::SortedRemove { .. } => (Class::SortedSet, "zrem"),
+        Effect::StreamAdd { .. } | Effect::StreamBlock { .. } => (Class::Stream, "xadd"),
+        Effect::StreamDelete { .. } => (Class::Stream, "xdel"),
+        Effect::StreamTrim { .. } => (Class::Stream, "xtrim"),
+        Effect::StreamSetId { .. } => (Class::Stream, "xsetid"),
+        Effect::StreamGroupCreate { .. } => (Class::Stream, "xgroup-create"),
+        Effect::StreamGroupDelete { .. } => (Class::Stream, "xgroup-destroy"),
+        Effect::StreamConsumerCreate { .. } => (Class::Stream, "xgroup-createconsumer"),
+        Effect::StreamConsumerDelete { .. } => (Class::Stream, "xgroup-delconsumer"),
+        // Reading for a group sets its ID as well as XGROUP SETID does.
+        Effect::StreamCreate
+        | Effect::StreamGroupSet { .. }
+        | Effect::StreamDeliver { .. }
+        | Effect::StreamAcknowledge { .. } => return None,
         Effect::FlushDatabase
         | Effect::FlushAll
         | Effect::SwapDatabases { .. }
@@ -166,7 +180,8 @@ fn event(database: DatabaseId, effect: &Effect<'_>) -> (Class, &'static str) {
         | Effect::TransferEnded
         | Effect::ReplicaOf { .. }
         | Effect::ReplicaOfNoOne => unreachable!("effects on whole databases have no event"),
-    }
+    };
+    Some(event)
 }
 
 #[cfg(test)]

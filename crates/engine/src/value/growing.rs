@@ -8,8 +8,9 @@
 //! Small encodings are one string, whose size is limited by settings. Everything else is read by
 //! elements, and a long string by pieces.
 
+use super::stream::reading::Reading;
 use super::text::payload_of;
-use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, hash, list};
+use super::{Hash, Recipe, Set, Sorted, Value, ValueType, each_type, hash, list, stream};
 use crate::number::parse_f64;
 use crate::rdb::length::{Head, Text};
 use crate::rdb::{RdbError, Source, kind};
@@ -50,6 +51,8 @@ pub(crate) struct Parts {
     complete: usize,
     /// Bytes of the next one that are still to come, if it is a long one.
     rest: Option<u64>,
+    /// Of a stream.
+    pub(super) stream: Option<Box<Reading>>,
     /// Of the fields of a hash.
     pub(super) times: Times,
 }
@@ -144,6 +147,11 @@ impl Growing {
             kind::SET => Value::Set(Set::empty_table(recipe.hasher)),
             kind::HASH => Value::Hash(Hash::empty_table(recipe.hasher)),
             kind::ZSET_2 => Value::Sorted(Sorted::new()),
+            _ if kind::is_stream(kind) => {
+                let stream = Some(Box::new(Reading::new(kind, source.length()?)));
+                let parts = Parts { stream, ..Parts::default() };
+                return Ok(Some(Self { value: stream::create(recipe), left: 1, parts }));
+            }
             _ => return Ok(None),
         };
         Ok(Some(Self { value, left: source.length()?, parts }))

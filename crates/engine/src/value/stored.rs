@@ -7,7 +7,7 @@
 //! The pieces add up to what [`put_value`] writes at once, but for short strings, which that may
 //! write as integers.
 
-use super::{Value, ValueType, each_type};
+use super::{Value, ValueType, each_type, stream};
 use crate::rdb::kind;
 use crate::rdb::length::{put_integer, put_length, put_string};
 use crate::work::Work;
@@ -33,9 +33,9 @@ pub(crate) enum Stored<'a> {
 }
 
 /// The progress of writing a value: bytes of a string, nodes of a list, members of a sorted set
-/// from the greatest down, the cursor of a set's or a hash's scan.
+/// from the greatest down, the cursor of a set's or a hash's scan, the place in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Cursor(pub(super) u64);
+pub struct Cursor(pub(super) u64, pub(super) stream::Place);
 
 impl Value {
     pub(super) fn stored(&self) -> Stored<'_> {
@@ -129,9 +129,10 @@ pub(super) fn put_scanned(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effect::{Effect, End};
+    use crate::effect::{Effect, End, Fields, Ids};
     use crate::keyspace::Keyspace;
     use crate::settings::Settings;
+    use crate::stream_id::StreamId;
     use base::{DatabaseId, HashKey};
     use structures::entry::ValueRef;
 
@@ -152,6 +153,22 @@ mod tests {
             let expire_at = expire_at.filter(|at| at % 3 != 0);
             apply("timed", &Effect::HashSet { field: text, value: text, expire_at });
             apply("sorted", &Effect::SortedAdd { score: f64::from(number % 50), member: text });
+            let mut bytes = Vec::new();
+            Fields::put(&mut bytes, text);
+            Fields::put(&mut bytes, text);
+            let fields = Fields::of(&bytes).expect("a field and its value");
+            let id = StreamId::new(1 + u64::from(number), 0);
+            apply("stream", &Effect::StreamAdd { id, fields });
+            bytes.clear();
+            Ids::put(&mut bytes, id);
+            let ids = Ids::of(&bytes).expect("an ID");
+            let group: &[u8] = if number % 7 == 0 { b"g" } else { b"h" };
+            let consumer = if number % 3 == 0 { &text[..9] } else { b"c" };
+            let (last, seen, time, count) = (id, 1, 2, u64::from(number % 100));
+            apply("stream", &Effect::StreamGroupCreate { group, last, read: -1 });
+            apply("stream", &Effect::StreamConsumerCreate { group, consumer, seen });
+            let deliver = Effect::StreamDeliver { group, consumer, seen, time, count, ids };
+            apply("stream", &deliver);
         }
         apply(
             "text",
@@ -178,7 +195,7 @@ mod tests {
                 }
                 seen += 1;
             }
-            assert_eq!(seen, 7);
+            assert_eq!(seen, 8);
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::growing::Parts;
 use super::stored::{Cursor, Stored};
-use super::{Awaited, Recipe};
+use super::{Awaited, Recipe, stream};
 use crate::effect::{Effect, End};
 use crate::rdb::{RdbError, Source};
 use crate::work::Work;
@@ -26,6 +26,8 @@ pub enum Element<'a> {
     Pair(&'a [u8], &'a [u8], Option<i64>),
     /// A member of a sorted set and its score, in the order of the scores.
     Scored(&'a [u8], f64),
+    /// A part of a stream, in the order in which one is built.
+    Stream(stream::Part<'a>),
 }
 
 impl<'a> Element<'a> {
@@ -37,6 +39,7 @@ impl<'a> Element<'a> {
             Self::Member(member) => Effect::SetAdd { member },
             Self::Pair(field, value, expire_at) => Effect::HashSet { field, value, expire_at },
             Self::Scored(member, score) => Effect::SortedAdd { member, score },
+            Self::Stream(part) => part.effect(),
         }
     }
 }

@@ -4,7 +4,12 @@
 
 use super::Work;
 use crate::command::{Command, DataFn, Declared, FAMILIES};
+use crate::effect::{Effect, Fields, Ids};
+use crate::keyspace::Keyspace;
+use crate::settings::Settings;
+use crate::stream_id::StreamId;
 use crate::testing::{Bench, command};
+use base::{DatabaseId, HashKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Elements of each collection. More than any compact encoding holds.
@@ -22,6 +27,8 @@ pub(crate) fn filled() -> (Bench, Work) {
         bench.run(&format!("HSET h{index} {}", numbered(first, |it| format!("e{it} {it}"))));
         bench.run(&format!("ZADD z{index} {}", numbered(first, |it| format!("{it} e{it}"))));
     }
+    bench.run_words(&[b"RESTORE", b"x0", b"0", &stream(0, 0)]);
+    bench.run_words(&[b"RESTORE", b"x1", b"0", &stream(ELEMENTS, ELEMENTS)]);
     let places = numbered(0, |it| format!("0.{it} 0.{it} p{it}"));
     bench.run(&format!("GEOADD g {places}"));
     bench.run(&format!("MSET {}", numbered(0, |it| format!("k{it} {it}"))));
@@ -38,8 +45,37 @@ pub(crate) fn filled() -> (Bench, Work) {
     (bench, work)
 }
 
+/// A stream of so many entries as DUMP gives it: all are pending to `old` of its group `g`, nothing
+/// is to `new`. It has so many more groups, and `g` so many more consumers.
+fn stream(groups: usize, consumers: usize) -> Vec<u8> {
+    let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(1));
+    let mut apply = |effect: Effect<'_>| {
+        keyspace.apply(DatabaseId(0), b"x", &effect).expect("it is a stream");
+    };
+    let mut pending = Vec::new();
+    for number in 1..=ELEMENTS as u64 {
+        let id = StreamId::new(number, 0);
+        let fields = Fields::of(b"\x01\0\0\0f\x01\0\0\0v").expect("a field and its value");
+        apply(Effect::StreamAdd { id, fields });
+        Ids::put(&mut pending, id);
+    }
+    let names = (0..groups).map(|number| format!("g{number}"));
+    for name in names.chain(["g".to_owned(), "new".to_owned()]) {
+        apply(Effect::StreamGroupCreate { group: name.as_bytes(), last: StreamId::MIN, read: 0 });
+    }
+    for name in (0..consumers).map(|number| format!("c{number}")).chain(["old".to_owned()]) {
+        let consumer = name.as_bytes();
+        apply(Effect::StreamConsumerCreate { group: b"g", consumer, seen: 0 });
+    }
+    let ids = Ids::of(&pending).expect("whole IDs");
+    let (group, consumer, count) = (b"g", b"old", 1);
+    apply(Effect::StreamDeliver { group, consumer, seen: 0, time: 0, count, ids });
+    let entry = keyspace.database(DatabaseId(0)).find(keyspace.hash(b"x"), b"x");
+    crate::dump::dump(entry.expect("it was made").value(), &keyspace.work)
+}
+
 /// Requests that go through all of a collection, all of the keyspace or a long string.
-const WHOLE: [&str; 80] = [
+const WHOLE: [&str; 94] = [
     "KEYS *",
     "KEYS none",
     "SCAN 0 COUNT 100000",
@@ -120,6 +156,20 @@ const WHOLE: [&str; 80] = [
     "BLMPOP 0 2 none l0 LEFT COUNT 100000",
     "BZMPOP 0 2 none z0 MIN COUNT 100000",
     "ZMPOP 2 none z0 MAX COUNT 100000",
+    "COPY x0 to REPLACE",
+    "XRANGE x0 - +",
+    "XREVRANGE x0 + -",
+    "XREAD STREAMS x0 0",
+    "XREADGROUP GROUP new c STREAMS x0 >",
+    "XREADGROUP GROUP g old STREAMS x0 0",
+    "XAUTOCLAIM x0 g c 0 0 COUNT 100000",
+    "XPENDING x0 g - + 100000",
+    "XPENDING x1 g",
+    "XINFO STREAM x0 FULL COUNT 0",
+    "XINFO GROUPS x1",
+    "XINFO CONSUMERS x1 g",
+    "XGROUP DESTROY x0 g",
+    "XGROUP DELCONSUMER x0 g old",
 ];
 
 /// [`WHOLE`], and requests with as many arguments or results as a collection has elements.
@@ -162,6 +212,11 @@ pub(crate) fn long_requests() -> Vec<String> {
         lines.push(format!("{request} NX{fields}"));
     }
     lines.push(format!("HSETEX h0 FNX EX 100 FIELDS {all}{pairs}"));
+    let ids: String = (1..=all).map(|it| format!(" {it}")).collect();
+    lines.push(format!("XADD x0 *{pairs}"));
+    lines.push(format!("XDEL x0{ids}"));
+    lines.push(format!("XACK x0 g{ids}"));
+    lines.push(format!("XCLAIM x0 g c 0{ids}"));
     for name in ["BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX"] {
         lines.push(format!("{name}{absent} 0"));
     }
@@ -181,7 +236,7 @@ pub(crate) fn long_requests() -> Vec<String> {
 
 /// Commands that no request makes long, or that are tried elsewhere; beside those whose complexity
 /// says it ([`is_constant`]).
-const OTHERS: [(&str, &str); 11] = [
+const OTHERS: [(&str, &str); 12] = [
     ("dump", "counted: see the value that goes to another server"),
     ("restore", "counted: see the value that goes to another server"),
     ("restore-asking", "counted: see the value that goes to another server"),
@@ -192,6 +247,7 @@ const OTHERS: [(&str, &str); 11] = [
     ("swapdb", "exchanges two tables; watched keys are counted: see the watched keys"),
     ("lindex", "goes by the counts of chunks and nodes, each of many elements"),
     ("lset", "goes by the counts of chunks and nodes, each of many elements"),
+    ("xtrim", "drops whole blocks, and goes through one; both are counted"),
     ("setrange", "one copy of its argument"),
 ];
 
@@ -255,7 +311,7 @@ fn watched_keys_and_patterns_are_counted() {
     let (mut bench, work) = filled();
     let watcher = crate::ids::WatcherId(7);
     for number in 0..ELEMENTS {
-        let database = base::DatabaseId(0);
+        let database = DatabaseId(0);
         let name = format!("k{number}*");
         bench.interest.watchers.watch(watcher, database, name.as_bytes(), false);
         let subscriber = crate::ids::SubscriberId(7);
@@ -271,10 +327,10 @@ fn watched_keys_and_patterns_are_counted() {
 
 #[test]
 fn a_value_that_goes_to_another_server_is_counted() {
-    for key in ["l0", "s0", "h0", "z0"] {
+    for key in ["l0", "s0", "h0", "z0", "x0"] {
         let (mut bench, work) = filled();
         let hash = bench.engine.keyspace.hash(key.as_bytes());
-        let entry = bench.engine.keyspace.database(base::DatabaseId(0)).find(hash, key.as_bytes());
+        let entry = bench.engine.keyspace.database(DatabaseId(0)).find(hash, key.as_bytes());
         let payload = crate::dump::dump(entry.expect("it was filled").value(), &work);
         // Many elements to a step.
         assert!(work.0.taken.get() > ELEMENTS / 10, "{key}: {}", work.0.taken.get());

@@ -29,6 +29,8 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     help_of("SCRIPT HELP", Group::Scripting, "5.0.0"),
     help_of("SENTINEL HELP", Group::Sentinel, "6.2.0"),
     help_of("SLOWLOG HELP", Group::Server, "6.2.0"),
+    help_of("XGROUP HELP", Group::Stream, "5.0.0"),
+    help_of("XINFO HELP", Group::Stream, "5.0.0"),
 ];
 
 /// Shows usage and summary of each subcommand.

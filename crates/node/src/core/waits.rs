@@ -4,6 +4,7 @@ use super::Core;
 use crate::session::{Blocked, OwnedRequest, Why};
 use base::{ConnectionId, MonotonicNanos, Sequence};
 use engine::ids::WaiterId;
+use engine::value::Awaited;
 
 impl Core {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
@@ -15,9 +16,10 @@ impl Core {
                 return;
             }
             let waiter = WaiterId(client.0);
+            let hears_end = wait.awaited == Awaited::Group;
             for key in &wait.keys {
                 self.shard.engine.keyspace.work.step();
-                self.interest.waiters.add(waiter, wait.database, key);
+                self.interest.waiters.add(waiter, wait.database, key, hears_end);
             }
         }
         if let Some(deadline) = blocked.deadline() {

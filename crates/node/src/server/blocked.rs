@@ -30,15 +30,16 @@ impl Server {
     fn wake(&mut self, database: DatabaseId, key: &[u8]) {
         let mut passed = 0;
         loop {
-            let Some(serves) = self.core.shard.engine.keyspace.serves(database, key) else {
+            let serves = self.core.shard.engine.keyspace.serves(database, key);
+            if serves.is_none() && !self.core.interest.waiters.hears_end(database, key) {
                 return;
-            };
+            }
             let Some(waiter) = self.core.interest.waiters.nth(database, key, passed) else {
                 return;
             };
             let connection = ConnectionId(waiter.0);
             // A request of many keys is not run again for each of them that it has no use for.
-            let is_awaited = self.awaits(connection) == Some(serves);
+            let is_awaited = self.awaits(connection).is_some_and(|it| it.is_concerned(serves));
             if !is_awaited || !self.serve(connection, key) {
                 self.core.shard.engine.keyspace.work.step();
                 passed += 1;
@@ -65,6 +66,7 @@ impl Server {
         };
         self.core.shard.unit.clear();
         self.core.shard.unit.woken_by = Some(key.to_vec());
+        self.core.shard.unit.resumed_since.clone_from(&wait.since);
         let mut context = self.core.context(&self.core.asker(connection));
         context.database = wait.database;
         context.retry = true;

@@ -75,7 +75,7 @@ fn listening() -> Interest {
     let mut interest = Interest::default();
     for key in [b"s", b"l", b"e"] {
         interest.watchers.watch(WatcherId(1), DatabaseId(0), key, false);
-        interest.waiters.add(WaiterId(2), DatabaseId(1), key);
+        interest.waiters.add(WaiterId(2), DatabaseId(1), key, true);
     }
     interest.subscribers.subscribe(SubscriberId(3), Sort::Pattern, b"__key*");
     interest

@@ -7,6 +7,7 @@ use crate::access;
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, read, write};
 use crate::dump::{DumpError, dump as payload_of, with_value};
 use crate::effect::Effect;
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -15,7 +16,7 @@ use crate::view::View;
 use resp::Reply;
 use resp::integer::parse_i64;
 use structures::MemberBuffer;
-use structures::entry::Payload;
+use structures::entry::{Payload, ValueRef};
 
 pub const DUMP: Command<DataFn> = read("DUMP key", dump)
     .tips(&["nondeterministic_output"])
@@ -186,6 +187,9 @@ fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Result<bool, 
         }
         Payload::Boxed(boxed) => &**boxed,
     };
+    if let Value::Stream(_) = boxed {
+        return put_stream(tx, key, boxed).map(|()| true);
+    }
     let mut is_there = false;
     boxed.try_each(|element| {
         if let Element::Pair(_, _, Some(at)) = element
@@ -198,6 +202,18 @@ fn put(tx: &mut Tx<'_>, key: &[u8], value: &Payload<'_, Value>) -> Result<bool, 
         tx.change(key, element.effect()).map(drop)
     })?;
     Ok(is_there)
+}
+
+/// Builds a stream. It is told as it is: no commands lay its blocks in the same way again, or let
+/// what is pending outlast its entry.
+fn put_stream(tx: &mut Tx<'_>, key: &[u8], stream: &Value) -> Outcome {
+    let build = |tx: &mut Tx<'_>| stream.try_each(|it| tx.change(key, it.effect()).map(drop));
+    if !tx.unit.feed.is_on() {
+        return build(tx);
+    }
+    let payload = payload_of(ValueRef::Boxed(stream), &tx.work());
+    let [name, never] = [Word::Text(key), Word::Number(0)];
+    tx.told_as(&[Word::Text(b"RESTORE"), name, never, Word::Text(&payload)], build)
 }
 
 #[cfg(test)]

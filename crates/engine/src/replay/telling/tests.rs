@@ -100,7 +100,7 @@ fn a_replica_names_events_after_what_was_done() {
 fn watch(bench: &mut Bench, watcher: u64, database: u32, key: &[u8]) {
     for interest in [&mut bench.interest, &mut bench.twin_interest] {
         interest.watchers.watch(WatcherId(watcher), DatabaseId(database), key, false);
-        interest.waiters.add(WaiterId(watcher), DatabaseId(database), key);
+        interest.waiters.add(WaiterId(watcher), DatabaseId(database), key, false);
     }
 }
 

@@ -1,0 +1,98 @@
+//! Streams (Redis documentation, "Commands", group stream).
+//!
+//! | module | holds |
+//! |---|---|
+//! | `add` | XADD, XTRIM, XDEL, XLEN, XSETID |
+//! | `limit` | what XADD and XTRIM keep |
+//! | `ids` | IDs and ends of ranges |
+//! | `range` | XRANGE, XREVRANGE |
+//! | `read` | what XREAD and XREADGROUP ask for; XREAD |
+//! | `read_group` | XREADGROUP |
+//! | `group` | XGROUP |
+//! | `pending` | XACK, XPENDING |
+//! | `claim` | XCLAIM, XAUTOCLAIM |
+//! | `info` | XINFO |
+
+mod add;
+mod claim;
+mod group;
+mod ids;
+mod info;
+mod limit;
+mod pending;
+mod range;
+mod read;
+mod read_group;
+#[cfg(test)]
+mod tests;
+
+use super::{Command, DataFn};
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use crate::value::stream::{self, Stream};
+use crate::view::View;
+
+pub const COMMANDS: &[Command<DataFn>] = &[
+    add::XADD,
+    add::XTRIM,
+    add::XDEL,
+    add::XLEN,
+    add::XSETID,
+    range::XRANGE,
+    range::XREVRANGE,
+    read::XREAD,
+    read_group::XREADGROUP,
+    group::CREATE,
+    group::SETID,
+    group::DESTROY,
+    group::CREATECONSUMER,
+    group::DELCONSUMER,
+    pending::XACK,
+    pending::XPENDING,
+    claim::XCLAIM,
+    claim::XAUTOCLAIM,
+    info::STREAM,
+    info::GROUPS,
+    info::CONSUMERS,
+];
+
+/// The stream at `key`, read for a client.
+///
+/// # Errors
+/// WRONGTYPE if the key holds another type.
+fn view_stream<'a>(view: &mut View<'a>, key: &[u8]) -> Result<Option<&'a Stream>, Refusal> {
+    view.find(key).map(stream::of).transpose()
+}
+
+/// The stream at `key`, read for a client by a command that may change it.
+///
+/// # Errors
+/// WRONGTYPE if the key holds another type.
+fn find_read<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, Refusal> {
+    tx.find_read(key).map(stream::of).transpose()
+}
+
+/// The stream at `key`, read before a change.
+///
+/// # Errors
+/// WRONGTYPE if the key holds another type.
+fn find<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, Refusal> {
+    tx.find(key).map(stream::of).transpose()
+}
+
+/// Names of a request, as an error quotes them.
+fn quoted(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).replace(['\r', '\n'], " ")
+}
+
+/// Redis's refusal where either is not there.
+fn no_key_or_group(key: &[u8], group: &[u8]) -> Refusal {
+    let (group, key) = (quoted(group), quoted(key));
+    Refusal::new(format!("NOGROUP No such key '{key}' or consumer group '{group}'"))
+}
+
+/// Redis's refusal of a group that is not there.
+fn no_group(group: &[u8], key: &[u8]) -> Refusal {
+    let (group, key) = (quoted(group), quoted(key));
+    Refusal::new(format!("NOGROUP No such consumer group '{group}' for key name '{key}'"))
+}

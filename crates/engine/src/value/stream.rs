@@ -1,0 +1,278 @@
+//! Streams: entries in the order of their IDs, and groups of consumers that read them.
+//!
+//! ```text
+//! Stream ── blocks: ID of the first entry ─▶ Block   entries beside each other, in Redis's form
+//!        └─ groups: name ─▶ Group ── pending: ID ─▶ consumer, when and how often delivered
+//!                                 └─ consumers
+//! ```
+//! Entries come at the end and mostly go from the front, so a block is filled once and dropped
+//! whole; what goes amid others is only marked. A stream without entries stays: it remembers its
+//! last ID, and its groups.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `block` | the bytes of a block |
+//! | `check` | whether bytes are a block |
+//! | `range` | entries between two IDs, from either end |
+//! | `trim` | which entries a limit takes |
+//! | `group` | groups, consumers, what is pending |
+//! | `lag` | how far a group is behind |
+//! | `radix` | how many nodes Redis's tree of the blocks would have |
+//! | `parts` | what a stream consists of, each part as an effect |
+//! | `stored`, `reading` | a stream in files, written and read in pieces |
+
+mod as_value;
+mod block;
+mod check;
+pub mod group;
+mod lag;
+mod parts;
+mod radix;
+pub mod range;
+pub(crate) mod reading;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod trim;
+
+pub use block::{Entry, entries_of};
+pub use group::{Consumer, Group, Pending};
+pub use lag::{Counter, UNKNOWN};
+pub use parts::Part;
+pub(crate) use stored::Place;
+pub use trim::Limit;
+
+use crate::effect::{Fields, Ids};
+use crate::refusal::Refusal;
+use crate::stream_id::StreamId;
+use crate::value::{EntryRef, Recipe, Value};
+use crate::work::Work;
+use block::Block;
+use std::collections::BTreeMap;
+use structures::Listpack;
+use structures::entry::ValueRef;
+
+/// Bytes of a block, or of the fields of an entry, beyond which Redis takes no more: what a
+/// listpack bears.
+pub const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes that a block takes in the tree of blocks, beside its own. A guess: half-full nodes of a
+/// B-tree.
+const BLOCK_SLOT_BYTES: usize = 64;
+
+/// A stream that knows its bytes and its entries without counting.
+#[derive(Clone, Default)]
+pub struct Stream {
+    /// By the ID of the first entry that each had.
+    blocks: BTreeMap<StreamId, Block>,
+    /// Entries that are there.
+    len: u64,
+    last_id: StreamId,
+    max_deleted: StreamId,
+    added: u64,
+    groups: BTreeMap<Vec<u8>, Group>,
+    /// Bytes behind `blocks`.
+    block_bytes: usize,
+    /// Bytes behind `groups`.
+    group_bytes: usize,
+    /// Pending entries and consumers of all groups.
+    group_elements: usize,
+}
+
+/// An empty stream.
+pub fn create(_: &Recipe<'_>) -> Value {
+    Value::Stream(Box::default())
+}
+
+/// The stream in an entry.
+///
+/// # Errors
+/// WRONGTYPE if the entry holds another type.
+pub fn of(entry: EntryRef<'_>) -> Result<&Stream, Refusal> {
+    match entry.value() {
+        ValueRef::Boxed(Value::Stream(stream)) => Ok(stream),
+        _ => Err(Refusal::WRONG_TYPE),
+    }
+}
+
+/// The stream in a value that is to change.
+///
+/// # Errors
+/// WRONGTYPE if the value is of another type.
+pub fn of_mut(value: &mut Value) -> Result<&mut Stream, Refusal> {
+    match value {
+        Value::Stream(stream) => Ok(stream),
+        _ => Err(Refusal::WRONG_TYPE),
+    }
+}
+
+impl Stream {
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The greatest ID that the stream ever gave, or was told.
+    pub fn last_id(&self) -> StreamId {
+        self.last_id
+    }
+
+    /// The greatest ID that was deleted; [`StreamId::MIN`] if none was.
+    pub fn max_deleted(&self) -> StreamId {
+        self.max_deleted
+    }
+
+    /// How many entries ever came.
+    pub fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// How many blocks there are.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
+        self.groups.iter().map(|(name, group)| (name.as_slice(), group))
+    }
+
+    pub fn group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.get(name)
+    }
+
+    /// Appends an entry; whether its ID is greater than all that were.
+    pub fn add(&mut self, id: StreamId, fields: Fields<'_>, recipe: &Recipe<'_>) -> bool {
+        if id <= self.last_id {
+            return false;
+        }
+        let bytes: usize = fields.iter().map(|(field, value)| field.len() + value.len()).sum();
+        recipe.work.steps(fields.len());
+        let mut last = self.blocks.last_entry();
+        let full = last.as_mut().is_none_or(|last| {
+            let is_full = is_full(last.get(), bytes as u64, recipe);
+            if is_full {
+                let before = last.get().allocated_bytes();
+                last.get_mut().shrink();
+                self.block_bytes -= before - last.get().allocated_bytes();
+            }
+            is_full
+        });
+        match last.filter(|_| !full) {
+            Some(mut last) => {
+                let base = *last.key();
+                let block = last.get_mut();
+                let before = block.allocated_bytes();
+                block.push(base, id, fields);
+                self.block_bytes = self.block_bytes + block.allocated_bytes() - before;
+            }
+            None => self.insert(id, Block::of(fields)),
+        }
+        self.len += 1;
+        self.added += 1;
+        self.last_id = id;
+        true
+    }
+
+    /// Appends a block that lay in another stream.
+    ///
+    /// # Errors
+    /// It is none, or its entries do not come behind those that are there.
+    pub fn add_block(
+        &mut self,
+        base: StreamId,
+        bytes: Vec<u8>,
+        work: &Work,
+    ) -> Result<(), &'static str> {
+        let pack = Listpack::from_bytes(bytes).map_err(|_| "no listpack")?;
+        let block = Block::from_listpack(base, pack, work)?;
+        let last = self.blocks.last_key_value().map(|(base, block)| block.last_id(*base));
+        if last.is_some_and(|last| base <= last) {
+            return Err("blocks of a stream that are not in the order of their IDs");
+        }
+        let count = block.count();
+        self.last_id = self.last_id.max(block.last_id(base));
+        self.insert(base, block);
+        self.len = self.len.saturating_add(count);
+        self.added = self.added.saturating_add(count);
+        Ok(())
+    }
+
+    fn insert(&mut self, base: StreamId, block: Block) {
+        self.block_bytes += block.allocated_bytes() + BLOCK_SLOT_BYTES;
+        self.blocks.insert(base, block);
+    }
+
+    fn remove_block(&mut self, base: StreamId) {
+        if let Some(block) = self.blocks.remove(&base) {
+            self.block_bytes -= block.allocated_bytes() + BLOCK_SLOT_BYTES;
+            self.len -= block.count();
+        }
+    }
+
+    /// Deletes entries; how many were there.
+    pub fn delete(&mut self, ids: Ids<'_>, work: &Work) -> u64 {
+        ids.iter().filter(|id| self.delete_one(*id, work)).count() as u64
+    }
+
+    fn delete_one(&mut self, id: StreamId, work: &Work) -> bool {
+        work.step();
+        let Some((&base, block)) = self.blocks.range_mut(..=id).next_back() else { return false };
+        let before = block.allocated_bytes();
+        if !block.delete(base, id, work) {
+            return false;
+        }
+        self.block_bytes = self.block_bytes + block.allocated_bytes() - before;
+        self.len -= 1;
+        if block.count() == 0 {
+            self.remove_block(base);
+        }
+        self.max_deleted = self.max_deleted.max(id);
+        true
+    }
+
+    /// Deletes every entry before `below`, or all if that is [`StreamId::MIN`]; how many there
+    /// were. They do not count as deleted ones.
+    pub fn trim(&mut self, below: StreamId, work: &Work) -> u64 {
+        let before = self.len;
+        while let Some(mut first) = self.blocks.first_entry() {
+            work.step();
+            let base = *first.key();
+            if below != StreamId::MIN && first.get().last_id(base) >= below {
+                let block = first.get_mut();
+                let bytes = block.allocated_bytes();
+                self.len -= block.delete_below(base, below, work);
+                self.block_bytes = self.block_bytes + block.allocated_bytes() - bytes;
+                break;
+            }
+            self.remove_block(base);
+        }
+        before - self.len
+    }
+
+    /// Sets what the stream remembers. No entry may be greater than `last`; whether that is so.
+    pub fn set_id(&mut self, last: StreamId, added: u64, max_deleted: StreamId) -> bool {
+        if self.last_entry().is_some_and(|entry| entry.id > last) {
+            return false;
+        }
+        self.last_id = last;
+        self.added = added;
+        self.max_deleted = max_deleted;
+        true
+    }
+}
+
+/// Whether an entry of so many bytes begins a new block.
+fn is_full(block: &Block, bytes: u64, recipe: &Recipe<'_>) -> bool {
+    let settings = recipe.settings;
+    let bytes_max = match settings.stream_node_max_bytes {
+        0 => BLOCK_BYTES_MAX,
+        bytes => bytes.min(BLOCK_BYTES_MAX),
+    };
+    let entries_max = settings.stream_node_max_entries;
+    block.total_bytes() as u64 + bytes >= bytes_max
+        || (entries_max > 0 && block.slots() >= entries_max)
+}

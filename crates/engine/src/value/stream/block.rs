@@ -1,0 +1,315 @@
+//! A block of a stream: entries beside each other in one listpack, in Redis's form.
+//!
+//! ```text
+//! block  = count | deleted | number of fields | field … | 0 | entry …
+//! entry  = flags | millis | sequence | [number of fields] [field] value … | elements before this
+//! ```
+//! `count` entries are there and `deleted` more are only marked. IDs are differences to that of the
+//! block, which was the first entry's. An entry with the same fields as the block (`SAME_FIELDS`)
+//! has only values. Its last element says how many stand before it in the entry, so that a block
+//! can be read from its end; the 0 says so of the block's head.
+//!
+//! [`Block`] is made empty or from bytes that [`check`] has walked, so that whoever reads it may
+//! rely on its form.
+
+use super::check::{DELETED, SAME_FIELDS, check};
+use crate::effect::Fields;
+use crate::stream_id::StreamId;
+use crate::work::Work;
+use structures::listpack::{Cursor, Item};
+use structures::{Listpack, MemberBuffer};
+
+/// Elements before the block's fields: count, deleted, number of fields.
+const HEAD: usize = 3;
+/// Elements of an entry before its fields: flags, and the two halves of its ID.
+const ENTRY_HEAD: usize = 3;
+
+/// Entries that lie together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    pack: Listpack,
+}
+
+/// An entry in its block.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    pub id: StreamId,
+    block: &'a Listpack,
+    /// Its first element: the flags.
+    at: Cursor,
+    flags: i64,
+    /// The first of its fields, or of its values if it has the block's fields.
+    data: Cursor,
+    /// How many fields it has.
+    pub len: usize,
+}
+
+impl Block {
+    /// A block whose first entry is this one; its ID becomes the block's.
+    pub fn of(fields: Fields<'_>) -> Self {
+        let mut pack = Listpack::new();
+        pack.push_back_integer(0);
+        pack.push_back_integer(0);
+        pack.push_back_integer(fields.len() as i64);
+        for (field, _) in fields.iter() {
+            pack.push_back(field);
+        }
+        pack.push_back_integer(0);
+        let mut block = Self { pack };
+        block.push(StreamId::MIN, StreamId::MIN, fields);
+        block
+    }
+
+    /// A block from a file, a payload or the log. `base` is its ID.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn from_listpack(
+        base: StreamId,
+        pack: Listpack,
+        work: &Work,
+    ) -> Result<Self, &'static str> {
+        check(base, &pack, work)?;
+        Ok(Self { pack })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.pack.bytes()
+    }
+
+    pub fn allocated_bytes(&self) -> usize {
+        self.pack.allocated_bytes()
+    }
+
+    /// Entries that are there.
+    pub fn count(&self) -> u64 {
+        self.number(0) as u64
+    }
+
+    /// Entries that are only marked as deleted.
+    fn deleted(&self) -> u64 {
+        self.number(1) as u64
+    }
+
+    /// Entries that are there, and those that were.
+    pub fn slots(&self) -> u64 {
+        self.count() + self.deleted()
+    }
+
+    pub fn total_bytes(&self) -> usize {
+        self.pack.total_bytes()
+    }
+
+    /// Appends an entry behind all others. `base` is the block's ID.
+    pub fn push(&mut self, base: StreamId, id: StreamId, fields: Fields<'_>) {
+        let count = self.count();
+        self.set_number(0, count + 1);
+        let same = self.has_fields(fields);
+        let pack = &mut self.pack;
+        pack.push_back_integer(if same { SAME_FIELDS } else { 0 });
+        pack.push_back_integer(id.millis.wrapping_sub(base.millis) as i64);
+        pack.push_back_integer(id.sequence.wrapping_sub(base.sequence) as i64);
+        let mut elements = ENTRY_HEAD + fields.len();
+        if !same {
+            pack.push_back_integer(fields.len() as i64);
+            elements += fields.len() + 1;
+        }
+        for (field, value) in fields.iter() {
+            if !same {
+                pack.push_back(field);
+            }
+            pack.push_back(value);
+        }
+        pack.push_back_integer(elements as i64);
+    }
+
+    /// Gives memory back that was taken for more entries.
+    pub fn shrink(&mut self) {
+        self.pack.shrink();
+    }
+
+    /// Marks the entry with this ID as deleted; whether it was there.
+    pub fn delete(&mut self, base: StreamId, id: StreamId, work: &Work) -> bool {
+        let found = self.entries(base).inspect(|_| work.step()).find(|entry| entry.id >= id);
+        let Some(entry) = found.filter(|entry| entry.id == id && !entry.is_deleted()) else {
+            return false;
+        };
+        let (at, flags) = (entry.at, entry.flags);
+        self.mark(at, flags);
+        self.count_deleted(1);
+        true
+    }
+
+    /// Marks all entries below `below` as deleted; how many were there.
+    pub fn delete_below(&mut self, base: StreamId, below: StreamId, work: &Work) -> u64 {
+        let mut next = self.first(base);
+        let mut deleted = 0;
+        while let Some(entry) = next.filter(|entry| entry.id < below) {
+            work.step();
+            let (at, flags) = (entry.at, entry.flags);
+            if !entry.is_deleted() {
+                self.mark(at, flags);
+                deleted += 1;
+            }
+            // A flag has one form whatever it says, so nothing moved.
+            next = Entry::at(&self.pack, base, at).and_then(|entry| entry.next(base));
+        }
+        self.count_deleted(deleted);
+        deleted
+    }
+
+    /// Every entry, deleted ones too, from the first on.
+    pub fn entries(&self, base: StreamId) -> impl Iterator<Item = Entry<'_>> {
+        std::iter::successors(self.first(base), move |entry| entry.next(base))
+    }
+
+    /// Every entry, deleted ones too, from the last back.
+    pub fn entries_back(&self, base: StreamId) -> impl Iterator<Item = Entry<'_>> {
+        let last = self.pack.last();
+        let last = last.and_then(|end| Entry::ending_at(&self.pack, base, end));
+        std::iter::successors(last, move |entry| entry.previous(base))
+    }
+
+    /// The ID of the last entry, deleted or not.
+    pub fn last_id(&self, base: StreamId) -> StreamId {
+        self.entries_back(base).next().map_or(base, |entry| entry.id)
+    }
+
+    fn first(&self, base: StreamId) -> Option<Entry<'_>> {
+        let mut cursor = self.fields_at()?;
+        for _ in 0..=self.number(2) {
+            cursor = self.pack.next(cursor)?;
+        }
+        Entry::at(&self.pack, base, cursor)
+    }
+
+    /// The first of the block's fields, or the 0 behind them.
+    fn fields_at(&self) -> Option<Cursor> {
+        fields_at(&self.pack)
+    }
+
+    fn has_fields(&self, fields: Fields<'_>) -> bool {
+        if self.number(2) != fields.len() as i64 {
+            return false;
+        }
+        let Some(first) = self.fields_at() else { return false };
+        let mut own = self.pack.iter_from(first);
+        fields.iter().all(|(field, _)| own.next().is_some_and(|item| item.equals(field)))
+    }
+
+    fn mark(&mut self, at: Cursor, flags: i64) {
+        let mut buffer = MemberBuffer::new();
+        self.pack.replace(at, buffer.format(flags | DELETED).as_bytes());
+    }
+
+    fn count_deleted(&mut self, deleted: u64) {
+        let (count, before) = (self.count(), self.deleted());
+        self.set_number(0, count - deleted);
+        self.set_number(1, before + deleted);
+    }
+
+    fn number(&self, index: usize) -> i64 {
+        self.pack.get(index).and_then(integer).unwrap_or_default()
+    }
+
+    fn set_number(&mut self, index: usize, number: u64) {
+        let mut buffer = MemberBuffer::new();
+        if let Some(cursor) = self.pack.seek(index) {
+            self.pack.replace(cursor, buffer.format(number).as_bytes());
+        }
+    }
+}
+
+/// How many entries are there in a block that was checked.
+pub fn count_of(block: &[u8]) -> u64 {
+    Listpack::first_of(block).and_then(integer).unwrap_or_default() as u64
+}
+
+/// Hands each entry that is there of a block's bytes to `visit`; nothing if they are none.
+pub fn entries_of(base: StreamId, block: &[u8], mut visit: impl FnMut(Entry<'_>)) {
+    let Ok(pack) = Listpack::from_bytes(block.to_vec()) else { return };
+    let Ok(block) = Block::from_listpack(base, pack, &Work::default()) else { return };
+    block.entries(base).filter(|entry| !entry.is_deleted()).for_each(&mut visit);
+}
+
+fn fields_at(pack: &Listpack) -> Option<Cursor> {
+    let mut cursor = pack.first()?;
+    for _ in 0..HEAD {
+        cursor = pack.next(cursor)?;
+    }
+    Some(cursor)
+}
+
+fn integer(item: Item<'_>) -> Option<i64> {
+    match item {
+        Item::Integer(integer) => Some(integer),
+        Item::Bytes(_) => None,
+    }
+}
+
+impl<'a> Entry<'a> {
+    pub fn is_deleted(&self) -> bool {
+        self.flags & DELETED != 0
+    }
+
+    fn has_own_fields(&self) -> bool {
+        self.flags & SAME_FIELDS == 0
+    }
+
+    /// The entry whose flags stand there.
+    fn at(block: &'a Listpack, base: StreamId, at: Cursor) -> Option<Self> {
+        let flags = integer(block.at(at))?;
+        let millis_at = block.next(at)?;
+        let sequence_at = block.next(millis_at)?;
+        let id = StreamId {
+            millis: base.millis.wrapping_add(integer(block.at(millis_at))? as u64),
+            sequence: base.sequence.wrapping_add(integer(block.at(sequence_at))? as u64),
+        };
+        let mut data = block.next(sequence_at)?;
+        let len = if flags & SAME_FIELDS != 0 {
+            block.get(HEAD - 1).and_then(integer)?
+        } else {
+            let len = integer(block.at(data))?;
+            data = block.next(data)?;
+            len
+        };
+        Some(Self { id, block, at, flags, data, len: usize::try_from(len).ok()? })
+    }
+
+    /// The entry whose last element stands there; `None` at the end of the head.
+    fn ending_at(block: &'a Listpack, base: StreamId, end: Cursor) -> Option<Self> {
+        let elements = integer(block.at(end))?;
+        let mut at = end;
+        for _ in 0..elements {
+            at = block.prev(at)?;
+        }
+        if elements == 0 { None } else { Self::at(block, base, at) }
+    }
+
+    fn next(&self, base: StreamId) -> Option<Self> {
+        let elements = if self.has_own_fields() { 2 * self.len } else { self.len };
+        let mut cursor = self.data;
+        for _ in 0..=elements {
+            cursor = self.block.next(cursor)?;
+        }
+        Self::at(self.block, base, cursor)
+    }
+
+    fn previous(&self, base: StreamId) -> Option<Self> {
+        let end = self.block.prev(self.at)?;
+        Self::ending_at(self.block, base, end)
+    }
+
+    /// Its fields and their values, in the order in which they were given.
+    pub fn fields(&self) -> impl Iterator<Item = (Item<'a>, Item<'a>)> + use<'a> {
+        let mut data = self.block.iter_from(self.data);
+        let mut names = match self.has_own_fields() {
+            true => None,
+            false => fields_at(self.block).map(|at| self.block.iter_from(at)),
+        };
+        (0..self.len).map_while(move |_| {
+            let name = names.as_mut().unwrap_or(&mut data).next()?;
+            Some((name, data.next()?))
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! How many entries a group has read and has yet to read, as far as that is known (Redis
+//! documentation, XINFO GROUPS). Counts are lost by deletions amid a stream.
+
+use super::{Group, Stream};
+use crate::stream_id::StreamId;
+
+/// A count of read entries that is not known.
+pub const UNKNOWN: i64 = -1;
+
+impl Stream {
+    /// How many entries a group has yet to be given; `None` if that is not known.
+    pub fn lag(&self, group: &Group) -> Option<i64> {
+        let added = self.added as i64;
+        if added == 0 {
+            return Some(0);
+        }
+        let counter = Counter::of(self);
+        if group.read() != UNKNOWN && !counter.has_gap_since(group.last_id()) {
+            return Some(added.wrapping_sub(group.read()));
+        }
+        let read = counter.count_up_to(group.last_id());
+        (read != UNKNOWN).then(|| added.wrapping_sub(read))
+    }
+
+    /// How many entries ever came up to this ID, as [`Counter::count_up_to`].
+    pub fn count_up_to(&self, id: StreamId) -> i64 {
+        Counter::of(self).count_up_to(id)
+    }
+
+    /// Lets the stream count as one of so many entries of which none was ever deleted.
+    pub(super) fn pretend(&mut self, len: u64, last: StreamId) {
+        (self.len, self.added, self.last_id) = (len, len, last);
+    }
+}
+
+/// Counts what a group reads of one stream.
+pub struct Counter<'a> {
+    stream: &'a Stream,
+    first: StreamId,
+}
+
+impl<'a> Counter<'a> {
+    pub fn of(stream: &'a Stream) -> Self {
+        Self { stream, first: stream.first_id() }
+    }
+
+    /// The count of a group that had read `read` entries and is given this one.
+    pub fn after(&mut self, read: i64, id: StreamId) -> i64 {
+        if read != UNKNOWN && !self.has_gap_since(id) {
+            read.wrapping_add(1)
+        } else if self.stream.added > 0 {
+            self.count_up_to(id)
+        } else {
+            read
+        }
+    }
+
+    /// Whether an entry at or behind this ID was deleted, as far as the stream remembers.
+    fn has_gap_since(&self, id: StreamId) -> bool {
+        let max_deleted = self.stream.max_deleted;
+        self.stream.len > 0
+            && max_deleted != StreamId::MIN
+            && self.first <= max_deleted
+            && id <= max_deleted
+    }
+
+    /// How many entries ever came up to this ID; [`UNKNOWN`] if deletions or trimming hide it.
+    fn count_up_to(&self, id: StreamId) -> i64 {
+        let Stream { len, added, last_id, max_deleted, .. } = *self.stream;
+        let (added, len) = (added as i64, len as i64);
+        if added == 0 || (len == 0 && id <= last_id) || id == last_id {
+            return added;
+        }
+        if id > last_id {
+            return UNKNOWN;
+        }
+        let is_whole = max_deleted == StreamId::MIN || max_deleted < self.first;
+        match id.cmp(&self.first) {
+            std::cmp::Ordering::Less if is_whole => added.wrapping_sub(len),
+            std::cmp::Ordering::Equal if is_whole => added.wrapping_sub(len).wrapping_add(1),
+            _ => UNKNOWN,
+        }
+    }
+}
