@@ -139,6 +139,7 @@ impl Interest {
         }
         let by_command = match *effect {
             Effect::Delete { reason } => reason == DeleteReason::Command,
+            Effect::HashDelete { is_expired, .. } => !is_expired,
             _ => true,
         };
         match effect {

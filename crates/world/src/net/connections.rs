@@ -66,7 +66,7 @@ impl Connection {
         // The end of the stream, of which the kernel has told already, gets no report of its own.
         self.is_readable = match received {
             Received::Bytes { more, .. } => more || self.is_ending,
-            Received::WouldBlock => false,
+            Received::WouldBlock => self.is_ending,
             Received::Closed => true,
         };
         received

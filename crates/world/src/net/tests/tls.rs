@@ -262,6 +262,24 @@ fn who_speaks_no_tls_or_stops_amid_a_handshake_is_nobodys_client() {
 }
 
 #[test]
+fn who_goes_amid_a_record_is_seen_to_go() {
+    let papers = Papers::new("amid");
+    let mut driver = listening(&papers, ClientAuth::No);
+    let mut stream = dial(&driver, &client_config(&papers, None));
+    let client = thread::spawn(move || {
+        let mut heard = [0; 2];
+        stream.write_all(b"hi").and_then(|()| stream.read_exact(&mut heard)).expect("an echo");
+        let half_of_a_record = [23, 3, 3, 0, 100, 1, 2, 3];
+        stream.sock.write_all(&half_of_a_record).expect("is taken");
+        stream.sock.shutdown(std::net::Shutdown::Write).expect("it is open");
+        stream
+    });
+    assert_eq!(echo(&mut driver, 1).len(), 1);
+    client.join().expect("an echo");
+    assert_eq!(driver.connections_count(), 0);
+}
+
+#[test]
 fn of_too_many_handshakes_the_oldest_gives_way() {
     let papers = Papers::new("many");
     let mut driver = listening(&papers, ClientAuth::No);

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -186,14 +186,15 @@ impl Tls {
     /// there will be no more.
     fn take_plain(&mut self, into: &mut Vec<u8>, length_max: usize) -> bool {
         let mut reader = self.connection.reader();
-        let mut chunk = [0; 4096];
         while into.len() < length_max {
-            let wanted = chunk.len().min(length_max - into.len());
-            match reader.read(&mut chunk[..wanted]) {
-                Ok(0) => return true,
-                Ok(count) => into.extend_from_slice(&chunk[..count]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                Err(_) => return true,
+            match reader.fill_buf() {
+                Ok([]) => return true,
+                Ok(plain) => {
+                    let count = plain.len().min(length_max - into.len());
+                    into.extend_from_slice(&plain[..count]);
+                    reader.consume(count);
+                }
+                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
             }
         }
         false
