@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// Scripts between two steps of the garbage collector, as in Redis.
 const COLLECT_EVERY: u32 = 50;
 
+/// Bytes that a string of Lua takes beside its text, and its place in a table. About.
+const STRING_BYTES: usize = 64;
+
 /// Used memory, as a part of the limit, from which on a script leaves no garbage behind it.
 const TIDY_PART: usize = 4;
 
@@ -40,7 +43,6 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
         })?;
         host.set_door(Some(door));
         let sandbox = Sandbox::build(&lua, host)?;
-        lua.set_memory_limit(host.limits.memory_bytes)?;
         let mut workshop = Workshop {
             lua: lua.clone(),
             host: Rc::clone(host),
@@ -87,7 +89,10 @@ impl Workshop {
     }
 
     fn compile(&mut self, body: &[u8]) -> Result<ScriptRef, ScriptError> {
-        let function = compile(&self.lua, body, "@user_script", &self.sandbox.globals)
+        let compiled = self.host.within_limit(&self.lua, || {
+            compile(&self.lua, body, "@user_script", &self.sandbox.globals)
+        });
+        let function = compiled
             .map_err(|text| failure(b"ERR Error compiling script (new function): ", &text))?;
         Ok(self.keep(function))
     }
@@ -145,15 +150,22 @@ impl Workshop {
         let function = self.scripts.get(script.0 as usize).cloned().flatten();
         let function = function.expect("a script is started before it is forgotten");
         self.host.begin(&self.lua, Stage::Running)?;
+        let given = keys.iter().chain(&arguments);
+        let bytes = given.map(|string| string.len() + STRING_BYTES).sum();
+        self.host.check_room(&self.lua, bytes)?;
         let keys = self.strings(keys)?;
         let arguments = self.strings(arguments)?;
         match self.host.kind {
             Kind::Scripts => {
                 self.sandbox.values.raw_set("KEYS", keys)?;
                 self.sandbox.values.raw_set("ARGV", arguments)?;
-                self.sandbox.invoke(function, ())
+                let call = || self.sandbox.invoke(function, ());
+                self.host.within_limit(&self.lua, call)
             }
-            Kind::Functions => self.sandbox.invoke(function, (keys, arguments)),
+            Kind::Functions => {
+                let call = || self.sandbox.invoke(function, (keys, arguments));
+                self.host.within_limit(&self.lua, call)
+            }
         }
     }
 
@@ -186,15 +198,19 @@ impl Workshop {
     }
 
     fn run_library(&self, code: &[u8]) -> Result<(), ScriptError> {
-        let function = compile(&self.lua, code, "@user_function", &self.sandbox.globals)
-            .map_err(|text| failure(b"ERR Error compiling function: ", &text))?;
+        let compiled = self.host.within_limit(&self.lua, || {
+            compile(&self.lua, code, "@user_function", &self.sandbox.globals)
+        });
+        let function =
+            compiled.map_err(|text| failure(b"ERR Error compiling function: ", &text))?;
         let fails = |error: mlua::Error| {
             let text = errors::plain(&self.lua, &error, &self.host.memory_text());
             failure(b"ERR Error registering functions: ", &text)
         };
         self.host.begin(&self.lua, Stage::Loading).map_err(fails)?;
         self.sandbox.show_library_globals(true).map_err(fails)?;
-        let result = self.sandbox.invoke(function, ()).map_err(fails);
+        let invoke = || self.sandbox.invoke(function, ());
+        let result = self.host.within_limit(&self.lua, invoke).map_err(fails);
         self.sandbox.show_library_globals(false).map_err(fails)?;
         match self.host.killed() {
             Some(text) => Err(failure(b"ERR Error registering functions: ", text.as_bytes())),
@@ -204,7 +220,7 @@ impl Workshop {
 
     /// Leaves nothing of a script behind it.
     fn rest(&mut self) {
-        self.host.end(&self.lua);
+        self.host.end();
         // Neither can fail: no finalizer is Lua's.
         let _ = self.sandbox.clean();
         self.runs += 1;

@@ -13,10 +13,6 @@ use resp::{Protocol, Reply};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Bytes that may be used beyond the memory limit while a script leaves its stack: else a script at
-/// its limit could not be paused, nor told so.
-const HEADROOM_BYTES: usize = 1 << 20;
-
 /// Used memory of which each part adds one to what an instruction counts: an instruction may handle
 /// all memory there is, at some 10 GB/s.
 const HEAVY_BYTES: usize = 128 << 10;
@@ -74,6 +70,8 @@ pub(crate) struct Host {
     pub(crate) registered: RefCell<Vec<(LoadedFunction, Function)>>,
     /// Bytes that Lua used when its stack was left last.
     pub(crate) used_bytes: Cell<usize>,
+    /// Whether Lua is held to its memory limit: while the code of a script runs or is compiled.
+    is_limited: Cell<bool>,
 }
 
 impl Host {
@@ -93,6 +91,7 @@ impl Host {
             random: Cell::new(random),
             registered: RefCell::default(),
             used_bytes: Cell::new(0),
+            is_limited: Cell::new(false),
         }
     }
 
@@ -107,12 +106,14 @@ impl Host {
         self.steps_left.set(i64::from(self.limits.pause_steps));
         self.protocol.set(Protocol::Resp2);
         self.registered.borrow_mut().clear();
+        if self.looks_every.get() == self.limits.look_instructions {
+            return Ok(());
+        }
         self.look_every(lua, self.limits.look_instructions)
     }
 
-    pub(crate) fn end(&self, lua: &Lua) {
-        lua.remove_global_hook();
-        lua.remove_hook();
+    /// The hook stays: between scripts nothing runs that it would count.
+    pub(crate) fn end(&self) {
         self.stage.set(Stage::Idle);
     }
 
@@ -157,7 +158,7 @@ impl Host {
     /// The script was killed: then so is its every instruction from now on, whoever catches this.
     pub(crate) fn check_alive(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         let Some(text) = self.killed.borrow().clone() else { return Ok(()) };
-        self.with_headroom(lua, || {
+        self.freely(lua, || {
             self.look_every(lua, 1)?;
             Err(errors::table(lua, text.as_bytes()))
         })
@@ -172,7 +173,7 @@ impl Host {
         self.used_bytes.set(lua.used_memory());
         let door = self.door.borrow().clone();
         let door = door.ok_or_else(|| mlua::Error::external(Raised(Value::Nil)))?;
-        self.with_headroom(lua, || door.call::<()>(()))?;
+        self.freely(lua, || door.call::<()>(()))?;
         self.check_alive(lua)?;
         Ok(self.answer.borrow_mut().take().unwrap_or(Answer::GoOn))
     }
@@ -182,21 +183,40 @@ impl Host {
     /// # Errors
     /// They are not.
     pub(crate) fn check_room(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
-        if lua.used_memory().saturating_add(bytes) > self.limits.memory_bytes {
-            return Err(errors::text(lua, errors::NO_MEMORY));
-        }
-        Ok(())
+        if self.has_room(lua, bytes) { Ok(()) } else { Err(errors::text(lua, errors::NO_MEMORY)) }
     }
 
-    fn with_headroom<T>(
-        &self,
-        lua: &Lua,
-        act: impl FnOnce() -> mlua::Result<T>,
-    ) -> mlua::Result<T> {
-        lua.set_memory_limit(self.limits.memory_bytes.saturating_add(HEADROOM_BYTES))?;
+    /// Lets `act` use memory without limit, of which it must need little. Nothing that it does can
+    /// fail for want of memory then, so it need not be protected from that, call by call, which is
+    /// most of what a short act costs. A script at its limit could not be paused otherwise, nor
+    /// told so.
+    pub(crate) fn freely<T>(&self, lua: &Lua, act: impl FnOnce() -> T) -> T {
+        self.limit_while(lua, false, act)
+    }
+
+    /// Lets `act` use no more memory than all scripts may.
+    pub(crate) fn within_limit<T>(&self, lua: &Lua, act: impl FnOnce() -> T) -> T {
+        self.limit_while(lua, true, act)
+    }
+
+    fn limit_while<T>(&self, lua: &Lua, is_limited: bool, act: impl FnOnce() -> T) -> T {
+        let was_limited = self.is_limited.get();
+        self.set_limited(lua, is_limited);
         let result = act();
-        lua.set_memory_limit(self.limits.memory_bytes)?;
+        self.set_limited(lua, was_limited);
         result
+    }
+
+    fn set_limited(&self, lua: &Lua, is_limited: bool) {
+        if self.is_limited.replace(is_limited) != is_limited {
+            let bytes = if is_limited { self.limits.memory_bytes } else { 0 };
+            lua.set_memory_limit(bytes).expect("Lua allocates through mlua");
+        }
+    }
+
+    /// Whether so many bytes may be used without asking for each of them.
+    pub(crate) fn has_room(&self, lua: &Lua, bytes: usize) -> bool {
+        lua.used_memory().saturating_add(bytes) <= self.limits.memory_bytes
     }
 
     pub(crate) fn kill(&self, text: &str) {

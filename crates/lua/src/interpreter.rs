@@ -34,8 +34,7 @@ impl Interpreter {
         Self { kind, limits, fiber: None, is_running: false, random: Random::default() }
     }
 
-    /// Compiles a script without its first line, if that is a shebang: the line's end stays, so
-    /// that lines keep their numbers.
+    /// Compiles a script. A first line that is a shebang is not a part of it.
     ///
     /// # Errors
     /// It is not Lua; in Redis's words. Or there is no memory.

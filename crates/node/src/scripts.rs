@@ -159,7 +159,9 @@ impl Scripts {
 
     /// Forgets all of them, and all that Lua keeps.
     pub fn flush(&mut self) {
-        *self = Self { may_call_more: self.may_call_more, ..Self::default() };
+        self.interpreter.clear();
+        self.kept.clear();
+        (self.evaluated, self.bytes) = (0, 0);
     }
 
     fn keep(&mut self, hash: Hash, body: &[u8], used: Option<u64>) -> Result<Found, Refusal> {
@@ -170,7 +172,7 @@ impl Scripts {
                 return Err(Refusal::of("ERR the scripts that are kept take too much memory"));
             }
         }
-        let compiled = self.interpreter.compile(body).map_err(refusal)?;
+        let compiled = self.interpreter.compile(Declared::source(body)).map_err(refusal)?;
         self.bytes += bytes;
         self.evaluated += usize::from(used.is_some());
         self.kept.insert(hash, Kept { body: body.to_vec(), compiled, declared, used });

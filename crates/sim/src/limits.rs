@@ -95,6 +95,8 @@ const SMALL: &[Small] = small! {
     snapshots.parts_max = 2;
     snapshots.parts_max = 5;
     snapshots.retained = 3;
+    node.script_pauses_max = 0;
+    node.script_pauses_max = 1;
 };
 
 const _: () = assert!(SMALL.len() <= u64::BITS as usize);

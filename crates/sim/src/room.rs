@@ -374,7 +374,9 @@ impl Room {
     /// Notes what the server holds whenever it has appended all it executed.
     fn take_digest(&self, server: &Server, settled: base::Sequence) -> base::Sequence {
         let appended = server.core.shard.appended().sequence;
-        if appended > settled && !server.core.shard.has_gathered() {
+        // What a script has done so far is in no record.
+        let is_whole = !server.core.shard.has_gathered() && !server.is_amid_script();
+        if appended > settled && is_whole {
             self.witness.borrow_mut().note_digest(appended.0, machine::digest(server));
             return appended;
         }
@@ -388,7 +390,8 @@ impl Room {
 
 /// Whether the server's loop would end.
 fn has_stopped(server: &Server) -> bool {
-    let is_drained = !server.core.shard.has_gathered() && !server.core.shard.is_in_flight();
+    let is_written = !server.core.shard.has_gathered() && !server.core.shard.is_in_flight();
+    let is_drained = is_written && !server.is_amid_script();
     match server.core.stopping {
         None => false,
         Some(Stop::Clean) => is_drained,

@@ -139,6 +139,11 @@ fn error(lua: &Lua, text: &str) -> mlua::Error {
     errors::table(lua, format!("ERR {text}").as_bytes())
 }
 
+/// Bytes of a reply that is read without a look at the memory limit for each part of it, and bytes
+/// that its values may take: an element of 3 bytes becomes a value of up to 100.
+const SHORT_REPLY_BYTES: usize = 4 << 10;
+const SHORT_REPLY_ROOM: usize = 256 << 10;
+
 fn call(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, raises: bool) -> mlua::Result<Value> {
     needs_script(lua, host, "redis.call/pcall")?;
     let arguments = match command(lua, given)? {
@@ -154,7 +159,9 @@ fn call(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, raises: bool) -> mlua::Re
     else {
         return Err(error(lua, "the command was not answered"));
     };
-    let value = incoming::read(host, lua, &reply)?;
+    let is_short = reply.len() <= SHORT_REPLY_BYTES && host.has_room(lua, SHORT_REPLY_ROOM);
+    let read = || incoming::read(host, lua, &reply);
+    let value = if is_short { host.freely(lua, read) } else { read() }?;
     if raises && reply.first() == Some(&b'-') {
         return Err(errors::value(value));
     }

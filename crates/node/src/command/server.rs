@@ -121,7 +121,7 @@ fn rewrite_log(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcom
 
 /// Everything executed is in the log, so there is nothing to save first: SAVE and NOSAVE are the
 /// same, and the process ends when all of it is durable.
-fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+fn shutdown(server: &mut Server, _: ConnectionId, args: Args<'_>) -> Outcome {
     let (mut saves, mut saves_not, mut aborts, mut others) = (false, false, false, false);
     for at in 1..args.len() {
         if args.is(at, "SAVE") {
@@ -148,8 +148,8 @@ fn shutdown(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
         }
         server.give_script_up();
     }
+    // There is no reply: the end of the connection says that the server is gone.
     server.core.stop_when_durable("SHUTDOWN");
-    server.core.clients.at_mut(client).flow.is_closing = true;
     Ok(())
 }
 

@@ -62,6 +62,14 @@ impl Declared {
         Ok(Some(declared))
     }
 
+    /// A script behind its first line, if that declares something. The line's end stays, so that
+    /// lines keep their numbers.
+    pub fn source(body: &[u8]) -> &[u8] {
+        let line =
+            if body.starts_with(b"#!") { body.split(|byte| *byte == b'\n').next() } else { None };
+        &body[line.map_or(0, <[u8]>::len)..]
+    }
+
     /// What a request needs that runs such a script. `flags`: those of the request's command.
     pub fn demand(self, flags: Flags) -> Demand {
         let replaced = Flags::STALE.union(Flags::DENYOOM).union(Flags::WRITE);
@@ -104,6 +112,8 @@ mod tests {
         ] {
             assert_eq!(of(body), Err(text.into()), "{body}");
         }
+        assert_eq!(Declared::source(b"#!lua flags=\nreturn 1"), b"\nreturn 1");
+        assert_eq!(Declared::source(b"return 1\n#!"), b"return 1\n#!");
     }
 
     #[test]

@@ -300,9 +300,16 @@ fn change(random: &mut Random, tokens: &mut Tokens, large_bytes: usize, may_grou
             }
         }
         _ => {
+            let is_script = random.chance(40);
             let count = random.within(1..5);
             let changes = (0..count).map(|_| change(random, tokens, large_bytes, false));
-            Change::Together(changes.collect())
+            if is_script {
+                // Scripts wait for nothing.
+                let waits = |change: &Change| matches!(change, Change::PopBlocking);
+                Change::Scripted(changes.filter(|change| !waits(change)).collect())
+            } else {
+                Change::Together(changes.collect())
+            }
         }
     }
 }

@@ -58,6 +58,8 @@ pub enum Change {
     FlushAll,
     /// MULTI … EXEC.
     Together(Vec<Self>),
+    /// EVAL of a script that makes them one by one.
+    Scripted(Vec<Self>),
 }
 
 /// The two databases of a client; it works in the first.
@@ -170,7 +172,7 @@ impl Holdings {
             Change::Move | Change::Copy | Change::Swap | Change::Flush | Change::FlushAll => {
                 self.apply_to_databases(change)
             }
-            Change::Together(changes) => {
+            Change::Together(changes) | Change::Scripted(changes) => {
                 Reply::Array(changes.iter().map(|change| self.apply(client, change)).collect())
             }
         }
@@ -203,6 +205,18 @@ impl Holdings {
         }
     }
 }
+
+/// Calls commands, each as so many arguments as the one before them says, and pauses behind the
+/// first.
+const CALLS_ALL: &[u8] = b"local at, replies = 1, {} \
+                           while ARGV[at] do \
+                               local count = tonumber(ARGV[at]) \
+                               local reply = redis.call(unpack(ARGV, at + 1, at + count)) \
+                               replies[#replies + 1] = reply \
+                               if at == 1 then for i = 1, 20000 do local x = i end end \
+                               at = at + count + 1 \
+                           end \
+                           return replies";
 
 impl Change {
     /// The requests that make the change; the last one's reply tells whether it happened.
@@ -240,6 +254,14 @@ impl Change {
                 requests.push(words("EXEC"));
                 requests
             }
+            Self::Scripted(changes) => {
+                let mut request = vec![b"EVAL".to_vec(), CALLS_ALL.to_vec(), b"0".to_vec()];
+                for call in changes.iter().flat_map(|change| change.requests(client)) {
+                    request.push(call.len().to_string().into_bytes());
+                    request.extend(call);
+                }
+                vec![request]
+            }
         }
     }
 
@@ -250,7 +272,9 @@ impl Change {
             | Self::PushHead(value)
             | Self::PushTail(value)
             | Self::SetField(_, value) => vec![value],
-            Self::Together(changes) => changes.iter().flat_map(Self::values).collect(),
+            Self::Together(changes) | Self::Scripted(changes) => {
+                changes.iter().flat_map(Self::values).collect()
+            }
             _ => Vec::new(),
         }
     }

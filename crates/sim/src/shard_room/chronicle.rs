@@ -109,6 +109,11 @@ impl Chronicle {
         token
     }
 
+    /// How many values were issued.
+    pub fn issued(&self) -> usize {
+        self.keys.len()
+    }
+
     /// The epoch of the last `Lead` that counts.
     pub fn epoch(&self) -> Epoch {
         self.replayer.chain().epoch

@@ -156,7 +156,12 @@ impl Client {
                 let words = line.split(' ').map(|word| word.as_bytes().to_vec());
                 (Vec::new(), Asked::Introduction, words.collect())
             }
-            None => self.request(chronicle),
+            None => {
+                let (key, asked, words) = self.request(chronicle);
+                let is_scripted =
+                    !key.is_empty() && chronicle.issued().is_multiple_of(SCRIPTED_EVERY);
+                (key, asked, if is_scripted { scripted(words) } else { words })
+            }
         };
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
@@ -233,6 +238,29 @@ impl Client {
         }
     }
 }
+
+/// The same request as a script, which writes several keys one by one, and pauses in between.
+fn scripted(words: Vec<Bytes>) -> Vec<Bytes> {
+    let (script, keys): (&[u8], _) = match &words[..] {
+        [name, pair, long, other, _] if name == b"MSET" => {
+            let values = vec![pair.clone(), other.clone(), long.clone()];
+            (WRITES_PAIR, [vec![b"2".to_vec()], values].concat())
+        }
+        [name, key, rest @ ..] => {
+            let called = vec![b"1".to_vec(), key.clone(), name.clone()];
+            (CALLS, [called, rest.to_vec()].concat())
+        }
+        _ => return words,
+    };
+    [vec![b"EVAL".to_vec(), script.to_vec()], keys].concat()
+}
+
+/// Of the values that are issued, each so-many-th lets the requests up to the next be scripts.
+const SCRIPTED_EVERY: usize = 6;
+const CALLS: &[u8] = b"return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
+const WRITES_PAIR: &[u8] = b"redis.call('SET', KEYS[1], ARGV[1]) \
+                             for i = 1, 20000 do local x = i end \
+                             return redis.call('SET', KEYS[2], ARGV[1])";
 
 /// A long value begins with its token.
 pub fn token_of(value: &[u8]) -> Bytes {

@@ -382,7 +382,8 @@ impl Process {
     fn compare(&mut self, world: &Rc<World>) {
         let shard = &self.server.core.shard;
         let chain = shard.chain().value;
-        if self.start.is_some() || shard.has_gathered() || chain == self.compared {
+        let is_amid = shard.has_gathered() || self.server.is_amid_script();
+        if self.start.is_some() || is_amid || chain == self.compared {
             return;
         }
         self.compared = chain;

@@ -100,6 +100,11 @@ impl Server {
         }
     }
 
+    /// Whether the unit of a script is not over: what the keyspace holds is not what the log says.
+    pub fn is_amid_script(&self) -> bool {
+        self.suspended.is_some()
+    }
+
     /// Whether the running unit is about to be laid aside.
     pub(crate) fn is_suspending(&self) -> bool {
         self.suspended.as_ref().is_some_and(|suspended| suspended.aside.is_none())
