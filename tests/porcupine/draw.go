@@ -182,6 +182,8 @@ func (w *words) value(name string) string {
 	case "member", "member1", "member2", "field", "pivot", "element":
 		// Few, half of them numbers: sets and lists have encodings for those.
 		return w.of("m0", "m1", "m2", "m3", "1", "2", "3", "4")
+	case "entryid":
+		return w.number(0, 12)
 	case "pattern":
 		if w.name == "KEYS" {
 			return fmt.Sprintf("{g%d}%s", w.group, w.of("*", "[ab]"))

@@ -45,7 +45,23 @@ var leftOut = map[string]string{
 	"HSETEX":          noFieldExpires,
 	"HGETEX":          noFieldExpires,
 	"HGETDEL":         noFieldExpires,
+
+	"XGROUP CREATE":         timesOfGroups,
+	"XGROUP SETID":          timesOfGroups,
+	"XGROUP DESTROY":        timesOfGroups,
+	"XGROUP CREATECONSUMER": timesOfGroups,
+	"XGROUP DELCONSUMER":    timesOfGroups,
+	"XREADGROUP":            timesOfGroups,
+	"XACK":                  timesOfGroups,
+	"XPENDING":              timesOfGroups,
+	"XCLAIM":                timesOfGroups,
+	"XAUTOCLAIM":            timesOfGroups,
+	"XINFO GROUPS":          timesOfGroups,
+	"XINFO CONSUMERS":       timesOfGroups,
 }
+
+// timesOfGroups: the oracle tells states apart by DUMP, and no two have the same times.
+const timesOfGroups = "a group of a stream holds when its consumers were given entries, by the oracle's clock"
 
 // instead holds usage lines that are drawn in place of the table's, where a free draw would mostly be
 // refused or its answer would depend on what no model knows.
@@ -88,6 +104,14 @@ var instead = map[string][]string{
 		"PXAT unix-time-milliseconds | KEEPTTL]"},
 	"ZRANK":    {"ZRANK key member"},
 	"ZREVRANK": {"ZREVRANK key member"},
+	// IDs that the server chooses are by its clock.
+	"XADD":      {"XADD key [NOMKSTREAM] [<MAXLEN | MINID> few] entryid field value"},
+	"XTRIM":     {"XTRIM key <MAXLEN | MINID> few"},
+	"XDEL":      {"XDEL key entryid [entryid ...]"},
+	"XSETID":    {"XSETID key entryid"},
+	"XRANGE":    {"XRANGE key entryid entryid [COUNT few]"},
+	"XREVRANGE": {"XREVRANGE key entryid entryid [COUNT few]"},
+	"XREAD":     {"XREAD [COUNT few] STREAMS key entryid"},
 	// Few, because whoever loses the reply to one must consider every choice.
 	"SPOP": {"SPOP key", "SPOP key few"},
 }

@@ -153,7 +153,9 @@ impl Stream {
         recipe.work.steps(fields.len());
         let mut last = self.blocks.last_entry();
         let full = last.as_mut().is_none_or(|last| {
-            let is_full = is_full(last.get(), bytes as u64, recipe);
+            // An ID that is not greater than a deleted one keeps the order in a block of its own.
+            let is_full =
+                is_full(last.get(), bytes as u64, recipe) || last.get().last_id(*last.key()) >= id;
             if is_full {
                 let before = last.get().allocated_bytes();
                 last.get_mut().shrink();
@@ -189,7 +191,8 @@ impl Stream {
     ) -> Result<(), &'static str> {
         let pack = Listpack::from_bytes(bytes).map_err(|_| "no listpack")?;
         let block = Block::from_listpack(base, pack, work)?;
-        let last = self.blocks.last_key_value().map(|(base, block)| block.last_id(*base));
+        let last = self.last_entry().map(|entry| entry.id);
+        let last = last.max(self.blocks.last_key_value().map(|(base, _)| *base));
         if last.is_some_and(|last| base <= last) {
             return Err("blocks of a stream that are not in the order of their IDs");
         }
@@ -237,23 +240,24 @@ impl Stream {
     /// Deletes every entry before `below`, or all if that is [`StreamId::MIN`]; how many there
     /// were. They do not count as deleted ones.
     pub fn trim(&mut self, below: StreamId, work: &Work) -> u64 {
-        let before = self.len;
-        while let Some(mut first) = self.blocks.first_entry() {
+        let (before, mut from) = (self.len, StreamId::MIN);
+        while let Some((&base, block)) = self.blocks.range_mut(from..).next() {
             work.step();
-            let base = *first.key();
-            if below != StreamId::MIN && first.get().last_id(base) >= below {
-                let block = first.get_mut();
-                let bytes = block.allocated_bytes();
-                self.len -= block.delete_below(base, below, work);
-                self.block_bytes = self.block_bytes + block.allocated_bytes() - bytes;
-                break;
+            if below == StreamId::MIN || block.last_id(base) < below {
+                self.remove_block(base);
+                continue;
             }
-            self.remove_block(base);
+            let bytes = block.allocated_bytes();
+            self.len -= block.delete_below(base, below, work);
+            self.block_bytes = self.block_bytes + block.allocated_bytes() - bytes;
+            let Some(next) = base.next().filter(|_| block.count() == 0) else { break };
+            from = next;
         }
         before - self.len
     }
 
-    /// Sets what the stream remembers. No entry may be greater than `last`; whether that is so.
+    /// Sets what the stream remembers. No entry may be greater than `last`; whether that is so. One
+    /// that was deleted may: then smaller IDs come behind it, and lie in a block of their own.
     pub fn set_id(&mut self, last: StreamId, added: u64, max_deleted: StreamId) -> bool {
         if self.last_entry().is_some_and(|entry| entry.id > last) {
             return false;

@@ -3,11 +3,12 @@
 use super::{HASH_SEED, NOW, survives_a_snapshot};
 use base::{DatabaseId, HashKey};
 use engine::digest::Digest;
-use engine::effect::{DeleteReason, Effect, EffectDecoder, EffectEncoder, End};
+use engine::effect::{DeleteReason, Effect, EffectDecoder, EffectEncoder, End, Fields, Ids};
 use engine::ids::{SubscriberId, WaiterId, WatcherId};
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
 use engine::settings::Settings;
+use engine::stream_id::StreamId;
 use engine::subscribers::Sort;
 
 /// Longest stretch of zeroes that an input may ask for. A valid effect may ask for as much as a
@@ -85,7 +86,13 @@ fn listening() -> Interest {
 fn sample(hash_seed: u64) -> Keyspace {
     let mut keyspace = Keyspace::new(Settings::default(), HashKey::fixed(hash_seed));
     let long = [b'x'; 100];
-    let effects: [(&[u8], Effect<'_>); 17] = [
+    let id = StreamId::new(1, 1);
+    let fields = Fields::of(b"\x01\0\0\0f\x01\0\0\0v").expect("a field and its value");
+    let id_bytes = [[1, 0, 0, 0, 0, 0, 0, 0]; 2].concat();
+    let ids = Ids::of(&id_bytes).expect("one ID");
+    let (group, consumer, seen) = (b"g", b"c", NOW.0);
+    let deliver = Effect::StreamDeliver { group, consumer, seen, time: seen, count: 1, ids };
+    let effects: [(&[u8], Effect<'_>); 22] = [
         (b"s", Effect::SetString { value: b"text", expire_at: None }),
         (b"n", Effect::SetInteger { value: 7 }),
         (b"r", Effect::Append { bytes: &long }),
@@ -103,6 +110,11 @@ fn sample(hash_seed: u64) -> Keyspace {
         (b"z", Effect::SortedAdd { member: b"a", score: 1.5 }),
         (b"Z", Effect::SortedAdd { member: &long, score: -1.0 }),
         (b"Z", Effect::SortedAdd { member: b"b", score: f64::INFINITY }),
+        (b"t", Effect::StreamAdd { id, fields }),
+        (b"t", Effect::StreamGroupCreate { group, last: id, read: 1 }),
+        (b"t", Effect::StreamConsumerCreate { group, consumer, seen }),
+        (b"t", deliver),
+        (b"T", Effect::StreamCreate),
     ];
     for (key, effect) in effects {
         keyspace.apply(DatabaseId(0), key, &effect).expect("every key takes its own type");

@@ -388,3 +388,25 @@ fn events_are_those_of_redis_on_the_primary_and_on_replicas() {
         assert_eq!(bench.twin_events(), twin_events, "{line}");
     }
 }
+
+#[test]
+fn ids_that_come_behind_a_greater_deleted_one_keep_their_place() {
+    let mut bench = Bench::new();
+    for line in ["XADD s 1 f v", "XADD s 2 f v", "XADD s 9 f v", "XDEL s 9", "XSETID s 5"] {
+        bench.run(line);
+    }
+    bench.check("XADD s 6 f v", "$3 6-0");
+    bench.check("XADD s 7 f v", "$3 7-0");
+    bench.check("XRANGE s 3 6", "*1 *2 $3 6-0 *2 $1 f $1 v");
+    bench.check("XREVRANGE s 8 6 COUNT 1", "*1 *2 $3 7-0 *2 $1 f $1 v");
+    let payload = dumped(&bench, b"s");
+    assert_eq!(bench.run_words(&[b"RESTORE", b"again", b"0", &payload]), "+OK");
+    bench.check("XLEN again", ":4");
+    bench.check("XTRIM again MINID 7", ":3");
+    bench.check("XRANGE again - +", "*1 *2 $3 7-0 *2 $1 f $1 v");
+    bench.check("XTRIM s MAXLEN ~ 2", ":2");
+    bench.check("XTRIM s MAXLEN 2", ":0");
+    bench.check("XRANGE s - + COUNT 1", "*1 *2 $3 6-0 *2 $1 f $1 v");
+    bench.check("XDEL s 7 6", ":2");
+    bench.check("XTRIM s MAXLEN 0", ":0");
+}

@@ -130,11 +130,10 @@ impl Block {
 
     /// Marks the entry with this ID as deleted; whether it was there.
     pub fn delete(&mut self, base: StreamId, id: StreamId, work: &Work) -> bool {
-        let found = self.entries(base).inspect(|_| work.step()).find(|entry| entry.id >= id);
-        let Some(entry) = found.filter(|entry| entry.id == id && !entry.is_deleted()) else {
-            return false;
-        };
-        let (at, flags) = (entry.at, entry.flags);
+        let there = self.entries(base).inspect(|_| work.step());
+        let found = { there }.find(|entry| !entry.is_deleted() && entry.id >= id);
+        let found = found.filter(|entry| entry.id == id).map(|entry| (entry.at, entry.flags));
+        let Some((at, flags)) = found else { return false };
         self.mark(at, flags);
         self.count_deleted(1);
         true
@@ -144,7 +143,7 @@ impl Block {
     pub fn delete_below(&mut self, base: StreamId, below: StreamId, work: &Work) -> u64 {
         let mut next = self.first(base);
         let mut deleted = 0;
-        while let Some(entry) = next.filter(|entry| entry.id < below) {
+        while let Some(entry) = next.filter(|entry| entry.is_deleted() || entry.id < below) {
             work.step();
             let (at, flags) = (entry.at, entry.flags);
             if !entry.is_deleted() {

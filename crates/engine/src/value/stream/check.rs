@@ -32,15 +32,19 @@ pub fn check(base: StreamId, pack: &Listpack, work: &Work) -> Result<(), &'stati
         if flags & !(DELETED | SAME_FIELDS) != 0 {
             return Err("an entry of a stream with unknown flags");
         }
-        found += u64::from(flags & DELETED != 0);
+        let is_deleted = flags & DELETED != 0;
+        found += u64::from(is_deleted);
         let id = StreamId {
             millis: base.millis.wrapping_add(integer(&mut items)? as u64),
             sequence: base.sequence.wrapping_add(integer(&mut items)? as u64),
         };
-        if id < base || last.is_some_and(|last| id <= last) {
-            return Err("entries of a stream that are not in the order of their IDs");
+        // What was deleted may stand before smaller IDs: XSETID lets them come.
+        if !is_deleted {
+            if id < base || last.is_some_and(|last| id <= last) {
+                return Err("entries of a stream that are not in the order of their IDs");
+            }
+            last = Some(id);
         }
-        last = Some(id);
         let elements = match flags & SAME_FIELDS {
             0 => {
                 let fields = number(&mut items)?;

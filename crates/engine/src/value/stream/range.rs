@@ -11,10 +11,11 @@ impl Stream {
         // A map refuses a range that ends before it begins.
         let blocks = self.blocks.range(first..=end.max(first));
         let entries = blocks.flat_map(|(base, block)| block.entries(*base));
+        // Only those that are there are in order: see [`Stream::set_id`].
         entries
+            .filter(|entry| !entry.is_deleted())
             .skip_while(move |entry| entry.id < start)
             .take_while(move |entry| entry.id <= end)
-            .filter(|entry| !entry.is_deleted())
     }
 
     /// The same from the greatest ID down.
@@ -23,9 +24,9 @@ impl Stream {
         let blocks = self.blocks.range(first..=end.max(first)).rev();
         let entries = blocks.flat_map(|(base, block)| block.entries_back(*base));
         entries
+            .filter(|entry| !entry.is_deleted())
             .skip_while(move |entry| entry.id > end)
             .take_while(move |entry| entry.id >= start)
-            .filter(|entry| !entry.is_deleted())
     }
 
     /// Every entry, in the order of their IDs.

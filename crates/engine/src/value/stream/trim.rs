@@ -31,10 +31,9 @@ impl Stream {
         for (base, block) in &self.blocks {
             work.step();
             let count = block.count();
-            if matches!(limit, Limit::Length(len) if left <= len)
-                || (entries_max > 0 && taken + count > entries_max)
-            {
-                break;
+            let is_met = matches!(limit, Limit::Length(len) if left <= len);
+            if is_met || (entries_max > 0 && taken + count > entries_max) {
+                return self.not_beyond(below, *base);
             }
             let last = block.last_id(*base);
             let goes = match limit {
@@ -42,16 +41,25 @@ impl Stream {
                 Limit::Since(id) => last < id,
             };
             if !goes {
-                if !whole {
-                    below = self.below_within(*base, limit, left, work).or(below);
-                }
-                break;
+                let within = if whole { None } else { self.below_within(*base, limit, left, work) };
+                return within.or_else(|| self.not_beyond(below, *base));
             }
             below = Some(last.next().unwrap_or(StreamId::MIN));
             left -= count;
             taken += count;
         }
         below
+    }
+
+    /// The same ID, but none behind the first entry from a block on: an entry that was deleted may
+    /// have a greater one than those that come behind it ([`Self::set_id`]).
+    fn not_beyond(&self, below: Option<StreamId>, base: StreamId) -> Option<StreamId> {
+        let mut blocks = self.blocks.range(base..);
+        let stays = blocks.find_map(|(base, _)| self.first_entry_of(*base));
+        match (below, stays) {
+            (Some(below), Some(stays)) if below == StreamId::MIN || stays < below => Some(stays),
+            _ => below,
+        }
     }
 
     /// The same within the block where the limit ends; `left` entries are in it and behind it.
