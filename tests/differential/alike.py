@@ -19,8 +19,8 @@ RANKS = {"ZRANK", "ZREVRANK"}
 SCANS = {"SCAN", "SSCAN", "HSCAN", "ZSCAN"}
 
 # Milliseconds and seconds by which two servers' clocks may be apart when they are asked.
-SECONDS = {"TTL", "EXPIRETIME", "OBJECT"}
-MILLIS = {"PTTL", "PEXPIRETIME"}
+SECONDS = {"TTL", "EXPIRETIME", "OBJECT", "HTTL", "HEXPIRETIME"}
+MILLIS = {"PTTL", "PEXPIRETIME", "HPTTL", "HPEXPIRETIME"}
 APART_SECONDS = 20
 
 # What tells of the consumers of streams tells of the clock: how long ago, or when.
@@ -45,10 +45,8 @@ def replies(request, expected, got, source=None):
         return False
     if expected[0] == b"-":
         return _quoted(expected[1]) == _quoted(got[1])
-    if name in SECONDS and expected[0] == b":":
-        return _near(expected, got, APART_SECONDS)
-    if name in MILLIS and expected[0] == b":":
-        return _near(expected, got, APART_SECONDS * 1000)
+    if name in SECONDS | MILLIS:
+        return _times(expected, got, APART_SECONDS * (1000 if name in MILLIS else 1))
     if name in STREAM_TIMES:
         return _near_times(expected, got)
     if name in DRAWN:
@@ -105,6 +103,13 @@ def _quoted(error):
     """An error as far as it is text: bytes of a request that are none are shown in another way
     (docs/compatibility.md)."""
     return re.split(rb"[^\x01-\x7f]", error, maxsplit=1)[0]
+
+
+def _times(expected, got, apart):
+    """One time, or one for each field."""
+    if expected[0] == b"*":
+        return len(expected[1]) == len(got[1]) and all(map(_times, expected[1], got[1], [apart] * len(got[1])))
+    return _near(expected, got, apart) if expected[0] == got[0] == b":" else expected == got
 
 
 def _near(expected, got, apart):

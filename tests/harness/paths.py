@@ -50,3 +50,8 @@ def tool(name):
 def stock_command():
     """Redis 7.0.15 as Debian ships it: the oracle that every suite is checked against."""
     return tool("redis-server")
+
+
+def valkey_command():
+    """Valkey 9.1: the oracle for what Redis 7.0 does not have."""
+    return tool("valkey-server")

@@ -7,6 +7,7 @@ use crate::rdb;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
+use crate::value::hash::next_expiry;
 use crate::value::{Awaited, Entry, EntryRef, Recipe, Value, is_past};
 use crate::work::Work;
 use base::{DatabaseId, HashKey, UnixMillis};
@@ -235,5 +236,13 @@ impl Keyspace {
     pub fn is_expired(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
         let entry = self.database(database).find(self.hash(key), key);
         entry.is_some_and(|entry| is_past(entry, now.0))
+    }
+
+    /// Whether the time of some field of a key has come, and it is still there.
+    pub fn has_due_fields(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
+        let database = self.database(database);
+        let entry = || database.find(self.hash(key), key);
+        !database.field_expiries.is_empty()
+            && entry().and_then(next_expiry).is_some_and(|at| at <= now.0)
     }
 }

@@ -3,6 +3,7 @@
 use super::Core;
 use base::{ConnectionId, DatabaseId};
 use engine::ids::WatcherId;
+use engine::unit::Overdue;
 
 impl Core {
     /// Forgets a session's queued commands and watched keys.
@@ -20,15 +21,20 @@ impl Core {
         self.clients.at_mut(client).is_dirty = false;
     }
 
-    /// The watched keys whose time has come although nobody deleted them yet.
+    /// The watched keys whose time has come although nobody deleted them yet, or that of some of
+    /// their fields. Fields that were due when the key was watched count as well: where what is due
+    /// is deleted, it soon is, and who tries again finds it gone.
     pub(crate) fn expired_watched_keys(&self, client: ConnectionId) -> Vec<(DatabaseId, Vec<u8>)> {
         let keyspace = &self.shard.engine.keyspace;
         let watcher = WatcherId(client.0);
-        let due_by = self.context(&self.asker(client)).due_by();
+        let context = self.context(&self.asker(client));
+        let due_by = context.due_by();
         let is_expired = |(database, key): &&(DatabaseId, Vec<u8>)| {
             keyspace.work.step();
-            keyspace.is_expired(*database, key, due_by)
-                && !self.interest.watchers.was_expired(watcher, *database, key)
+            let is_expired = keyspace.is_expired(*database, key, due_by)
+                || context.overdue == Overdue::Deleted
+                    && keyspace.has_due_fields(*database, key, due_by);
+            is_expired && !self.interest.watchers.was_expired(watcher, *database, key)
         };
         self.clients.at(client).watched.iter().filter(is_expired).cloned().collect()
     }

@@ -244,7 +244,7 @@ fn hgetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 fn hgetdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     let first = fields::only(args)?;
-    tx.find_read(key);
+    // To Redis and Valkey this is a write, and misses nothing.
     tx.hash(key)?;
     reply.array(args.len() - first);
     let mut deleted = false;

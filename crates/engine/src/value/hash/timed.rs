@@ -1,8 +1,9 @@
 //! Hashes of which at least one field expires.
 //!
 //! A small one is a listpack with a time behind each value, and goes through it to find what is
-//! due. A large one keeps the time in the field's own block, and an ordered index of times and
-//! field hashes beside the table: 8 bytes a field that expires, and some 24 in the index.
+//! due: 10 bytes a field that expires, 2 for one that does not. A large one keeps the time in the
+//! field's own block, and an ordered index of times and field hashes beside the table: 8 bytes a
+//! field that expires, if its block's class has no room for them, and some 24 in the index.
 
 use super::table::FieldTable;
 use super::{Text, Timed};
