@@ -60,7 +60,7 @@ def run(unit, command, arguments=()):
     if unit.debug:
         arguments += ["--enable-debug-command", "yes"]
     server = Server(command, arguments, folder=paths.fast_folder())
-    suite = _suite_folder(server.directory)
+    suite = _suite_folder(server.directory, unit)
     try:
         server.start()
         target = ["--host", "127.0.0.1", "--port", str(server.port)]
@@ -78,7 +78,7 @@ def _run_spawning(unit, command):
     """Runs a file that starts its servers itself, in the folder of the suite."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="kiln-suite-", dir=paths.fast_folder()))
     try:
-        suite = _suite_folder(directory)
+        suite = _suite_folder(directory, unit)
         starter = suite / "src" / "redis-server"
         words = command if isinstance(command, list) else shlex.split(command)
         starter.write_text(STARTER.format(command=shlex.join(map(str, words))))
@@ -89,8 +89,9 @@ def _run_spawning(unit, command):
     return _parse(output, reason)
 
 
-def _suite_folder(directory):
-    """A folder that looks like Redis's source to runtest, writable where runtest writes."""
+def _suite_folder(directory, unit):
+    """A folder that looks like Redis's source to runtest, writable where runtest writes, with the
+    unit's file as it is to be run."""
     suite = directory / "suite"
     (suite / "tests").mkdir(parents=True)
     source = paths.REDIS_SOURCE
@@ -100,10 +101,25 @@ def _suite_folder(directory):
     for entry in (source / "tests").iterdir():
         if entry.name != "tmp":
             (suite / "tests" / entry.name).symlink_to(entry)
+    if unit.without:
+        _leave_out(suite / "tests" / "unit", unit)
     (suite / "src").mkdir()
     for name in ("redis-cli", "redis-benchmark"):
         (suite / "src" / name).symlink_to(paths.tool(name))
     return suite
+
+
+def _leave_out(folder, unit):
+    """Puts a folder of links in the place of a link to the folder of tests, but for one file."""
+    source = folder.resolve()
+    folder.unlink()
+    folder.mkdir()
+    for entry in source.iterdir():
+        (folder / entry.name).symlink_to(entry)
+    file = folder / (unit.name.removeprefix("unit/") + ".tcl")
+    lines = file.read_text().splitlines(keepends=True)
+    file.unlink()
+    file.write_text("".join(line for line in lines if line.rstrip("\n") not in unit.without))
 
 
 def _runtest(unit, target, suite):

@@ -10,13 +10,15 @@ WITHOUT_DEBUG = "-slow -needs:debug -needs:pfdebug"
 @dataclasses.dataclass(frozen=True)
 class Unit:
     """One file. `tags` is runtest's filter; `debug` starts the server with DEBUG allowed. With
-    `spawn` the suite starts its servers itself, each with a redis.conf of its own."""
+    `spawn` the suite starts its servers itself, each with a redis.conf of its own. `without` are
+    lines that stand outside of every test and ask for what is not there, which would end the file."""
 
     name: str
     tags: str = WITHOUT_DEBUG
     debug: bool = False
     spawn: bool = False
     seconds_max: int = 1200
+    without: tuple = ()
 
     @property
     def file(self):
@@ -42,7 +44,10 @@ UNITS = [
     Unit("unit/hyperloglog", tags="", debug=True, seconds_max=1800),
     Unit("unit/querybuf", tags="", debug=True),
     *_spawning("auth", "acl", "acl-v2", "networking", "info", "pubsubshard", "wait"),
-    *_spawning("introspection", "introspection-2", "dump", "tracking", "scripting"),
+    # There is no debugger of scripts.
+    Unit("unit/scripting", tags="-slow", spawn=True, seconds_max=1800,
+         without=("    r script debug sync",)),
+    *_spawning("introspection", "introspection-2", "dump", "tracking"),
 ]
 
 
