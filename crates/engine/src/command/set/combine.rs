@@ -6,7 +6,7 @@ use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::value::{Recipe, Set};
+use crate::value::{Recipe, Set, set};
 use crate::view::View;
 use crate::work::Work;
 use resp::Reply;
@@ -265,13 +265,15 @@ fn store(
     gather: impl FnOnce(&View<'_>, &[Option<&Set>], &mut Gathered),
 ) -> Outcome {
     let destination = args.at(1);
-    // A view only passes over keys past their time; here they can be deleted at once.
-    args.from(2).for_each(|key| {
-        tx.exists(key);
-    });
+    // Keys past their time are deleted and hits are counted first; then all can be looked at.
+    for key in args.from(2) {
+        tx.find_read(key).map(set::of).transpose()?;
+    }
     let mut gathered = Gathered::default();
     let mut view = tx.view();
-    let sets = sets(&mut view, args.from(2))?;
+    let sets: Result<Vec<_>, _> =
+        args.from(2).map(|key| view.peek(key).map(set::of).transpose()).collect();
+    let sets = sets?;
     gather(&view, &sets, &mut gathered);
     let existed = tx.replace(destination);
     for member in gathered.iter() {
