@@ -7,6 +7,7 @@ visibility timeout is given out again.
 """
 
 import os
+import subprocess
 import sys
 import time
 
@@ -51,8 +52,17 @@ def produce(count, acked, done):
             file.write(f"{number}\n")
 
 
+def work():
+    """Starts a worker again whenever one has ended, as a service manager does."""
+    while True:
+        subprocess.run([sys.executable, __file__, "worker", port], check=False)
+        time.sleep(0.2)
+
+
 if mode == "produce":
     produce(int(rest[0]), rest[1], os.path.join(os.path.dirname(rest[1]), "done"))
-else:
+elif mode == "work":
+    work()
+elif mode == "worker":
     app.worker_main(["worker", "--pool=threads", "--concurrency=2", "--loglevel=WARNING",
                      "--without-gossip", "--without-mingle"])
