@@ -4,6 +4,7 @@
 //! log. Applying looks at no clock and draws no chance; the only inputs are the keyspace, the
 //! effect and the settings that choose encodings.
 
+mod functions;
 mod hash;
 mod keys;
 mod list;
@@ -109,6 +110,9 @@ impl Keyspace {
             | Effect::StreamConsumerDelete { .. }
             | Effect::StreamDeliver { .. }
             | Effect::StreamAcknowledge { .. } => self.change_group(database, key, effect),
+            Effect::FunctionLoad { .. } | Effect::FunctionDelete { .. } | Effect::FunctionFlush => {
+                self.change_libraries(effect)
+            }
         }
     }
 

@@ -28,12 +28,16 @@ impl fmt::Display for Digest {
 }
 
 impl Digest {
-    /// Of all databases. Keys past their time count until an effect deletes them.
+    /// Of all databases and libraries of functions. Keys past their time count until an effect
+    /// deletes them.
     pub fn of_keyspace(keyspace: &Keyspace) -> Self {
         let databases = keyspace.databases();
         let entries =
             databases.flat_map(|(id, database)| database.table().iter().map(move |e| (id, e)));
         let mut digest = Self::default();
+        for (name, code) in keyspace.libraries().iter() {
+            digest.add(&[b"library", name, code]);
+        }
         for (DatabaseId(id), entry) in entries {
             let value = Self::of_value(entry);
             digest.add(&[&id.to_le_bytes(), entry.key(), &value.0.to_le_bytes()]);

@@ -5,8 +5,10 @@
 //! ```
 //! Source: cluster.c of Redis 7.0.15, as its DUMP writes it.
 
+use crate::functions::Libraries;
 use crate::rdb::timed::is_valkey;
-use crate::rdb::{Crc64, RdbError, Source, VERSION, VERSION_TIMED, kind};
+use crate::rdb::{Crc64, RdbError, Source, VERSION, VERSION_TIMED, kind, opcode};
+use crate::save::put_libraries;
 use crate::value::stored::{kind_of, put_value};
 use crate::value::{Recipe, Value};
 use crate::work::{BYTES_PER_STEP, Work};
@@ -30,11 +32,7 @@ pub fn dump(value: ValueRef<'_, Value>, work: &Work) -> Vec<u8> {
     let version = if kind == kind::HASH_METADATA { VERSION_TIMED } else { VERSION };
     let mut out = vec![kind];
     put_value(&mut out, value, work);
-    out.extend_from_slice(&(version as u16).to_le_bytes());
-    let mut crc = Crc64::default();
-    add_to(&mut crc, &out, work);
-    out.extend_from_slice(&crc.value().to_le_bytes());
-    out
+    end(out, version, work)
 }
 
 fn add_to(crc: &mut Crc64, bytes: &[u8], work: &Work) {
@@ -42,6 +40,68 @@ fn add_to(crc: &mut Crc64, bytes: &[u8], work: &Work) {
         crc.update(piece);
         work.step();
     }
+}
+
+/// An error of a payload of libraries that is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LibrariesError {
+    /// It is too short, of a later version, or its checksum is another.
+    Footer,
+    /// A library in the form of the previews of Redis 7.0.
+    Preview,
+    /// Something that is no library.
+    Other,
+    /// It ends amid a library.
+    Torn,
+}
+
+/// All libraries of functions, as FUNCTION DUMP hands them out: each as in a file, and a footer.
+pub fn dump_libraries(libraries: &Libraries, work: &Work) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_libraries(&mut out, libraries);
+    end(out, VERSION, work)
+}
+
+/// The code of each library in a payload.
+///
+/// # Errors
+/// [`LibrariesError`], whatever the bytes are.
+pub fn libraries_of(payload: &[u8], work: &Work) -> Result<Vec<Vec<u8>>, LibrariesError> {
+    let footed = without_footer(payload, work);
+    let known = footed.filter(|(_, version)| is_valkey(*version).is_some());
+    let (value, _) = known.ok_or(LibrariesError::Footer)?;
+    let mut source = Source::<std::io::Empty>::of_bytes(value);
+    let mut codes = Vec::new();
+    while !source.is_at_end().map_err(|_| LibrariesError::Torn)? {
+        work.step();
+        match source.byte().map_err(|_| LibrariesError::Torn)? {
+            opcode::FUNCTION => {
+                codes.push(source.owned().map_err(|_| LibrariesError::Torn)?);
+            }
+            opcode::FUNCTION_PREVIEW => return Err(LibrariesError::Preview),
+            _ => return Err(LibrariesError::Other),
+        }
+    }
+    Ok(codes)
+}
+
+/// Appends the footer.
+fn end(mut out: Vec<u8>, version: u32, work: &Work) -> Vec<u8> {
+    out.extend_from_slice(&(version as u16).to_le_bytes());
+    let mut crc = Crc64::default();
+    add_to(&mut crc, &out, work);
+    out.extend_from_slice(&crc.value().to_le_bytes());
+    out
+}
+
+/// What stands before the footer, and the version in it, if the checksum is right.
+fn without_footer<'a>(payload: &'a [u8], work: &Work) -> Option<(&'a [u8], u32)> {
+    let (rest, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>()?;
+    let (value, version) = rest.split_last_chunk::<VERSION_BYTES>()?;
+    let mut crc = Crc64::default();
+    add_to(&mut crc, rest, work);
+    let is_whole = crc.value() == u64::from_le_bytes(*checksum);
+    is_whole.then_some((value, u16::from_le_bytes(*version).into()))
 }
 
 /// The value in a payload, handed to `take` while it lives. Bytes between it and the footer are
@@ -54,15 +114,39 @@ pub fn with_value<T>(
     recipe: &Recipe<'_>,
     take: impl FnOnce(Payload<'_, Value>) -> T,
 ) -> Result<T, DumpError> {
-    let (rest, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>().ok_or(DumpError::Footer)?;
-    let (value, version) = rest.split_last_chunk::<VERSION_BYTES>().ok_or(DumpError::Footer)?;
-    let mut crc = Crc64::default();
-    add_to(&mut crc, rest, recipe.work);
-    let is_whole = crc.value() == u64::from_le_bytes(*checksum);
-    let is_valkey = is_valkey(u16::from_le_bytes(*version).into()).filter(|_| is_whole);
-    let is_valkey = is_valkey.ok_or(DumpError::Footer)?;
+    let (value, version) = without_footer(payload, recipe.work).ok_or(DumpError::Footer)?;
+    let is_valkey = is_valkey(version).ok_or(DumpError::Footer)?;
     let mut source = Source::<std::io::Empty>::of_bytes(value);
     source.is_valkey = is_valkey;
     let kind = source.byte().map_err(DumpError::Value)?;
     source.value(kind, recipe).map(take).map_err(DumpError::Value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes are those of redis-server 7.0.15, which takes them back.
+    #[test]
+    fn libraries_are_dumped_and_read_back() {
+        let mut libraries = Libraries::default();
+        let work = Work::default();
+        let empty = dump_libraries(&libraries, &work);
+        assert_eq!(empty, b"\x0a\0\x5d\x9b\x5c\x40\x0f\x7f\xa2\xda"[..].to_vec());
+        libraries.load(b"#!lua name=a\n1").expect("it has a name");
+        let payload = dump_libraries(&libraries, &work);
+        assert_eq!(libraries_of(&payload, &work), Ok(vec![b"#!lua name=a\n1".to_vec()]));
+        for at in 0..payload.len() {
+            let mut damaged = payload.clone();
+            damaged[at] ^= 1;
+            assert_eq!(libraries_of(&damaged, &work), Err(LibrariesError::Footer), "byte {at}");
+        }
+        for (body, error) in [
+            (&b"\xf6"[..], LibrariesError::Preview),
+            (b"\0", LibrariesError::Other),
+            (b"\xf5\x05ab", LibrariesError::Torn),
+        ] {
+            assert_eq!(libraries_of(&end(body.to_vec(), VERSION, &work), &work), Err(error));
+        }
+    }
 }

@@ -122,6 +122,13 @@ pub enum Effect<'a> {
     ReplicaOf { host: &'a str, port: u16 },
     /// The shard follows nobody from here on, and what is here counts as whole. Carries no key.
     ReplicaOfNoOne,
+    /// A library of functions is loaded, in place of one of the same name, which its first line
+    /// says. Carries no key.
+    FunctionLoad { code: &'a [u8] },
+    /// A library of functions is gone. Carries no key.
+    FunctionDelete { name: &'a [u8] },
+    /// All libraries of functions are gone. Carries no key.
+    FunctionFlush,
 }
 
 /// The reason of a deletion: the statistics of replicas and the change stream tell them apart.

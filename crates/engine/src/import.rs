@@ -7,6 +7,7 @@
 
 use crate::apply::Applied;
 use crate::effect::{Effect, End};
+use crate::functions::Header;
 use crate::rdb::{RdbError, Source, kind, opcode};
 use crate::tx::Tx;
 use crate::value::list::{NODE_PACKED, NODE_PLAIN};
@@ -206,8 +207,15 @@ impl Importer {
             }
             opcode::EOF if self.version < CHECKSUM_SINCE => return Ok(Stage::Finished),
             opcode::EOF => return Ok(Stage::Checksum),
-            opcode::FUNCTION | opcode::FUNCTION_PREVIEW => {
-                return Err(self.source.unsupported("a library of functions"));
+            opcode::FUNCTION => {
+                let code = self.source.owned()?;
+                if Header::of(&code).is_err() {
+                    return Err(self.source.damaged("a library of functions without a name"));
+                }
+                tx.change_all(self.database, Effect::FunctionLoad { code: &code });
+            }
+            opcode::FUNCTION_PREVIEW => {
+                return Err(self.source.unsupported("a library of functions of 7.0's previews"));
             }
             opcode::MODULE_AUX => return Err(self.source.unsupported("data of a module")),
             kind => return self.begin_entry(kind, tx),

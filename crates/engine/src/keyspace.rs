@@ -1,6 +1,7 @@
 //! The numbered databases: what every effect changes and every command reads.
 
 use crate::expiries::Expiries;
+use crate::functions::Libraries;
 use crate::ids::KeyHash;
 use crate::master::{Master, ReplicaOf};
 use crate::rdb;
@@ -33,6 +34,8 @@ pub struct Keyspace {
     pub(crate) is_partial: bool,
     /// See [`Self::replica_of`].
     pub(crate) replica_of: ReplicaOf,
+    /// See [`Self::libraries`].
+    pub(crate) libraries: Libraries,
     /// The snapshot being written, if one is.
     pub(crate) snapshot: Option<Box<Snapshot>>,
 }
@@ -145,6 +148,7 @@ impl Keyspace {
             now: UnixMillis(0),
             is_partial: false,
             replica_of: ReplicaOf::Unset,
+            libraries: Libraries::default(),
             snapshot: None,
         }
     }
@@ -202,6 +206,12 @@ impl Keyspace {
     /// it is no part of a digest of the data.
     pub fn replica_of(&self) -> &ReplicaOf {
         &self.replica_of
+    }
+
+    /// The libraries of functions. The log and snapshots carry them. Commands that empty databases
+    /// leave them.
+    pub fn libraries(&self) -> &Libraries {
+        &self.libraries
     }
 
     /// The server that the shard follows.

@@ -30,6 +30,7 @@
 //! | | `expiries` | which key expires next |
 //! | | [`effect`] | changes as outcomes, and their bytes in the log |
 //! | nouns | [`settings`], `statistics` | what is configured, what is counted |
+//! | | [`functions`] | libraries of functions, as data |
 //! | | [`master`] | the server of Redis that the shard follows, as its log says |
 //! | | [`access`] | how recently or often a key was used |
 //! | | [`work`] | counts the steps of long commands, so that the node can act amid one |
@@ -60,6 +61,7 @@ mod expiries;
 mod feed;
 #[cfg(test)]
 mod flood;
+pub mod functions;
 mod geohash;
 pub mod glob;
 pub mod ids;

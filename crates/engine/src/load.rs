@@ -172,6 +172,18 @@ impl<R: Read> Loader<R> {
                 opcode::AUX => self.auxiliary(keyspace)?,
                 opcode::RESIZE_DATABASE => self.sizes(keyspace)?,
                 opcode::SELECT_DATABASE => self.select(keyspace)?,
+                opcode::FUNCTION => {
+                    let code = self.source.owned()?;
+                    let loaded = keyspace.libraries.load(&code);
+                    loaded.map_err(|_| {
+                        self.source.damaged("a library of functions without a name")
+                    })?;
+                }
+                opcode::FUNCTION_PREVIEW => {
+                    return Err(self
+                        .source
+                        .unsupported("a library of functions of 7.0's previews"));
+                }
                 opcode::EOF => return self.end(),
                 kind => return self.entry(kind, traits, keyspace, bytes_until),
             }

@@ -1,6 +1,7 @@
 //! Entries, and the frame of a file around them.
 
 use crate::access;
+use crate::functions::Libraries;
 use crate::rdb::length::{put_length, put_string};
 use crate::rdb::{Crc64, opcode};
 use crate::settings::{EvictionPolicy, Settings};
@@ -17,6 +18,14 @@ pub fn put_header(out: &mut Vec<u8>, version: u32, auxiliary: &[(&str, &str)]) {
         out.push(opcode::AUX);
         put_string(out, name.as_bytes());
         put_string(out, value.as_bytes());
+    }
+}
+
+/// The libraries of functions.
+pub fn put_libraries(out: &mut Vec<u8>, libraries: &Libraries) {
+    for (_, code) in libraries.iter() {
+        out.push(opcode::FUNCTION);
+        put_string(out, code);
     }
 }
 

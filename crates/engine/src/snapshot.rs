@@ -24,7 +24,9 @@ use crate::ids::KeyHash;
 use crate::keyspace::{Database, Keyspace};
 use crate::master::{self, ReplicaOf};
 use crate::rdb::PARTIAL;
-use crate::save::{put_database, put_end, put_entry, put_header, put_key, put_sizes};
+use crate::save::{
+    put_database, put_end, put_entry, put_header, put_key, put_libraries, put_sizes,
+};
 use crate::settings::Settings;
 use crate::value::stored::{Cursor, put_count, put_piece, put_pieces};
 use crate::value::{EntryRef, Value};
@@ -213,6 +215,7 @@ impl Keyspace {
         }
         put_header(&mut bytes, self.file_version(), &auxiliary);
         let head = bytes.clone();
+        put_libraries(&mut bytes, &self.libraries);
         let mut selected = None;
         for (number, database) in self.databases.iter_mut().enumerate() {
             database.walked_as = DatabaseId(number as u32);

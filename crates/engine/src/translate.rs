@@ -18,6 +18,14 @@ use crate::number::format_double;
 use crate::value::StringValue;
 use base::DatabaseId;
 
+fn text(text: &'static str) -> Word<'static> {
+    Word::Text(text.as_bytes())
+}
+
+fn number(number: u64) -> Word<'static> {
+    Word::Number(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
 impl Feed {
     /// Tells of an effect that was applied to `keyspace`.
     pub(crate) fn tell(
@@ -67,7 +75,6 @@ impl Feed {
         effect: &Effect<'_>,
     ) {
         let name = Word::Text(key);
-        let text = |text: &'static str| Word::Text(text.as_bytes());
         match *effect {
             Effect::SetString { expire_at: Some(_), .. }
             | Effect::SetInteger { .. }
@@ -93,6 +100,9 @@ impl Feed {
             Effect::FlushDatabase => self.say(database, &[text("FLUSHDB")]),
             Effect::FlushAll => self.say(database, &[text("FLUSHALL")]),
             Effect::SwapDatabases { with } => self.say_swap(database, with),
+            Effect::FunctionLoad { .. } | Effect::FunctionDelete { .. } | Effect::FunctionFlush => {
+                self.say_function(database, effect)
+            }
             Effect::ListPop { .. }
             | Effect::ListSet { .. }
             | Effect::ListInsert { .. }
@@ -133,7 +143,6 @@ impl Feed {
         effect: &Effect<'_>,
     ) {
         let name = Word::Text(key);
-        let text = |text: &'static str| Word::Text(text.as_bytes());
         match *effect {
             Effect::SetString { value, expire_at: Some(at) } => {
                 let words = [text("SET"), name, Word::Text(value), text("PXAT"), Word::Number(at)];
@@ -153,16 +162,20 @@ impl Feed {
                 self.say(database, &[text("SET"), name, Word::Text(&value), text("KEEPTTL")]);
             }
             Effect::SetRange { offset, bytes } => {
-                let words = [
-                    text("SETRANGE"),
-                    name,
-                    Word::Number(i64::try_from(offset).unwrap_or(i64::MAX)),
-                    Word::Text(bytes),
-                ];
+                let words = [text("SETRANGE"), name, number(offset), Word::Text(bytes)];
                 self.say(database, &words);
             }
             _ => {}
         }
+    }
+
+    fn say_function(&mut self, database: DatabaseId, effect: &Effect<'_>) {
+        let words: &[Word<'_>] = match *effect {
+            Effect::FunctionLoad { code } => &[text("LOAD"), text("REPLACE"), Word::Text(code)],
+            Effect::FunctionDelete { name } => &[text("DELETE"), Word::Text(name)],
+            _ => &[text("FLUSH")],
+        };
+        self.say(database, &[&[text("FUNCTION")], words].concat());
     }
 
     fn say_swap(&mut self, one: DatabaseId, other: DatabaseId) {

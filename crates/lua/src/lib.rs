@@ -54,4 +54,6 @@ mod tests;
 pub use interpreter::Interpreter;
 pub use limits::Limits;
 pub use script::{Invocation, Kind, ScriptRef};
-pub use step::{Answer, Arguments, Call, LoadedFunction, Outcome, ScriptError, Step};
+pub use step::{
+    Answer, Arguments, Call, FUNCTION_FLAGS, LoadedFunction, Outcome, ScriptError, Step,
+};

@@ -8,6 +8,7 @@ pub mod config;
 pub mod connection;
 pub mod debug;
 pub mod failover;
+pub mod function;
 pub mod help;
 pub mod info;
 pub mod latency;
@@ -56,6 +57,7 @@ pub const FAMILIES: &[&[Command<NodeFn>]] = &[
     connection::COMMANDS,
     debug::COMMANDS,
     failover::COMMANDS,
+    function::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,

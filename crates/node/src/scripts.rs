@@ -240,6 +240,16 @@ pub fn hash_text(hash: Hash) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
+/// A line that a script writes into the server's log.
+pub fn log_line(level: u8, text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    match level {
+        0 | 1 => tracing::debug!("script: {text}"),
+        2 => tracing::info!("script: {text}"),
+        _ => tracing::warn!("script: {text}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

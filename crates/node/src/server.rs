@@ -23,6 +23,7 @@ mod tick;
 use crate::core::client_limits::owed_bytes_max;
 use crate::core::{Clients, Core, Process};
 use crate::feed::Feed;
+use crate::libraries::Libraries;
 use crate::link::Link;
 use crate::members::Members;
 use crate::metrics::metrics;
@@ -49,6 +50,7 @@ pub struct Server {
     /// What another thread may read of all this.
     pub metrics: Arc<Metrics>,
     pub scripts: Scripts,
+    pub libraries: Libraries,
     /// The unit of a script that runs for longer than a turn.
     pub(crate) suspended: Option<Box<Suspended>>,
     /// What happened meanwhile to connections that the server asked for.
@@ -99,6 +101,7 @@ impl Server {
             functions,
             metrics: Arc::new(metrics()),
             scripts: Scripts::default(),
+            libraries: Libraries::default(),
             suspended: None,
             deferred: Vec::new(),
             switches: Switches::default(),

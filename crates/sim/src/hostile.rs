@@ -25,7 +25,7 @@ use engine::digest::Digest;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
 use engine::rdb::{Crc64, RdbError};
-use engine::save::{checksum, put_database, put_end, put_entry, put_header};
+use engine::save::{checksum, put_database, put_end, put_entry, put_header, put_libraries};
 use engine::settings::Settings;
 
 /// A target's name, which is that of its folder of seeds, and what it runs.
@@ -55,6 +55,7 @@ const STEP_KEYS: u64 = 3;
 fn save(keyspace: &Keyspace) -> Vec<u8> {
     let mut out = Vec::new();
     put_header(&mut out, keyspace.file_version(), &[("redis-ver", "7.0.15")]);
+    put_libraries(&mut out, keyspace.libraries());
     for (id, database) in keyspace.databases().filter(|(_, database)| !database.is_empty()) {
         put_database(&mut out, id);
         for entry in database.table().iter() {

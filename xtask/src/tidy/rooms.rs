@@ -25,6 +25,7 @@ const STRUCTURES: Floors = &[
 
 const ENGINE: Floors = &[
     &[
+        "functions",
         "geohash",
         "ids",
         "master",
@@ -50,7 +51,7 @@ const ENGINE: Floors = &[
 ];
 
 const NODE: Floors = &[
-    &["cross_protocol", "limits", "output", "scripts", "session"],
+    &["cross_protocol", "libraries", "limits", "output", "scripts", "session"],
     &["core"],
     &["announce", "metrics", "switches"],
     &["feed", "link", "members", "migrate"],

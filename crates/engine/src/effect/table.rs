@@ -128,6 +128,9 @@ effects! {
     47 KEY "hash-expire {field} at {at}" (at: i64, field: &[u8]) => HashExpire { field, at: Some(at) };
     48 KEY "hash-persist {field}" (field: &[u8]) => HashExpire { field, at: None };
     49 KEY "hash-delete {field} expired" (field: &[u8]) => HashDelete { field, is_expired: true };
+    50 ALL "function-load {code}" (code: &[u8]) => FunctionLoad { code };
+    51 ALL "function-delete {name}" (name: &[u8]) => FunctionDelete { name };
+    52 ALL "function-flush" () => FunctionFlush {};
 }
 
 /// Whether the effect with this number is on whole databases and names no key.

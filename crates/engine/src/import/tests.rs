@@ -1,6 +1,7 @@
 //! However the bytes are cut, what is imported is what the file holds, and effects say all of it.
 
 use super::*;
+use crate::digest::Digest;
 use crate::interest::Interest;
 use crate::keyspace::Keyspace;
 use crate::rdb::tests::{sample, save};
@@ -124,6 +125,24 @@ fn a_key_past_its_time_is_kept_for_the_master_to_delete() {
 }
 
 #[test]
+fn libraries_of_functions_come_with_the_data() {
+    let mut old = Bench::new();
+    let load = Effect::FunctionLoad { code: b"#!lua name=lib\ncode" };
+    old.engine.keyspace.apply(DatabaseId(0), b"", &load).expect("it has a name");
+    let mut bytes = b"REDIS0010".to_vec();
+    crate::save::put_libraries(&mut bytes, old.engine.keyspace.libraries());
+    bytes.push(0xff);
+    let mut crc = crate::rdb::Crc64::default();
+    crc.update(&bytes);
+    bytes.extend_from_slice(&crate::save::checksum(crc));
+    let mut bench = Bench::new();
+    import(&mut bench, &bytes, 5).expect("the file is whole");
+    let digest = Digest::of_keyspace(&old.engine.keyspace);
+    assert_eq!(Digest::of_keyspace(&bench.engine.keyspace), digest);
+    assert_ne!(digest, Digest::default());
+}
+
+#[test]
 fn a_damaged_or_foreign_file_is_refused_and_never_believed() {
     let mut old = Bench::new();
     old.run("SET text hello PXAT 1800000000000");
@@ -142,7 +161,11 @@ fn a_damaged_or_foreign_file_is_refused_and_never_believed() {
         import(&mut Bench::new(), &bytes, 50).expect_err("is refused").to_string()
     };
     assert_eq!(refusal(b"\x16\x01k"), "a value of type 22 before byte 10 is not supported");
-    assert_eq!(refusal(b"\xf5"), "a library of functions before byte 10 is not supported");
+    assert_eq!(
+        refusal(b"\xf6"),
+        "a library of functions of 7.0's previews before byte 10 is not supported"
+    );
+    assert_eq!(refusal(b"\xf5\x04code"), "a library of functions without a name before byte 15");
     assert_eq!(
         refusal(b"\xfe\x40\x20"),
         "database 32 (there are 16) before byte 12 is not supported"

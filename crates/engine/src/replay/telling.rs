@@ -179,7 +179,10 @@ fn event(database: DatabaseId, effect: &Effect<'_>) -> Option<(Class, &'static s
         | Effect::TransferBegan
         | Effect::TransferEnded
         | Effect::ReplicaOf { .. }
-        | Effect::ReplicaOfNoOne => unreachable!("effects on whole databases have no event"),
+        | Effect::ReplicaOfNoOne
+        | Effect::FunctionLoad { .. }
+        | Effect::FunctionDelete { .. }
+        | Effect::FunctionFlush => unreachable!("effects on whole databases have no event"),
     };
     Some(event)
 }

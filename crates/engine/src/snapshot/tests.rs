@@ -296,6 +296,28 @@ fn log_and_snapshot_say_whom_the_shard_follows() {
 }
 
 #[test]
+fn libraries_of_functions_survive_snapshots_and_what_empties_databases() {
+    let apply = |keyspace: &mut Keyspace, effect: Effect<'_>| {
+        keyspace.apply(DatabaseId(0), b"", &effect).expect("it fits")
+    };
+    let mut keyspace = bench_of(3).engine.keyspace;
+    apply(&mut keyspace, Effect::FunctionLoad { code: b"#!lua name=a\n1" });
+    apply(&mut keyspace, Effect::FunctionLoad { code: b"#!lua name=b\n2" });
+    let digest = Digest::of_keyspace(&keyspace);
+    let mut loaded = taken(&mut keyspace);
+    assert_eq!(Digest::of_keyspace(&loaded), digest);
+    assert_eq!(loaded.libraries().len(), 2);
+    apply(&mut loaded, Effect::FlushAll);
+    apply(&mut loaded, Effect::FunctionDelete { name: b"a" });
+    let names: Vec<Vec<u8>> = loaded.libraries().iter().map(|(name, _)| name.to_vec()).collect();
+    assert_eq!(names, [b"b"]);
+    apply(&mut loaded, Effect::FunctionFlush);
+    assert_eq!(Digest::of_keyspace(&taken(&mut loaded)), Digest::default());
+    let nameless = Effect::FunctionLoad { code: b"code" };
+    assert!(loaded.apply(DatabaseId(0), b"", &nameless).is_err());
+}
+
+#[test]
 fn a_field_of_our_own_that_is_not_known_or_senseless_is_refused() {
     let mut keyspace = bench_of(1).engine.keyspace;
     keyspace.apply(DatabaseId(0), b"", &Effect::ReplicaOfNoOne).expect("it meets no type");

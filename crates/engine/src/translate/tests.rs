@@ -551,6 +551,31 @@ fn calls_are_told_as_a_replica_of_redis_expects_them() {
 }
 
 #[test]
+fn libraries_of_functions_are_told_as_what_loads_them() {
+    let mut pair = Pair::new(1);
+    for (effect, told) in [
+        (
+            Effect::FunctionLoad { code: b"#!lua name=a\n" },
+            &["FUNCTION", "LOAD", "REPLACE", "#!lua name=a\n"][..],
+        ),
+        (Effect::FunctionDelete { name: b"a" }, &["FUNCTION", "DELETE", "a"]),
+        (Effect::FunctionFlush, &["FUNCTION", "FLUSH"]),
+    ] {
+        pair.unit.clear();
+        let context = Context::background(pair.now, DatabaseId(0));
+        let mut tx = pair.primary.tx(context, &mut pair.unit, &mut pair.interest);
+        tx.change_all(DatabaseId(0), effect);
+        pair.unit.feed.end_call();
+        let words: Vec<&[u8]> = told.iter().map(|word| word.as_bytes()).collect();
+        let said: Vec<u8> =
+            pair.unit.feed.commands().flat_map(|(_, bytes)| bytes.to_vec()).collect();
+        let expected = [resp::client::request(&[b"SELECT", b"0"]), resp::client::request(&words)];
+        let is_said = said == expected[1] || said == expected.concat();
+        assert!(is_said, "{}", String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
 fn nothing_is_told_while_nobody_follows() {
     let mut pair = Pair::new(1);
     pair.unit.feed.switch(false);

@@ -284,7 +284,7 @@ fn register_function(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Res
         return Err(error(lua, "redis.register_function must get a function name argument"));
     };
     if !is_name(&name) {
-        let text = "Function names can only contain letters, numbers, or underscores(_) and must \
+        let text = "Library names can only contain letters, numbers, or underscores(_) and must \
                     be at least one character long";
         return Err(error(lua, text));
     }

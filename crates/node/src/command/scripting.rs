@@ -1,8 +1,5 @@
 //! Scripts: EVAL and its kin, SCRIPT (Redis documentation, "Scripting with Lua"). How one runs
 //! stands in `server/script`.
-//!
-//! There are no functions to load, so there is only the command that removes them all: Redis's own
-//! test suite begins every file with it.
 
 use super::{NodeFn, node};
 use crate::scripts::{Found, hash_text};
@@ -34,15 +31,6 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
         .doc("Executes a read-only server-side Lua script by its SHA1 digest.")
         .since("7.0.0")
         .with(Flags::READONLY),
-    node("FUNCTION FLUSH [ASYNC | SYNC]", function_flush)
-        .allowed_in_scripts()
-        .needs_data()
-        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-        .doc("Deletes all libraries and functions.")
-        .group(Group::Scripting)
-        .since("7.0.0")
-        .cost("O(N) where N is the number of functions deleted")
-        .with(Flags::WRITE.union(Flags::NOSCRIPT)),
     script("SCRIPT DEBUG <YES | SYNC | NO>", debug)
         .doc("Sets the debug mode of server-side Lua scripts.")
         .since("3.2.0")
@@ -184,15 +172,6 @@ fn exists(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
 fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     check_mode(args, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
     server.scripts.flush();
-    server.core.clients.reply(client).ok();
-    Ok(())
-}
-
-fn function_flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    if args.len() > 3 {
-        return Err(Refusal::subcommand("FUNCTION", args.at(1)));
-    }
-    check_mode(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     server.core.clients.reply(client).ok();
     Ok(())
 }

@@ -157,6 +157,9 @@ impl Link {
         assert!(self.peer.is_some(), "only a master's data takes the place of all keys");
         assert!(self.peer.as_ref() == core.master(), "the data is another master's");
         self.change_all(core, Effect::FlushAll);
+        if !core.shard.engine.keyspace.libraries().is_empty() {
+            self.change_all(core, Effect::FunctionFlush);
+        }
         self.change_all(core, Effect::TransferBegan);
     }
 

@@ -90,7 +90,11 @@ impl Server {
         if !command.flags.contains(Flags::RUNS_SCRIPT) {
             return self.core.demand(client, command);
         }
-        let declared = args.get(1).and_then(|text| self.scripts.declared(text));
+        let calls_function = args.at(0).first().is_some_and(|it| it.eq_ignore_ascii_case(&b'f'));
+        let declared = args.get(1).and_then(|text| match calls_function {
+            true => self.libraries().function(text).map(|(_, function)| function.declared),
+            false => self.scripts.declared(text),
+        });
         declared.map_or(command.demand, |declared| declared.demand(command.flags))
     }
 

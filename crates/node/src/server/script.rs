@@ -28,7 +28,7 @@ use txlog::Gate;
 
 /// Steps of work that the steps of Lua between two pauses amount to, about: 10,000 instructions
 /// take some 100 microseconds.
-const PAUSE_WORK_STEPS: usize = 100;
+pub(crate) const PAUSE_WORK_STEPS: usize = 100;
 
 /// What a request wants to run.
 pub(crate) struct Wanted {
@@ -152,7 +152,8 @@ impl Server {
 
     fn interpreter(&mut self, kind: Kind) -> &mut Interpreter {
         match kind {
-            Kind::Scripts | Kind::Functions => &mut self.scripts.interpreter,
+            Kind::Scripts => &mut self.scripts.interpreter,
+            Kind::Functions => &mut self.libraries.interpreter,
         }
     }
 
@@ -234,7 +235,7 @@ impl Server {
                     began
                 }
                 Step::Log { level, text } => {
-                    log_line(level, &text);
+                    crate::scripts::log_line(level, &text);
                     began
                 }
                 Step::Paused => {
@@ -306,14 +307,4 @@ pub(crate) fn key_count(args: Args<'_>, at: usize) -> Result<usize, Refusal> {
         return Err(Refusal::of("ERR Number of keys can't be greater than number of args"));
     }
     usize::try_from(count).map_err(|_| Refusal::of("ERR Number of keys can't be negative"))
-}
-
-/// A line that a script writes into the server's log.
-fn log_line(level: u8, text: &[u8]) {
-    let text = String::from_utf8_lossy(text);
-    match level {
-        0 | 1 => tracing::debug!("script: {text}"),
-        2 => tracing::info!("script: {text}"),
-        _ => tracing::warn!("script: {text}"),
-    }
 }

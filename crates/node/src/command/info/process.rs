@@ -99,14 +99,17 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("used_memory_lua_human", human(interpreter as u64));
     text.line("used_memory_scripts_eval", server.scripts.bytes());
     text.line("number_of_cached_scripts", server.scripts.len());
-    for field in ["number_of_functions", "number_of_libraries", "used_memory_vm_functions"] {
-        text.line(field, 0);
-    }
-    text.line("used_memory_vm_total", interpreter);
-    text.line("used_memory_vm_total_human", human(interpreter as u64));
-    text.line("used_memory_functions", 0);
-    text.line("used_memory_scripts", server.scripts.bytes());
-    text.line("used_memory_scripts_human", human(server.scripts.bytes() as u64));
+    let (libraries, functions) = server.libraries.counts();
+    text.line("number_of_functions", functions);
+    text.line("number_of_libraries", libraries);
+    let for_functions = server.libraries.interpreter.used_bytes();
+    text.line("used_memory_vm_functions", for_functions);
+    text.line("used_memory_vm_total", interpreter + for_functions);
+    text.line("used_memory_vm_total_human", human((interpreter + for_functions) as u64));
+    text.line("used_memory_functions", server.libraries.bytes());
+    let scripts = server.scripts.bytes() + server.libraries.bytes();
+    text.line("used_memory_scripts", scripts);
+    text.line("used_memory_scripts_human", human(scripts as u64));
     let settings = &server.core.shard.engine.keyspace.settings;
     text.line("maxmemory", settings.maxmemory);
     text.line("maxmemory_human", human(settings.maxmemory));

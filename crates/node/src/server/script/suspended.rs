@@ -261,6 +261,23 @@ impl Server {
         Ok(())
     }
 
+    /// The function that runs for long, if one does.
+    ///
+    /// # Errors
+    /// It is a script.
+    pub(crate) fn running_function(&self) -> Result<Option<RunningFunction>, Refusal> {
+        let Some(suspended) = &self.suspended else { return Ok(None) };
+        if suspended.script.kind == Kind::Scripts {
+            return Err(busy(Kind::Scripts));
+        }
+        let request = suspended.calls.first().map(|(_, request)| request);
+        let command = request
+            .map_or_else(Vec::new, |request| request.args().iter().map(<[u8]>::to_vec).collect());
+        let nanos = self.core.turn.monotonic.since(suspended.script.started);
+        let (name, millis) = (suspended.script.name.clone(), (nanos / 1_000_000) as i64);
+        Ok(Some(RunningFunction { name, command, millis }))
+    }
+
     /// Whether a clean stop must wait for a script. One that has written nothing is ended.
     pub(crate) fn waits_for_script(&mut self) -> bool {
         let Some(suspended) = &mut self.suspended else { return false };
@@ -303,6 +320,15 @@ impl Server {
                 || self.core.clients.sessions.get(connection).is_some_and(is_master)
         })
     }
+}
+
+/// A function that runs for long.
+pub(crate) struct RunningFunction {
+    pub name: String,
+    /// What its client asked for.
+    pub command: Vec<Vec<u8>>,
+    /// How long it has run, in milliseconds.
+    pub millis: i64,
 }
 
 /// The command that ends a script or a function.
