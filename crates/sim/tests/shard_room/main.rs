@@ -9,6 +9,7 @@ mod bid;
 mod caching;
 mod clocks;
 mod durations;
+mod functions;
 mod hidden;
 mod history;
 mod listeners;
