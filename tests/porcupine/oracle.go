@@ -19,6 +19,9 @@ type state struct {
 	values [keysPerGroup]value
 }
 
+// streamType is the first byte of what DUMP gives of a stream (RDB_TYPE_STREAM_LISTPACKS_2).
+const streamType = "\x13"
+
 type value struct {
 	payload  string // as DUMP gives it; empty if the key does not exist
 	expireAt string // Unix milliseconds, or -1
@@ -156,6 +159,10 @@ func (o *oracle) intern(look []reply) *state {
 			steps = fmt.Sprint(math.Round(ahead / timeStepSeconds))
 		}
 		id += digest.text + " " + steps + " "
+		if strings.HasPrefix(dump.text, streamType) {
+			// Of a stream the digest has the entries alone: neither the last ID nor what was deleted.
+			id += dump.text + " "
+		}
 	}
 	if known := o.states[id]; known != nil {
 		return known

@@ -56,6 +56,7 @@ var leftOut = map[string]string{
 	"XPENDING":              timesOfGroups,
 	"XCLAIM":                timesOfGroups,
 	"XAUTOCLAIM":            timesOfGroups,
+	"XINFO STREAM":          "tells how the blocks of a stream came about",
 	"XINFO GROUPS":          timesOfGroups,
 	"XINFO CONSUMERS":       timesOfGroups,
 }

@@ -23,8 +23,7 @@ const LOG_REPLICATES: &str = "replicas follow the transaction log";
 const LOADS_AS_IT_COMES: &str = "a master's data set is loaded as its bytes arrive";
 const ONE_SHARD: &str = "one shard owns all slots";
 const NO_KEY_PASSWORD: &str = "a key that is encrypted is refused, by the name of its file";
-const TLS_AUTH_CLIENTS_USER: &str =
-    "CN: a client is the user that its certificate names (as in Valkey)";
+const TLS_AUTH_CLIENTS_USER: &str = "CN: a client is the user that its certificate names";
 const NO_DEFRAG: &str = "the allocator is not defragmented";
 const FOREGROUND: &str = "the process stays in the foreground and logs to its standard error";
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";

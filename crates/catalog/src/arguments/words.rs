@@ -88,6 +88,7 @@ pub(super) fn kind_of(command: &str, operand: &str) -> Kind {
     match operand {
         "pattern" => Kind::Pattern,
         "unix-time-seconds" | "unix-time-milliseconds" => Kind::UnixTime,
+        "min-idle-time" if command == "xpending" => Kind::Integer,
         "start" | "end" | "min-idle-time" if is_of_stream => Kind::String,
         "start" | "stop" if command == "zrange" => Kind::String,
         "min" | "max" if is_lexical => Kind::String,

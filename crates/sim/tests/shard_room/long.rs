@@ -216,7 +216,7 @@ fn long_requests() -> Vec<(&'static str, Grows, Vec<Vec<String>>)> {
 
 /// Commands that no request makes long, beside those whose complexity says so. `name|*` are all
 /// subcommands of one.
-const OTHERS: [(&str, &str); 31] = [
+const OTHERS: [(&str, &str); 36] = [
     ("acl|getuser", "as many rules as an administrator gave the user"),
     ("acl|list", "as many users and rules as an administrator made"),
     ("acl|load", "as many users and rules as an administrator wrote"),
@@ -237,7 +237,12 @@ const OTHERS: [(&str, &str); 31] = [
     ("command|count", "as many as there are commands"),
     ("config|set", "each directive once"),
     ("debug", "for tests and administrators; what goes through keys or a pattern counts"),
-    ("function|flush", "there are no functions"),
+    ("fcall", "as EVAL; what a function does counts"),
+    ("fcall_ro", "as EVAL; what a function does counts"),
+    ("function|dump", "as much code as an administrator loaded"),
+    ("function|flush", "as much code as an administrator loaded"),
+    ("function|list", "as much code as an administrator loaded"),
+    ("function|restore", "as much code as an administrator loaded"),
     ("lolwut", "one drawing"),
     ("migrate", "many turns"),
     ("psync", "many turns"),
