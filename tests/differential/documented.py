@@ -16,7 +16,8 @@ OTHERS = {
     "georadiusbymember": COUNT, "georadiusbymember_ro": COUNT, "geosearch": COUNT, "geosearchstore": COUNT,
     "migrate": "an empty key is a string", "pfmerge": MAY_BE_NONE, "psubscribe": "no block around one argument",
     "replicaof": NO_ONE, "slaveof": NO_ONE, "set": "IFEQ", "sort": "patterns are counted among its keys",
-    "sort_ro": "patterns are counted among its keys", "zrank": "WITHSCORE", "zrevrank": "WITHSCORE",
+    "sort_ro": "patterns are counted among its keys", "xtrim": "no block around all of them",
+    "zrank": "WITHSCORE", "zrevrank": "WITHSCORE",
 }
 
 
