@@ -40,20 +40,28 @@ pub struct Endpoint {
     /// An address or a name.
     pub host: String,
     pub port: u16,
-    /// What is said there is encrypted, and the other side shows a certificate.
+    /// Whether the connection uses TLS. The other side must then send a trusted certificate.
     pub is_encrypted: bool,
+    /// The address of this machine that the connection comes from, if that is chosen.
+    pub source: Option<String>,
 }
 
 impl Endpoint {
     /// A server that speaks plainly over TCP.
     pub fn tcp(host: impl Into<String>, port: u16) -> Self {
-        Self { host: host.into(), port, is_encrypted: false }
+        Self { host: host.into(), port, is_encrypted: false, source: None }
     }
 
-    /// The same, spoken to over TLS if so.
+    /// The same endpoint, with TLS or without.
     #[must_use]
     pub fn encrypted(self, is_encrypted: bool) -> Self {
         Self { is_encrypted, ..self }
+    }
+
+    /// The same, reached from this address of the machine.
+    #[must_use]
+    pub fn from_address(self, source: Option<String>) -> Self {
+        Self { source, ..self }
     }
 }
 
@@ -66,7 +74,8 @@ pub struct Peer {
     pub local: String,
     /// The other end is on the loopback interface or a Unix socket: protected mode lets it in.
     pub is_local: bool,
-    /// The common name in the certificate that the other end has shown, if it was asked for one.
+    /// The common name in the other end's certificate. `None` without TLS, or if it sent no
+    /// certificate.
     pub common_name: Option<Vec<u8>>,
 }
 

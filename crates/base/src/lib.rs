@@ -9,7 +9,7 @@
 //! | [`disk`] | files, directories and the queue that runs disk work off the loop |
 //! | [`machine`] | the process and what it uses, for INFO |
 //! | [`driver`] | the execution loop's only seam to sockets, timers, signals and wake-ups |
-//! | [`tls`] | encrypted connections, as an operator asks for them |
+//! | [`tls`] | settings of encrypted connections |
 //! | [`seeds`] | the secret numbers of a process: the key of its hash, the seed of its choices |
 //! | [`sha1`] | the hash that names scripts, and of which DEBUG DIGEST is made |
 //!

@@ -43,6 +43,14 @@ pub struct Identity {
     pub address_v6: Option<String>,
 }
 
+/// Where a server listens for TCP connections, in the words of redis.conf. A port of 0 is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listening {
+    pub bind: Vec<String>,
+    pub port: u16,
+    pub tls_port: u16,
+}
+
 /// Tells about the process and its machine.
 pub trait Machine: Send + Sync {
     /// May take some microseconds: for INFO and the periodic work, not for commands.
@@ -50,15 +58,28 @@ pub trait Machine: Send + Sync {
     fn identity(&self) -> Identity;
     /// Fills with bits that nobody can guess, for passwords.
     fn fill_random(&self, bytes: &mut [u8]);
-    /// Speaks TLS from now on as these settings say, on connections that are accepted later.
+    /// Puts TLS settings in force, for connections that begin later.
     ///
     /// # Errors
-    /// What is wrong with the settings, or with a file. Then everything is as before.
+    /// A text that names the bad setting or file. The settings in force then stay.
     fn speak_tls(&self, _: &TlsSettings) -> Result<(), String> {
+        Ok(())
+    }
+    /// Listens there from now on, and nowhere else but on a Unix socket. Connections stay.
+    ///
+    /// # Errors
+    /// Why it cannot be. Then it listens where it did before.
+    fn listen(&self, _: &Listening) -> Result<(), String> {
         Ok(())
     }
     /// Gives memory that the allocator keeps for later back to the machine (MEMORY PURGE).
     fn purge(&self) {}
+    /// Bytes that an interpreter of scripts takes, as INFO tells them, where its allocator counted
+    /// so many. The count is the process's own: how Lua's tables grow depends on the addresses that
+    /// they have for keys.
+    fn interpreter_bytes(&self, counted: usize) -> usize {
+        counted
+    }
     /// The allocator, as INFO calls it. Of a machine that does not say, the one of a release.
     fn allocator_name(&self) -> &'static str {
         "jemalloc-5.3.1"
@@ -83,5 +104,8 @@ impl Machine for UnknownMachine {
     /// Nothing is secret here, and a run must be the same each time.
     fn fill_random(&self, bytes: &mut [u8]) {
         bytes.fill(0);
+    }
+    fn interpreter_bytes(&self, _: usize) -> usize {
+        0
     }
 }

@@ -1,48 +1,65 @@
-//! Encrypted connections (TLS), as an operator asks for them: which files, and which rules. Who
-//! speaks TLS is `world`.
+//! Settings of encrypted connections (TLS): the operator's files and rules. The crate `world`
+//! carries them out.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// A certificate and its key, by the names of their files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyPair {
-    /// The certificate, and behind it those that lead to a known one. PEM.
+    /// A PEM file: the certificate first, then the intermediate certificates up to a trusted one.
     pub certificate: PathBuf,
-    /// Its key. PEM, not encrypted.
+    /// A PEM file: the private key of the certificate. It may be encrypted if it is in PKCS#8.
     pub key: PathBuf,
+    /// The password of an encrypted key; of no use to one that is not.
+    pub password: Option<Password>,
 }
 
-/// Whether clients must show a certificate.
+/// The password of a private key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(pub Vec<u8>);
+
+impl fmt::Debug for Password {
+    /// Shows nothing of it: settings may be logged.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+/// The rule for client certificates (`tls-auth-clients`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientAuth {
     No,
-    /// Who shows one must show a good one.
+    /// A client may come without a certificate. If it sends one, a trusted authority must have
+    /// signed it.
     Optional,
     Required,
 }
 
-/// What TLS is spoken with.
+/// The files and rules of TLS, as the directives `tls-*` give them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsSettings {
-    /// It is spoken on connections that come: then what they need must be there.
+    /// Whether clients may connect over TLS (`tls-port` is set). Then `key_pair` must be given.
     pub accepts: bool,
-    /// It is spoken on connections that this server asks for: the same.
+    /// Whether this server dials others over TLS (`tls-replication` or `tls-cluster`). Then trusted
+    /// certificates must be given.
     pub connects: bool,
     pub key_pair: Option<KeyPair>,
-    /// What is shown on connections that this server asks for; `None`: the same.
+    /// The certificate for connections that this server dials; `None`: `key_pair` is used there
+    /// too.
     pub own_key_pair: Option<KeyPair>,
-    /// Certificates that are trusted: in a file, in all files of a folder.
+    /// A PEM file of trusted certificates (authorities), and a folder of such files. Both count.
     pub trusted_file: Option<PathBuf>,
     pub trusted_folder: Option<PathBuf>,
     pub client_auth: ClientAuth,
-    /// Versions, as OpenSSL calls them, separated by blanks. Empty: all that are spoken.
+    /// Allowed versions, by OpenSSL's names, separated by blanks. Empty: all that rustls supports.
     pub protocols: String,
-    /// Ciphers of TLS 1.2, as OpenSSL calls them, separated by colons. Empty: all.
+    /// Allowed ciphers of TLS 1.2, by OpenSSL's names, separated by colons. Empty: all.
     pub ciphers: String,
-    /// The same of TLS 1.3.
+    /// Allowed ciphers of TLS 1.3, in the same form.
     pub ciphersuites: String,
-    /// The server's order of ciphers counts, not the client's.
+    /// Whether the server's order of ciphers decides, rather than the client's.
     pub prefers_own_order: bool,
-    /// Sessions that may be taken up again; 0: none.
+    /// Sessions kept for resumption by clients; 0: none can be resumed.
     pub sessions_max: usize,
 }

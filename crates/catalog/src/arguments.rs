@@ -1,25 +1,26 @@
 //! The arguments of a command as a tree, as COMMAND DOCS gives them, read from its usage line.
 //!
-//! The grammar is that of `engine::command`'s usage lines. A literal names the operands behind it:
-//! `EX seconds` is one argument with the token `EX`, `LIMIT offset count` a block with the token
-//! `LIMIT`. What a usage line does not tell is the type of an operand: that goes by its name.
+//! The grammar is that of `engine::command`'s usage lines. A literal is the token of the operands
+//! that follow it: `EX seconds` is one argument with the token `EX`, `LIMIT offset count` a block
+//! with the token `LIMIT`. A usage line does not tell the type of an operand; `words` knows it by
+//! the operand's name.
 
 mod words;
 
 use words::{group_name, kind_of};
 
-/// One argument, or a group of some (Redis documentation, "command arguments").
+/// One argument, or a group of arguments (Redis documentation, "Command arguments").
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Argument {
     pub name: String,
     pub kind: Kind,
-    /// The literal that stands before it, or that it is.
+    /// The literal before the argument, or the argument itself if it is a literal.
     pub token: Option<String>,
     pub is_optional: bool,
     pub is_multiple: bool,
-    /// The token stands before each repetition.
+    /// Whether the token is repeated with each repetition of the argument.
     pub repeats_token: bool,
-    /// Of a group.
+    /// The members of a group; empty otherwise.
     pub arguments: Vec<Argument>,
 }
 
@@ -33,14 +34,14 @@ pub enum Kind {
     Pattern,
     UnixTime,
     PureToken,
-    /// One of its arguments.
+    /// A choice: one of its members.
     OneOf,
-    /// All of its arguments, one after another.
+    /// A sequence: all of its members, one after another.
     Block,
 }
 
 impl Kind {
-    /// The word of COMMAND DOCS.
+    /// The type's name in COMMAND DOCS.
     pub fn word(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -78,7 +79,7 @@ impl Argument {
         Self { arguments: arguments.clone(), ..Self::of(names.join("_"), Kind::Block) }
     }
 
-    /// The words of its flags.
+    /// The argument's flags, as COMMAND DOCS names them.
     pub fn flags(&self) -> impl Iterator<Item = &'static str> {
         let flags = [
             (self.is_optional, "optional"),
@@ -106,7 +107,7 @@ pub fn arguments(name: &str, usage: &str) -> Vec<Argument> {
 enum Token<'a> {
     Opens,
     Closes,
-    /// `<`, `>`: a group that is not optional.
+    /// `<` and `>` enclose a group that is not optional.
     Begins,
     Ends,
     Or,
@@ -115,12 +116,12 @@ enum Token<'a> {
     Operand(&'a str),
 }
 
-/// The tokens of a word with its brackets.
+/// Splits a word of a usage line into tokens: its brackets, and what they enclose.
 fn split(word: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = word;
     loop {
-        // A filter that may be negated is told without that.
+        // Redis does not tell that a filter may be negated.
         if let Some(filter) = rest.strip_prefix("[NOT-]") {
             rest = filter;
         } else if let Some(inner) = rest.strip_prefix('[') {
@@ -148,14 +149,14 @@ fn split(word: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether a word is sent as it stands.
+/// Whether a word is a literal, which a request has as it is.
 fn is_literal(word: &str) -> bool {
     let is_sign = matches!(word, "*" | "~" | "=" | "$" | "+");
     let is_word = word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-');
     is_sign || is_word && word.bytes().any(|b| b.is_ascii_uppercase())
 }
 
-/// Reads tokens from the left.
+/// A reader of tokens, from the left.
 struct Reader<'a> {
     name: &'a str,
     tokens: &'a [Token<'a>],
@@ -172,7 +173,7 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// Sequences with `|` between them, up to the bracket that closes, which is taken.
+    /// Reads sequences with `|` between them, up to and including the closing bracket.
     fn alternatives(&mut self) -> Vec<Vec<Argument>> {
         let mut found = vec![self.sequence(None)];
         while self.next() == Some(Token::Or) {
@@ -181,8 +182,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Arguments up to `|` or a bracket that closes: all there is between brackets, or all that a
-    /// literal `names`, which ends where a group says that literal again.
+    /// Reads arguments up to `|` or a closing bracket. With `names` they are the operands of that
+    /// literal: they also end before a group that repeats the literal.
     fn sequence(&mut self, names: Option<&str>) -> Vec<Argument> {
         let mut found: Vec<Argument> = Vec::new();
         while let Some(token) = self.peek() {
@@ -219,13 +220,13 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Whether the group that opens here begins with this literal.
+    /// Whether the group that opens here begins with this literal, which then is repeated.
     fn says_again(&self, literal: &str) -> bool {
         matches!(self.tokens, [_, Token::Literal(first), ..] if *first == literal)
     }
 
-    /// What a literal names: all that follows if it is the `head` of a group, else the operands up
-    /// to the next literal or optional group.
+    /// Reads the operands of a literal. If it is the `head` of a group, these are all that follow;
+    /// otherwise those up to the next literal or optional group.
     fn operands(&mut self, head: Option<&str>) -> Vec<Argument> {
         let is_top_level = !self.tokens.contains(&Token::Closes) || {
             let mut depth = 0_i32;
@@ -263,7 +264,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Whether the group that opens here says the last of these once more, and `...`.
+    /// Whether the group that opens here repeats the last of these arguments, and ends with `...`.
     fn repeats(&self, found: &[Argument]) -> bool {
         let last = found.last().map(|argument| argument.name.as_str());
         match self.tokens {
@@ -272,8 +273,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an optional group, which has just opened: further arguments, or those that were found
-    /// last once more.
+    /// Reads an optional group, which has just opened: further arguments, or a repetition of those
+    /// found last.
     fn optional(&mut self, found: &mut Vec<Argument>) {
         let again = self.repetition();
         let mut alternatives = self.alternatives();
@@ -318,7 +319,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a literal names: itself, an operand, or a block.
+/// The argument for a literal with its operands: the literal itself, one operand with a token, or a
+/// block.
 fn named(literal: &str, mut operands: Vec<Argument>) -> Argument {
     let token = Some(literal.to_owned());
     match operands.len() {
@@ -330,7 +332,7 @@ fn named(literal: &str, mut operands: Vec<Argument>) -> Argument {
     }
 }
 
-/// A sequence as one argument.
+/// A sequence as one argument: a block if it has several members.
 fn one(mut sequence: Vec<Argument>) -> Argument {
     match sequence.len() {
         1 => sequence.remove(0),
@@ -347,87 +349,4 @@ fn one_of(mut alternatives: Vec<Argument>) -> Argument {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The tree as text: `name:kind(token)flags{arguments}`.
-    fn shown(arguments: &[Argument]) -> String {
-        let each = arguments.iter().map(|argument| {
-            let token = argument.token.as_ref().map(|t| format!("({t})")).unwrap_or_default();
-            let flags = [
-                (argument.is_optional, "?"),
-                (argument.is_multiple, "*"),
-                (argument.repeats_token, "+"),
-            ];
-            let flags: String =
-                flags.iter().filter(|(set, _)| *set).map(|(_, sign)| *sign).collect();
-            let inner = match argument.arguments.is_empty() {
-                true => String::new(),
-                false => format!("{{{}}}", shown(&argument.arguments)),
-            };
-            format!("{}:{}{token}{flags}{inner}", argument.name, argument.kind.word())
-        });
-        each.collect::<Vec<_>>().join(" ")
-    }
-
-    #[track_caller]
-    fn check(name: &str, usage: &str, expected: &str) {
-        assert_eq!(shown(&arguments(name, usage)), expected, "{usage}");
-    }
-
-    #[test]
-    fn a_usage_line_gives_the_tree_that_redis_has() {
-        check("get", "GET key", "key:key");
-        check("del", "DEL key [key ...]", "key:key*");
-        check("mset", "MSET key value [key value ...]", "key_value:block*{key:key value:string}");
-        check("ping", "PING [message]", "message:string?");
-        check("info", "INFO [section [section ...]]", "section:string?*");
-        check("blpop", "BLPOP key [key ...] timeout", "key:key* timeout:double");
-        check(
-            "set",
-            "SET key value [NX | XX] [GET] [EX seconds | KEEPTTL]",
-            "key:key value:string condition:oneof?{nx:pure-token(NX) xx:pure-token(XX)} \
-             get:pure-token(GET)? expiration:oneof?{seconds:integer(EX) \
-             keepttl:pure-token(KEEPTTL)}",
-        );
-        check(
-            "sort",
-            "SORT key [LIMIT offset count] [GET pattern [GET pattern ...]]",
-            "key:key offset_count:block(LIMIT)?{offset:integer count:integer} \
-             pattern:pattern(GET)?*+",
-        );
-        check(
-            "linsert",
-            "LINSERT key <BEFORE | AFTER> pivot element",
-            "key:key where:oneof{before:pure-token(BEFORE) after:pure-token(AFTER)} pivot:string \
-             element:string",
-        );
-        check(
-            "xreadgroup",
-            "XREADGROUP GROUP group consumer [COUNT count] STREAMS key [key ...] id [id ...]",
-            "group_consumer:block(GROUP){group:string consumer:string} count:integer(COUNT)? \
-             key_id:block(STREAMS){key:key* id:string*}",
-        );
-        check(
-            "bitfield",
-            "BITFIELD key [GET encoding | [OVERFLOW <WRAP | FAIL>] <SET value | INCRBY increment> \
-             ...]",
-            "key:key encoding_wrap_fail_value_increment:oneof?*{encoding:string(GET) \
-             wrap_fail_value_increment:block{wrap_fail:oneof(OVERFLOW)?{wrap:pure-token(WRAP) \
-             fail:pure-token(FAIL)} value_increment:oneof{value:integer(SET) \
-             increment:integer(INCRBY)}}}",
-        );
-        check(
-            "command|list",
-            "COMMAND LIST [FILTERBY <MODULE module-name | PATTERN pattern>]",
-            "filterby:oneof(FILTERBY)?{module-name:string(MODULE) pattern:pattern(PATTERN)}",
-        );
-    }
-
-    #[test]
-    fn every_line_of_brackets_ends() {
-        for usage in ["X [", "X ]", "X <<[", "X ... |", "X [a | ] >", "X [[[a] ...", "X | |"] {
-            arguments("x", usage);
-        }
-    }
-}
+mod tests;

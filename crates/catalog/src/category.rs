@@ -54,7 +54,7 @@ impl Categories {
         };
         let is_in = |category: &str| match category {
             "keyspace" => flags.contains(Flags::KEYSPACE),
-            // What runs scripts is in no category of what they do.
+            // EVAL and its kin are in no category for what their scripts do.
             "read" => flags.contains(Flags::READONLY) && !flags.contains(Flags::RUNS_SCRIPT),
             "write" => flags.contains(Flags::WRITE),
             "pubsub" => flags.contains(Flags::PUBSUB),

@@ -40,8 +40,11 @@ pub struct Registered {
     /// The container's id for a subcommand.
     pub parent: Option<CommandId>,
     pub subcommands: Vec<CommandId>,
-    /// The first argument that is a key, if its place is fixed: what prefetching looks at. 0: none.
+    /// The first argument that is a key, if its place is fixed. 0: none.
     pub first_key: usize,
+    /// The argument that is most likely the first key, also where a number tells how many there
+    /// are: what prefetching looks at. 0: none.
+    pub likely_key: usize,
     /// Where its keys are, and what becomes of them.
     pub specs: Vec<Spec>,
     pub(crate) shape: Shape,
@@ -238,6 +241,7 @@ impl Catalog {
         let id = CommandId(self.commands.len() as u16);
         let flags = row.flags.union(declared.movable());
         let first_key = declared.range().0;
+        let likely_key = if first_key > 0 { first_key } else { declared.first_counted() };
         let subcommands = Vec::new();
         let called = declared.name.clone().into_bytes();
         let specs = specs_of(&row, &declared, flags);
@@ -258,6 +262,7 @@ impl Catalog {
             parent,
             subcommands,
             first_key,
+            likely_key,
             specs,
             shape,
             categories,

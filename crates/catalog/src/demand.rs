@@ -27,9 +27,12 @@ impl Demand {
     pub const WHOLE: Self = Self(1 << 6);
     /// That replicas may be told something.
     pub const REPLICATION: Self = Self(1 << 7);
-    /// That the log is not busy: what may write amid its run waits for it before. Whether the log
-    /// takes records at all it is told where it writes.
+    /// That the log is not busy. Asked by requests that may write while they run (scripts): they
+    /// wait before they begin. Whether the log accepts records at all is asked at each of their
+    /// writes.
     pub const CALM_LOG: Self = Self(1 << 8);
+    /// That the shard's libraries of functions are compiled.
+    pub const LIBRARIES: Self = Self(1 << 9);
 
     /// What the requests of a command need.
     pub fn of(flags: Flags, kind: Kind) -> Self {
@@ -47,6 +50,7 @@ impl Demand {
             (Self::WHOLE, !is_stale_fine && !flags.contains(Flags::BEARS_PART)),
             (Self::REPLICATION, may_write || flags.contains(Flags::MAY_REPLICATE)),
             (Self::CALM_LOG, may_call_writes),
+            (Self::LIBRARIES, flags.contains(Flags::NEEDS_LIBRARIES)),
         ];
         let needed = needs.into_iter().filter(|(_, is_needed)| *is_needed);
         needed.fold(Self::default(), |all, (need, _)| all.union(need))

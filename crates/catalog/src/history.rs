@@ -1,7 +1,7 @@
-//! What COMMAND DOCS tells of a command's past: what each release changed, and what took its place.
-//! The facts are those of Redis 7.0's documentation; the words are our own.
+//! The past of commands, for COMMAND DOCS: the changes of each release, and the replacements of
+//! deprecated commands. The facts are those of Redis 7.0's documentation; the words are our own.
 
-/// Command, release, and what it changed; in the order of commands, then of releases.
+/// Changes: command, release, what changed; ordered by command, then by release.
 #[rustfmt::skip]
 const CHANGES: &[(&str, &str, &str)] = &[
     ("acl|getuser", "6.2.0", "Knows patterns of channels."),
@@ -88,6 +88,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("ttl", "2.8.0", "Answers -2 for a key that is not there."),
     ("xadd", "6.2.0", "Takes `NOMKSTREAM`, `MINID` and `LIMIT`."),
     ("xadd", "7.0.0", "Takes ids of the form `<ms>-*`."),
+    ("xadd", "8.2.0", "Takes `KEEPREF`, `DELREF` and `ACKED`."),
     ("xautoclaim", "7.0.0", "Tells the ids of entries that were deleted, which it no longer counts as pending."),
     ("xgroup|create", "7.0.0", "Takes `ENTRIESREAD`."),
     ("xgroup|setid", "7.0.0", "Takes `ENTRIESREAD`."),
@@ -99,6 +100,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("xrevrange", "6.2.0", "Takes bounds that are not included."),
     ("xsetid", "7.0.0", "Takes `ENTRIESADDED` and `MAXDELETEDID`."),
     ("xtrim", "6.2.0", "Takes `MINID` and `LIMIT`."),
+    ("xtrim", "8.2.0", "Takes `KEEPREF`, `DELREF` and `ACKED`."),
     ("zadd", "2.4.0", "Takes several members."),
     ("zadd", "3.0.2", "Takes `XX`, `NX`, `CH` and `INCR`."),
     ("zadd", "6.2.0", "Takes `GT` and `LT`."),
@@ -108,7 +110,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("zrevrangebyscore", "2.1.6", "Takes bounds that are not included."),
 ];
 
-/// Commands that are no longer recommended: since when, and what to call instead.
+/// Deprecated commands: since which release, and what to call instead.
 #[rustfmt::skip]
 const DEPRECATED: &[(&str, &str, &str)] = &[
     ("brpoplpush", "6.2.0", "`BLMOVE` with `RIGHT` and `LEFT`"),
@@ -130,22 +132,22 @@ const DEPRECATED: &[(&str, &str, &str)] = &[
     ("zrevrangebyscore", "6.2.0", "`ZRANGE` with `REV` and `BYSCORE`"),
 ];
 
-/// Commands that servers and tests say to each other, and no application.
+/// Commands of servers and tests, which no application calls.
 const SYSTEM: &[&str] = &["debug", "pfdebug", "pfselftest", "replconf", "restore-asking"];
 
-/// The releases that changed a command of this name (`config|get`), and what.
+/// The changes of a command (`get`, `config|get`): release and what changed.
 pub fn changes(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
     let of_it = CHANGES.iter().filter(move |(command, ..)| *command == name);
     of_it.map(|(_, release, change)| (*release, *change))
 }
 
-/// Since when a command is not recommended, and what takes its place.
+/// Since which release a command is deprecated, and what to call instead.
 pub fn deprecated(name: &str) -> Option<(&'static str, &'static str)> {
     let found = DEPRECATED.iter().find(|(command, ..)| *command == name);
     found.map(|(_, since, instead)| (*since, *instead))
 }
 
-/// Whether a command is none for applications.
+/// Whether a command is meant for servers and tests, not for applications.
 pub fn is_system(name: &str) -> bool {
     SYSTEM.contains(&name)
 }

@@ -93,7 +93,7 @@ pub(crate) fn specs_of<F>(row: &Command<F>, declared: &Declared, flags: Flags) -
 }
 
 impl Spec {
-    /// Whether its keys stand behind this keyword.
+    /// Whether the specification finds its keys behind this keyword.
     pub fn is_behind(&self, word: &str) -> bool {
         matches!(&self.begin, Begin::Keyword(keyword, _) if keyword.eq_ignore_ascii_case(word))
     }

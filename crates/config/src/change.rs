@@ -27,7 +27,7 @@ pub struct Proposal {
     pub config: Config,
     /// The rows whose value differs, in the order in which they were named.
     pub changed: Vec<usize>,
-    /// All rows that were named.
+    /// All rows that CONFIG SET named, changed or not.
     pub named: Vec<usize>,
 }
 

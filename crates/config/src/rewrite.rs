@@ -26,6 +26,15 @@ const KEPT: [&str; 4] = ["include", "rename-command", "loadmodule", "sentinel"];
 /// Lines of `user` are rewritten like those of a directive behind all others.
 const USERS: usize = DIRECTIVES.len();
 
+/// Which directives get a line where the old file has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// Those that do not have their default.
+    Needed,
+    /// Every one that can be written.
+    All,
+}
+
 /// Rewrites the file at `path`, which need not exist. `users` are the lines that declare them.
 ///
 /// # Errors
@@ -35,6 +44,7 @@ pub fn rewrite_file(
     path: &Path,
     config: &Config,
     users: &[Vec<u8>],
+    extent: Extent,
 ) -> io::Result<()> {
     let old = match read_bounded(disk, path) {
         Ok(Some(bytes)) => bytes,
@@ -42,15 +52,15 @@ pub fn rewrite_file(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    replace_whole(disk, path, &rewrite(&old, config, users))
+    replace_whole(disk, path, &rewrite(&old, config, users, extent))
 }
 
 /// The new text of a file whose text was `old`.
-pub fn rewrite(old: &[u8], config: &Config, users: &[Vec<u8>]) -> Vec<u8> {
+pub fn rewrite(old: &[u8], config: &Config, users: &[Vec<u8>], extent: Extent) -> Vec<u8> {
     let mut page = Page::read(old);
     for (row, directive) in DIRECTIVES.iter().enumerate() {
         for (line, is_needed) in lines(directive, config.value(row)) {
-            page.write(row, line, is_needed);
+            page.write(row, line, is_needed || extent == Extent::All);
         }
     }
     for line in users {

@@ -7,7 +7,8 @@
 //! | MONITOR and SLOWLOG of a CONFIG SET | [`may_hold_secret`] |
 //! | CONFIG GET, warnings and errors | [`hide_credentials`] of a URL |
 //!
-//! A secret is known by the directive before it: behind a mistyped name of one it is shown.
+//! A secret is known by the directive before it. Behind a name that is none here, as another
+//! server's or a mistyped one, everything is secret if the name sounds like it.
 
 use crate::directive::Kind;
 use crate::table::{DIRECTIVES, find};
@@ -29,11 +30,25 @@ impl Secrecy {
         match find(directive).map(|(row, _)| &DIRECTIVES[row]) {
             Some(row) if row.sensitive => Self::All,
             Some(row) if matches!(row.kind, Kind::Location { .. }) => Self::Credentials,
-            None if directive.eq_ignore_ascii_case(b"user") => Self::All,
+            None if sounds_secret(directive) => Self::All,
             _ => Self::None,
         }
     }
 }
+
+/// Words in the names of directives whose values are secret.
+const SECRET_WORDS: [&str; 5] = ["auth", "pass", "user", "secret", "token"];
+
+/// Whether a name has a word of secrets in it. The longest names have some 50 bytes, and what is
+/// longer is no name.
+fn sounds_secret(name: &[u8]) -> bool {
+    let name = name.get(..NAME_BYTES_MAX).unwrap_or(name).to_ascii_lowercase();
+    let has = |word: &&str| name.windows(word.len()).any(|part| part == word.as_bytes());
+    SECRET_WORDS.iter().any(has)
+}
+
+/// Bytes of a name that are looked at.
+const NAME_BYTES_MAX: usize = 256;
 
 /// A line of a configuration file without its secrets: the directive's name, quoted or not, and its
 /// value.
@@ -119,14 +134,16 @@ mod tests {
             "tls-auth-clients",
             "tls-auth-clients-user",
         ];
-        let words = ["auth", "pass", "user", "secret", "token"];
         let names = DIRECTIVES.iter().flat_map(|directive| [directive.name, directive.alias]);
         let shown = names.filter(|name| {
-            words.iter().any(|word| name.contains(word))
+            SECRET_WORDS.iter().any(|word| name.contains(word))
                 && Secrecy::of(name.as_bytes()) == Secrecy::None
         });
         assert_eq!(shown.collect::<Vec<_>>(), WITHOUT, "is one of them a secret?");
-        assert_eq!(Secrecy::of(b"User"), Secrecy::All);
+        for name in ["User", "primaryauth", "PrimaryUser", "requirepasss", "masterauth2"] {
+            assert_eq!(Secrecy::of(name.as_bytes()), Secrecy::All, "{name}");
+        }
+        assert_eq!(Secrecy::of(b"maxmemry"), Secrecy::None);
         assert_eq!(Secrecy::of(b"transaction-log"), Secrecy::Credentials);
     }
 

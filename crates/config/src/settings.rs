@@ -69,12 +69,15 @@ pub struct NodeSettings {
     pub bind: Vec<String>,
     /// 0: no TCP.
     pub port: u16,
-    /// 0: no connection that comes is encrypted.
+    /// 0: clients cannot connect over TLS.
     pub tls_port: u16,
     pub tls: TlsSettings,
     pub tls_replication: bool,
+    /// The address that the link to a master comes from; `None`: the system chooses.
+    pub bind_source_addr: Option<String>,
     pub tls_cluster: bool,
-    /// A client is the user that its certificate names.
+    /// Whether a client is logged in as the user that its certificate names
+    /// (`tls-auth-clients-user`).
     pub tls_user_is_common_name: bool,
     pub protected_mode: bool,
     pub tcp_backlog: u32,
@@ -90,6 +93,8 @@ pub struct NodeSettings {
     pub maxclients: u32,
     /// Relative to `dir`; `None`: users are kept in the configuration file, if at all.
     pub aclfile: Option<PathBuf>,
+    /// The RDB file that DEBUG RELOAD NOSAVE loads.
+    pub dbfilename: PathBuf,
     /// Entries of ACL LOG.
     pub acllog_max_len: usize,
     /// For normal clients, replicas and subscribers.
@@ -105,15 +110,19 @@ pub struct NodeSettings {
     /// In microseconds; negative: off, 0: every command.
     pub slowlog_log_slower_than: i64,
     pub slowlog_max_len: u64,
-    /// Keys that are remembered for clients that cache them; 0: any number.
+    /// The greatest number of keys remembered for clients with CLIENT TRACKING; 0: no limit.
     pub tracking_table_max_keys: u64,
-    /// How long a script runs before others are told BUSY; 0: they are never told.
+    /// How long a script may run, in milliseconds, before other clients are told BUSY; 0: they
+    /// never are.
     pub busy_reply_threshold_ms: u64,
+    /// Whether scripts have functions of Lua that Redis has deprecated.
+    pub lua_enable_deprecated_api: bool,
     /// In milliseconds; 0: off.
     pub latency_monitor_threshold: u64,
     pub latency_tracking: bool,
     pub latency_tracking_info_percentiles: Vec<f64>,
     pub enable_debug_command: Allowed,
+    pub enable_module_command: Allowed,
     /// As INFO shows it; the engine obeys it.
     pub maxmemory_policy: &'static str,
     /// In bytes.
@@ -165,17 +174,27 @@ pub struct NodeSettings {
     pub supervised: &'static str,
 }
 
+fn source_address(config: &Config) -> Option<String> {
+    let text = config.text(const { row("bind-source-addr") });
+    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
+}
+
+/// The path that a directive names, if it names one.
+fn path_of_row(config: &Config, row: usize) -> Option<PathBuf> {
+    let text = config.text(row);
+    (!text.is_empty()).then(|| crate::resolve(&config.directory(), text))
+}
+
 /// The node's share.
 pub fn node_settings(config: &Config) -> NodeSettings {
-    let path = |row: usize| {
-        let text = config.text(row);
-        (!text.is_empty()).then(|| crate::resolve(&config.directory(), text))
-    };
+    let path = |row: usize| path_of_row(config, row);
+    let allowed = |row: usize| Allowed::from_word(config.word(row));
     NodeSettings {
         bind: addresses(config.value(const { row("bind") })),
         port: config.number(const { row("port") }),
         tls_port: config.number(const { row("tls-port") }),
         tls: tls_settings(config),
+        bind_source_addr: source_address(config),
         tls_replication: config.is_on(const { row("tls-replication") }),
         tls_cluster: config.is_on(const { row("tls-cluster") }),
         tls_user_is_common_name: config.word(const { row("tls-auth-clients-user") }) == "CN",
@@ -188,6 +207,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         timeout: config.number(const { row("timeout") }),
         maxclients: config.number(const { row("maxclients") }),
         aclfile: path(const { row("aclfile") }),
+        dbfilename: crate::resolve(&config.directory(), config.text(const { row("dbfilename") })),
         acllog_max_len: config.number(const { row("acllog-max-len") }),
         client_output_buffer_limits: output_limits(config),
         client_query_buffer_limit: config.number(const { row("client-query-buffer-limit") }),
@@ -196,14 +216,14 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         hz: config.number(const { row("hz") }),
         slowlog_log_slower_than: config.number(const { row("slowlog-log-slower-than") }),
         busy_reply_threshold_ms: config.number(const { row("busy-reply-threshold") }),
+        lua_enable_deprecated_api: config.is_on(const { row("lua-enable-deprecated-api") }),
         slowlog_max_len: config.number(const { row("slowlog-max-len") }),
         tracking_table_max_keys: config.number(const { row("tracking-table-max-keys") }),
         latency_monitor_threshold: config.number(const { row("latency-monitor-threshold") }),
         latency_tracking: config.is_on(const { row("latency-tracking") }),
         latency_tracking_info_percentiles: latency_percentiles(config),
-        enable_debug_command: Allowed::from_word(
-            config.word(const { row("enable-debug-command") }),
-        ),
+        enable_debug_command: allowed(const { row("enable-debug-command") }),
+        enable_module_command: allowed(const { row("enable-module-command") }),
         maxmemory_policy: config.word(const { row("maxmemory-policy") }),
         repl_backlog_size: config.number(const { row("repl-backlog-size") }),
         masteruser: config.text(const { row("masteruser") }).to_vec(),

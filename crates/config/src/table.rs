@@ -18,16 +18,16 @@ const MIB: i128 = 1 << 20;
 const LEASE_MILLIS_MAX: i128 = (base::time::LEASE_NANOS_MAX / 1_000_000) as i128;
 
 const LOGGED: &str = "every acknowledged write is durable in the transaction log";
+const ONE_FILE: &str =
+    "the snapshot store names its own files; DEBUG RELOAD NOSAVE alone reads this one";
 const NEVER_FORKS: &str = "snapshots never fork, and the snapshot store names its own files";
 const LOG_REPLICATES: &str = "replicas follow the transaction log";
 const LOADS_AS_IT_COMES: &str = "a master's data set is loaded as its bytes arrive";
 const ONE_SHARD: &str = "one shard owns all slots";
-const NO_KEY_PASSWORD: &str = "a key that is encrypted is refused, by the name of its file";
 const TLS_AUTH_CLIENTS_USER: &str = "CN: a client is the user that its certificate names";
 const NO_DEFRAG: &str = "the allocator is not defragmented";
 const FOREGROUND: &str = "the process stays in the foreground and logs to its standard error";
 const FREED_ASIDE: &str = "big values are always freed on a thread of their own";
-const NO_DEPRECATED_API: &str = "scripts find the functions of Redis 7 and no older ones";
 const OWN_LOOP: &str = "the execution loop adapts by itself";
 const FOR_TESTS: &str = "a switch for Redis's own tests";
 
@@ -67,7 +67,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("timeout", "0", 0, INT_MAX),
     text("unixsocket", "").immutable().or_unset(),
     octal("unixsocketperm", "0", 0o777).immutable(),
-    text("bind-source-addr", "").or_unset().shown("the system chooses where the link to a master comes from"),
+    text("bind-source-addr", "").or_unset(),
     integer("socket-mark-id", "0", 0, UINT_MAX).immutable().shown("sockets are not marked"),
     integer("metrics-port", "0", 0, 65535).immutable().own(METRICS_PORT),
 
@@ -114,7 +114,7 @@ pub const DIRECTIVES: &[Directive] = &[
     text("bgsave_cpulist", "").immutable().or_unset().shown(NEVER_FORKS),
     choice("enable-protected-configs", "no", YES_NO_LOCAL).immutable(),
     choice("enable-debug-command", "no", YES_NO_LOCAL).immutable(),
-    choice("enable-module-command", "no", YES_NO_LOCAL).immutable().shown("there are no modules"),
+    choice("enable-module-command", "no", YES_NO_LOCAL).immutable(),
 
     // Durability.
     location("transaction-log", "log", &["jetstream://", "etcd://", "s3://", "file-object:"]).immutable().own(TRANSACTION_LOG),
@@ -136,7 +136,7 @@ pub const DIRECTIVES: &[Directive] = &[
     toggle("aof-disable-auto-gc", "no").shown(LOGGED),
     toggle("aof-rewrite-incremental-fsync", "yes").shown(LOGGED),
     toggle("stop-writes-on-bgsave-error", "yes").shown(LOGGED),
-    text("dbfilename", "dump.rdb").protected().check(check::snapshot_file_name).shown(NEVER_FORKS),
+    text("dbfilename", "dump.rdb").protected().check(check::snapshot_file_name).shown(ONE_FILE),
     toggle("rdbcompression", "yes").shown(NEVER_FORKS),
     toggle("rdbchecksum", "yes").immutable().shown("checksums are always written and verified"),
     toggle("rdb-save-incremental-fsync", "yes").shown(NEVER_FORKS),
@@ -193,7 +193,7 @@ pub const DIRECTIVES: &[Directive] = &[
 
     // Scripts and users.
     integer("busy-reply-threshold", "5000", 0, LONG_MAX).alias("lua-time-limit"),
-    toggle("lua-enable-deprecated-api", "no").immutable().hidden().shown(NO_DEPRECATED_API),
+    toggle("lua-enable-deprecated-api", "no").immutable().hidden(),
     text("aclfile", "").immutable(),
     integer("acllog-max-len", "128", 0, LONG_MAX),
     choice("acl-pubsub-default", "resetchannels", &["allchannels", "resetchannels"]),
@@ -252,10 +252,10 @@ pub const DIRECTIVES: &[Directive] = &[
     choice("tls-auth-clients-user", "off", &["CN", "off"]).own(TLS_AUTH_CLIENTS_USER),
     text("tls-cert-file", "").or_unset(),
     text("tls-key-file", "").or_unset(),
-    text("tls-key-file-pass", "").or_unset().sensitive().shown(NO_KEY_PASSWORD),
+    text("tls-key-file-pass", "").or_unset().sensitive(),
     text("tls-client-cert-file", "").or_unset(),
     text("tls-client-key-file", "").or_unset(),
-    text("tls-client-key-file-pass", "").or_unset().sensitive().shown(NO_KEY_PASSWORD),
+    text("tls-client-key-file-pass", "").or_unset().sensitive(),
     text("tls-dh-params-file", "").or_unset().shown("keys are agreed on by elliptic curves alone"),
     text("tls-ca-cert-file", "").or_unset(),
     text("tls-ca-cert-dir", "").or_unset(),

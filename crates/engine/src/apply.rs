@@ -116,7 +116,7 @@ impl Keyspace {
         }
     }
 
-    /// Applies an effect on whole databases.
+    /// Applies an effect on a whole database or on all.
     fn change_whole(
         &mut self,
         database: DatabaseId,

@@ -81,7 +81,7 @@ fn add_collection(digest: &mut Digest, value: &Value, work: &Work) {
             Element::Scored(member, score) => {
                 digest.add_pair(member, resp::format_double::format_double(score).as_bytes());
             }
-            // Of a stream its entries count, whatever else it has.
+            // Only the entries of a stream count, as in Redis.
             Element::Stream(_) => {}
         }
     });

@@ -88,7 +88,7 @@ impl Digest {
         digest
     }
 
-    /// Adds the entries of a stream, however they lie.
+    /// Adds the entries of a stream. Their division into blocks does not count.
     fn add_entries(&mut self, stream: &Stream) {
         for entry in stream.iter() {
             let id = entry.id.to_bytes().to_vec();
@@ -98,7 +98,7 @@ impl Digest {
         }
     }
 
-    /// Adds what a stream has beside its entries.
+    /// Adds the parts of a stream other than entries.
     fn add_part(&mut self, part: Part<'_>) {
         match part {
             Part::Empty | Part::Block { .. } => {}

@@ -8,7 +8,7 @@
 use crate::functions::Libraries;
 use crate::rdb::timed::is_valkey;
 use crate::rdb::{Crc64, RdbError, Source, VERSION, VERSION_TIMED, kind, opcode};
-use crate::save::put_libraries;
+use crate::save::{checksum, put_end, put_header, put_libraries};
 use crate::value::stored::{kind_of, put_value};
 use crate::value::{Recipe, Value};
 use crate::work::{BYTES_PER_STEP, Work};
@@ -42,30 +42,44 @@ fn add_to(crc: &mut Crc64, bytes: &[u8], work: &Work) {
     }
 }
 
-/// An error of a payload of libraries that is not taken.
+/// Why a payload of FUNCTION RESTORE is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LibrariesError {
-    /// It is too short, of a later version, or its checksum is another.
+    /// The payload is too short, its version is newer, or its checksum is wrong.
     Footer,
-    /// A library in the form of the previews of Redis 7.0.
+    /// It has a library in the format of Redis 7.0's release candidates.
     Preview,
-    /// Something that is no library.
+    /// It has an entry that is no library.
     Other,
-    /// It ends amid a library.
+    /// It ends within a library.
     Torn,
 }
 
-/// All libraries of functions, as FUNCTION DUMP hands them out: each as in a file, and a footer.
+/// The payload of FUNCTION DUMP: all libraries, as in an RDB file, and a footer.
 pub fn dump_libraries(libraries: &Libraries, work: &Work) -> Vec<u8> {
     let mut out = Vec::new();
     put_libraries(&mut out, libraries);
     end(out, VERSION, work)
 }
 
-/// The code of each library in a payload.
+/// An RDB file with libraries alone; `None`: with nothing.
+pub fn functions_file(libraries: Option<&Libraries>, work: &Work) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_header(&mut out, VERSION, &[("redis-ver", "7.0.15"), ("redis-bits", "64")]);
+    if let Some(libraries) = libraries {
+        put_libraries(&mut out, libraries);
+    }
+    put_end(&mut out);
+    let mut crc = Crc64::default();
+    add_to(&mut crc, &out, work);
+    out.extend_from_slice(&checksum(crc));
+    out
+}
+
+/// The code of each library in a payload of FUNCTION RESTORE.
 ///
 /// # Errors
-/// [`LibrariesError`], whatever the bytes are.
+/// [`LibrariesError`]. No bytes cause a panic.
 pub fn libraries_of(payload: &[u8], work: &Work) -> Result<Vec<Vec<u8>>, LibrariesError> {
     let footed = without_footer(payload, work);
     let known = footed.filter(|(_, version)| is_valkey(*version).is_some());
@@ -85,7 +99,7 @@ pub fn libraries_of(payload: &[u8], work: &Work) -> Result<Vec<Vec<u8>>, Librari
     Ok(codes)
 }
 
-/// Appends the footer.
+/// Appends the footer: version and checksum.
 fn end(mut out: Vec<u8>, version: u32, work: &Work) -> Vec<u8> {
     out.extend_from_slice(&(version as u16).to_le_bytes());
     let mut crc = Crc64::default();
@@ -94,7 +108,7 @@ fn end(mut out: Vec<u8>, version: u32, work: &Work) -> Vec<u8> {
     out
 }
 
-/// What stands before the footer, and the version in it, if the checksum is right.
+/// The bytes before the footer, and the footer's version; `None` if the checksum is wrong.
 fn without_footer<'a>(payload: &'a [u8], work: &Work) -> Option<(&'a [u8], u32)> {
     let (rest, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>()?;
     let (value, version) = rest.split_last_chunk::<VERSION_BYTES>()?;
@@ -126,7 +140,7 @@ pub fn with_value<T>(
 mod tests {
     use super::*;
 
-    /// The bytes are those of redis-server 7.0.15, which takes them back.
+    /// The expected bytes were recorded from redis-server 7.0.15, which also restores them.
     #[test]
     fn libraries_are_dumped_and_read_back() {
         let mut libraries = Libraries::default();

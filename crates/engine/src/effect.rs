@@ -70,33 +70,35 @@ pub enum Effect<'a> {
     SortedAdd { member: &'a [u8], score: f64 },
     /// A member leaves the sorted set.
     SortedRemove { member: &'a [u8] },
-    /// The key becomes a stream without entries.
+    /// Creates an empty stream at the key.
     StreamCreate,
-    /// An entry joins the stream at its end; the stream is created if absent.
+    /// Appends an entry to the stream; the stream is created if absent.
     StreamAdd { id: StreamId, fields: Fields<'a> },
-    /// These entries leave the stream, which remembers the greatest of them.
+    /// Deletes entries from the stream. The stream keeps the greatest deleted ID.
     StreamDelete { ids: Ids<'a> },
-    /// Every entry before this ID leaves the stream. Behind the greatest ID comes 0-0: then all do.
+    /// Removes all entries with smaller IDs. `below` is 0-0 (the successor of the greatest ID) if
+    /// all are removed.
     StreamTrim { below: StreamId },
-    /// What the stream remembers: the last ID, how many entries ever came, the greatest ID that was
-    /// deleted.
+    /// Sets the stream's counters: the last ID, how many entries were ever added, the greatest
+    /// deleted ID.
     StreamSetId { last: StreamId, added: u64, max_deleted: StreamId },
-    /// Entries join the stream at its end, as they lay together elsewhere: a block in Redis's form.
-    /// The stream is created if absent.
+    /// Appends a block of entries in Redis's form: from RESTORE or a file. The stream is created if
+    /// absent.
     StreamBlock { base: StreamId, block: &'a [u8] },
-    /// The stream has a group of consumers, which has read up to `last`: `read` entries, or -1 if
-    /// that is not known.
+    /// Creates a consumer group, which has read up to `last`: `read` entries, or -1 if unknown.
     StreamGroupCreate { group: &'a [u8], last: StreamId, read: i64 },
-    /// A group has read up to `last`, which were `read` entries, or -1 if that is not known.
+    /// Sets a group's progress: it has read up to `last`, which were `read` entries, or -1 if
+    /// unknown.
     StreamGroupSet { group: &'a [u8], last: StreamId, read: i64 },
-    /// A group is gone, with its consumers and what was pending.
+    /// Deletes a group with its consumers and pending entries.
     StreamGroupDelete { group: &'a [u8] },
-    /// A group has a consumer, last seen at this Unix time in milliseconds.
+    /// Creates a consumer, last seen at this Unix time in milliseconds.
     StreamConsumerCreate { group: &'a [u8], consumer: &'a [u8], seen: i64 },
-    /// A consumer is gone, with what was pending to it.
+    /// Deletes a consumer with its pending entries.
     StreamConsumerDelete { group: &'a [u8], consumer: &'a [u8] },
-    /// A consumer was seen, and these entries are pending to it, whoever had them before: delivered
-    /// `count` times, the last time at `time`. Both times are Unix times in milliseconds.
+    /// Makes entries pending to a consumer, whichever consumer had them before: delivered `count`
+    /// times, the last time at `time`. The consumer was seen at `seen`. Both are Unix times in
+    /// milliseconds.
     StreamDeliver {
         group: &'a [u8],
         consumer: &'a [u8],
@@ -105,7 +107,7 @@ pub enum Effect<'a> {
         count: u64,
         ids: Ids<'a>,
     },
-    /// These entries are no longer pending to anybody of the group.
+    /// Removes entries from the group's pending ones.
     StreamAcknowledge { group: &'a [u8], ids: Ids<'a> },
     /// All keys of the database are gone. Carries no key.
     FlushDatabase,
@@ -122,12 +124,12 @@ pub enum Effect<'a> {
     ReplicaOf { host: &'a str, port: u16 },
     /// The shard follows nobody from here on, and what is here counts as whole. Carries no key.
     ReplicaOfNoOne,
-    /// A library of functions is loaded, in place of one of the same name, which its first line
-    /// says. Carries no key.
+    /// Loads a library of functions, in place of one with the same name. The first line of the code
+    /// has the name. Carries no key.
     FunctionLoad { code: &'a [u8] },
-    /// A library of functions is gone. Carries no key.
+    /// Deletes a library of functions. Carries no key.
     FunctionDelete { name: &'a [u8] },
-    /// All libraries of functions are gone. Carries no key.
+    /// Deletes all libraries of functions. Carries no key.
     FunctionFlush,
 }
 

@@ -32,16 +32,18 @@ pub enum Room {
 }
 
 impl Engine {
-    /// Evicts up to `keys_max` keys while memory is above `maxmemory`.
+    /// Evicts up to `keys_max` keys while memory is above `maxmemory`. `beside`: bytes that others
+    /// than the data occupy, and that the limit counts.
     pub fn evict(
         &mut self,
         now: UnixMillis,
         keys_max: usize,
+        beside: u64,
         unit: &mut Unit,
         interest: &mut Interest,
     ) -> Room {
         for _ in 0..keys_max {
-            if !self.keyspace.is_over_limit() {
+            if !self.keyspace.is_over_limit(beside) {
                 return Room::Enough;
             }
             let Some((database, hash, key)) = victim(&self.keyspace, &mut self.random, now) else {
@@ -50,15 +52,15 @@ impl Engine {
             let mut tx = self.tx(Context::background(now, database), unit, interest);
             tx.drop_key(database, hash, &key, DeleteReason::Evicted);
         }
-        if self.keyspace.is_over_limit() { Room::More } else { Room::Enough }
+        if self.keyspace.is_over_limit(beside) { Room::More } else { Room::Enough }
     }
 }
 
 impl Keyspace {
-    /// Whether the data occupies more than `maxmemory`.
-    pub fn is_over_limit(&self) -> bool {
+    /// Whether the data and the bytes `beside` it are more than `maxmemory`.
+    pub fn is_over_limit(&self, beside: u64) -> bool {
         let limit = self.settings.maxmemory;
-        limit > 0 && self.used_bytes() as u64 > limit
+        limit > 0 && (self.used_bytes() as u64).saturating_add(beside) > limit
     }
 }
 
@@ -169,7 +171,7 @@ mod tests {
         fill(&mut engine, keys, expiring, now);
         engine.keyspace.settings.maxmemory = engine.keyspace.used_bytes() as u64 * 3 / 4;
         let mut unit = Unit::new(0);
-        let room = engine.evict(now, usize::MAX, &mut unit, &mut Interest::default());
+        let room = engine.evict(now, usize::MAX, 0, &mut unit, &mut Interest::default());
         (engine, room)
     }
 
@@ -180,7 +182,7 @@ mod tests {
         {
             let (engine, room) = evict_half(policy, 2000, 0);
             assert_eq!(room, Room::Enough, "{policy:?}");
-            assert!(!engine.keyspace.is_over_limit());
+            assert!(!engine.keyspace.is_over_limit(0));
             assert!(engine.keyspace.statistics.evicted_keys.get() > 100, "{policy:?}");
         }
         let (engine, room) = evict_half(EvictionPolicy::NoEviction, 2000, 0);
@@ -208,7 +210,7 @@ mod tests {
         fill(&mut engine, 100, 100, now);
         engine.keyspace.settings.maxmemory = 1;
         let mut unit = Unit::new(0);
-        engine.evict(now, 10, &mut unit, &mut Interest::default());
+        engine.evict(now, 10, 0, &mut unit, &mut Interest::default());
         for i in 0..100 {
             let key = format!("key:{i}");
             let hash = engine.keyspace.hash(key.as_bytes());

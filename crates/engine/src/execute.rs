@@ -118,13 +118,13 @@ impl Engine {
         Tx::new(&mut self.keyspace, unit, interest, &mut self.random, context)
     }
 
-    /// Whether the time of some key has come, or of some field.
+    /// Whether a key or a field of a hash is due.
     pub fn has_due(&self, now: UnixMillis) -> bool {
         let mut firsts = self.expiries().filter_map(Expiries::first);
         firsts.any(|(at, _)| at <= now.0)
     }
 
-    /// Whether the time of some key has come since an instant, or that of some hash's first field.
+    /// Whether a key, or the first field of a hash, became due between two instants.
     pub fn has_due_since(&self, since: UnixMillis, now: UnixMillis) -> bool {
         self.expiries().any(|expiries| expiries.has_any(since.0, now.0))
     }
@@ -133,7 +133,7 @@ impl Engine {
         self.keyspace.databases().flat_map(|(_, db)| [db.expiries(), db.field_expiries()])
     }
 
-    /// Deletes up to `count` keys and fields of hashes whose time has come; whether more are due.
+    /// Deletes up to `count` keys and fields of hashes that are due; returns whether more are.
     pub fn expire_due(
         &mut self,
         now: UnixMillis,
@@ -152,7 +152,7 @@ impl Engine {
         has_more
     }
 
-    /// Deletes up to `left` keys of a database; whether more are due.
+    /// Deletes up to `left` keys of a database that are due; returns whether more are.
     fn expire_keys(
         &mut self,
         context: Context,
@@ -181,8 +181,9 @@ impl Engine {
         false
     }
 
-    /// Lets clients drop cached keys until no more than `keys_max` are known, up to `at_once` of
-    /// them; whether there are still too many. 0: there is no limit.
+    /// Invalidates remembered keys of CLIENT TRACKING until no more than `keys_max` remain, up to
+    /// `at_once` of them; returns whether there are still too many. `keys_max` 0: there is no
+    /// limit.
     pub fn limit_tracked(
         &mut self,
         keys_max: u64,
@@ -194,13 +195,13 @@ impl Engine {
             if !caches.is_over(keys_max) {
                 return false;
             }
-            caches.let_one_go(&mut self.random);
+            caches.forget_random_key(&mut self.random);
             self.keyspace.work.step();
         }
         caches.is_over(keys_max)
     }
 
-    /// Deletes up to `left` fields of a database's hashes; whether more are due.
+    /// Deletes up to `left` fields of a database's hashes that are due; returns whether more are.
     fn expire_fields(
         &mut self,
         context: Context,
@@ -228,7 +229,7 @@ impl Engine {
         false
     }
 
-    /// The key of this hash that is as wanted.
+    /// The key with this key hash whose entry `is_wanted`.
     fn key_where(
         &self,
         id: DatabaseId,

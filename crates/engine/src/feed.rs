@@ -33,7 +33,7 @@ pub struct Feed {
     commands: Vec<(DatabaseId, usize)>,
     /// The last command, while more of the same may join it.
     open: Option<Open>,
-    /// Something else was told than keys and fields that expired, and keys that were evicted.
+    /// Whether the unit has other commands than deletions of what expired or was evicted.
     has_outcomes: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Verb {
     Push(End),
     HashSet,
     HashDelete,
-    /// Fields that expired.
+    /// Deletion of fields that expired (HDEL).
     HashExpired,
     SetAdd,
     SetRemove,
@@ -130,7 +130,7 @@ impl Feed {
         self.commands.is_empty()
     }
 
-    /// Bytes of the finished commands.
+    /// The bytes of the finished commands.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -1,21 +1,22 @@
-//! Libraries of functions, as data: their code by their names (Redis documentation, "Redis
-//! functions"). Effects, snapshots and files carry them; the node compiles and runs them.
+//! Libraries of functions, as data: code by library name (Redis documentation, "Redis functions").
+//! Effects, snapshots and RDB files carry them; the node compiles and runs them.
 //!
-//! They belong to the shard and to no database: commands that empty databases leave them.
+//! They belong to the shard, not to a database: FLUSHALL does not delete them.
 
+use resp::inline::split_line;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The libraries that were loaded.
+/// The loaded libraries.
 #[derive(Clone, Default, Debug)]
 pub struct Libraries {
     by_name: BTreeMap<Vec<u8>, Arc<[u8]>>,
-    /// Changes so far in this process: whoever compiled them knows by it whether to look again.
+    /// Counts changes in this process: the node compares it, to know whether to compile again.
     changes: u64,
 }
 
 impl Libraries {
-    /// The code of all libraries, by their names.
+    /// All libraries: name and code, ordered by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &Arc<[u8]>)> {
         self.by_name.iter().map(|(name, code)| (name.as_slice(), code))
     }
@@ -32,30 +33,30 @@ impl Libraries {
         self.by_name.is_empty()
     }
 
-    /// Changes so far in this process.
+    /// A count that grows with each change, in this process.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Loads a library, in place of one of the same name.
+    /// Loads a library, in place of one with the same name.
     ///
     /// # Errors
-    /// The code does not say its name; in Redis's words.
-    pub(crate) fn load(&mut self, code: &[u8]) -> Result<(), String> {
-        let name = Header::of(code)?.name.to_vec();
+    /// The first line names no library; in Redis's words.
+    pub fn load(&mut self, code: &[u8]) -> Result<(), String> {
+        let name = Header::of(code)?.name;
         self.by_name.insert(name, code.into());
         self.changes += 1;
         Ok(())
     }
 
-    /// Whether there was such a library.
-    pub(crate) fn delete(&mut self, name: &[u8]) -> bool {
+    /// Deletes a library; returns whether it existed.
+    pub fn delete(&mut self, name: &[u8]) -> bool {
         let was_there = self.by_name.remove(name).is_some();
         self.changes += u64::from(was_there);
         was_there
     }
 
-    /// Whether there was any.
+    /// Deletes all libraries; returns whether there were any.
     pub(crate) fn flush(&mut self) -> bool {
         let were_there = !self.by_name.is_empty();
         self.by_name.clear();
@@ -64,12 +65,12 @@ impl Libraries {
     }
 }
 
-/// What the first line of a library says: `#!lua name=mylib`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The first line of a library, parsed: `#!lua name=mylib`.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header<'a> {
-    pub engine: &'a [u8],
-    pub name: &'a [u8],
-    /// The code behind the first line, with the line's end, so that lines keep their numbers.
+    pub engine: Vec<u8>,
+    pub name: Vec<u8>,
+    /// The code behind the first line, from that line's end on, so that line numbers stay.
     pub body: &'a [u8],
 }
 
@@ -77,15 +78,18 @@ impl<'a> Header<'a> {
     /// Reads the first line of a library.
     ///
     /// # Errors
-    /// Redis's texts.
+    /// Redis's text for what is wrong with the line.
     pub fn of(code: &'a [u8]) -> Result<Self, String> {
         if !code.starts_with(b"#!") {
             return Err("Missing library metadata".to_owned());
         }
         let end = code.iter().position(|&byte| byte == b'\n');
         let end = end.ok_or_else(|| "Invalid library metadata".to_owned())?;
-        let mut words = code[..end].split(u8::is_ascii_whitespace).filter(|it| !it.is_empty());
-        let engine = words.next().unwrap_or_default().strip_prefix(b"#!").unwrap_or_default();
+        // Words as on a line of the inline protocol: in quotes or not.
+        let words =
+            split_line(&code[..end]).ok_or_else(|| "Invalid library metadata".to_owned())?;
+        let mut words = words.iter();
+        let engine = words.next().and_then(|word| word.strip_prefix(b"#!")).unwrap_or_default();
         let mut name = None;
         for word in words {
             let (key, value) = word.split_at(word.len().min(5));
@@ -93,7 +97,7 @@ impl<'a> Header<'a> {
                 let word = String::from_utf8_lossy(word);
                 return Err(format!("Invalid metadata value given: {word}"));
             }
-            if name.replace(value).is_some() {
+            if name.replace(value.to_vec()).is_some() {
                 let text = "Invalid metadata value, name argument was given multiple times";
                 return Err(text.to_owned());
             }
@@ -104,7 +108,7 @@ impl<'a> Header<'a> {
                         must be at least one character long"
                 .to_owned());
         }
-        Ok(Self { engine, name, body: &code[end..] })
+        Ok(Self { engine: engine.to_vec(), name, body: &code[end..] })
     }
 }
 
@@ -116,12 +120,15 @@ mod tests {
     fn the_first_line_names_the_library() {
         let header = Header::of(b"#!lua name=lib\ncode").expect("it is well formed");
         assert_eq!(
-            (header.engine, header.name, header.body),
+            (&header.engine[..], &header.name[..], header.body),
             (&b"lua"[..], &b"lib"[..], &b"\ncode"[..])
         );
+        let quoted = Header::of(b"#!lua 'name=lib'\n").expect("words may stand in quotes");
+        assert_eq!(quoted.name, b"lib");
         for (code, text) in [
             ("code", "Missing library metadata"),
             ("#!lua name=a", "Invalid library metadata"),
+            ("#!lua name='a\n", "Invalid library metadata"),
             ("#!lua\n", "Library name was not given"),
             (
                 "#!lua name=a name=b\n",

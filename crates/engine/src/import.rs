@@ -60,7 +60,7 @@ enum Stage {
     Header,
     /// The next entry, or what stands between entries.
     Entry,
-    /// The rest of a stream.
+    /// The rest of a stream, part by part.
     Stream,
     /// The rest of a collection.
     Elements {
@@ -81,13 +81,14 @@ pub struct Importer {
     version: u32,
     database: DatabaseId,
     expire_at: Option<i64>,
-    /// Of the fields of the hash being read.
+    /// The earliest expiry among the fields of the hash that is being read: their times are
+    /// relative to it.
     earliest: i64,
     /// The key of the entry being read.
     key: Vec<u8>,
     /// Elements of the entry that were applied.
     applied: u64,
-    /// The entry's progress, if it is a stream.
+    /// The progress of reading the entry, if it is a stream.
     stream: Option<Reading>,
     pub keys: u64,
     /// The database that the stream behind the file begins in, where the file tells.
@@ -393,7 +394,7 @@ impl Importer {
         self.apply(Effect::ListPush { end: End::Tail, value }, tx)
     }
 
-    /// A field of a hash that is kept by elements.
+    /// Reads a field of a hash that is stored field by field.
     fn hash_element(&mut self, kind: u8, tx: &mut Tx<'_>) -> Result<(), RdbError> {
         let distance = match kind {
             kind::HASH_METADATA => Some(self.source.length()?),
@@ -450,7 +451,7 @@ impl Importer {
         Ok(())
     }
 
-    /// Gives the present key its expiry, which it has not.
+    /// Sets the present key's expiry, if it was not set yet.
     fn expire_first(&mut self, tx: &mut Tx<'_>) {
         if self.applied == 1 && self.expire_at.is_some() {
             let expiry = Effect::Expire { at: self.expire_at };

@@ -38,8 +38,7 @@ const MESSAGE_BYTES_MIN: usize = 24;
 /// database's map is empty.
 type ByKey<T> = BTreeMap<DatabaseId, BTreeMap<Vec<u8>, T>>;
 
-/// What changes have brought to those who listen, and who hears of it later: see
-/// [`Interest::take_notices`].
+/// Notices that the listeners of changed keys are still to get: see [`Interest::take_notices`].
 #[derive(Default)]
 pub struct Notices {
     dirtied: Vec<WatcherId>,
@@ -97,14 +96,14 @@ impl Interest {
         !self.dirtied.is_empty() || !self.ready.is_empty() || is_told
     }
 
-    /// Whether nobody hears of keys that change.
+    /// Whether nobody listens for changes of keys.
     pub(crate) fn is_idle(&self) -> bool {
         self.watchers.is_empty() && self.waiters.is_empty() && self.caches.is_empty()
     }
 
-    /// Takes all notices out. They are of a unit that is not over, while others are executed. Those
-    /// for caches too: nobody is shown what the unit changed before it ends, and who runs it must
-    /// have its reply first.
+    /// Takes all notices out, while the unit that caused them is suspended and other requests run.
+    /// The notices for caches too: nobody is shown what the unit changed before it ends, and the
+    /// client that runs it must get its reply first.
     pub fn take_notices(&mut self) -> Notices {
         Notices {
             dirtied: std::mem::take(&mut self.dirtied),
@@ -116,7 +115,7 @@ impl Interest {
         }
     }
 
-    /// Puts back what [`Self::take_notices`] took. Nothing else may wait to be told.
+    /// Puts back what [`Self::take_notices`] took. There must be no other notices.
     pub fn put_notices(&mut self, notices: Notices) {
         debug_assert!(!self.has_notices(), "each unit's notices are told at its end");
         let Notices { dirtied, ready, messages, owed, overdrawn, dropped } = notices;
@@ -145,7 +144,7 @@ impl Interest {
         match effect {
             // A copy leaves its source as it was.
             Effect::Copy { .. } => {}
-            // What happens within a group serves nobody, and Redis tells no transaction of it.
+            // Changes within a group wake nobody, and do not dirty transactions in Redis either.
             Effect::StreamGroupCreate { .. }
             | Effect::StreamGroupSet { .. }
             | Effect::StreamConsumerCreate { .. }
@@ -183,16 +182,16 @@ impl Interest {
         }
     }
 
-    /// A key past its time was shown as absent, and no effect says so: whoever caches it must drop
-    /// it all the same.
+    /// A command hid a key that is due, and no effect says so: clients that cached the key must
+    /// drop it all the same.
     pub(crate) fn hid(&mut self, keyspace: &Keyspace, key: &[u8]) {
         if !self.caches.is_empty() {
             self.caches.changed(keyspace.hash(key), key, false);
         }
     }
 
-    /// Dirties the transactions that watch a key although nothing in it changed, and lets caches
-    /// drop it.
+    /// Marks the transactions that watch a key as dirty, and invalidates caches of it, although no
+    /// effect changed it.
     pub(crate) fn touched(&mut self, keyspace: &Keyspace, database: DatabaseId, key: &[u8]) {
         if !self.watchers.is_empty() {
             let exists = keyspace.exists(database, key);

@@ -89,13 +89,13 @@ impl Database {
         &self.field_expiries
     }
 
-    /// Whether nothing in the database expires, neither keys nor fields.
+    /// Whether neither a key nor a field in the database expires.
     #[inline]
     pub(crate) fn is_timeless(&self) -> bool {
         self.expiries.is_empty() && self.field_expiries.is_empty()
     }
 
-    /// Notes when the first of a hash's fields expires, after it was another time.
+    /// Updates the queue of hashes: the first expiry of a hash's fields was `before` and is `now`.
     #[inline]
     pub(crate) fn fields_expire(&mut self, hash: KeyHash, before: Option<i64>, now: Option<i64>) {
         if before == now {
@@ -119,7 +119,7 @@ impl Database {
         self.entry_bytes + self.table.allocated_bytes() + self.expiry_bytes()
     }
 
-    /// Bytes of the queues of expiries.
+    /// Bytes of the queues of expiries, of keys and of hashes.
     pub fn expiry_bytes(&self) -> usize {
         (self.expiries.len() + self.field_expiries.len()) * Expiries::ENTRY_BYTES
     }
@@ -189,7 +189,7 @@ impl Keyspace {
         self.len() == 0
     }
 
-    /// The version of the file format that can hold all that is here.
+    /// The lowest RDB version that can express everything in the keyspace.
     pub fn file_version(&self) -> u32 {
         let is_plain = self.databases.iter().all(|database| database.field_expiries.is_empty());
         if is_plain { rdb::VERSION } else { rdb::VERSION_TIMED }
@@ -208,8 +208,8 @@ impl Keyspace {
         &self.replica_of
     }
 
-    /// The libraries of functions. The log and snapshots carry them. Commands that empty databases
-    /// leave them.
+    /// The libraries of functions. The log and snapshots hold them too. FLUSHALL does not delete
+    /// them.
     pub fn libraries(&self) -> &Libraries {
         &self.libraries
     }
@@ -222,7 +222,8 @@ impl Keyspace {
         }
     }
 
-    /// Bytes of all data: entries, values and tables. What `maxmemory` limits.
+    /// Bytes of all data: entries, values and tables. What `maxmemory` limits, together with what
+    /// clients occupy.
     pub fn used_bytes(&self) -> usize {
         self.base_bytes + self.databases.iter().map(Database::used_bytes).sum::<usize>()
     }
@@ -242,13 +243,13 @@ impl Keyspace {
         Value::of(self.database(database).find(self.hash(key), key)?)?.serves()
     }
 
-    /// Whether a key is there, but its time has come, or that of each of its fields.
+    /// Whether a key exists and is due, or all of its fields are.
     pub fn is_expired(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
         let entry = self.database(database).find(self.hash(key), key);
         entry.is_some_and(|entry| is_past(entry, now.0))
     }
 
-    /// Whether the time of some field of a key has come, and it is still there.
+    /// Whether a key holds a field that is due and not yet deleted.
     pub fn has_due_fields(&self, database: DatabaseId, key: &[u8], now: UnixMillis) -> bool {
         let database = self.database(database);
         let entry = || database.find(self.hash(key), key);

@@ -42,11 +42,11 @@ use std::io;
 /// The version of the format that is written, and read in files of our own.
 pub const VERSION: u32 = 10;
 
-/// The version that is written where a field of a hash expires, which older ones cannot say: that
-/// of Redis 7.4.
+/// The version of files in which a field of a hash expires, which older versions cannot express:
+/// that of Redis 7.4.
 pub const VERSION_TIMED: u32 = 12;
 
-/// The version of Valkey 9, which numbers types of its own behind those of Redis 7.2.
+/// The version of Valkey 9, whose own type numbers follow those of Redis 7.2.
 pub const VERSION_VALKEY: u32 = 80;
 
 /// The newest version of which something is taken from others: of Redis 7.4. What it holds that is
@@ -76,7 +76,7 @@ pub(crate) mod kind {
     pub const HASH_ZIPLIST: u8 = 13;
     /// Nodes that are ziplists.
     pub const LIST_QUICKLIST: u8 = 14;
-    /// Before Redis 7.0.
+    /// A stream of Redis before 7.0.
     pub const STREAM_LISTPACKS: u8 = 15;
     pub const HASH_LISTPACK: u8 = 16;
     pub const ZSET_LISTPACK: u8 = 17;
@@ -85,13 +85,13 @@ pub(crate) mod kind {
     pub const STREAM_LISTPACKS_2: u8 = 19;
     /// Since Redis 7.2.
     pub const SET_LISTPACK: u8 = 20;
-    /// Since Redis 7.2.
+    /// A stream of Redis since 7.2.
     pub const STREAM_LISTPACKS_3: u8 = 21;
-    /// Fields that expire, in Valkey since 9.0. In Redis the number was one of no release.
+    /// A hash with field expiries, of Valkey since 9.0. Redis used the number in no release.
     pub const HASH_2: u8 = 22;
-    /// Fields that expire, in Redis since 7.4.
+    /// A hash with field expiries, of Redis since 7.4.
     pub const HASH_METADATA: u8 = 24;
-    /// The same in a listpack: fields, values and times, sorted by time.
+    /// The same as one listpack: fields, values and times, sorted by time.
     pub const HASH_LISTPACK_EX: u8 = 25;
 
     pub fn is_stream(kind: u8) -> bool {

@@ -10,8 +10,8 @@ use crate::value::stored::{kind_of, put_value};
 use crate::work::Work;
 use base::{DatabaseId, UnixMillis};
 
-/// The beginning of a file of this version. `auxiliary` are fields of name and value that readers
-/// may ignore.
+/// Writes the header of a file of this version. `auxiliary` are name-value pairs that readers may
+/// ignore.
 pub fn put_header(out: &mut Vec<u8>, version: u32, auxiliary: &[(&str, &str)]) {
     out.extend_from_slice(format!("REDIS{version:04}").as_bytes());
     for (name, value) in auxiliary {
@@ -21,7 +21,7 @@ pub fn put_header(out: &mut Vec<u8>, version: u32, auxiliary: &[(&str, &str)]) {
     }
 }
 
-/// The libraries of functions.
+/// Writes the libraries of functions.
 pub fn put_libraries(out: &mut Vec<u8>, libraries: &Libraries) {
     for (_, code) in libraries.iter() {
         out.push(opcode::FUNCTION);

@@ -21,6 +21,11 @@ impl EvictionPolicy {
     pub const fn is_lfu(self) -> bool {
         matches!(self, Self::AllKeysLfu | Self::VolatileLfu)
     }
+
+    /// Whether keys go by when or how often they were used.
+    pub const fn is_by_use(self) -> bool {
+        self.is_lfu() || matches!(self, Self::AllKeysLru | Self::VolatileLru)
+    }
 }
 
 /// Settings that change how commands run.
@@ -38,9 +43,10 @@ pub struct Settings {
     pub zset_max_listpack_entries: u64,
     /// In bytes.
     pub zset_max_listpack_value: u64,
-    /// Entries of a block of a stream; 0: no limit.
+    /// `stream-node-max-entries`: the most entries in a block of a stream; 0: no limit.
     pub stream_node_max_entries: u64,
-    /// Bytes of a block of a stream; 0: what a listpack bears.
+    /// `stream-node-max-bytes`: the most bytes in a block of a stream; 0: as many as a listpack can
+    /// have.
     pub stream_node_max_bytes: u64,
     /// In bytes.
     pub hll_sparse_max_bytes: u64,

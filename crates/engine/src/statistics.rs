@@ -9,9 +9,11 @@ pub struct Statistics {
     pub keyspace_hits: Cell<u64>,
     pub keyspace_misses: Cell<u64>,
     pub expired_keys: Cell<u64>,
-    /// Fields of hashes.
+    /// Fields of hashes that expired.
     pub expired_fields: Cell<u64>,
     pub evicted_keys: Cell<u64>,
+    /// Big values that were freed by another thread.
+    pub freed_apart: Cell<u64>,
     /// Changes since the last snapshot, as `rdb_changes_since_last_save` counts them.
     pub dirty: Cell<u64>,
 }
@@ -46,6 +48,7 @@ impl Statistics {
     /// CONFIG RESETSTAT.
     pub fn reset(&self) {
         for counter in [
+            &self.freed_apart,
             &self.keyspace_hits,
             &self.keyspace_misses,
             &self.expired_keys,

@@ -1,47 +1,48 @@
-//! The identity of an entry of a stream: a time and a number within its millisecond (Redis
-//! documentation, "Redis Streams", entry IDs).
+//! The ID of a stream's entry: a time, and a number within its millisecond (Redis documentation,
+//! "Redis Streams", entry IDs).
 //!
-//! IDs are ordered, first by the time. A stream's only grow, so they say what stands before what.
+//! IDs are ordered by time, then by number. IDs within a stream only grow, so they give the order
+//! of its entries.
 
 use std::fmt;
 
-/// The longest text that is looked at, in bytes: Redis's.
+/// The longest text that is parsed as an ID, in bytes: Redis's limit.
 const TEXT_BYTES_MAX: usize = 127;
 
-/// An entry's ID. The time is usually that of a clock, but a client may choose any.
+/// An entry's ID. The time usually comes from a clock, but a client may choose any.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct StreamId {
     /// Milliseconds, usually since 1970.
     pub millis: u64,
-    /// Tells entries of one millisecond apart.
+    /// The number of the entry within its millisecond.
     pub sequence: u64,
 }
 
 impl StreamId {
-    /// Before every entry.
+    /// 0-0: smaller than the ID of any entry.
     pub const MIN: Self = Self { millis: 0, sequence: 0 };
-    /// Behind every other.
+    /// The greatest ID.
     pub const MAX: Self = Self { millis: u64::MAX, sequence: u64::MAX };
-    /// Bytes of the form that files and the log hold.
+    /// Bytes of an ID in files and in the log.
     pub const BYTES: usize = 16;
 
     pub const fn new(millis: u64, sequence: u64) -> Self {
         Self { millis, sequence }
     }
 
-    /// The next greater one, `None` behind the greatest.
+    /// The next greater ID; `None` for the greatest.
     pub fn next(self) -> Option<Self> {
         let number = u128::from(self).checked_add(1)?;
         Some(number.into())
     }
 
-    /// The next smaller one, `None` before the smallest.
+    /// The next smaller ID; `None` for 0-0.
     pub fn previous(self) -> Option<Self> {
         let number = u128::from(self).checked_sub(1)?;
         Some(number.into())
     }
 
-    /// Both numbers, big-endian, as Redis's files have them: ordered as the IDs are.
+    /// The ID as bytes: both numbers big-endian, as in Redis's files. They sort as the IDs do.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         u128::from(self).to_be_bytes()
     }
@@ -51,7 +52,7 @@ impl StreamId {
         u128::from_be_bytes(bytes).into()
     }
 
-    /// Reads `millis` or `millis-sequence`; a sequence that is not given is `missing`.
+    /// Reads `millis` or `millis-sequence`; `missing` is the sequence of the short form.
     pub fn parse(text: &[u8], missing: u64) -> Option<Self> {
         match Chosen::parse(text)? {
             Chosen::Time(millis) => Some(Self::new(millis, missing)),
@@ -61,7 +62,7 @@ impl StreamId {
     }
 }
 
-/// What a client chose of an ID.
+/// The part of a new entry's ID that a client chose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chosen {
     /// `millis`
@@ -73,12 +74,12 @@ pub enum Chosen {
 }
 
 impl Chosen {
-    /// Reads an ID of which the sequence may be left to the stream.
+    /// Reads `millis`, `millis-sequence` or `millis-*`.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
         }
-        // Redis's text ends at its first zero byte.
+        // Redis reads the text up to the first zero byte.
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let Some(at) = text.iter().position(|byte| *byte == b'-') else {
             return unsigned(text).map(Self::Time);
@@ -91,8 +92,8 @@ impl Chosen {
     }
 }
 
-/// A number as C's `strtoull` reads it, but for a plain negative one: blanks and zeroes may stand
-/// before it.
+/// A number as C's `strtoull` reads it: blanks and zeroes may precede it. A plain negative number
+/// is refused.
 fn unsigned(text: &[u8]) -> Option<u64> {
     if let Some(number) = resp::integer::parse_u64(text) {
         return Some(number);

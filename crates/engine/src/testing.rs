@@ -33,7 +33,7 @@ pub struct Bench {
     /// Time, database and flags of the commands to come.
     pub context: Context,
     pub protocol: Protocol,
-    /// As [`Self::resume`] said it.
+    /// The arguments of [`Self::resume`], for the next command.
     resumed: Option<(Vec<u8>, Vec<StreamId>)>,
 }
 
@@ -79,8 +79,8 @@ impl Bench {
         }
     }
 
-    /// The next command runs again because this key became ready. Its context must say that it is a
-    /// retry.
+    /// Runs the next command as a retry after a wait, because this key became ready. Its context
+    /// must say that it is a retry.
     pub fn resume(&mut self, key: &[u8], since: Vec<StreamId>) {
         self.resumed = Some((key.to_vec(), since));
     }
@@ -222,7 +222,7 @@ fn contents(value: &Value) -> Vec<Vec<u8>> {
         Element::Scored(member, score) => {
             elements.push(vec![member.to_vec(), format_double(score).as_bytes().to_vec()]);
         }
-        // A block's bytes too: DUMP shows them.
+        // The bytes of blocks are compared too, because DUMP shows them.
         Element::Stream(part) => elements.push(vec![format!("{part:?}").into_bytes()]),
     });
     if !is_ordered {

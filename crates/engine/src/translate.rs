@@ -134,7 +134,7 @@ impl Feed {
         }
     }
 
-    /// Tells of a change of a string that joins no other.
+    /// Translates an effect on a string that cannot be joined with others.
     fn tell_string(
         &mut self,
         keyspace: &Keyspace,
@@ -154,7 +154,7 @@ impl Feed {
             Effect::Append { bytes } => {
                 self.say(database, &[text("APPEND"), name, Word::Text(bytes)]);
             }
-            // SETRANGE with nothing to write does not pad.
+            // SETRANGE with an empty value does not pad in Redis.
             Effect::SetRange { bytes: b"", .. } => {
                 let entry = keyspace.database(database).find(keyspace.hash(key), key);
                 let Some(Ok(value)) = entry.map(StringValue::of) else { return };

@@ -132,7 +132,7 @@ impl<'a> Tx<'a> {
         (!is_hidden).then_some(entry)
     }
 
-    /// The hash at `key`, as its client sees it.
+    /// The hash at `key`, without the fields that are due.
     ///
     /// # Errors
     /// WRONGTYPE if the key holds another type.

@@ -28,15 +28,15 @@ pub struct Unit {
     pub changes: u64,
     /// While a blocked command runs again: the key that became ready.
     pub woken_by: Option<Vec<u8>>,
-    /// Then too: the IDs behind which it reads streams, as they were when it began to wait.
+    /// For a retry: the IDs behind which it reads streams, as they were when the wait began.
     pub resumed_since: Vec<StreamId>,
     /// Set if the command found nothing and its client is to wait.
     pub wait: Option<Wait>,
     /// Keys that a read found past their time, or with fields past theirs, and how many messages
     /// there were then; the executor deletes what is due after it.
     pub expired: Vec<(DatabaseId, Vec<u8>, usize)>,
-    /// A key or a field past its time was hidden and is still there: what the reply says rests on
-    /// the clock, and no effect says it.
+    /// A due key or field was hidden but not deleted: the reply rests on the clock, and no effect
+    /// records that.
     pub rests_on_clock: bool,
     /// Big values on their way to a background thread.
     pub garbage: Vec<Box<dyn Any + Send>>,
@@ -76,8 +76,9 @@ impl Unit {
         self.rests_on_clock = false;
     }
 
-    /// Takes every key for observed and written, if so many hashes or more are noted: a unit whose
-    /// length nobody knows would note them without end. A reply then waits for longer than it must.
+    /// If `hashes_max` or more key hashes are noted, takes the whole keyspace as observed and
+    /// written instead. A script may touch any number of keys. Its reply then waits for longer than
+    /// it must.
     pub fn forget_keys_beyond(&mut self, hashes_max: usize) {
         if self.observed.len() + self.written.len() > hashes_max {
             self.whole = true;
@@ -112,7 +113,8 @@ pub struct Wait {
     /// that commands see is the shard's, and may run slower or jump when a process takes over.
     pub wait_millis: Option<u64>,
     pub on_timeout: TimeoutReply,
-    /// The IDs behind which it reads streams, in the order of `keys`, if it reads by IDs.
+    /// The IDs behind which it reads streams, in the order of `keys`; empty if it reads no streams
+    /// by ID.
     pub since: Vec<StreamId>,
 }
 
@@ -134,7 +136,7 @@ pub struct Context {
     pub database: DatabaseId,
     /// False inside MULTI and scripts: a blocking command then answers at once.
     pub may_block: bool,
-    /// A script calls the command: what has no order of its own is shown to it in one.
+    /// A script calls the command: elements without an order of their own are returned sorted.
     pub in_script: bool,
     /// The command runs again for a blocked client: keys of other types do not refuse it.
     pub retry: bool,
@@ -145,7 +147,7 @@ pub struct Context {
     pub overdue: Overdue,
 }
 
-/// The treatment of keys, and of fields of hashes, whose time has come.
+/// How keys, and fields of hashes, are treated when their time has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overdue {
     /// Whoever meets one deletes it, by an effect.
@@ -170,7 +172,7 @@ impl Context {
         expire_at <= self.due_by().0
     }
 
-    /// By which instant keys and fields of hashes are not to be seen, in Unix milliseconds.
+    /// Keys and fields that expire by this Unix time in milliseconds are hidden.
     pub fn hidden_by(&self) -> i64 {
         if self.overdue == Overdue::Kept { i64::MIN } else { self.due_by().0 }
     }

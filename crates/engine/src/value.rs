@@ -157,14 +157,14 @@ pub enum Awaited {
     List,
     SortedSet,
     Stream,
-    /// A group of a stream. Whoever waits for one is also told when its key goes, or holds another
-    /// type.
+    /// A consumer group of a stream. A client that waits for one is also woken when its key is
+    /// deleted or changes its type.
     Group,
 }
 
 impl Awaited {
-    /// Whether a client that waits for this is to look at a key that serves `what`, if it is there
-    /// and serves something.
+    /// Whether a client that waits for this is to look at a key that serves `what` (`None`: the key
+    /// is absent or serves nothing).
     pub fn is_concerned(self, what: Option<Self>) -> bool {
         self == Self::Group || what == Some(self)
     }
@@ -188,8 +188,7 @@ pub fn encoding(entry: EntryRef<'_>) -> &'static str {
     }
 }
 
-/// Whether the time of a key has come at an instant in Unix milliseconds, or that of each of its
-/// fields.
+/// Whether a key is due by a Unix time in milliseconds, or all of its fields are.
 pub(crate) fn is_past(entry: EntryRef<'_>, by: i64) -> bool {
     entry.expire_at().is_some_and(|at| at <= by)
         || hash::of(entry).is_ok_and(|hash| hash.is_all_due(by))

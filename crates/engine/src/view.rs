@@ -120,8 +120,8 @@ impl<'a> View<'a> {
         None
     }
 
-    /// Whether an entry is to be seen: neither its own time has come nor that of all its fields. If
-    /// anything of it is due, that is noted.
+    /// Whether an entry is visible: neither itself nor all of its fields are due. Notes the key if
+    /// anything of it is due.
     pub(crate) fn is_alive(&mut self, database: DatabaseId, entry: EntryRef<'a>) -> bool {
         let by = self.context.hidden_by();
         let is_due = |at: Option<i64>| at.is_some_and(|at| at <= by);
@@ -133,7 +133,7 @@ impl<'a> View<'a> {
         !is_past && !value::is_past(entry, by)
     }
 
-    /// A hash as its client sees it.
+    /// A hash without the fields that are due.
     ///
     /// # Errors
     /// WRONGTYPE if the entry holds another type.
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         Ok(Seen::new(hash::of(entry)?, self.context.hidden_by()))
     }
 
-    /// Something of a key is due: it is deleted behind the command.
+    /// Notes that something of a key is due, to be deleted after the command.
     pub(crate) fn note_expired(&mut self, database: DatabaseId, key: &[u8]) {
         self.unit.expired.push((database, key.to_vec(), self.interest.messages.len()));
     }
@@ -178,17 +178,17 @@ impl<'a> View<'a> {
         self.context.retry
     }
 
-    /// Whether a blocking command may look at `key`: as [`crate::tx::Tx::may_serve`].
+    /// As [`crate::tx::Tx::may_serve`].
     pub fn may_serve(&self, key: &[u8]) -> bool {
         !self.context.retry || self.unit.woken_by.as_deref().is_none_or(|woken| woken == key)
     }
 
-    /// The IDs behind which a command reads streams that has waited; empty if it has not.
+    /// The IDs behind which a command that has waited reads streams; empty if it has not waited.
     pub fn resumed_since(&self) -> Vec<StreamId> {
         self.unit.resumed_since.clone()
     }
 
-    /// Leaves the client waiting for one of `keys`. The command must not have replied.
+    /// Makes the client wait for one of `keys`. The command must not have replied.
     pub fn wait(
         &mut self,
         keys: Vec<Vec<u8>>,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use world::machine::RealMachine;
+use world::net::Listeners;
 use world::tls::Tls;
 
 #[cfg(feature = "jemalloc")]
@@ -19,9 +20,10 @@ pub fn start() {
 
 /// The machine as this binary knows it.
 #[cfg(feature = "jemalloc")]
-pub fn machine(tls: Arc<Tls>) -> RealMachine {
+pub fn machine(tls: Arc<Tls>, listeners: Arc<Listeners>) -> RealMachine {
     RealMachine {
         tls,
+        listeners,
         allocator_name: allocator::NAME,
         allocator_usage: allocator::usage,
         allocator_purge: purge,
@@ -49,9 +51,10 @@ fn report() -> String {
 pub fn start() {}
 
 #[cfg(not(feature = "jemalloc"))]
-pub fn machine(tls: Arc<Tls>) -> RealMachine {
+pub fn machine(tls: Arc<Tls>, listeners: Arc<Listeners>) -> RealMachine {
     RealMachine {
         tls,
+        listeners,
         allocator_name: "libc",
         allocator_usage: base::machine::AllocatorUsage::default,
         allocator_purge: || {},

@@ -55,7 +55,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         port: driver.local_port().unwrap_or_default(),
         clock: Arc::new(RealClock),
         disk: Arc::new(RealDisk),
-        machine: Arc::new(allocator::machine(tls)),
+        machine: Arc::new(allocator::machine(tls, driver.listeners())),
         entropy: driver.entropy(),
         seeds: Seeds::draw(&mut driver),
         limits: Limits::default(),

@@ -1,22 +1,24 @@
 //! Errors as scripts see them.
 //!
-//! A Rust function that fails hands `mlua` an error, and Lua sees an opaque object. What a script
-//! should see instead, a string or a table, travels in it ([`Raised`]); whoever shows an error to a
-//! script takes it out ([`visible`]): pcall, xpcall, coroutines, and the end of the script.
+//! A Rust function that fails returns an error to `mlua`, and Lua sees an opaque object. The value
+//! that a script should see instead, a string or a table, is wrapped in it ([`Raised`]). Whatever
+//! shows an error to a script unwraps it ([`visible`]): pcall, xpcall, coroutines, and the end of
+//! the script.
 
 use crate::step::ScriptError;
 use mlua::{Error, Lua, LuaString, Table, Value};
 
-/// What Lua says when an allocation fails.
+/// Lua's text when an allocation fails.
 pub(crate) const NO_MEMORY: &[u8] = b"not enough memory";
 
-/// Bytes of an error's text that a reply shows, if it was not made for replies. Redis's number.
+/// Bytes of an error's text that a reply shows, if the error was not raised for a reply. Redis's
+/// number.
 const FOREIGN_TEXT_BYTES_MAX: usize = 100;
 
-/// Levels of the stack that a function of the sandbox may occupy at most.
+/// The most levels of the stack that a function of the sandbox occupies.
 const LEVELS_INSIDE: usize = 8;
 
-/// An error that a script may see, in what an error of `mlua` carries.
+/// A value that a script sees as an error, wrapped in an error of `mlua`.
 #[derive(Debug)]
 pub(crate) struct Raised(pub(crate) Value);
 
@@ -31,12 +33,12 @@ impl std::fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// An error that is any value.
+/// An error with any value.
 pub(crate) fn value(value: Value) -> Error {
     Error::external(Raised(value))
 }
 
-/// An error that is a string, as it is.
+/// An error with a string as its value.
 pub(crate) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
     match lua.create_string(text) {
         Ok(text) => value(Value::String(text)),
@@ -44,15 +46,16 @@ pub(crate) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
     }
 }
 
-/// An error that is a string, with the place where the running function was called: as C's
-/// `luaL_error`.
+/// An error with a string behind the place at which the running function was called, as C's
+/// `luaL_error` makes it.
 pub(crate) fn complain(lua: &Lua, what: impl AsRef<[u8]>) -> Error {
     let mut full = place(lua, 1).into_bytes();
     full.extend_from_slice(what.as_ref());
     text(lua, full)
 }
 
-/// An error that is a table, as commands' errors are. `reply` is an error reply without its mark.
+/// An error with a table as its value, as commands' errors are. `reply` is an error reply without
+/// its `-`.
 pub(crate) fn table(lua: &Lua, reply: &[u8]) -> Error {
     match error_table(lua, reply) {
         Ok(table) => value(Value::Table(table)),
@@ -67,11 +70,11 @@ pub(crate) fn error_table(lua: &Lua, reply: &[u8]) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// The name of the chunk that is the sandbox's own.
+/// The chunk name of `sandbox.lua`.
 pub(crate) const SANDBOX: &str = "sandbox";
 
-/// `source:line: ` of the function at this level, if it has lines. Behind a function of the sandbox
-/// stands what it was called for, and behind that the script.
+/// The text `source:line: ` for the function at this level, or nothing if it has no lines. Levels
+/// are skipped in a function of the sandbox: itself, and the C function that called it.
 fn place(lua: &Lua, level: usize) -> String {
     let mut is_inside = false;
     for level in level..level + LEVELS_INSIDE {
@@ -90,8 +93,8 @@ fn place(lua: &Lua, level: usize) -> String {
     String::new()
 }
 
-/// The error of a function of C's that was not called as itself: with its name, and the place that
-/// it could not know.
+/// Corrects the error of a C function that was called under another name: inserts its own name, and
+/// the place of the call.
 pub(crate) fn renamed(lua: &Lua, error: Value, name: &str) -> Error {
     const OWN: [&[u8]; 4] =
         [b"bad argument", b"invalid order function", b"invalid value (", b"wrong number of arg"];
@@ -103,14 +106,14 @@ pub(crate) fn renamed(lua: &Lua, error: Value, name: &str) -> Error {
     complain(lua, String::from_utf8_lossy(&bytes).replace("to '?'", &format!("to '{name}'")))
 }
 
-/// Whether the function at this level is the sandbox's own.
+/// Whether the function at this level belongs to `sandbox.lua`.
 pub(crate) fn is_in_sandbox(lua: &Lua, level: usize) -> bool {
     let is_inside =
         |source: mlua::debug::DebugSource<'_>| source.short_src.as_deref() == Some(SANDBOX);
     lua.inspect_stack(level, |debug| is_inside(debug.source())).unwrap_or(false)
 }
 
-/// The source and the line of the script's function that is nearest to the running one.
+/// The source and the line of the innermost function of the script.
 fn place_in_script(lua: &Lua) -> Option<(String, usize)> {
     for level in 1..LEVELS_INSIDE {
         let seen = lua.inspect_stack(level, |debug| {
@@ -128,7 +131,7 @@ fn place_in_script(lua: &Lua) -> Option<(String, usize)> {
     None
 }
 
-/// What a script sees of an error that it caught.
+/// The value that a script sees for a caught error.
 pub(crate) fn visible(lua: &Lua, caught: Value) -> mlua::Result<Value> {
     match caught {
         Value::Error(error) => visible_error(lua, &error),
@@ -137,7 +140,7 @@ pub(crate) fn visible(lua: &Lua, caught: Value) -> mlua::Result<Value> {
     }
 }
 
-/// A text without a place in the sandbox, of which a script knows nothing.
+/// Removes a place within the sandbox from the front of a text: scripts know nothing of it.
 fn outside(lua: &Lua, text: LuaString) -> mlua::Result<LuaString> {
     let bytes = text.as_bytes();
     let rest = bytes.strip_prefix(SANDBOX.as_bytes()).and_then(|rest| rest.strip_prefix(b":"));
@@ -167,8 +170,8 @@ fn visible_error(lua: &Lua, error: &Error) -> mlua::Result<Value> {
     }
 }
 
-/// Makes the error that ends a script: a table, with the place where it happened. It is Lua's error
-/// handler, so that the failing function is still on the stack.
+/// Lua's error handler for a whole script: turns an error into a table, with the place at which it
+/// happened. It runs while the failing function is still on the stack.
 pub(crate) fn handle(lua: &Lua, caught: Value) -> mlua::Result<Value> {
     let caught = visible(lua, caught)?;
     let table = match &caught {
@@ -183,8 +186,8 @@ pub(crate) fn handle(lua: &Lua, caught: Value) -> mlua::Result<Value> {
     Ok(Value::Table(table))
 }
 
-/// What the client of a script is told that ended with this error.
-/// `no_memory` is what it is told if there was no memory.
+/// The error reply for a script that ended with this error. `no_memory` is the text if memory ran
+/// out.
 pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> ScriptError {
     let raised = visible_error(lua, error).unwrap_or(Value::Nil);
     let Value::Table(table) = raised else {
@@ -212,12 +215,12 @@ pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> S
     ScriptError { text, was_counted: was_counted(&table) }
 }
 
-/// Whether a table says that its error was counted already.
+/// Whether an error table says that its error was counted already.
 pub(crate) fn was_counted(table: &Table) -> bool {
     matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
 }
 
-/// The text of an error, without a place, as an error reply without its mark.
+/// The text of an error, without a place: an error reply without its `-`.
 pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> Vec<u8> {
     match visible_error(lua, error) {
         Ok(Value::Table(table)) => field(lua, &table, "err").unwrap_or_default(),
@@ -229,14 +232,14 @@ pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> Vec<u8> {
     }
 }
 
-/// A field that is a string or a number, as C's string functions read it: up to the first NUL.
+/// A field that is a string or a number, up to its first NUL, as C's string functions read it.
 pub(crate) fn field(lua: &Lua, table: &Table, name: &str) -> Option<Vec<u8>> {
     let value = table.get::<Value>(name).ok()?;
     let text = lua.coerce_string(value).ok()??;
     Some(until_nul(&text.as_bytes()).to_vec())
 }
 
-/// What C's string functions see of a string.
+/// The part of a string before its first NUL, as C's string functions read it.
 pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|&byte| byte == 0).next().unwrap_or_default()
 }

@@ -1,73 +1,95 @@
-//! What happens on the interpreter's own stack: a loop that does what it is told, and leaves the
-//! stack whenever there is something to tell.
+//! The code on the interpreter's own stack: a loop that carries out orders, and leaves the stack
+//! after each, or amid a script that asks for something.
 
+use crate::compiled::Compiled;
 use crate::errors;
+use crate::given::Given;
 use crate::host::{Host, Order, Stage, Told};
+use crate::library::redis::{self, Callers};
+use crate::limits::Limits;
 use crate::outgoing;
 use crate::sandbox::Sandbox;
-use crate::script::{Invocation, Kind, ScriptRef};
+use crate::script::{Invocation, ScriptRef};
 use crate::source::compile;
-use crate::step::{Outcome, ScriptError, Step};
+use crate::step::{Arguments, Outcome, ScriptError, Step};
 use corosensei::Yielder;
-use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
+use mlua::{Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 use std::rc::Rc;
 
 /// Scripts between two steps of the garbage collector, as in Redis.
 const COLLECT_EVERY: u32 = 50;
 
-/// Bytes that a string of Lua takes beside its text, and its place in a table. About.
+/// Approximate bytes of a Lua string beside its text, and of its slot in a table.
 const STRING_BYTES: usize = 64;
 
-/// Used memory, as a part of the limit, from which on a script leaves no garbage behind it.
-const TIDY_PART: usize = 4;
+/// The part of the memory limit that may be garbage when a script ends. Lua 5.1 collects none when
+/// memory runs short, so more would be missing to the next script.
+const GARBAGE_PART: usize = 4;
 
-/// The scripts, and the world that they live in.
-struct Workshop {
+/// Bytes of keys and arguments that may stay in Lua when their script has ended.
+const KEPT_BYTES: usize = 16 << 10;
+
+/// The most keys and arguments that are handed to a script on Lua's stack, not in a table made for
+/// them: enough for a usual call, and far fewer than the stack holds.
+const FEW_ARGUMENTS: usize = 64;
+
+/// The Lua state with its sandbox and its compiled scripts.
+struct Runner {
     lua: Lua,
     host: Rc<Host>,
     sandbox: Sandbox,
-    scripts: Vec<Option<Function>>,
-    free: Vec<u32>,
+    compiled: Rc<Compiled>,
     runs: u32,
+    /// The memory in use from which all garbage is collected when a script ends, in bytes.
+    collect_above: usize,
 }
 
-/// Runs until it is told to end.
+/// Carries out orders until [`Order::End`].
 pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua =
         Lua::new_with(libraries, LuaOptions::new()).expect("none of these libraries is refused");
     let done = lua.scope(|scope| {
-        let door = scope.create_function(|_, ()| {
+        let exit = scope.create_function(|_, ()| {
             yielder.suspend(());
             Ok(())
         })?;
-        host.set_door(Some(door));
-        let sandbox = Sandbox::build(&lua, host)?;
-        let mut workshop = Workshop {
+        host.set_exit(Some(exit));
+        let caller = |raises| {
+            scope.create_function(move |lua, arguments: MultiValue| {
+                redis::call(lua, host, &Given::new(lua, &arguments), raises, || yielder.suspend(()))
+            })
+        };
+        let callers = Callers { call: caller(true)?, pcall: caller(false)? };
+        let compiled = Rc::new(Compiled::new(&lua)?);
+        host.set_compiled(Some(Rc::clone(&compiled)));
+        let sandbox = Sandbox::build(&lua, host, &callers, &compiled.table)?;
+        let mut runner = Runner {
             lua: lua.clone(),
             host: Rc::clone(host),
             sandbox,
-            scripts: Vec::new(),
-            free: Vec::new(),
+            compiled,
             runs: 0,
+            collect_above: collect_above(&host.limits, 0),
         };
         loop {
             let order = host.order.borrow_mut().take();
             match order {
                 Some(Order::End) | None => break,
-                Some(order) => workshop.obey(order),
+                Some(order) => runner.obey(order),
             }
             host.used_bytes.set(lua.used_memory());
             yielder.suspend(());
         }
         Ok(())
     });
-    host.set_door(None);
+    host.set_exit(None);
+    host.set_compiled(None);
     host.registered.borrow_mut().clear();
     done.expect("the sandbox is made of what is there");
 }
 
-impl Workshop {
+impl Runner {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Compile(body) => {
@@ -75,8 +97,13 @@ impl Workshop {
                 self.tell(Told::Compiled(result));
             }
             Order::Forget(script) => {
-                self.forget(script);
-                self.tell(Told::Forgotten);
+                self.compiled.forget(script);
+                self.tell(Told::Done);
+            }
+            Order::Collect => {
+                // As in `clean_up`.
+                let _ = self.lua.gc_collect();
+                self.tell(Told::Done);
             }
             Order::Run(invocation) => self.run(invocation),
             Order::Load(code) => self.load(&code),
@@ -94,33 +121,15 @@ impl Workshop {
         });
         let function = compiled
             .map_err(|text| failure(b"ERR Error compiling script (new function): ", &text))?;
-        Ok(self.keep(function))
-    }
-
-    fn keep(&mut self, function: Function) -> ScriptRef {
-        if let Some(at) = self.free.pop() {
-            self.scripts[at as usize] = Some(function);
-            return ScriptRef(at);
-        }
-        self.scripts.push(Some(function));
-        ScriptRef(u32::try_from(self.scripts.len() - 1).expect("scripts fit into memory"))
-    }
-
-    fn forget(&mut self, script: ScriptRef) {
-        if self.scripts.get_mut(script.0 as usize).and_then(Option::take).is_some() {
-            self.free.push(script.0);
-        }
+        self.compiled.keep(&function).map_err(|_| failure(b"", self.host.memory_text().as_bytes()))
     }
 
     fn run(&mut self, invocation: Invocation) {
-        let Invocation { script, name, keys, arguments, mut reply } = invocation;
+        let Invocation { script, name, keys, given, mut reply } = invocation;
         let from = reply.len();
-        let result = self.call(script, keys, arguments).and_then(|value| {
-            let failed = outgoing::failure(&self.lua, &value)?;
-            if failed.is_none() {
-                outgoing::write(&self.host, &self.lua, &value, &mut reply)?;
-            }
-            // Killed while its value was written.
+        let result = self.call(script, keys, &given).and_then(|value| {
+            let failed = outgoing::write(&self.host, &self.lua, &value, &mut reply)?;
+            // The script may have been killed while its value was written.
             self.host.check_alive(&self.lua).map(|()| failed)
         });
         let result = match self.host.killed() {
@@ -137,40 +146,37 @@ impl Workshop {
         if result.is_err() {
             reply.truncate(from);
         }
-        self.rest();
+        self.clean_up(given.source().len());
         self.host.finish(Some(reply), result);
     }
 
-    fn call(
-        &self,
-        script: ScriptRef,
-        keys: Vec<Vec<u8>>,
-        arguments: Vec<Vec<u8>>,
-    ) -> mlua::Result<Value> {
-        let function = self.scripts.get(script.0 as usize).cloned().flatten();
-        let function = function.expect("a script is started before it is forgotten");
+    fn call(&self, script: ScriptRef, keys: usize, given: &Arguments) -> mlua::Result<Value> {
         self.host.begin(&self.lua, Stage::Running)?;
-        let given = keys.iter().chain(&arguments);
-        let bytes = given.map(|string| string.len() + STRING_BYTES).sum();
+        let bytes = given.source().len() + given.len() * STRING_BYTES;
         self.host.check_room(&self.lua, bytes)?;
-        let keys = self.strings(keys)?;
-        let arguments = self.strings(arguments)?;
-        match self.host.kind {
-            Kind::Scripts => {
-                self.sandbox.values.raw_set("KEYS", keys)?;
-                self.sandbox.values.raw_set("ARGV", arguments)?;
-                let call = || self.sandbox.invoke(function, ());
-                self.host.within_limit(&self.lua, call)
-            }
-            Kind::Functions => {
-                let call = || self.sandbox.invoke(function, (keys, arguments));
-                self.host.within_limit(&self.lua, call)
-            }
+        // Strings are made where memory is not limited: see `Host::freely`.
+        if keys == 1
+            && given.len() <= FEW_ARGUMENTS
+            && let Some(given) = texts(given)
+        {
+            self.sandbox.enter_with_key(script, given)?;
+        } else {
+            let mut strings = given.iter();
+            let tables = (
+                self.strings(strings.by_ref().take(keys), keys)?,
+                self.strings(strings, given.len() - keys)?,
+            );
+            self.sandbox.enter(script, tables)?;
         }
+        self.host.within_limit(&self.lua, || self.sandbox.run())
     }
 
-    fn strings(&self, strings: Vec<Vec<u8>>) -> mlua::Result<Table> {
-        let table = self.lua.create_table_with_capacity(strings.len(), 0)?;
+    fn strings<'a>(
+        &self,
+        strings: impl Iterator<Item = &'a [u8]>,
+        count: usize,
+    ) -> mlua::Result<Table> {
+        let table = self.lua.create_table_with_capacity(count, 0)?;
         for string in strings {
             table.raw_push(self.lua.create_string(string)?)?;
         }
@@ -179,18 +185,12 @@ impl Workshop {
 
     fn load(&mut self, code: &[u8]) {
         let result = self.run_library(code);
-        self.rest();
+        self.clean_up(usize::MAX);
+        let registered = self.host.registered.take();
         let outcome = match result {
-            Ok(()) => {
-                let registered = self.host.registered.borrow_mut().drain(..).collect::<Vec<_>>();
-                let functions = registered.into_iter().map(|(mut function, callback)| {
-                    function.callback = self.keep(callback);
-                    function
-                });
-                Outcome::Loaded(functions.collect())
-            }
+            Ok(()) => Outcome::Loaded(registered.into_values().collect()),
             Err(error) => {
-                self.host.registered.borrow_mut().clear();
+                registered.values().for_each(|it| self.compiled.forget(it.callback));
                 Outcome::NotLoaded(error)
             }
         };
@@ -209,8 +209,8 @@ impl Workshop {
         };
         self.host.begin(&self.lua, Stage::Loading).map_err(fails)?;
         self.sandbox.show_library_globals(true).map_err(fails)?;
-        let invoke = || self.sandbox.invoke(function, ());
-        let result = self.host.within_limit(&self.lua, invoke).map_err(fails);
+        self.sandbox.enter_code(&function).map_err(fails)?;
+        let result = self.host.within_limit(&self.lua, || self.sandbox.run()).map_err(fails);
         self.sandbox.show_library_globals(false).map_err(fails)?;
         match self.host.killed() {
             Some(text) => Err(failure(b"ERR Error registering functions: ", text.as_bytes())),
@@ -218,18 +218,37 @@ impl Workshop {
         }
     }
 
-    /// Leaves nothing of a script behind it.
-    fn rest(&mut self) {
+    /// Removes what a script has left. It was given this many bytes of keys and arguments: where
+    /// those are few they stay, until the next script replaces them.
+    fn clean_up(&mut self, given_bytes: usize) {
         self.host.end();
-        // Neither can fail: no finalizer is Lua's.
-        let _ = self.sandbox.clean();
+        self.sandbox.reset();
+        if given_bytes > KEPT_BYTES {
+            // It fails only if the script is killed now, and the next one replaces what is left.
+            let _ = self.sandbox.leave();
+        }
         self.runs += 1;
-        if self.lua.used_memory() > self.host.limits.memory_bytes / TIDY_PART {
+        // A collection can only fail in a finalizer written in Lua, and 5.1 has none for tables.
+        // Garbage that stayed all the same is collected after a later script.
+        if self.lua.used_memory() > self.collect_above {
             let _ = self.lua.gc_collect();
+            self.collect_above = collect_above(&self.host.limits, self.lua.used_memory());
         } else if self.runs.is_multiple_of(COLLECT_EVERY) {
             let _ = self.lua.gc_step();
         }
     }
+}
+
+/// The memory in use from which all garbage is collected when a script ends, after a collection
+/// that left `live` bytes. Those stay, however often it is done.
+fn collect_above(limits: &Limits, live: usize) -> usize {
+    let room = limits.memory_bytes.saturating_sub(live);
+    live + room / GARBAGE_PART
+}
+
+/// Strings as texts, which `mlua` hands over without a reference to each; none if one is no text.
+fn texts(strings: &Arguments) -> Option<Variadic<&str>> {
+    strings.iter().map(|string| str::from_utf8(string).ok()).collect()
 }
 
 fn failure(prefix: &[u8], text: &[u8]) -> ScriptError {

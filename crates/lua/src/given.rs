@@ -1,9 +1,10 @@
-//! The arguments of a function, checked and refused as C's `luaL_check…` do.
+//! The arguments of a Rust function called from Lua, checked as C's `luaL_check…` do, with their
+//! errors.
 
 use crate::errors;
 use mlua::{Error, Lua, LuaString, MultiValue, Table, Value};
 
-/// The arguments that a function was called with. They count from 1.
+/// The arguments of a call, counted from 1.
 pub(crate) struct Given<'a> {
     lua: &'a Lua,
     values: &'a MultiValue,
@@ -26,7 +27,7 @@ impl<'a> Given<'a> {
         self.values.len()
     }
 
-    /// An argument; nil if there is none.
+    /// An argument; nil if it is absent.
     pub(crate) fn at(&self, index: usize) -> &'a Value {
         const NIL: &Value = &Value::Nil;
         self.values.get(index - 1).unwrap_or(NIL)
@@ -37,7 +38,7 @@ impl<'a> Given<'a> {
         self.at(index).is_nil()
     }
 
-    /// Refuses the lack of an argument.
+    /// Refuses a missing argument; nil is not missing.
     pub(crate) fn present(&self, index: usize) -> mlua::Result<()> {
         if index > self.len() {
             return Err(self.refuse(index, "value expected"));
@@ -64,7 +65,7 @@ impl<'a> Given<'a> {
         self.number(index).map(to_integer)
     }
 
-    /// An integer as C's `int`, the lower half of a longer one.
+    /// An integer cut to C's `int`, its lower 32 bits.
     pub(crate) fn int(&self, index: usize) -> mlua::Result<i32> {
         self.integer(index).map(|number| number as i32)
     }
@@ -73,7 +74,7 @@ impl<'a> Given<'a> {
         if self.is_none(index) { Ok(default) } else { self.integer(index) }
     }
 
-    /// Whether Lua takes the argument for true.
+    /// Whether the argument is true in Lua: neither nil nor false.
     pub(crate) fn is_true(&self, index: usize) -> bool {
         !matches!(self.at(index), Value::Nil | Value::Boolean(false))
     }
@@ -85,7 +86,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Which of these words the argument is.
+    /// The index of the argument among these words.
     pub(crate) fn choice(&self, index: usize, words: &[&str]) -> mlua::Result<usize> {
         let word = self.string(index)?;
         let word = word.as_bytes();
@@ -96,15 +97,15 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// `bad argument #1 to 'f' (number expected, got nil)`.
+    /// The error `bad argument #1 to 'f' (number expected, got nil)`.
     pub(crate) fn wrong_type(&self, index: usize, expected: &str) -> Error {
         let got = if index > self.values.len() { "no value" } else { type_name(self.at(index)) };
         self.refuse(index, &format!("{expected} expected, got {got}"))
     }
 
-    /// `bad argument #1 to 'f' (why)`.
+    /// The error `bad argument #1 to 'f' (why)`.
     pub(crate) fn refuse(&self, index: usize, why: &str) -> Error {
-        // A function of the sandbox is called as what it stands for.
+        // A function of the sandbox has the name of the Lua function that it replaces.
         let level = usize::from(errors::is_in_sandbox(self.lua, 1));
         let named = self.lua.inspect_stack(level, |debug| {
             let names = debug.names();
@@ -121,7 +122,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A number, or what reads as one.
+/// A number, or a string that reads as one.
 pub(crate) fn number(lua: &Lua, value: &Value) -> Option<f64> {
     match value {
         Value::Integer(number) => Some(*number as f64),
@@ -131,7 +132,7 @@ pub(crate) fn number(lua: &Lua, value: &Value) -> Option<f64> {
     }
 }
 
-/// A number as C converts it on x86-64: cut off, and what does not fit is the smallest.
+/// A number converted as C does on x86-64: truncated; the smallest integer if it does not fit.
 pub(crate) fn to_integer(number: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
     if (-END..END).contains(&number) { number as i64 } else { i64::MIN }

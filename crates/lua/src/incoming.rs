@@ -11,14 +11,11 @@
 //! | verbatim string | `{verbatim_string = {string = …, format = …}}` |
 
 use crate::errors;
-use crate::host::Host;
-use mlua::{Lua, Table, Value};
+use crate::host::{Host, STEP_BYTES};
+use mlua::{IntoLua, Lua, LuaString, Table, Value};
 use std::rc::Rc;
 
-/// Bytes of a reply that count as one step.
-const STEP_BYTES: usize = 64;
-
-/// How deep replies nest at most. Commands' replies nest some five levels.
+/// The deepest nesting of a reply. Commands' replies nest some five levels.
 const DEPTH_MAX: usize = 64;
 
 struct Reader<'a> {
@@ -27,9 +24,17 @@ struct Reader<'a> {
     reply: &'a [u8],
 }
 
-/// The value of an encoded reply.
+/// At least what Lua takes for a string beside its text, or for a table without its entries, and
+/// what it takes for an entry with a key: a node, of which there are up to twice as many.
+const VALUE_BYTES: usize = 128;
+const ENTRY_BYTES: usize = 80;
+/// What it takes for an entry of an array.
+const SLOT_BYTES: usize = 16;
+
+/// Converts an encoded reply into a Lua value. It sees to the memory limit itself, so that Lua need
+/// not protect each allocation (see [`Host::freely`]).
 pub(crate) fn read(host: &Rc<Host>, lua: &Lua, reply: &[u8]) -> mlua::Result<Value> {
-    Reader { lua, host, reply }.value(0)
+    host.freely(lua, || Reader { lua, host, reply }.value(0))
 }
 
 impl<'a> Reader<'a> {
@@ -39,14 +44,21 @@ impl<'a> Reader<'a> {
             return Err(self.torn());
         }
         match mark {
-            b'+' => self.field("ok", Value::String(self.lua.create_string(line)?)),
+            b'+' => match str::from_utf8(line) {
+                // Without a reference to the string.
+                Ok(text) => {
+                    self.room(VALUE_BYTES + line.len())?;
+                    self.field("ok", text)
+                }
+                Err(_) => self.field("ok", self.string(line)?),
+            },
             b'-' => self.error(line),
             b':' => Ok(Value::Integer(self.integer(line)?)),
             b'$' => match self.integer(line)? {
                 ..0 => Ok(Value::Boolean(false)),
                 length => {
                     let text = self.take(length)?;
-                    Ok(Value::String(self.lua.create_string(text)?))
+                    Ok(Value::String(self.string(text)?))
                 }
             },
             b'*' => match self.integer(line)? {
@@ -55,8 +67,8 @@ impl<'a> Reader<'a> {
             },
             b'_' => Ok(Value::Nil),
             b'#' => Ok(Value::Boolean(line == b"t")),
-            b',' => self.field("double", Value::Number(double(line))),
-            b'(' => self.field("big_number", Value::String(self.lua.create_string(line)?)),
+            b',' => self.field("double", double(line)),
+            b'(' => self.field("big_number", self.string(line)?),
             b'%' => self.map(line, depth),
             b'~' => self.set(line, depth),
             b'=' => self.verbatim(line),
@@ -70,14 +82,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn field(&self, name: &str, value: Value) -> mlua::Result<Value> {
+    /// Checks that there is room for so many bytes.
+    fn room(&self, bytes: usize) -> mlua::Result<()> {
+        self.host.check_room(self.lua, bytes)
+    }
+
+    fn string(&self, text: &[u8]) -> mlua::Result<LuaString> {
+        self.room(VALUE_BYTES + text.len())?;
+        self.lua.create_string(text)
+    }
+
+    /// An empty table, and room for so many entries with keys; a reply does not promise more than
+    /// it has bytes. It grows as in Redis: the order in which a script sees the keys depends on it.
+    fn table(&self, entries: i64) -> mlua::Result<Table> {
+        let entries = usize::try_from(entries).unwrap_or(0).min(self.reply.len());
+        self.room(VALUE_BYTES + entries * ENTRY_BYTES)?;
+        self.lua.create_table()
+    }
+
+    fn field(&self, name: &str, value: impl IntoLua) -> mlua::Result<Value> {
+        // The table, and a short text that becomes a string here.
+        self.room(4 * VALUE_BYTES)?;
         let table = self.lua.create_table_with_capacity(0, 1)?;
         table.raw_set(name, value)?;
         Ok(Value::Table(table))
     }
 
-    /// An error without a blank is a text without a code.
+    /// The table of an error reply. Without a blank in it the error has no code, and gets `ERR`.
     fn error(&self, line: &[u8]) -> mlua::Result<Value> {
+        self.room(4 * VALUE_BYTES + line.len())?;
         let table = errors::error_table(self.lua, &with_code(line))?;
         table.raw_set("ignore_error_stats_update", true)?;
         Ok(Value::Table(table))
@@ -85,6 +118,7 @@ impl<'a> Reader<'a> {
 
     fn array(&mut self, length: i64, depth: usize) -> mlua::Result<Value> {
         let room = usize::try_from(length).unwrap_or(0).min(self.reply.len());
+        self.room(VALUE_BYTES + room * SLOT_BYTES)?;
         let table = self.lua.create_table_with_capacity(room, 0)?;
         for index in 1..=length {
             let value = self.value(depth + 1)?;
@@ -95,8 +129,9 @@ impl<'a> Reader<'a> {
     }
 
     fn map(&mut self, line: &[u8], depth: usize) -> mlua::Result<Value> {
-        let inner = self.lua.create_table()?;
-        for _ in 0..self.integer(line)? {
+        let entries = self.integer(line)?;
+        let inner = self.table(entries)?;
+        for _ in 0..entries {
             let key = self.value(depth + 1)?;
             let value = self.value(depth + 1)?;
             self.put(&inner, key, value)?;
@@ -105,8 +140,9 @@ impl<'a> Reader<'a> {
     }
 
     fn set(&mut self, line: &[u8], depth: usize) -> mlua::Result<Value> {
-        let inner = self.lua.create_table()?;
-        for _ in 0..self.integer(line)? {
+        let entries = self.integer(line)?;
+        let inner = self.table(entries)?;
+        for _ in 0..entries {
             let member = self.value(depth + 1)?;
             self.put(&inner, member, Value::Boolean(true))?;
         }
@@ -125,13 +161,13 @@ impl<'a> Reader<'a> {
         let length = self.integer(line)?;
         let text = self.take(length)?;
         let (format, text) = text.split_at_checked(4).ok_or_else(|| self.torn())?;
-        let inner = self.lua.create_table_with_capacity(0, 2)?;
-        inner.raw_set("string", self.lua.create_string(text)?)?;
-        inner.raw_set("format", self.lua.create_string(&format[..3])?)?;
+        let inner = self.table(2)?;
+        inner.raw_set("string", self.string(text)?)?;
+        inner.raw_set("format", self.string(&format[..3])?)?;
         self.field("verbatim_string", Value::Table(inner))
     }
 
-    /// The mark and the rest of the next line.
+    /// The next line: its first byte, and the rest.
     fn line(&mut self) -> mlua::Result<(u8, &'a [u8])> {
         let end = self.reply.windows(2).position(|pair| pair == b"\r\n");
         let Some((&mark, line)) = end.and_then(|end| self.reply[..end].split_first()) else {
@@ -141,7 +177,7 @@ impl<'a> Reader<'a> {
         Ok((mark, line))
     }
 
-    /// So many bytes, and the line's end after them.
+    /// Takes this many bytes, and the line's end after them.
     fn take(&mut self, length: i64) -> mlua::Result<&'a [u8]> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let Some((text, rest)) = self.reply.split_at_checked(length) else {
@@ -156,13 +192,14 @@ impl<'a> Reader<'a> {
         resp::integer::parse_i64(line).ok_or_else(|| self.torn())
     }
 
-    /// The reply is not whole: whoever answered is wrong, and the script ends.
+    /// The error for a reply that is not well-formed, which ends the script. The node has made a
+    /// mistake then.
     fn torn(&self) -> mlua::Error {
         errors::table(self.lua, b"ERR a command's reply could not be read")
     }
 }
 
-/// An error's text with a code: that of the text, or the one for all that have none.
+/// An error's text with a code: its first word, or `ERR` if it has one word only.
 pub(crate) fn with_code(text: &[u8]) -> Vec<u8> {
     let text = errors::until_nul(text);
     match text.iter().position(|&byte| byte == b' ') {
@@ -179,7 +216,7 @@ trait TrimLine {
 }
 
 impl TrimLine for [u8] {
-    /// Without the line's ends at both sides.
+    /// The text without CR and LF at both ends.
     fn trim_ascii_end_of_line(&self) -> &[u8] {
         let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let start = self.iter().position(|byte| !is_end(byte)).unwrap_or(self.len());

@@ -1,29 +1,33 @@
-//! What the node drives: scripts compiled, started, resumed, killed.
+//! The interpreter, as the node drives it: scripts are compiled, started, resumed, killed.
 
 use crate::fiber;
 use crate::host::{Host, Order, Told};
 use crate::limits::Limits;
 use crate::random::Random;
 use crate::script::{Invocation, Kind, ScriptRef};
-use crate::step::{Answer, ScriptError, Step};
+use crate::step::{Answer, Arguments, ScriptError, Step};
+use base::Clock;
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use std::rc::Rc;
+use std::sync::Arc;
 
-/// One state of Lua: scripts share its libraries, but no variable of one can be seen by another.
+/// One state of Lua. Scripts share its libraries, but cannot see each other's variables.
 ///
-/// It runs one script at a time. The state is made with the first one.
+/// It runs one script at a time. The state is created for the first one.
 pub struct Interpreter {
     kind: Kind,
     limits: Limits,
+    offers_deprecated: bool,
     fiber: Option<Fiber>,
-    /// Whether a script was started and has not ended.
+    /// Whether a script has started and not ended.
     is_running: bool,
-    /// Where `math.random` goes on.
+    /// The generator of `math.random`, kept when the state is discarded.
     random: Random,
+    clock: Option<Arc<dyn Clock>>,
 }
 
-/// The stack on which Lua runs, and what it shares with this one.
+/// The coroutine in which Lua runs, and the cells that both sides share.
 struct Fiber {
     coroutine: Coroutine<(), (), ()>,
     host: Rc<Host>,
@@ -31,49 +35,71 @@ struct Fiber {
 
 impl Interpreter {
     pub fn new(kind: Kind, limits: Limits) -> Self {
-        Self { kind, limits, fiber: None, is_running: false, random: Random::default() }
+        Self {
+            kind,
+            limits,
+            offers_deprecated: false,
+            fiber: None,
+            is_running: false,
+            random: Random::default(),
+            clock: None,
+        }
     }
 
-    /// Compiles a script. A first line that is a shebang is not a part of it.
+    /// Gives scripts the functions `getfenv`, `setfenv` and `newproxy`
+    /// (`lua-enable-deprecated-api`). Counts from the next state on, so it is called before the
+    /// first script.
+    pub fn offer_deprecated(&mut self) {
+        self.offers_deprecated = true;
+    }
+
+    /// Gives the interpreter a clock, before the first script. Then it pauses a script that uses
+    /// much memory by the time that its instructions take. Without one, it supposes that each takes
+    /// as long as one may with that much memory, so that such a script pauses far more often than
+    /// it must.
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = Some(clock);
+    }
+
+    /// Compiles a script. The caller removes a first line that is a shebang.
     ///
     /// # Errors
-    /// It is not Lua; in Redis's words. Or there is no memory.
+    /// The code is not Lua, in Redis's words; or memory is short.
     ///
     /// # Panics
-    /// A script runs.
+    /// A script is running.
     pub fn compile(&mut self, body: &[u8]) -> Result<ScriptRef, ScriptError> {
         match self.order(Order::Compile(body.to_vec()))? {
             Told::Compiled(result) => result,
-            Told::Forgotten | Told::Step(_) => unreachable!("the fiber tells what was ordered"),
+            Told::Done | Told::Step(_) => unreachable!("the fiber tells what was ordered"),
         }
     }
 
-    /// Frees a script or function, which will not be started any more.
+    /// Frees a script or function, which must not be started again.
     ///
     /// # Panics
-    /// A script runs.
+    /// A script is running.
     pub fn forget(&mut self, script: ScriptRef) {
         if self.fiber.is_some() {
-            // It can only fail where there is no fiber.
-            let _ = self.order(Order::Forget(script));
+            self.order(Order::Forget(script)).expect("only creating a fiber can fail");
         }
     }
 
-    /// Makes a script ready; [`Self::resume`] with [`Answer::Begin`] runs it.
+    /// Prepares a script; [`Self::resume`] with [`Answer::Begin`] runs it.
     ///
     /// # Panics
-    /// A script runs.
+    /// A script is running.
     pub fn start(&mut self, invocation: Invocation) {
         self.begin(Order::Run(invocation)).expect("what was compiled has a stack");
     }
 
-    /// As [`Self::start`], for the code of a library, without its first line.
+    /// As [`Self::start`], for the code of a library. The caller removes its first line.
     ///
     /// # Errors
-    /// There is no memory for a stack.
+    /// There is no memory for the interpreter's stack.
     ///
     /// # Panics
-    /// A script runs.
+    /// A script is running.
     pub fn start_loading(&mut self, code: &[u8]) -> Result<(), ScriptError> {
         self.begin(Order::Load(code.to_vec()))
     }
@@ -85,7 +111,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs what was started until it asks for something, or ends.
+    /// Runs what was started until it needs an answer, or ends.
     ///
     /// # Panics
     /// Nothing was started.
@@ -100,28 +126,55 @@ impl Interpreter {
         step
     }
 
-    /// From now on every instruction of the script that runs raises this error, its code first:
-    /// whatever the script does, it ends soon. Resume it to its end.
+    /// An empty buffer for the reply to the running script's call: that of the last one.
+    pub fn spare_reply(&mut self) -> Vec<u8> {
+        let fiber = self.fiber.as_ref();
+        fiber.map_or_else(Vec::new, |it| std::mem::take(&mut it.host.spare.borrow_mut().reply))
+    }
+
+    /// Takes the arguments of an answered call back, for the memory that they lie in.
+    pub fn take_back(&mut self, arguments: Arguments) {
+        if let Some(fiber) = &self.fiber {
+            fiber.host.spare.borrow_mut().keep_arguments(arguments);
+        }
+    }
+
+    /// Kills the running script: from now on every instruction of it raises this error (code
+    /// first), so it ends soon whatever it does. Resume it to its end.
     pub fn kill(&mut self, text: &str) {
         if let Some(fiber) = self.fiber.as_ref().filter(|_| self.is_running) {
             fiber.host.kill(text);
         }
     }
 
-    /// Whether something was started and has not ended.
+    /// Whether a script or library has started and not ended.
     pub fn is_running(&self) -> bool {
         self.is_running
     }
 
-    /// Bytes that Lua uses for scripts and their values, when it was last left.
+    /// Bytes that Lua used for scripts and their values when it last left its stack.
     pub fn used_bytes(&self) -> usize {
         self.fiber.as_ref().map_or(0, |fiber| fiber.host.used_bytes.get())
     }
 
-    /// Forgets all scripts, and gives the memory back.
+    /// Frees what no script can reach any more, all of it: Lua's collector leaves some for later.
     ///
     /// # Panics
-    /// A script runs.
+    /// A script is running.
+    pub fn collect(&mut self) {
+        if self.fiber.is_some() {
+            self.order(Order::Collect).expect("only creating a fiber can fail");
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Discards the state: all scripts and their memory.
+    ///
+    /// # Panics
+    /// A script is running.
     pub fn clear(&mut self) {
         assert!(!self.is_running, "a script that runs is not taken away");
         self.end();
@@ -141,7 +194,9 @@ impl Interpreter {
                     text: format!("ERR there is no stack for scripts: {error}").into_bytes(),
                     was_counted: false,
                 })?;
-            let host = Rc::new(Host::new(self.kind, self.limits, self.random));
+            let mut host = Host::new(self.kind, self.limits, self.random, self.clock.clone());
+            host.offers_deprecated = self.offers_deprecated;
+            let host = Rc::new(host);
             let shared = Rc::clone(&host);
             let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
                 fiber::work(yielder, &shared);
@@ -151,8 +206,8 @@ impl Interpreter {
         Ok(self.fiber.as_mut().expect("it was just made"))
     }
 
-    /// Ends the fiber. A script that runs is killed first: its stack holds values that must be
-    /// dropped by those who hold them.
+    /// Ends the fiber. A running script is killed first, so that its stack unwinds and its values
+    /// are dropped.
     fn end(&mut self) {
         self.kill("ERR the server gives the script up");
         while self.is_running && !self.fiber.as_ref().is_some_and(|fiber| fiber.coroutine.done()) {
@@ -160,7 +215,7 @@ impl Interpreter {
         }
         let Some(mut fiber) = self.fiber.take() else { return };
         self.random = fiber.host.random.get();
-        // One that is done has panicked, in a test.
+        // A coroutine that is done has panicked, as in a test.
         if !fiber.coroutine.done() {
             *fiber.host.order.borrow_mut() = Some(Order::End);
             fiber.coroutine.resume(());
@@ -178,5 +233,23 @@ impl Fiber {
     fn resume(&mut self) -> Told {
         self.coroutine.resume(());
         self.host.told.borrow_mut().take().expect("the fiber tells something before it leaves")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function that holds the interpreter which holds it would keep both.
+    #[test]
+    fn nothing_of_an_interpreter_outlives_it() {
+        for kind in [Kind::Scripts, Kind::Functions] {
+            let mut interpreter = Interpreter::new(kind, Limits::default());
+            let host = Rc::downgrade(&interpreter.fiber().expect("a stack").host);
+            interpreter.compile(b"return cjson.encode(cmsgpack.pack({1}))").expect("this is Lua");
+            assert!(host.upgrade().is_some());
+            interpreter.clear();
+            assert!(host.upgrade().is_none(), "somebody holds what functions hold");
+        }
     }
 }

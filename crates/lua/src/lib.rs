@@ -1,19 +1,20 @@
 //! The Lua 5.1 interpreter in which scripts and functions run, behind a safe seam.
 //!
-//! It knows the language, the sandbox that Redis builds around it, and the libraries that scripts
-//! find there. It knows no command, no keyspace, no user, no clock and no chance: what a script
-//! wants of those it asks for, in steps.
+//! It knows the language, Redis's sandbox, and the libraries for scripts. It knows no command, no
+//! keyspace, no user and no source of chance: when a script needs one of those, the interpreter
+//! stops with a [`Step`], and the node answers. A clock that it is handed says how long
+//! instructions take that may take long; scripts cannot see it.
 //!
 //! ```text
 //! interpreter.start(script, …)
 //! resume(Answer::Begin) ──► Step::Call(…)          the node executes it
-//! resume(Answer::Reply) ──► Step::Paused           so many steps were taken: time for others
+//! resume(Answer::Reply) ──► Step::Paused           it ran for a while: time for others
 //! resume(Answer::GoOn)  ──► Step::Done(reply)
 //! ```
 //!
 //! The interpreter runs on a stack of its own (a stackful coroutine), and leaves it in the middle
-//! of a script: when the script calls a command, and after so many steps. So the node is not
-//! re-entered, no thread waits, and a script that runs long lies suspended while the loop turns.
+//! of a script: when the script calls a command, and after a number of steps. So the node's code is
+//! not re-entered, no thread waits, and a long script is suspended while the loop turns.
 //!
 //! | module | holds |
 //! |---|---|
@@ -30,10 +31,11 @@
 //! | `incoming`, `outgoing` | replies of commands as Lua values; Lua values as replies |
 //! | `random` | the numbers of math.random |
 //!
-//! Absent on purpose: bytecode, which nobody checks, so it is never loaded; the libraries `debug`,
-//! `io`, `os` and `package`.
+//! Absent on purpose: bytecode, because it is not validated and could do anything; the libraries
+//! `debug`, `io`, `os` and `package`.
 #![forbid(unsafe_code)]
 
+mod compiled;
 mod errors;
 mod fiber;
 mod given;
@@ -52,7 +54,7 @@ pub mod step;
 mod tests;
 
 pub use interpreter::Interpreter;
-pub use limits::Limits;
+pub use limits::{Limits, SOURCE_BYTES_MAX};
 pub use script::{Invocation, Kind, ScriptRef};
 pub use step::{
     Answer, Arguments, Call, FUNCTION_FLAGS, LoadedFunction, Outcome, ScriptError, Step,

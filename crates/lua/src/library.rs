@@ -1,4 +1,4 @@
-//! The libraries of scripts that are Rust: all but what Lua brings along unchanged.
+//! The libraries of scripts that are written in Rust: all but those that Lua provides unchanged.
 
 pub(crate) mod bit;
 pub(crate) mod json;
@@ -14,12 +14,14 @@ use crate::host::Host;
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table};
 use std::rc::Rc;
 
-/// How deep values may nest that are encoded or decoded. The stack of the interpreter has room for
-/// it, wherever in a script that happens. In Redis it is what Lua's own stack has room for, some
-/// thousands too.
+/// The deepest nesting of values that are encoded or decoded. The interpreter's stack has room for
+/// it wherever a script calls. In Redis the limit is that of Lua's own stack, some thousands too.
 pub(crate) const NESTING_MAX: usize = 4000;
 
-/// A table that functions of Rust are added to.
+/// The most results of one call: Lua's limit, less some slots that its callers occupy.
+pub(crate) const RESULTS_MAX: usize = 7990;
+
+/// A Lua table to which Rust functions are added.
 pub(crate) struct Library<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) host: &'a Rc<Host>,

@@ -1,20 +1,26 @@
-//! What one interpreter may take.
+//! Limits of an interpreter.
 
-/// The limits of an interpreter.
+/// The longest source code that is compiled for a client, in bytes. Compiling cannot be
+/// interrupted, and takes some 25 ns a byte; the result takes up to 16 times as much memory.
+pub const SOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// Limits of an interpreter: memory, stack, and steps between pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes that all scripts and all their values may occupy. Redis has no such limit: there a
-    /// script can take the machine's memory. Replies of a million elements take some 60 MiB; the
-    /// default leaves room for several of them. A guess.
+    /// Memory of all scripts and all their values, in bytes. Redis has no such limit: there a
+    /// script can take all of the machine's memory. A reply of a million elements takes some 60 MiB
+    /// as a Lua value; the default has room for several. A guess.
     pub memory_bytes: usize,
-    /// Bytes of address space for the interpreter's own stack; what is not used takes no memory.
-    /// Lua nests at most 200 calls of C, each with buffers of some 10 KiB.
+    /// Bytes of one script's reply. A reply may contain one string many times over.
+    pub reply_bytes: usize,
+    /// Address space of the interpreter's own stack, in bytes; unused parts take no memory. Lua
+    /// nests at most 200 calls of C functions, each with buffers of some 10 KiB.
     pub stack_bytes: usize,
-    /// Steps between two pauses. A step is about an instruction of Lua, 5 to 20 ns; functions that
-    /// handle long strings take a step per some bytes.
+    /// Steps between two pauses. A step is about one Lua instruction, 5 to 20 ns; a function on
+    /// long strings takes one step per some bytes.
     pub pause_steps: u32,
-    /// Instructions of Lua between two looks at the steps; fewer, where a script uses much memory.
-    /// A look takes some 100 ns.
+    /// Lua instructions between two checks of the step count; fewer while a script uses much
+    /// memory. A check takes some 100 ns.
     pub look_instructions: u32,
 }
 
@@ -22,6 +28,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             memory_bytes: 256 << 20,
+            reply_bytes: 512 << 20,
             stack_bytes: 16 << 20,
             pause_steps: 10_000,
             look_instructions: 100,

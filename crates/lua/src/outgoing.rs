@@ -2,51 +2,54 @@
 
 use crate::errors;
 use crate::given::to_integer;
-use crate::host::Host;
+use crate::host::{Host, STEP_BYTES};
 use crate::step::ScriptError;
 use mlua::{Lua, LuaString, Table, Value};
 use resp::{Protocol, Reply};
 use std::rc::Rc;
 
-/// How deep tables may nest: a table that contains itself ends somewhere. In Redis it ends where
-/// the interpreter's stack does, in an error within the reply.
+/// The deepest nesting of a table in a reply, so that a table which contains itself ends. In Redis
+/// Lua's stack is the limit; the error then is within the reply, as here.
 const DEPTH_MAX: usize = 3995;
-
-/// Bytes of a string that count as one step.
-const STEP_BYTES: usize = 64;
-
-/// What a value answers its client, if that is an error as a whole.
-pub(crate) fn failure(lua: &Lua, value: &Value) -> mlua::Result<Option<ScriptError>> {
-    let Value::Table(table) = value else { return Ok(None) };
-    if text(table, "err")?.is_none() {
-        return Ok(None);
-    }
-    let text = errors::field(lua, table, "err").unwrap_or_default();
-    Ok(Some(ScriptError { text, was_counted: errors::was_counted(table) }))
-}
 
 struct Writer<'a> {
     lua: &'a Lua,
     host: &'a Rc<Host>,
     reply: &'a mut Reply,
+    /// Where the value begins.
+    from: usize,
 }
 
-/// Appends a value.
+/// Appends a script's value to a reply. A table with the field `err` is the script's error, which
+/// is returned.
 ///
 /// # Errors
-/// The script was killed meanwhile.
+/// The script was killed meanwhile, or answers more than it may.
 pub(crate) fn write(
     host: &Rc<Host>,
     lua: &Lua,
     value: &Value,
     reply: &mut Reply,
-) -> mlua::Result<()> {
-    Writer { lua, host, reply }.value(value, 0)
+) -> mlua::Result<Option<ScriptError>> {
+    let from = reply.len();
+    let mut writer = Writer { lua, host, reply, from };
+    let Value::Table(table) = value else { return writer.value(value, 0).map(|()| None) };
+    if text(table, "err")?.is_some() {
+        let text = errors::field(lua, table, "err").unwrap_or_default();
+        return Ok(Some(ScriptError { text, was_counted: errors::was_counted(table) }));
+    }
+    host.spend(lua, 1)?;
+    writer.sound_table(table, 0).map(|()| None)
 }
 
 impl Writer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
         self.host.spend(self.lua, 1)?;
+        let bytes_max = self.host.limits.reply_bytes;
+        if self.reply.len() - self.from > bytes_max {
+            let text = format!("ERR the script answers more than {bytes_max} bytes");
+            return Err(errors::table(self.lua, text.as_bytes()));
+        }
         if depth > DEPTH_MAX {
             self.reply.error("ERR reached lua stack limit");
             return Ok(());
@@ -58,7 +61,7 @@ impl Writer<'_> {
             }
             Value::Integer(number) => self.reply.integer(*number),
             Value::Number(number) => self.reply.integer(to_integer(*number)),
-            // Where the script speaks RESP2, false stands for what is not there.
+            // In RESP2 there are no booleans: false is null, true is 1.
             Value::Boolean(value) => match (self.host.protocol.get(), value) {
                 (Protocol::Resp2, true) => self.reply.integer(1),
                 (Protocol::Resp2, false) => self.reply.null(),
@@ -76,6 +79,11 @@ impl Writer<'_> {
             self.reply.error(error);
             return Ok(());
         }
+        self.sound_table(table, depth)
+    }
+
+    /// Appends a table that is no error.
+    fn sound_table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
         if let Some(status) = text(table, "ok")? {
             self.reply.simple(errors::until_nul(&status.as_bytes()));
             return Ok(());
@@ -86,7 +94,7 @@ impl Writer<'_> {
             _ => {}
         }
         if let Some(number) = text(table, "big_number")? {
-            // Neither form of it may contain a line's end.
+            // A big number may contain no line end, in neither protocol.
             let blank = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
             self.reply.big_number(number.as_bytes().iter().map(blank).collect::<Vec<u8>>());
             return Ok(());
@@ -156,7 +164,7 @@ impl Writer<'_> {
     }
 }
 
-/// A field that is a string.
+/// A field, if it is a string.
 fn text(table: &Table, name: &str) -> mlua::Result<Option<LuaString>> {
     Ok(match table.raw_get(name)? {
         Value::String(text) => Some(text),

@@ -1,5 +1,5 @@
-//! The numbers of `math.random`: Redis's own generator, which begins in every process alike, and
-//! goes on from script to script.
+//! The generator of `math.random`: Redis's own. It starts alike in every process, and continues
+//! from script to script.
 //!
 //! It is the 48-bit linear congruential generator of `lrand48` (POSIX), of which the highest 31
 //! bits are a number.
@@ -7,15 +7,15 @@
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
-/// What stands below a seed.
+/// The low 16 bits of the state behind `math.randomseed`; the seed is above them.
 const SEED_LOW: u64 = 0x330E;
-/// Where the generator begins.
+/// The initial state.
 const START: u64 = 0x1234_ABCD_330E;
 
-/// One more than the greatest number.
+/// The modulus of numbers drawn: one more than the greatest.
 pub(crate) const RANDOM_MAX: i32 = i32::MAX;
 
-/// A generator.
+/// A generator's state, of 48 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Random(u64);
 
@@ -41,7 +41,8 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The first numbers of a process, and those behind `math.randomseed(0)`, of 1 to 1000.
+    /// The expected numbers are those of redis-server: the first of a process, and the first behind
+    /// `math.randomseed(0)`, for `math.random(1000)`.
     #[test]
     fn it_draws_what_redis_draws() {
         let drawn = |mut random: Random| {

@@ -1,7 +1,9 @@
--- What replaces functions of Lua that call functions: these must be Lua, so that scripts can be
--- suspended and errors pass through them. Run once, with the originals and some of Rust's functions.
-local rust, pcall, xpcall, error, type, select, unpack, coroutine, table = ...
+-- Replacements for Lua functions that call other functions. They are written in Lua, so that
+-- scripts can be suspended within them and errors pass through. Run once, with the originals and
+-- some Rust functions.
+local rust, pcall, xpcall, error, type, select, unpack, coroutine, table, values = ...
 local visible, message, spend, compile = rust.visible, rust.message, rust.spend, rust.compile
+local compiled = rust.compiled
 local bad_argument, is_killed, is_view = rust.bad_argument, rust.is_killed, rust.is_view
 local insert_slowly, unpack_slowly = rust.insert_slowly, rust.unpack_slowly
 local resume, create = coroutine.resume, coroutine.create
@@ -9,11 +11,43 @@ local spend_on, guarded_remove = rust.spend_on, rust.guarded_remove
 local insert, remove, concat = table.insert, table.remove, table.concat
 local out = {}
 
-function out.only(f, ...)
-  return (f(...))
+-- The script to be run, with its keys and arguments: one at a time.
+local running, keys, arguments
+
+local enter
+if rust.has_libraries then
+  function enter(number, ...)
+    running = compiled[number]
+    keys, arguments = ...
+  end
+else
+  function enter(number, ...)
+    running = compiled[number]
+    values.KEYS, values.ARGV = ...
+  end
+end
+out.enter = enter
+
+-- The same for one key.
+function out.enter_with_key(number, key, ...)
+  enter(number, { key }, { ... })
 end
 
--- Errors of commands are tables; pcall shows their text, as it did when they were strings.
+-- The same for the code of a library, or for nothing.
+function out.enter_code(code)
+  enter(0)
+  running = code
+end
+
+-- Only the first result counts: all of them may be more than fit on a stack. Nothing may stand behind
+-- the call of this: of a script that was killed, every instruction fails.
+function out.run()
+  if keys then return (running(keys, arguments)) end
+  return (running())
+end
+
+-- Errors of commands are tables. pcall returns their text, as it did in releases where they were
+-- strings.
 local function caught(ok, ...)
   if ok then return true, ... end
   local err = ...
@@ -31,8 +65,8 @@ local function seen(ok, ...)
   return false, visible((...))
 end
 
--- The error that kills a script is raised while Lua counts no instructions: a handler that ran then
--- could never be stopped.
+-- The error that kills a script is raised while Lua counts no instructions, so a handler that ran
+-- then could never be stopped.
 function out.xpcall(...)
   if select('#', ...) < 2 then bad_argument(2, 'value expected') end
   local f, handler = ...
@@ -65,9 +99,11 @@ function out.wrap(f)
   end
 end
 
--- The original does not count well where the numbers are far apart.
+-- The original overflows where the indices are far apart. Its arguments lie on the stack beside its results:
+-- with the list alone there is room for one result more than a script can hand on, as in Redis.
 function out.unpack(...)
   local list, i, j = ...
+  if i == nil and j == nil and type(list) == 'table' and #list < 8000 then return unpack(list) end
   if type(list) == 'table' and (i == nil or type(i) == 'number') and (j == nil or type(j) == 'number') then
     local from, to = i or 1, j or #list
     if from > -1e9 and to < 1e9 and to - from < 7999 then return unpack(list, from, to) end
@@ -75,7 +111,7 @@ function out.unpack(...)
   return unpack_slowly(...)
 end
 
--- In front of a table's first element there is no end to what would be moved.
+-- Inserting at an index below 1 moves elements without end: the slow version counts steps.
 function out.insert(...)
   local list, at = ...
   local count = select('#', ...)
@@ -87,7 +123,7 @@ function out.insert(...)
   return insert_slowly(...)
 end
 
--- Sorting a long list takes long: Lua's own comparison of elements cannot be interrupted.
+-- The comparison for sorting a long list: Lua's own comparison of elements cannot be interrupted.
 function out.less(a, b) return a < b end
 
 function out.remove(...)

@@ -1,106 +1,82 @@
-//! The globals of scripts: what there is of Lua, what replaces it, and that none can be changed.
+//! The globals of scripts: which of Lua's functions exist, which are replaced, and that all are
+//! read-only.
 //!
-//! Lua 5.1 has no tables that cannot be changed. So a script sees an empty table in place of each
-//! library and of the globals; its metatable reads from the real one, which no script can reach,
-//! and refuses to write. The functions that look past metatables know these tables ([`Views`]).
+//! A script sees each library, and the globals, through a [view](views).
+
+mod deprecated;
+mod views;
 
 use crate::errors;
 use crate::given::Given;
 use crate::host::Host;
-use crate::library::{Library, bit, json, msgpack, packing, redis, strings, tables};
-use crate::script::Kind;
+use crate::library::redis::{self, Callers};
+use crate::library::{Library, RESULTS_MAX, bit, json, msgpack, packing, strings, tables};
+use crate::limits::SOURCE_BYTES_MAX;
+use crate::script::{Kind, ScriptRef};
 use crate::source;
-use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
+use mlua::{Function, Lua, MultiValue, Table, Value, Variadic};
 use std::cell::RefCell;
 use std::rc::Rc;
+use views::{READ_ONLY, SEEN, Views};
 
-/// Functions of Lua that scripts find as they are.
+/// Functions of Lua that scripts get unchanged.
 const KEPT: [&str; 9] =
     ["assert", "error", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION"];
 
-const READ_ONLY: &str = "Attempt to modify a readonly table";
-
-/// The field of a hidden metatable for what scripts see of it.
-const SEEN: &str = "seen";
-
-/// Steps that a full collection of garbage counts per KiB of memory.
+/// Steps that a full garbage collection counts per KiB of memory.
 const COLLECTING_STEPS: usize = 20;
 
-/// Elements from which on a list is sorted by a comparison of Lua's, which can be interrupted.
+/// The length from which a list is sorted with a comparison written in Lua, which can be
+/// interrupted.
 const LONG_LIST: usize = 50_000;
 
-/// Bytes of memory per step of a function that may look at all of a table: how long that is, only
-/// the memory tells.
+/// Bytes of memory in use per step, for a function that may visit all of a table: only memory in
+/// use bounds how many elements it has.
 const STEP_MEMORY_BYTES: usize = 4096;
 
 /// Bytes of source code that are compiled in one step.
 const COMPILED_STEP_BYTES: usize = 4;
 
-/// Results that a function may have. Lua's number, less some that its callers occupy.
-const RESULTS_MAX: i64 = 7990;
-
 pub(crate) struct Sandbox {
-    /// What scripts see as `_G`.
+    /// The view of the globals, which scripts see as `_G`.
     pub(crate) globals: Table,
-    /// Where the globals really are.
+    /// The real table of the globals.
     pub(crate) values: Table,
-    views: Rc<Views>,
+    /// The Lua function that chooses the script to be run, with tables of keys and arguments.
+    enter: Function,
+    /// The same for the code of a library, which has neither.
+    enter_code: Function,
+    /// The same for one key, with the key and the arguments behind it themselves.
+    enter_with_key: Function,
+    /// The Lua function that runs the chosen script.
+    run: Function,
     xpcall: Function,
-    /// Calls a function for its first result alone: there may be more than a stack holds.
-    only: Function,
     handler: Function,
-    lua: Lua,
-    /// What the code of a library finds in place of the globals.
+    /// The globals of a library's code while it is loaded.
     library: Table,
-    /// What scripts choose of `cjson`.
+    /// The options of `cjson`, which a script may change for itself.
     json: Rc<RefCell<json::Options>>,
 }
 
-/// The tables that scripts cannot change, with the real one behind each.
-#[derive(Default)]
-struct Views(RefCell<Vec<(usize, Table, Table)>>);
-
-impl Views {
-    fn behind(&self, table: &Table) -> Option<Table> {
-        let address = table.to_pointer() as usize;
-        let views = self.0.borrow();
-        views.iter().find(|view| view.0 == address).map(|view| view.2.clone())
-    }
-
-    fn contains(&self, table: &Table) -> bool {
-        let address = table.to_pointer() as usize;
-        self.0.borrow().iter().any(|view| view.0 == address)
-    }
-
-    /// A view of `real`.
-    fn add(&self, lua: &Lua, real: &Table) -> mlua::Result<Table> {
-        let view = lua.create_table()?;
-        let metatable = lua.create_table()?;
-        metatable.raw_set("__index", real.clone())?;
-        metatable.raw_set("__newindex", lua.create_function(refuse_to_write)?)?;
-        view.set_metatable(Some(metatable))?;
-        self.0.borrow_mut().push((view.to_pointer() as usize, view.clone(), real.clone()));
-        Ok(view)
-    }
-}
-
-fn refuse_to_write(lua: &Lua, _: MultiValue) -> mlua::Result<()> {
-    Err(errors::complain(lua, READ_ONLY))
-}
-
-/// Builds libraries, one after the other.
+/// Builds the globals, step by step.
 struct Builder<'a> {
     lua: &'a Lua,
     host: &'a Rc<Host>,
     views: Rc<Views>,
     values: Table,
     original: Table,
-    /// The views, for Lua.
+    /// The set of all views, for `sandbox.lua`.
     marks: Table,
 }
 
 impl Sandbox {
-    pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Self> {
+    /// Builds the globals. `compiled` holds the scripts and functions.
+    pub(crate) fn build(
+        lua: &Lua,
+        host: &Rc<Host>,
+        callers: &Callers,
+        compiled: &Table,
+    ) -> mlua::Result<Self> {
         let builder = Builder {
             lua,
             host,
@@ -111,9 +87,9 @@ impl Sandbox {
         };
         builder.keep_functions()?;
         builder.add_table_functions()?;
-        let only = builder.add_prelude()?;
+        let prelude = builder.add_prelude(compiled)?;
         builder.add_collector()?;
-        let json = builder.add_libraries()?;
+        let json = builder.add_libraries(callers)?;
         let missing = lua.create_function(missing_global)?;
         let strict = lua.create_table()?;
         strict.raw_set("__index", missing.clone())?;
@@ -123,49 +99,66 @@ impl Sandbox {
         builder.values.set_metatable(Some(strict.clone()))?;
         let globals = builder.view(&builder.values)?;
         builder.values.raw_set("_G", globals.clone())?;
+        if host.offers_deprecated {
+            builder.add_deprecated(&globals)?;
+        }
         let library = builder.library_globals(&strict)?;
         Ok(Self {
             globals,
+            enter: prelude.raw_get("enter")?,
+            enter_code: prelude.raw_get("enter_code")?,
+            enter_with_key: prelude.raw_get("enter_with_key")?,
+            run: prelude.raw_get("run")?,
             xpcall: builder.original.get("xpcall")?,
-            only,
-            lua: lua.clone(),
             handler: lua.create_function(errors::handle)?,
             values: builder.values,
-            views: builder.views,
             library,
             json,
         })
     }
 
-    /// Calls a script or function; an error has the place where it happened.
-    pub(crate) fn invoke(
+    /// Chooses a script or a function to be run, with its keys and arguments.
+    pub(crate) fn enter(&self, script: ScriptRef, given: (Table, Table)) -> mlua::Result<()> {
+        self.enter.call((script.0, given.0, given.1))
+    }
+
+    /// Chooses the code of a library to be run.
+    pub(crate) fn enter_code(&self, code: &Function) -> mlua::Result<()> {
+        self.enter_code.call(code)
+    }
+
+    /// As [`Self::enter`], with one key and the arguments behind it.
+    pub(crate) fn enter_with_key(
         &self,
-        function: Function,
-        arguments: impl IntoLuaMulti,
-    ) -> mlua::Result<Value> {
-        let function = self.only.bind((function, arguments.into_lua_multi(&self.lua)?))?;
-        let (ok, value): (bool, Value) = self.xpcall.call((function, self.handler.clone()))?;
+        script: ScriptRef,
+        given: Variadic<&str>,
+    ) -> mlua::Result<()> {
+        self.enter_with_key.call((script.0, given))
+    }
+
+    /// Runs the chosen script. An error has the place at which it happened.
+    pub(crate) fn run(&self) -> mlua::Result<Value> {
+        let (ok, value): (bool, Value) = self.xpcall.call((&self.run, &self.handler))?;
         if ok { Ok(value) } else { Err(errors::value(value)) }
     }
 
-    /// Lets the code of a library find what it may use, or functions find all.
+    /// Chooses the globals: those of a library's code, or those of scripts and functions.
     pub(crate) fn show_library_globals(&self, are_shown: bool) -> mlua::Result<()> {
         let metatable = self.globals.metatable().expect("the globals are a view");
         metatable.raw_set("__index", if are_shown { &self.library } else { &self.values })
     }
 
-    /// Takes out what a script left: keys and arguments, and what functions of C put into a view
-    /// behind Lua's back.
-    pub(crate) fn clean(&self) -> mlua::Result<()> {
+    /// Resets the options that a script may change for itself.
+    pub(crate) fn reset(&self) {
         *self.json.borrow_mut() = json::Options::default();
-        self.values.raw_set("KEYS", Value::Nil)?;
-        self.values.raw_set("ARGV", Value::Nil)?;
-        for (_, view, _) in self.views.0.borrow().iter() {
-            if view.raw_len() > 0 {
-                view.clear()?;
-            }
-        }
-        Ok(())
+    }
+
+    /// Forgets the chosen script, its keys and its arguments.
+    ///
+    /// # Errors
+    /// It was killed while this ran. The next script replaces what is left.
+    pub(crate) fn leave(&self) -> mlua::Result<()> {
+        self.enter_code.call(())
     }
 }
 
@@ -189,86 +182,11 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What scripts see of a table.
-    fn view(&self, real: &Table) -> mlua::Result<Table> {
-        let view = self.views.add(self.lua, real)?;
-        self.marks.raw_set(&view, true)?;
-        Ok(view)
-    }
-
     fn over(&self, table: &Table) -> Library<'_> {
         Library::over(self.lua, self.host, table.clone())
     }
 
-    /// What reads and writes tables past their metatables.
-    fn add_table_functions(&self) -> mlua::Result<()> {
-        let values = self.over(&self.values);
-        let views = Rc::clone(&self.views);
-        values.add("rawget", move |_, _, given| {
-            let table = given.table(1)?;
-            given.present(2)?;
-            let table = views.behind(&table).unwrap_or(table);
-            table.raw_get::<Value>(given.at(2))
-        })?;
-        let views = Rc::clone(&self.views);
-        values.add("rawset", move |lua, _, given| {
-            let table = given.table(1)?;
-            given.present(2)?;
-            given.present(3)?;
-            if views.contains(&table) {
-                return Err(errors::text(lua, READ_ONLY));
-            }
-            match given.at(2) {
-                Value::Nil => return Err(errors::text(lua, "table index is nil")),
-                Value::Number(number) if number.is_nan() => {
-                    return Err(errors::text(lua, "table index is NaN"));
-                }
-                key => table.raw_set(key, given.at(3))?,
-            }
-            Ok(table)
-        })?;
-        let views = Rc::clone(&self.views);
-        values.add("setmetatable", move |lua, _, given| set_metatable(lua, &given, &views))?;
-        let views = Rc::clone(&self.views);
-        let original = self.original.get::<Function>("getmetatable")?;
-        let strings = self.string_metatable()?;
-        values.add("getmetatable", move |_, _, given| match given.at(1) {
-            Value::Table(table) if views.contains(table) => Ok(views
-                .behind(table)
-                .and_then(|real| real.metatable())
-                .and_then(|metatable| metatable.raw_get(SEEN).ok())
-                .unwrap_or(Value::Nil)),
-            Value::String(_) => Ok(Value::Table(strings.clone())),
-            Value::Table(_) => original.call(given.at(1)),
-            _ if given.len() == 0 => Err(given.refuse(1, "value expected")),
-            _ => Ok(Value::Nil),
-        })?;
-        let next = self.original.get::<Function>("next")?;
-        let views = Rc::clone(&self.views);
-        let raw_next = next.clone();
-        values.add("next", move |_, _, given| {
-            let table = given.table(1)?;
-            let table = views.behind(&table).unwrap_or(table);
-            raw_next.call::<(Value, Value)>((table, given.at(2)))
-        })?;
-        let views = Rc::clone(&self.views);
-        let checked_next = self.values.raw_get::<Function>("next")?;
-        values.add("pairs", move |_, _, given| {
-            let table = given.table(1)?;
-            let next = if views.contains(&table) { &checked_next } else { &next };
-            Ok((next.clone(), table))
-        })
-    }
-
-    /// What scripts see of the metatable of strings.
-    fn string_metatable(&self) -> mlua::Result<Table> {
-        let seen = self.lua.create_table()?;
-        let strings = self.original.get::<Table>("string")?;
-        seen.raw_set("__index", self.view(&strings)?)?;
-        self.view(&seen)
-    }
-
-    /// The functions of Rust that `sandbox.lua` uses.
+    /// The Rust functions that `sandbox.lua` uses.
     fn rust_functions(&self) -> mlua::Result<Library<'_>> {
         let rust = self.over(&self.lua.create_table()?);
         let returns = |value: Value| value;
@@ -295,6 +213,7 @@ impl Builder<'_> {
             Err(given.refuse(usize::try_from(index).unwrap_or(1), &why))
         })?;
         rust.table.raw_set("is_view", self.marks.clone())?;
+        rust.table.raw_set("has_libraries", self.host.kind == Kind::Functions)?;
         let views = Rc::clone(&self.views);
         rust.add("insert_slowly", move |lua, host, given| match given.at(1) {
             Value::Table(table) if views.contains(table) => Err(errors::text(lua, READ_ONLY)),
@@ -304,12 +223,13 @@ impl Builder<'_> {
         Ok(rust)
     }
 
-    /// What is written in Lua: see `sandbox.lua`. Its function that calls another for one result.
-    fn add_prelude(&self) -> mlua::Result<Function> {
+    /// Runs `sandbox.lua` and adds its functions. Returns all of them.
+    fn add_prelude(&self, compiled: &Table) -> mlua::Result<Table> {
         let rust = self.rust_functions()?;
+        rust.table.raw_set("compiled", compiled)?;
         let original = |name| self.original.get::<Value>(name);
         let tables = self.original.get::<Table>("table")?;
-        // The comparison is for sorting alone.
+        // `remove` stands in for the comparison, which only sorting uses.
         let remove = tables.get::<Function>("remove")?;
         rust.table.raw_set("guarded_remove", self.guarded("remove", remove.clone(), &remove)?)?;
         let coroutines = self.original.get::<Table>("coroutine")?;
@@ -325,6 +245,7 @@ impl Builder<'_> {
             original("unpack")?,
             Value::Table(coroutines.clone()),
             Value::Table(tables.clone()),
+            Value::Table(self.values.clone()),
         ]))?;
         for name in ["pcall", "xpcall", "unpack", "load"] {
             self.values.raw_set(name, made.raw_get::<Value>(name)?)?;
@@ -351,11 +272,11 @@ impl Builder<'_> {
             coroutines.raw_set(name, made.raw_get::<Value>(name)?)?;
         }
         self.values.raw_set("coroutine", self.view(&coroutines)?)?;
-        made.raw_get("only")
+        Ok(made)
     }
 
-    /// A function over tables that counts steps for what it may find there. It is not called as
-    /// itself, so its errors are put right.
+    /// Wraps a function on tables: it counts steps for the elements that it may visit, and corrects
+    /// the errors of the original, which is called under another name.
     fn guarded(
         &self,
         name: &'static str,
@@ -371,7 +292,7 @@ impl Builder<'_> {
             if views.contains(table) && matches!(name, "sort" | "remove") {
                 return Err(errors::text(lua, READ_ONLY));
             }
-            // What lies under other keys than 1 to n is at most as much as there is memory.
+            // Elements under keys other than 1 to n are bounded by memory in use only.
             host.spend(lua, table.raw_len() + lua.used_memory() / STEP_MEMORY_BYTES)?;
             let mut arguments = given.values().clone();
             if name == "sort" && given.is_none(2) && table.raw_len() > LONG_LIST {
@@ -390,7 +311,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The collector runs by itself; a script can hurry it, and not stop it.
+    /// Adds `collectgarbage` and `gcinfo`. The collector runs by itself; a script can hurry it, but
+    /// not stop it.
     fn add_collector(&self) -> mlua::Result<()> {
         let values = self.over(&self.values);
         values.add("gcinfo", |lua, _, _| Ok((lua.used_memory() >> 10) as f64))?;
@@ -421,7 +343,7 @@ impl Builder<'_> {
         })
     }
 
-    fn add_libraries(&self) -> mlua::Result<Rc<RefCell<json::Options>>> {
+    fn add_libraries(&self, callers: &Callers) -> mlua::Result<Rc<RefCell<json::Options>>> {
         for name in ["string", "table", "math"] {
             let library = self.original.get::<Table>(name)?;
             if name == "math" {
@@ -431,7 +353,7 @@ impl Builder<'_> {
         }
         let (cjson, options) = json::build(self.lua, self.host)?;
         for (name, library) in [
-            ("redis", redis::build(self.lua, self.host)?),
+            ("redis", redis::build(self.lua, self.host, callers)?),
             ("cjson", cjson),
             ("cmsgpack", msgpack::build(self.lua, self.host)?),
             ("struct", packing::build(self.lua, self.host)?),
@@ -442,7 +364,7 @@ impl Builder<'_> {
         Ok(options)
     }
 
-    /// The globals that the code of a library sees: `redis` alone, and of that little.
+    /// The globals of a library's code while it is loaded: only `redis`, with few functions.
     fn library_globals(&self, strict: &Table) -> mlua::Result<Table> {
         let globals = self.lua.create_table()?;
         if self.host.kind == Kind::Functions {
@@ -455,28 +377,7 @@ impl Builder<'_> {
     }
 }
 
-fn set_metatable(lua: &Lua, given: &Given<'_>, views: &Views) -> mlua::Result<Table> {
-    let table = given.table(1)?;
-    let metatable = match given.at(2) {
-        Value::Table(metatable) => Some(metatable.clone()),
-        Value::Nil if given.len() >= 2 => None,
-        _ => return Err(given.refuse(2, "nil or table expected")),
-    };
-    if views.contains(&table) {
-        return Err(errors::text(lua, READ_ONLY));
-    }
-    let is_protected = match table.metatable() {
-        Some(old) => !old.raw_get::<Value>("__metatable")?.is_nil(),
-        None => false,
-    };
-    if is_protected {
-        return Err(errors::complain(lua, "cannot change a protected metatable"));
-    }
-    table.set_metatable(metatable)?;
-    Ok(table)
-}
-
-/// `loadstring`: text only, in the globals of scripts.
+/// `loadstring`: compiles source text, not bytecode, with the globals of scripts.
 fn compile(
     lua: &Lua,
     host: &Rc<Host>,
@@ -487,14 +388,18 @@ fn compile(
     let name = if given.is_none(2) { source.clone() } else { given.string(2)? };
     let name = String::from_utf8_lossy(errors::until_nul(&name.as_bytes())).into_owned();
     let globals = values.raw_get::<Table>("_G")?;
-    host.spend(lua, source.as_bytes().len() / COMPILED_STEP_BYTES)?;
+    let bytes = source.as_bytes().len();
+    if bytes > SOURCE_BYTES_MAX {
+        return Err(errors::complain(lua, "the code is longer than 4194304 bytes"));
+    }
+    host.spend(lua, bytes / COMPILED_STEP_BYTES)?;
     Ok(match source::compile(lua, &source.as_bytes(), &name, &globals) {
         Ok(function) => (Value::Function(function), Value::Nil),
         Err(text) => (Value::Nil, Value::String(lua.create_string(text)?)),
     })
 }
 
-/// `unpack` for what is not usual: many values, and arguments that are no numbers.
+/// `unpack` for unusual arguments: many values, or arguments that are no numbers.
 fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiValue> {
     let table = given.table(1)?;
     let from = if given.is_none(2) { 1 } else { i64::from(given.int(2)?) };
@@ -502,7 +407,7 @@ fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiVa
         true => table.raw_len() as i64,
         false => i64::from(given.int(3)?),
     };
-    if to - from >= RESULTS_MAX {
+    if to - from >= RESULTS_MAX as i64 {
         return Err(errors::complain(lua, "too many results to unpack"));
     }
     host.spend(lua, usize::try_from(to - from).unwrap_or(0))?;

@@ -1,15 +1,15 @@
-//! Source code into functions.
+//! Compilation of source code into Lua functions.
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Table};
 
-/// The first byte of compiled code. Nobody checks such code, so it could do anything.
+/// The first byte of bytecode. Lua does not validate bytecode, so it could do anything.
 const BYTECODE: u8 = 0x1b;
 
-/// Compiles a chunk, whose globals are `globals`. An error is Lua's own text.
+/// Compiles a chunk with these globals. An error is Lua's own text.
 ///
-/// The collector stands still meanwhile: the parser of Lua 5.1 does not hold on to the chunk's
-/// name.
+/// The garbage collector is stopped meanwhile: the parser of Lua 5.1 keeps no reference to the
+/// chunk's name.
 pub(crate) fn compile(
     lua: &Lua,
     source: &[u8],
@@ -17,7 +17,7 @@ pub(crate) fn compile(
     globals: &Table,
 ) -> Result<Function, Vec<u8>> {
     if let Some((&BYTECODE, rest)) = source.split_first() {
-        // What the parser says of such a byte, it says of another control character.
+        // The error is that of another control character, with this byte's number in it.
         let text = compile(lua, &[&[1], rest].concat(), name, globals).map(drop);
         let text = text.err().unwrap_or_default();
         let end = text.strip_suffix(b"'char(1)'").unwrap_or(&text);

@@ -1,41 +1,40 @@
-//! What a script asks of whoever runs it, and what it is answered.
+//! The steps of a run: questions of a script to the node, and the node's answers.
 
 use crate::script::ScriptRef;
 use resp::{Protocol, Reply};
 
-/// Where a script stands after [`crate::Interpreter::resume`].
+/// Why [`crate::Interpreter::resume`] returned.
 #[derive(Debug)]
 pub enum Step {
-    /// It calls a command. Answer with [`Answer::Reply`].
+    /// The script calls a command. Answer with [`Answer::Reply`].
     Call(Call),
-    /// It asks whether its user may run this command: `redis.acl_check_cmd`. Answer with
+    /// The script asks whether its user may run this command (`redis.acl_check_cmd`). Answer with
     /// [`Answer::Allowed`] or [`Answer::UnknownCommand`].
     CheckRights(Arguments),
-    /// It writes to the server's log. Answer with [`Answer::GoOn`].
+    /// The script writes to the server's log. Answer with [`Answer::GoOn`].
     Log {
         /// Redis's number: 0 debug, 1 verbose, 2 notice, 3 warning.
         level: u8,
         text: Vec<u8>,
     },
-    /// It took as many steps as it may at a time. Answer with [`Answer::GoOn`], when others had
-    /// their turn.
+    /// The script has used up its steps. Answer with [`Answer::GoOn`], after others had their turn.
     Paused,
-    /// It ended, with what is left to answer its client. There is nothing to resume any more.
+    /// The run ended, with this outcome. There is nothing to resume any more.
     Done(Outcome),
 }
 
-/// What [`crate::Interpreter::resume`] hands to a script.
+/// The answer to a [`Step`], for [`crate::Interpreter::resume`].
 #[derive(Debug)]
 pub enum Answer {
-    /// To a script that was just started.
+    /// Begins a script that was just started.
     Begin,
-    /// To a log line and to a pause.
+    /// Continues after a log line or a pause.
     GoOn,
     /// A command's reply, encoded for the protocol of its [`Call`]: one whole value.
     Reply(Vec<u8>),
-    /// Whether the user may run the command.
+    /// Whether the user may run the command, to [`Step::CheckRights`].
     Allowed(bool),
-    /// There is no such command.
+    /// There is no such command, to [`Step::CheckRights`].
     UnknownCommand,
 }
 
@@ -43,9 +42,9 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct Call {
     pub arguments: Arguments,
-    /// Whether an error ends the script (`redis.call`), or is a value to it (`redis.pcall`).
+    /// Whether an error ends the script (`redis.call`) or is returned to it (`redis.pcall`).
     pub raises: bool,
-    /// The protocol in which the reply is expected: `redis.setresp`.
+    /// The protocol of the expected reply, as `redis.setresp` chose it.
     pub protocol: Protocol,
 }
 
@@ -57,7 +56,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// What the ranges point into.
+    /// The bytes in which [`Self::ranges`] lie.
     pub fn source(&self) -> &[u8] {
         &self.bytes
     }
@@ -79,7 +78,30 @@ impl Arguments {
         self.ranges.iter().map(|&(start, length)| &self.bytes[start as usize..][..length as usize])
     }
 
-    /// Appends an argument; false if 32-bit ranges cannot tell where it lies.
+    /// These arguments in one buffer; `None` if they do not fit 32-bit ranges.
+    pub fn of<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+        let mut own = Self::default();
+        arguments.into_iter().all(|argument| own.push(argument)).then_some(own)
+    }
+
+    /// Makes room for this many arguments of so many bytes in all.
+    pub(crate) fn reserve(&mut self, count: usize, bytes: usize) {
+        self.ranges.reserve(count);
+        self.bytes.reserve(bytes);
+    }
+
+    /// The memory of its buffers, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.ranges.capacity() * size_of::<(u32, u32)>()
+    }
+
+    /// Removes all arguments, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ranges.clear();
+    }
+
+    /// Appends an argument; returns false if it does not fit 32-bit ranges.
     #[must_use]
     pub(crate) fn push(&mut self, argument: &[u8]) -> bool {
         let (Ok(start), Ok(length)) =
@@ -93,25 +115,25 @@ impl Arguments {
     }
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub enum Outcome {
     /// A script's or function's value, appended to the reply that the run was started with.
     Reply(Reply),
-    /// The script failed, or answers an error. The reply is as it was when the run was started.
+    /// The script failed, or returned an error. The reply is as it was when the run started.
     Failed(Reply, ScriptError),
-    /// A library's code ran to its end, and registered these.
+    /// A library's code ran to its end, and registered these functions.
     Loaded(Vec<LoadedFunction>),
     /// A library's code failed.
     NotLoaded(ScriptError),
 }
 
-/// Why a script failed.
+/// The error of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScriptError {
-    /// The error reply without its mark, its code first: `ERR … script: 1b…, on @user_script:1.`
+    /// The error reply without its `-`, code first: `ERR … script: 1b…, on @user_script:1.`
     pub text: Vec<u8>,
-    /// Whether it came from a command, which counted it already in the statistics of errors.
+    /// Whether a command raised it, which has counted it in the statistics of errors.
     pub was_counted: bool,
 }
 
@@ -122,7 +144,7 @@ pub struct LoadedFunction {
     pub description: Option<Vec<u8>>,
     /// The names of its flags, each one of [`FUNCTION_FLAGS`].
     pub flags: Vec<&'static str>,
-    /// To start it with. It belongs to its interpreter until [`crate::Interpreter::forget`].
+    /// The function, to be started. Valid until [`crate::Interpreter::forget`].
     pub callback: ScriptRef,
 }
 

@@ -4,6 +4,17 @@ use resp::{Protocol, Reply};
 mod hostile;
 mod recorded;
 
+/// Starts a script without keys and arguments, for a client that speaks RESP2.
+fn start(interpreter: &mut Interpreter, script: ScriptRef) {
+    interpreter.start(Invocation {
+        script,
+        name: "sha".into(),
+        keys: 0,
+        given: Arguments::default(),
+        reply: Reply::new(Protocol::Resp2),
+    });
+}
+
 fn eval_with(
     interpreter: &mut Interpreter,
     body: &str,
@@ -15,12 +26,11 @@ fn eval_with(
         Ok(script) => script,
         Err(error) => return format!("-{}", String::from_utf8_lossy(&error.text)),
     };
-    let owned = |list: &[&str]| list.iter().map(|text| text.as_bytes().to_vec()).collect();
     interpreter.start(Invocation {
         script,
-        name: "sha".to_owned(),
-        keys: owned(keys),
-        arguments: owned(arguments),
+        name: "sha".into(),
+        keys: keys.len(),
+        given: Arguments::of(keys.iter().chain(arguments).map(|text| text.as_bytes())).unwrap(),
         reply: Reply::new(Protocol::Resp3),
     });
     let mut step = interpreter.resume(Answer::Begin);
@@ -61,6 +71,26 @@ fn eval(body: &str) -> String {
         Step::Log { .. } => Answer::GoOn,
         other => panic!("{other:?}"),
     })
+}
+
+/// A reply that is a table needs some room on Lua's stack beside the arguments.
+#[test]
+fn a_command_takes_as_many_arguments_as_unpack_returns() {
+    let eval = |count: usize| {
+        let body = format!(
+            "local a = {{}} for i = 1, {count} do a[i] = 1 end
+            return redis.call('lpush', 'l', unpack(a))"
+        );
+        let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+        eval_with(&mut interpreter, &body, &[], &[], |step| match step {
+            Step::Call(call) => {
+                Answer::Reply(format!(":{}\r\n", call.arguments.len()).into_bytes())
+            }
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(eval(7999), ":8001 ");
+    assert!(eval(8000).contains("user_script:2: too many results to unpack"));
 }
 
 #[test]
@@ -120,13 +150,7 @@ fn a_script_that_runs_long_pauses_and_can_be_killed() {
     ] {
         let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
         let script = interpreter.compile(body.as_bytes()).unwrap();
-        interpreter.start(Invocation {
-            script,
-            name: "sha".to_owned(),
-            keys: Vec::new(),
-            arguments: Vec::new(),
-            reply: Reply::new(Protocol::Resp2),
-        });
+        start(&mut interpreter, script);
         let mut step = interpreter.resume(Answer::Begin);
         for _ in 0..100 {
             assert!(matches!(step, Step::Paused), "{body}: {step:?}");
@@ -141,6 +165,9 @@ fn a_script_that_runs_long_pauses_and_can_be_killed() {
         }
         let Step::Done(Outcome::Failed(_, error)) = step else { panic!("{body}: {step:?}") };
         assert!(error.text.starts_with(b"ERR Script killed by user"), "{error:?}");
+        if body == "while true do end" {
+            assert!(error.text.ends_with(b", on @user_script:1."), "{error:?}");
+        }
         assert!(!interpreter.is_running());
         assert_eq!(eval_with(&mut interpreter, "return 1", &[], &[], |_| Answer::GoOn), ":1 ");
     }
@@ -150,13 +177,7 @@ fn a_script_that_runs_long_pauses_and_can_be_killed() {
 fn a_script_that_is_given_up_ends() {
     let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
     let script = interpreter.compile(b"while true do pcall(redis.call, 'x') end").unwrap();
-    interpreter.start(Invocation {
-        script,
-        name: "sha".to_owned(),
-        keys: Vec::new(),
-        arguments: Vec::new(),
-        reply: Reply::new(Protocol::Resp2),
-    });
+    start(&mut interpreter, script);
     assert!(matches!(interpreter.resume(Answer::Begin), Step::Call(_)));
     drop(interpreter);
 }
@@ -172,13 +193,7 @@ fn memory_is_limited_and_given_back() {
         "local t = {} while true do pcall(function() for i = 1, 1e9 do t[#t + 1] = {} end end) end",
     ] {
         let script = interpreter.compile(body.as_bytes()).unwrap();
-        interpreter.start(Invocation {
-            script,
-            name: "sha".to_owned(),
-            keys: Vec::new(),
-            arguments: Vec::new(),
-            reply: Reply::new(Protocol::Resp2),
-        });
+        start(&mut interpreter, script);
         let mut step = interpreter.resume(Answer::Begin);
         let mut pauses = 0;
         while let Step::Paused = step {
@@ -214,12 +229,89 @@ fn a_library_registers_functions() {
     for n in 1..3 {
         interpreter.start(Invocation {
             script: functions[0].callback,
-            name: "f".to_owned(),
-            keys: vec![b"k".to_vec()],
-            arguments: Vec::new(),
+            name: "f".into(),
+            keys: 1,
+            given: Arguments::of([&b"k"[..]]).unwrap(),
             reply: Reply::new(Protocol::Resp2),
         });
         let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
         assert_eq!(reply.bytes(), format!("*2\r\n:{n}\r\n$1\r\nk\r\n").as_bytes());
     }
+}
+
+/// What is alive stays, however often it is collected: so it is not, behind each run.
+#[test]
+fn a_library_that_holds_much_does_not_slow_down_every_call() {
+    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let mut interpreter = Interpreter::new(Kind::Functions, limits);
+    interpreter
+        .start_loading(
+            b"local much, weak = {}, nil
+          redis.register_function('fill', function() for i = 1, 6e5 do much[i] = i end end)
+          redis.register_function('put', function()
+            weak = setmetatable({}, {__mode = 'v'}) weak[1] = {} end)
+          redis.register_function('has', function() return weak[1] and 1 or 0 end)",
+        )
+        .unwrap();
+    let mut step = interpreter.resume(Answer::Begin);
+    while let Step::Paused = step {
+        step = interpreter.resume(Answer::GoOn);
+    }
+    let Step::Done(Outcome::Loaded(functions)) = step else { panic!("{step:?}") };
+    let mut call = |name: &str| {
+        let function = functions.iter().find(|it| it.name == name.as_bytes()).unwrap();
+        interpreter.start(Invocation {
+            script: function.callback,
+            name: name.into(),
+            keys: 0,
+            given: Arguments::default(),
+            reply: Reply::new(Protocol::Resp2),
+        });
+        let mut step = interpreter.resume(Answer::Begin);
+        while let Step::Paused = step {
+            step = interpreter.resume(Answer::GoOn);
+        }
+        let Step::Done(Outcome::Reply(reply)) = step else { panic!("{step:?}") };
+        String::from_utf8(reply.bytes().to_vec()).unwrap()
+    };
+    call("fill");
+    call("put");
+    assert_eq!(call("has"), ":1\r\n");
+}
+
+/// References from Rust into Lua are few: what is kept must not take one each.
+#[test]
+fn more_scripts_and_functions_are_kept_than_lua_has_references() {
+    const MANY: usize = 20_000;
+    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let scripts: Vec<ScriptRef> = (0..MANY)
+        .map(|number| interpreter.compile(format!("return {number}").as_bytes()).unwrap())
+        .collect();
+    for (number, script) in scripts.iter().enumerate() {
+        start(&mut interpreter, *script);
+        let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+        assert_eq!(reply.bytes(), format!(":{number}\r\n").as_bytes());
+    }
+    // A place that is free again is used once.
+    interpreter.forget(scripts[7]);
+    interpreter.forget(scripts[7]);
+    let two = [(); 2].map(|()| interpreter.compile(b"return 'new'").unwrap());
+    assert_eq!(two[0], scripts[7]);
+    assert!(!scripts.contains(&two[1]));
+
+    let mut interpreter = Interpreter::new(Kind::Functions, Limits::default());
+    let code = format!(
+        "for i = 1, {MANY} do redis.register_function('f' .. i, function() return i end) end"
+    );
+    interpreter.start_loading(code.as_bytes()).unwrap();
+    let mut step = interpreter.resume(Answer::Begin);
+    while let Step::Paused = step {
+        step = interpreter.resume(Answer::GoOn);
+    }
+    let Step::Done(Outcome::Loaded(functions)) = step else { panic!("{step:?}") };
+    assert_eq!(functions.len(), MANY);
+    let last = functions.iter().find(|it| it.name == format!("f{MANY}").as_bytes()).unwrap();
+    start(&mut interpreter, last.callback);
+    let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+    assert_eq!(reply.bytes(), format!(":{MANY}\r\n").as_bytes());
 }

@@ -56,13 +56,13 @@ impl Process {
         ports.into_iter().find(|port| *port > 0).unwrap_or(self.port_for_others())
     }
 
-    /// Whether those who are told where this server is come over TLS: clients of a cluster, and the
-    /// members of its shard, which find each other where clients do.
+    /// Whether others are given the TLS port of this server: clients of a cluster, and members of
+    /// the shard, which find each other by the address for clients.
     pub(crate) fn is_found_by_tls(&self) -> bool {
         self.settings.tls_replication || self.settings.tls_cluster
     }
 
-    /// The port at which others are to find this server.
+    /// The port that is announced to others.
     pub(crate) fn port_for_others(&self) -> u16 {
         match self.settings.tls_port {
             0 => self.options.port,

@@ -14,6 +14,7 @@ pub mod info;
 pub mod latency;
 pub mod memory;
 pub mod migrate;
+pub mod module;
 pub mod pubsub;
 pub mod replicaof;
 pub mod replication;
@@ -62,6 +63,7 @@ pub const FAMILIES: &[&[Command<NodeFn>]] = &[
     latency::COMMANDS,
     memory::COMMANDS,
     migrate::COMMANDS,
+    module::COMMANDS,
     pubsub::COMMANDS,
     replicaof::COMMANDS,
     replication::COMMANDS,

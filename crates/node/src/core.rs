@@ -118,8 +118,10 @@ pub struct Process {
     pub(crate) cross_protocol: CrossProtocol,
     /// DEBUG SET-ACTIVE-EXPIRE: whether keys die at their time or when somebody looks.
     pub is_active_expiry_on: bool,
-    /// DEBUG PAUSE-CRON: whether the periodic look at the whole is left out.
+    /// DEBUG PAUSE-CRON: whether the periodic work is stopped.
     pub is_cron_paused: bool,
+    /// DEBUG REPLYBUFFER RESIZING: whether outputs give room back that they do not need.
+    pub(crate) trims_outputs: bool,
     pub garbage: Garbage,
 }
 
@@ -143,6 +145,7 @@ impl Process {
             cross_protocol: CrossProtocol::default(),
             is_active_expiry_on: true,
             is_cron_paused: false,
+            trims_outputs: true,
             garbage,
             options,
         }
@@ -175,7 +178,8 @@ pub struct Turn {
     pub monotonic: MonotonicNanos,
     /// When the command that executes now began.
     pub(crate) lap: MonotonicNanos,
-    /// The command that executes now answers an error that was counted already, as scripts may.
+    /// The running command answers an error that was counted already, as an error of a script may
+    /// be.
     pub(crate) has_failed: bool,
     /// How long the command that executes now pretended to work (DEBUG SLEEP).
     pub(crate) slept_nanos: u64,
@@ -203,7 +207,7 @@ impl Persistence {
 }
 
 impl Turn {
-    /// Whether the commands of this turn have used up `Limits::turn_nanos_max`.
+    /// Whether the commands of this turn have taken as long as `Limits::turn_nanos_max`.
     pub(crate) fn has_lasted(&self, limits: &Limits) -> bool {
         self.lap.since(self.monotonic) > limits.turn_nanos_max
     }
@@ -225,9 +229,10 @@ pub struct Core {
     pub(crate) stream: Stream,
     /// Keys that the server itself watches.
     pub(crate) guards: Guards,
-    /// What stands still while the unit of a request runs.
+    /// The context of the running unit: its time does not advance while it runs.
     pub(crate) begun: Option<Context>,
-    /// Memory was short when the request that runs was judged, and nothing could be evicted.
+    /// Whether memory was over its limit, and nothing could be evicted, when the running request
+    /// passed the gate.
     pub(crate) is_short_of_room: bool,
     /// A rule that a test breaks: this master is followed whenever this process leads.
     pub(crate) forced_master: Option<Option<Master>>,

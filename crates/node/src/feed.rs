@@ -21,7 +21,7 @@ mod replica;
 pub(crate) mod sync;
 mod transfer;
 
-pub use replica::{Replica, Stage};
+pub use replica::{Filter, Replica, Stage};
 
 use crate::core::{Core, hex_id};
 use crate::session::ClientKind;

@@ -1,20 +1,32 @@
-//! Libraries of functions, compiled: what the shard's libraries are in this process.
+//! Libraries of functions, compiled.
 //!
-//! The shard's state holds their code only ([`engine::functions`]), which this follows: with the
-//! next request that asks for a function, whoever changed the code, a command, the log or a
-//! snapshot.
+//! The shard's state holds only their code ([`engine::functions`]), which commands, the log and
+//! snapshots may change. FUNCTION LOAD and FUNCTION RESTORE compile what they bring. The loop
+//! compiles all else, a slice per turn (`libraries/loading`), and requests that need it wait.
+
+mod loading;
+#[cfg(test)]
+mod tests;
 
 use crate::scripts::Declared;
 use engine::functions::{self, Header};
 use engine::refusal::Refusal;
+use engine::work::Work;
+pub use loading::Slice;
+use loading::{Failed, Loading};
 use lua::{Answer, Interpreter, Kind, Limits, LoadedFunction, Outcome, ScriptRef, Step};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Pauses that the code of a library may take that was loaded once: about a second.
-const FOLLOWED_PAUSES_MAX: usize = 10_000;
+/// The part of the interpreter's memory that may be in use when FUNCTION LOAD or RESTORE has
+/// compiled a library. The rest is for functions that run, and for libraries that take more while
+/// they are loaded: after a restart they are loaded in another order.
+const LOADED_PART: usize = 2;
 
-/// A function that can be called.
+/// The error of a library whose code runs for too long when it is loaded.
+const TOO_LONG: &str = "ERR FUNCTION LOAD timeout";
+
+/// A compiled function.
 #[derive(Clone, Debug)]
 pub struct Function {
     pub compiled: ScriptRef,
@@ -26,97 +38,152 @@ pub struct Function {
 /// The functions of a library, by their names.
 pub type Registered = BTreeMap<Vec<u8>, Function>;
 
-/// A library that is compiled.
+/// A compiled library.
 pub struct Library {
     pub code: Arc<[u8]>,
     pub functions: Registered,
 }
 
-/// The libraries, and the interpreter that compiled them.
+/// The compiled libraries, and their interpreter.
+///
+/// Each library of the shard is compiled, or missing, or being loaded, or has failed.
 pub struct Libraries {
     by_name: BTreeMap<Vec<u8>, Library>,
-    /// The library and the name of each function, by its name in small letters: functions are
-    /// called by names in either case.
+    /// The library and the registered name of each function, by its name in lower case: FCALL
+    /// ignores case.
     owners: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>,
-    /// The changes of the shard's libraries that are followed so far.
+    /// Names of libraries that are still to be loaded.
+    missing: BTreeSet<Vec<u8>>,
+    /// Names of libraries that did not fit into memory behind others: they are loaded before them.
+    first: Vec<Vec<u8>>,
+    loading: Option<Loading>,
+    failed: BTreeMap<Vec<u8>, Failed>,
+    /// Functions to free when the interpreter is between scripts.
+    unwanted: Vec<ScriptRef>,
+    /// The count of changes of the shard's libraries that is followed so far.
     followed: u64,
     pub interpreter: Interpreter,
 }
 
 impl Default for Libraries {
     fn default() -> Self {
-        Self {
-            by_name: BTreeMap::new(),
-            owners: BTreeMap::new(),
-            followed: 0,
-            interpreter: Interpreter::new(Kind::Functions, Limits::default()),
-        }
+        Self::new(Limits::default())
     }
 }
 
 impl Libraries {
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &Library)> {
-        self.by_name.iter().map(|(name, library)| (name.as_slice(), library))
+    fn new(limits: Limits) -> Self {
+        Self {
+            by_name: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            first: Vec::new(),
+            loading: None,
+            failed: BTreeMap::new(),
+            unwanted: Vec::new(),
+            followed: 0,
+            interpreter: Interpreter::new(Kind::Functions, limits),
+        }
     }
 
+    /// A library that is compiled.
     pub fn library(&self, name: &[u8]) -> Option<&Library> {
         self.by_name.get(name)
     }
 
-    /// How many libraries there are, and functions in them.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.by_name.len(), self.owners.len())
+    /// Whether a library is there, compiled or not.
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.by_name.contains_key(name)
+            || self.failed.contains_key(name)
+            || self.missing.contains(name)
+            || self.loading.as_ref().is_some_and(|loading| loading.name == name)
     }
 
-    /// A function, with its name as it was registered.
+    /// The number of libraries that could not be loaded: their functions cannot be called.
+    pub fn failed_len(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// The number of compiled functions.
+    pub fn functions_len(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// A function, with its registered name.
     pub fn function(&self, name: &[u8]) -> Option<(&[u8], &Function)> {
         let (owner, name) = self.owners.get(&name.to_ascii_lowercase())?;
         Some((name, self.by_name.get(owner)?.functions.get(name)?))
     }
 
-    /// The library of a function.
+    /// The refusal for a function that is not there. It may be in a library that failed.
+    pub fn not_found(&self) -> Refusal {
+        let Some((name, failed)) = self.failed.first_key_value() else {
+            return Refusal::of("ERR Function not found");
+        };
+        let (name, why) = (String::from_utf8_lossy(name), &failed.why);
+        Refusal::new(format!(
+            "ERR Function not found, and the library '{name}' could not be loaded: {why}"
+        ))
+    }
+
+    /// The name of a function's library.
     pub fn owner(&self, function: &[u8]) -> Option<&[u8]> {
         self.owners.get(&function.to_ascii_lowercase()).map(|(owner, _)| owner.as_slice())
     }
 
-    /// Bytes of the code.
+    /// Bytes of all code.
     pub fn bytes(&self) -> usize {
         self.by_name.values().map(|library| library.code.len()).sum()
     }
 
-    /// Whether the shard's libraries changed since they were compiled.
+    /// Whether some of the shard's libraries are still to be compiled or forgotten.
     pub fn is_behind(&self, data: &functions::Libraries) -> bool {
-        self.followed != data.changes()
+        self.followed != data.changes() || self.loading.is_some() || !self.missing.is_empty()
     }
 
-    /// Compiles the shard's libraries, as far as they are new, and forgets those that are gone.
-    pub fn follow(&mut self, data: &functions::Libraries) {
-        let is_kept = |name: &[u8], library: &Library| data.code(name) == Some(&library.code);
-        let gone = self.by_name.iter().filter(|(name, library)| !is_kept(name, library));
+    /// Looks at what the shard has: forgets the libraries that are gone, and notes those that are
+    /// to be loaded.
+    pub fn look(&mut self, data: &functions::Libraries, work: &Work) {
+        if self.followed == data.changes() {
+            return;
+        }
+        self.followed = data.changes();
+        let is_kept = |name: &[u8], code: &Arc<[u8]>| {
+            work.step();
+            data.code(name) == Some(code)
+        };
+        if self.loading.as_ref().is_some_and(|it| !is_kept(&it.name, &it.code)) {
+            self.give_loading_up();
+        }
+        self.first.retain(|name| data.code(name).is_some());
+        self.failed.retain(|name, failed| is_kept(name, &failed.code));
+        let gone = self.by_name.iter().filter(|(name, library)| !is_kept(name, &library.code));
         for name in gone.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.forget(&name);
         }
-        for (name, code) in data.iter() {
-            if self.by_name.contains_key(name) {
-                continue;
+        self.missing.clear();
+        for (name, _) in data.iter() {
+            work.step();
+            if !self.contains(name) {
+                self.missing.insert(name.to_vec());
             }
-            let mut pauses = 0;
-            let compiled = self.compile(code, &mut || {
-                pauses += 1;
-                pauses > FOLLOWED_PAUSES_MAX
-            });
-            let functions = compiled.unwrap_or_else(|refusal| {
-                let (name, why) = (String::from_utf8_lossy(name), &refusal.0);
-                tracing::error!(%name, %why, "a library of functions can be loaded no more");
-                Registered::new()
-            });
-            self.adopt(name, code, functions);
         }
-        self.followed = data.changes();
     }
 
-    /// Takes what was compiled of a library, in place of one of the same name.
-    pub fn adopt(&mut self, name: &[u8], code: &Arc<[u8]>, functions: Registered) {
+    /// Keeps the functions of a library that a command has compiled and put into the shard's state.
+    pub fn adopt(&mut self, name: &[u8], functions: Registered, data: &functions::Libraries) {
+        let Some(code) = data.code(name) else { return self.discard(functions) };
+        self.failed.remove(name);
+        self.missing.remove(name);
+        self.keep(name, code, functions);
+        if self.followed + 1 == data.changes() {
+            // Nothing else changed, so there is nothing to look at.
+            self.followed = data.changes();
+        }
+    }
+
+    /// Keeps compiled functions, in place of a library with the same name.
+    fn keep(&mut self, name: &[u8], code: &Arc<[u8]>, functions: Registered) {
         self.forget(name);
         for function in functions.keys() {
             let owned = (name.to_vec(), function.clone());
@@ -125,113 +192,121 @@ impl Libraries {
         self.by_name.insert(name.to_vec(), Library { code: Arc::clone(code), functions });
     }
 
+    /// Forgets a compiled library. It may have been in the way of those that failed.
     fn forget(&mut self, name: &[u8]) {
         let Some(library) = self.by_name.remove(name) else { return };
-        self.owners.retain(|_, (owner, _)| owner != name);
+        for function in library.functions.keys() {
+            let function = function.to_ascii_lowercase();
+            // It may be another library's by now: FUNCTION RESTORE moves functions.
+            if self.owners.get(&function).is_some_and(|(owner, _)| owner == name) {
+                self.owners.remove(&function);
+            }
+        }
         self.discard(library.functions);
+        self.try_failed_again();
     }
 
-    /// Forgets what was compiled and is not taken.
+    /// Frees compiled functions that are not kept.
     pub fn discard(&mut self, functions: Registered) {
-        for function in functions.into_values() {
-            self.interpreter.forget(function.compiled);
+        self.unwanted.extend(functions.into_values().map(|function| function.compiled));
+        self.free_unwanted();
+    }
+
+    fn free_unwanted(&mut self) {
+        if !self.interpreter.is_running() {
+            self.unwanted.drain(..).for_each(|function| self.interpreter.forget(function));
         }
     }
 
-    /// The functions that the code of a library registers. `is_late` is asked at each pause.
+    /// Whether libraries and what their functions keep leave enough memory for another order of
+    /// loading, and for functions that run.
+    pub fn leaves_room(&mut self) -> bool {
+        let room = self.interpreter.limits().memory_bytes / LOADED_PART;
+        if self.interpreter.used_bytes() > room {
+            self.interpreter.collect();
+        }
+        self.interpreter.used_bytes() <= room
+    }
+
+    /// Runs the code of a library and returns the functions that it registers. `is_late` is asked
+    /// at each pause.
     ///
     /// # Errors
-    /// It is no library, or took too long; in Redis's words.
+    /// The code is no library, or ran for too long; in Redis's words.
     pub fn compile(
         &mut self,
         code: &[u8],
         is_late: &mut dyn FnMut() -> bool,
     ) -> Result<Registered, Refusal> {
-        let refuse = |text: String| Refusal::new(format!("ERR {text}"));
-        let header = Header::of(code).map_err(refuse)?;
-        if !header.engine.eq_ignore_ascii_case(b"lua") {
-            let engine = String::from_utf8_lossy(header.engine);
-            return Err(refuse(format!("Engine '{engine}' not found")));
-        }
-        self.interpreter.start_loading(header.body).map_err(crate::scripts::refusal)?;
+        self.begin(code)?;
         let mut answer = Answer::Begin;
-        let outcome = loop {
-            match self.interpreter.resume(answer) {
-                Step::Done(outcome) => break outcome,
-                Step::Log { level, text } => crate::scripts::log_line(level, &text),
-                Step::Paused if is_late() => {
-                    self.interpreter.kill("ERR FUNCTION LOAD timeout");
-                }
-                Step::Paused => {}
-                // The code of a library finds neither.
-                Step::Call(_) | Step::CheckRights(_) => {
-                    self.interpreter.kill("ERR the code of a library calls no commands");
-                }
+        loop {
+            if let Some(outcome) = self.step(answer) {
+                return registered(outcome);
+            }
+            if is_late() {
+                self.interpreter.kill(TOO_LONG);
             }
             answer = Answer::GoOn;
-        };
-        match outcome {
-            Outcome::Loaded(functions) if functions.is_empty() => {
-                Err(refuse("No functions registered".to_owned()))
-            }
-            Outcome::Loaded(functions) => Ok(functions.into_iter().map(registered).collect()),
-            Outcome::NotLoaded(error) | Outcome::Failed(_, error) => {
-                Err(crate::scripts::refusal(error))
-            }
-            Outcome::Reply(_) => Err(refuse("the code of a library answers nobody".to_owned())),
         }
+    }
+
+    /// Prepares the interpreter to run the code of a library.
+    fn begin(&mut self, code: &[u8]) -> Result<(), Refusal> {
+        let header = header_of(code)?;
+        self.interpreter.start_loading(header.body).map_err(crate::scripts::refusal)
+    }
+
+    /// Runs the code of a library up to its next pause; its outcome if it has ended.
+    fn step(&mut self, answer: Answer) -> Option<Outcome> {
+        match self.interpreter.resume(answer) {
+            Step::Done(outcome) => return Some(outcome),
+            Step::Log { level, text } => crate::scripts::log_line(level, &text),
+            Step::Paused => {}
+            // `redis` has neither while a library is loaded.
+            Step::Call(_) | Step::CheckRights(_) => {
+                self.interpreter.kill("ERR the code of a library calls no commands");
+            }
+        }
+        None
     }
 }
 
-fn registered(function: LoadedFunction) -> (Vec<u8>, Function) {
+/// What the first line of a library says, if it is one of Lua.
+///
+/// # Errors
+/// Redis's texts.
+pub fn header_of(code: &[u8]) -> Result<Header<'_>, Refusal> {
+    let header = Header::of(code).map_err(refuse)?;
+    if header.engine.eq_ignore_ascii_case(b"lua") {
+        return Ok(header);
+    }
+    let engine = String::from_utf8_lossy(&header.engine);
+    Err(refuse(format!("Engine '{engine}' not found")))
+}
+
+fn refuse(text: String) -> Refusal {
+    Refusal::new(format!("ERR {text}"))
+}
+
+/// The functions that a library has registered.
+fn registered(outcome: Outcome) -> Result<Registered, Refusal> {
+    match outcome {
+        Outcome::Loaded(functions) if functions.is_empty() => {
+            Err(refuse("No functions registered".to_owned()))
+        }
+        Outcome::Loaded(functions) => Ok(functions.into_iter().map(with_name).collect()),
+        Outcome::NotLoaded(error) | Outcome::Failed(_, error) => {
+            Err(crate::scripts::refusal(error))
+        }
+        Outcome::Reply(_) => Err(refuse("the code of a library answers nobody".to_owned())),
+    }
+}
+
+fn with_name(function: LoadedFunction) -> (Vec<u8>, Function) {
     let LoadedFunction { name, description, flags, callback } = function;
     let mut declared = Declared::default();
     let known = flags.iter().all(|flag| declared.set(flag.as_bytes()));
     debug_assert!(known, "the interpreter knows the same flags");
     (name, Function { compiled: callback, declared, flags, description })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ONE: &[u8] = b"#!lua name=one\nredis.register_function('f', function() return 1 end)";
-
-    fn compile(libraries: &mut Libraries, code: &str) -> Result<Registered, String> {
-        let compiled = libraries.compile(code.as_bytes(), &mut || true);
-        compiled.map_err(|refusal| refusal.0.into_owned())
-    }
-
-    #[test]
-    fn code_that_is_no_library_is_refused_in_redis_words() {
-        let libraries = &mut Libraries::default();
-        for (code, text) in [
-            ("return 1", "ERR Missing library metadata"),
-            ("#!perl name=a\n", "ERR Engine 'perl' not found"),
-            ("#!lua name=a\nreturn 1", "ERR No functions registered"),
-            (
-                "#!lua name=a\nbad code",
-                "ERR Error compiling function: user_function:2: '=' expected near 'code'",
-            ),
-        ] {
-            assert_eq!(compile(libraries, code).map(drop), Err(text.to_owned()), "{code}");
-        }
-        let text = compile(libraries, "#!lua name=a\nwhile true do end").expect_err("it is late");
-        assert!(text.contains("FUNCTION LOAD timeout"), "{text}");
-    }
-
-    #[test]
-    fn a_function_is_found_by_its_name_as_long_as_its_library_is_there() {
-        let libraries = &mut Libraries::default();
-        let functions = libraries.compile(ONE, &mut || true).expect("it is a library");
-        libraries.adopt(b"one", &ONE.into(), functions);
-        assert_eq!(libraries.owner(b"f"), Some(&b"one"[..]));
-        assert_eq!(libraries.function(b"F").map(|(name, _)| name), Some(&b"f"[..]));
-        assert_eq!(libraries.counts(), (1, 1));
-        libraries.adopt(b"one", &ONE.into(), Registered::new());
-        assert!(libraries.function(b"f").is_none());
-        libraries.followed = 7;
-        libraries.follow(&functions::Libraries::default());
-        assert_eq!(libraries.counts(), (0, 0));
-    }
 }

@@ -30,16 +30,17 @@ pub struct Limits {
     /// a client has pipelined may take seconds each. The last one may overshoot. Several times what
     /// a turn of small commands takes; a guess.
     pub turn_nanos_max: u64,
-    /// Pauses of a script after which it lies suspended until the next turn, if it has not taken
-    /// `turn_nanos_max` before. A pause comes after some 100 microseconds, so the time decides.
+    /// Pauses after which a script is suspended until the next turn, if it has not used up
+    /// `turn_nanos_max` before. A pause comes after some 100 microseconds, so usually the time
+    /// decides.
     pub script_pauses_max: usize,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
     pub turn_sent_bytes_max: usize,
     /// Keys deleted in one turn because their time has come.
     pub expired_keys_max: usize,
-    /// Keys that clients drop from their caches in one turn because more are remembered than
-    /// `tracking-table-max-keys`. As many as Redis drops at once at first, times ten; a guess.
+    /// Keys invalidated per turn while more are recorded than `tracking-table-max-keys`. Ten times
+    /// as many as Redis first takes at once; a guess.
     pub untracked_keys_max: usize,
     /// Keys evicted before one command, and in a turn. A guess: enough to outrun any writer of
     /// single keys, and below a millisecond.

@@ -240,7 +240,9 @@ impl Link {
                 let (host, port) = (master.host(), master.port());
                 tracing::info!(host, port, "connecting to the master");
                 let is_encrypted = core.process.settings.tls_replication;
-                self.line.dial(driver, &Endpoint::tcp(host, port).encrypted(is_encrypted), now);
+                let source = core.process.settings.bind_source_addr.clone();
+                let endpoint = Endpoint::tcp(host, port).encrypted(is_encrypted);
+                self.line.dial(driver, &endpoint.from_address(source), now);
             }
             return;
         }

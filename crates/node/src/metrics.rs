@@ -2,6 +2,7 @@
 //! the process, or at CONFIG RESETSTAT where INFO's do.
 
 use crate::core::Core;
+use crate::session::Session;
 use statistics::Metrics;
 use statistics::metrics::{Figure, Kind};
 
@@ -40,7 +41,8 @@ const FIGURES: [Read; 21] = [
     }),
     gauge("kiln_keys", "Keys in all databases.", |s| s.shard.engine.keyspace.len() as u64),
     gauge("kiln_memory_used_bytes", "Memory in use, as INFO's used_memory.", |s| {
-        s.shard.engine.keyspace.used_bytes() as u64
+        let sessions: usize = s.sessions().map(Session::memory_bytes).sum();
+        (s.shard.engine.keyspace.used_bytes() + sessions) as u64
     }),
     gauge("kiln_memory_limit_bytes", "maxmemory; 0 is no limit.", |s| {
         s.shard.engine.keyspace.settings.maxmemory

@@ -44,13 +44,14 @@ impl Default for Output {
 }
 
 impl Output {
-    /// An output that goes nowhere: what a script's command replies, in one buffer.
-    pub fn apart(protocol: Protocol) -> Self {
-        Self { reply: Reply::new(protocol), ..Self::default() }
+    /// An output without a connection, for the reply of a command that a script calls, in this
+    /// empty buffer.
+    pub fn apart(buffer: Vec<u8>, protocol: Protocol) -> Self {
+        Self { reply: Reply::over(buffer, protocol), ..Self::default() }
     }
 
-    /// Takes off what was written behind the stream offset `end`, as [`Self::truncate`]. It can be
-    /// written again.
+    /// Removes and returns the bytes behind the stream offset `end`, as [`Self::truncate`] removes
+    /// them. They can be written again.
     pub fn take_back(&mut self, end: u64) -> Vec<u8> {
         let left = (end - self.start) as usize;
         let taken = self.reply.split_off(self.taken + left);
@@ -62,6 +63,7 @@ impl Output {
     /// earlier one of its unit has exceeded that, nothing is taken any more.
     pub fn bound(&mut self, bytes_max: usize) {
         let room = if self.is_over { 0 } else { bytes_max.saturating_sub(self.pending_bytes()) };
+        self.reply.begin_with(KEPT_BYTES_MIN);
         self.reply.bound(self.reply.len().saturating_add(room));
     }
 
@@ -70,7 +72,7 @@ impl Output {
         self.is_over |= self.reply.unbound();
     }
 
-    /// What was written was made elsewhere, and may have exceeded its bound there.
+    /// Notes that bytes built elsewhere exceeded their bound there, if `is_over`.
     pub fn note_over(&mut self, is_over: bool) {
         self.is_over |= is_over;
     }
@@ -172,6 +174,11 @@ impl Output {
         self.reply.len() - self.taken
     }
 
+    /// The client is idle: gives back the room that a short reply does not need.
+    pub fn trim(&mut self) {
+        self.reply.shrink_to(KEPT_BYTES_MIN);
+    }
+
     /// Memory that the output occupies.
     pub fn allocated_bytes(&self) -> usize {
         self.reply.capacity()
@@ -181,6 +188,10 @@ impl Output {
 /// Capacity that an empty output keeps for its next replies, in bytes. As Redis's own reply
 /// buffer.
 const KEPT_BYTES_MAX: usize = 16 << 10;
+
+/// Capacity with which an output begins, and that one keeps whose client is idle, in bytes. As in
+/// Redis (PROTO_REPLY_MIN_BYTES).
+const KEPT_BYTES_MIN: usize = 1 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -221,6 +232,23 @@ mod tests {
         assert!(written == received);
         assert_eq!(output.pending_bytes(), 0);
         assert!(output.allocated_bytes() <= KEPT_BYTES_MAX, "an empty output keeps little");
+    }
+
+    #[test]
+    fn an_output_begins_small_and_is_small_again_when_its_client_is_idle() {
+        let mut output = Output::default();
+        assert_eq!(output.allocated_bytes(), 0, "whoever is told nothing takes nothing");
+        output.bound(usize::MAX);
+        output.reply.ok();
+        output.unbound();
+        assert_eq!(output.allocated_bytes(), KEPT_BYTES_MIN);
+        output.reply.raw(&[1; 5000]);
+        output.trim();
+        assert!(output.allocated_bytes() >= 5000, "nothing is lost");
+        output.hold(DURABLE, DURABLE);
+        while send(&mut output, usize::MAX, &mut Vec::new()) > 0 {}
+        output.trim();
+        assert!(output.allocated_bytes() <= KEPT_BYTES_MIN);
     }
 
     #[test]

@@ -1,63 +1,77 @@
-//! Scripts that clients sent, compiled, by their hashes.
+//! The cache of compiled scripts, by their SHA-1.
 //!
-//! They are a cache: a restart forgets them, and clients send them again. A script that came by
-//! SCRIPT LOAD stays until SCRIPT FLUSH. Those that were only ever sent to be run go when there are
-//! too many, the one that was used longest ago first (Redis 7.4): clients that put values into
-//! their scripts' text make a new one with every call.
+//! A restart empties it, and clients send their scripts again. A script from SCRIPT LOAD stays
+//! until SCRIPT FLUSH. Scripts that only EVAL has sent are limited in number, and the least
+//! recently used one is removed first, as in Redis 7.4: clients that put values into a script's
+//! text create a new script with every call.
 
 mod declared;
 
 use base::sha1::sha1;
 pub use declared::Declared;
 use engine::refusal::Refusal;
-use lua::{Interpreter, Kind, Limits, ScriptError, ScriptRef};
+use lua::{Interpreter, Kind, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Bytes of all bodies that are kept, with what it takes to keep them. Applications have some tens
-/// of scripts, of some KiB; what is generated without end must not fill the memory. A guess.
-const SCRIPTS_BYTES_MAX: usize = 64 << 20;
+/// of scripts, of some KiB. Compiled they take up to 16 times as much, of the memory that scripts
+/// run in: half of it at most.
+const SCRIPTS_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of the bodies from SCRIPT LOAD among them, which stay: so few that the longest script can
+/// be run beside them.
+const LOADED_BYTES_MAX: usize = SCRIPTS_BYTES_MAX - SOURCE_BYTES_MAX - SCRIPT_OVERHEAD_BYTES;
 
 /// Bytes of a script beside its body: its hash and its place in the tree. About.
 const SCRIPT_OVERHEAD_BYTES: usize = 128;
 
-/// Scripts that were sent to be run and are kept (Redis 7.4).
+/// The most scripts kept that only EVAL has sent. Redis 7.4's number.
 const EVALUATED_MAX: usize = 500;
 
-/// Places for scripts that are found without hashing all of their text.
+/// Slots for recently hashed texts, which are found by comparison.
 const RECENT: usize = 64;
+
+/// Steps of work that count for one pause of Lua: 10,000 instructions take some 100 microseconds.
+pub const PAUSE_WORK_STEPS: usize = 100;
 
 /// A script's SHA-1.
 pub type Hash = [u8; 20];
 
-/// A script that is kept.
+/// A cached script.
 struct Kept {
+    /// The hash as text.
+    name: Rc<str>,
     body: Vec<u8>,
     compiled: ScriptRef,
     declared: Option<Declared>,
-    /// When it was used last, if it was only ever sent to be run.
+    /// The count of uses at its last use, if only EVAL has sent it; `None` for SCRIPT LOAD.
     used: Option<u64>,
 }
 
-/// A script that can be run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A cached script, ready to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    pub hash: Hash,
+    /// Its hash as text.
+    pub name: Rc<str>,
     pub compiled: ScriptRef,
     pub declared: Option<Declared>,
 }
 
-/// The scripts, and the interpreter that compiled them.
+/// The cached scripts, and their interpreter.
 pub struct Scripts {
     kept: BTreeMap<Hash, Kept>,
-    /// How many of them were only ever sent to be run.
+    /// The number of scripts that only EVAL has sent.
     evaluated: usize,
-    /// Uses so far.
+    /// Counts uses, to order the scripts.
     uses: u64,
-    /// Where texts of this form were found last.
+    /// The hashes of recently hashed texts, by [`place`].
     recent: [Option<Hash>; RECENT],
     bytes: usize,
+    /// Bytes of those from SCRIPT LOAD.
+    loaded_bytes: usize,
     pub interpreter: Interpreter,
-    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call more than they should.
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: whether scripts may call commands that are denied to them.
     pub may_call_more: bool,
 }
 
@@ -69,6 +83,7 @@ impl Default for Scripts {
             uses: 0,
             recent: [None; RECENT],
             bytes: 0,
+            loaded_bytes: 0,
             interpreter: Interpreter::new(Kind::Scripts, Limits::default()),
             may_call_more: false,
         }
@@ -84,32 +99,43 @@ impl Scripts {
         self.kept.is_empty()
     }
 
-    /// Bytes that the scripts' texts occupy, about.
+    /// Approximate bytes of the scripts' texts.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps a script until all are flushed; its hash.
+    /// Caches a script until SCRIPT FLUSH; returns its hash.
     ///
     /// # Errors
-    /// It is no script, or there is no room for it.
+    /// The text is no script, or memory is short.
     pub fn load(&mut self, body: &[u8]) -> Result<Hash, Refusal> {
+        check_length(body)?;
         let hash = self.hash(body);
-        if !self.kept.contains_key(&hash) {
-            self.keep(hash, body, None)?;
-        } else if let Some(kept) = self.kept.get_mut(&hash)
-            && kept.used.take().is_some()
-        {
-            self.evaluated -= 1;
+        let kept = self.kept.get(&hash);
+        if kept.is_some_and(|kept| kept.used.is_none()) {
+            return Ok(hash);
         }
+        let bytes = body.len() + SCRIPT_OVERHEAD_BYTES;
+        if self.loaded_bytes + bytes > LOADED_BYTES_MAX {
+            return Err(Refusal::of("ERR the scripts that are kept take too much memory"));
+        }
+        match self.kept.get_mut(&hash) {
+            Some(kept) => {
+                kept.used = None;
+                self.evaluated -= 1;
+            }
+            None => drop(self.keep(hash, body, None)?),
+        }
+        self.loaded_bytes += bytes;
         Ok(hash)
     }
 
-    /// The script of a text that is to be run. It is compiled and kept, if it is new.
+    /// The script with this text, for EVAL. It is compiled and cached if it is new.
     ///
     /// # Errors
-    /// It is no script, or there is no room for it.
+    /// The text is no script, or memory is short.
     pub fn of_body(&mut self, body: &[u8]) -> Result<Found, Refusal> {
+        check_length(body)?;
         let hash = self.hash(body);
         if let Some(found) = self.by_hash(hash) {
             return Ok(found);
@@ -122,7 +148,7 @@ impl Scripts {
         Ok(found)
     }
 
-    /// The script that is kept under this hash, in hexadecimal of either case, to be run.
+    /// The script with this hash (hexadecimal, in either case), for EVALSHA.
     pub fn of_hash(&mut self, text: &[u8]) -> Option<Found> {
         self.by_hash(parse_hash(text)?)
     }
@@ -133,12 +159,17 @@ impl Scripts {
         if let Some(used) = &mut kept.used {
             *used = self.uses;
         }
-        Some(Found { hash, compiled: kept.compiled, declared: kept.declared })
+        Some(Found {
+            name: Rc::clone(&kept.name),
+            compiled: kept.compiled,
+            declared: kept.declared,
+        })
     }
 
-    /// What the script declares that is meant by this text, its own or that of its hash. `None`: it
-    /// declares nothing, or makes no sense.
+    /// The flags that a script declares, given its text or its hash. `None`: it declares none, or
+    /// has an invalid first line.
     pub fn declared(&mut self, text: &[u8]) -> Option<Declared> {
+        check_length(text).ok()?;
         let hash = parse_hash(text).filter(|hash| self.kept.contains_key(hash));
         let hash = hash.unwrap_or_else(|| self.hash(text));
         match self.kept.get(&hash) {
@@ -147,7 +178,7 @@ impl Scripts {
         }
     }
 
-    /// The text of the script that is kept under this hash, in hexadecimal of either case.
+    /// The text of the script with this hash (hexadecimal, in either case).
     pub fn body(&self, text: &[u8]) -> Option<&[u8]> {
         self.kept.get(&parse_hash(text)?).map(|kept| kept.body.as_slice())
     }
@@ -157,30 +188,28 @@ impl Scripts {
         parse_hash(text).is_some_and(|hash| self.kept.contains_key(&hash))
     }
 
-    /// Forgets all of them, and all that Lua keeps.
+    /// Empties the cache, and frees the memory of Lua.
     pub fn flush(&mut self) {
         self.interpreter.clear();
         self.kept.clear();
-        (self.evaluated, self.bytes) = (0, 0);
+        (self.evaluated, self.bytes, self.loaded_bytes) = (0, 0, 0);
     }
 
     fn keep(&mut self, hash: Hash, body: &[u8], used: Option<u64>) -> Result<Found, Refusal> {
         let declared = Declared::of_script(body)?;
         let bytes = body.len() + SCRIPT_OVERHEAD_BYTES;
-        while self.bytes + bytes > SCRIPTS_BYTES_MAX {
-            if !self.forget_oldest() {
-                return Err(Refusal::of("ERR the scripts that are kept take too much memory"));
-            }
-        }
+        while self.bytes + bytes > SCRIPTS_BYTES_MAX && self.forget_oldest() {}
         let compiled = self.interpreter.compile(Declared::source(body)).map_err(refusal)?;
         self.bytes += bytes;
         self.evaluated += usize::from(used.is_some());
-        self.kept.insert(hash, Kept { body: body.to_vec(), compiled, declared, used });
-        Ok(Found { hash, compiled, declared })
+        let name = Rc::<str>::from(hash_text(hash));
+        let found = Found { name: Rc::clone(&name), compiled, declared };
+        self.kept.insert(hash, Kept { name, body: body.to_vec(), compiled, declared, used });
+        Ok(found)
     }
 
-    /// Forgets the script that was used longest ago, of those that were sent to be run; whether
-    /// there was one.
+    /// Removes the least recently used script that only EVAL has sent; returns whether there was
+    /// one.
     fn forget_oldest(&mut self) -> bool {
         let used = self.kept.iter().filter_map(|(hash, kept)| kept.used.map(|used| (used, *hash)));
         let Some((_, oldest)) = used.min() else { return false };
@@ -192,8 +221,7 @@ impl Scripts {
         true
     }
 
-    /// A text's hash. For one that was hashed lately, the text is compared instead, which is ten
-    /// times as fast.
+    /// The hash of a text. A recently hashed text is compared instead, which is ten times as fast.
     fn hash(&mut self, body: &[u8]) -> Hash {
         let place = &mut self.recent[place(body)];
         if let Some(hash) = place
@@ -207,17 +235,26 @@ impl Scripts {
     }
 }
 
-/// What Lua says to a text that is no script.
+/// Lua's error as a refusal.
 pub fn refusal(error: ScriptError) -> Refusal {
     Refusal::new(String::from_utf8_lossy(&error.text).into_owned())
 }
 
-/// Where a text stands among the recent ones: texts of one length that begin or end alike share a
-/// place.
+/// The slot of a text among the recent ones: texts of one length with the same first and last bytes
+/// share a slot.
 fn place(body: &[u8]) -> usize {
     let step = (body.len() / 8).max(1);
     let sampled = body.iter().step_by(step).chain(body.last());
     sampled.fold(body.len(), |sum, byte| sum.wrapping_mul(31) + usize::from(*byte)) % RECENT
+}
+
+/// Refuses what takes too long to hash and to compile, neither of which can be interrupted.
+fn check_length(body: &[u8]) -> Result<(), Refusal> {
+    if body.len() > SOURCE_BYTES_MAX {
+        let text = format!("ERR the script is longer than {SOURCE_BYTES_MAX} bytes");
+        return Err(Refusal::new(text));
+    }
+    Ok(())
 }
 
 fn parse_hash(text: &[u8]) -> Option<Hash> {
@@ -240,7 +277,7 @@ pub fn hash_text(hash: Hash) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-/// A line that a script writes into the server's log.
+/// Writes a script's line (`redis.log`) to the server's log.
 pub fn log_line(level: u8, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     match level {
@@ -268,12 +305,26 @@ mod tests {
     #[test]
     fn scripts_stay_within_their_room() {
         let mut scripts = Scripts::default();
-        let body = [b"-- ".to_vec(), vec![b'x'; SCRIPTS_BYTES_MAX / 2]].concat();
-        scripts.load(&body).expect("there is room");
-        scripts.load(&body).expect("it is kept already");
-        assert_eq!(scripts.len(), 1);
-        assert!(scripts.load(&body[..body.len() - 1]).is_err());
-        assert!(scripts.bytes() <= SCRIPTS_BYTES_MAX);
+        let body = [b"-- ".to_vec(), vec![b'x'; SOURCE_BYTES_MAX - 1000]].concat();
+        for end in 1..=3 {
+            scripts.of_body(&body[..body.len() - end]).expect("one that was only run makes room");
+            assert!(scripts.bytes() <= SCRIPTS_BYTES_MAX);
+        }
+        assert_eq!(scripts.len(), 2);
+        scripts.load(&body[..body.len() - 3]).expect("there is room for one that stays");
+        scripts.load(&body[..body.len() - 3]).expect("it is kept already");
+        assert!(scripts.load(&body[..body.len() - 2]).is_err(), "it was run, but may not stay");
+        assert!(scripts.load(&body[..body.len() - 4]).is_err());
+        assert_eq!(scripts.len(), 2);
+        for end in 5..=7 {
+            scripts.of_body(&body[..body.len() - end]).expect("scripts run beside those that stay");
+            assert!(scripts.bytes() <= SCRIPTS_BYTES_MAX);
+        }
+        scripts.flush();
+        scripts.load(&body).expect("there is room again");
+        let longer = [b"-- ".to_vec(), vec![b'x'; SOURCE_BYTES_MAX]].concat();
+        assert!(scripts.of_body(&longer).is_err());
+        assert!(scripts.declared(&longer).is_none());
     }
 
     #[test]
@@ -287,7 +338,7 @@ mod tests {
         scripts.of_body(&body(0)).expect("it is a script");
         scripts.load(&body(2)).expect("it is a script");
         assert_eq!(scripts.len(), EVALUATED_MAX + 1);
-        // The loaded one made room.
+        // The loaded script took the place of an evaluated one.
         scripts.of_body(&body(1000)).expect("it is a script");
         assert!(scripts.contains(hash_text(sha1(&body(1))).as_bytes()));
         scripts.of_body(&body(1001)).expect("it is a script");

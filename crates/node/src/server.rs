@@ -51,9 +51,9 @@ pub struct Server {
     pub metrics: Arc<Metrics>,
     pub scripts: Scripts,
     pub libraries: Libraries,
-    /// The unit of a script that runs for longer than a turn.
+    /// The suspended unit of a script that runs for longer than a turn.
     pub(crate) suspended: Option<Box<Suspended>>,
-    /// What happened meanwhile to connections that the server asked for.
+    /// Events of connections that the server dialed, kept until the script has ended.
     deferred: Vec<Event>,
     /// What subscribers were told of who leads.
     pub(crate) switches: Switches,
@@ -71,7 +71,7 @@ pub struct Server {
     pub(crate) lone: LoneClient,
     /// The last turn left keys over that must be evicted.
     pub(crate) has_more_to_evict: bool,
-    /// The last turn left more keys remembered for caches than there may be.
+    /// More keys are still recorded for caches than there may be.
     pub(crate) has_more_to_untrack: bool,
     /// Connections whose SAVE waits for the snapshot under way.
     pub(crate) saves_waiting: Vec<ConnectionId>,
@@ -96,12 +96,19 @@ impl Server {
 
     fn living(process: Process, functions: &'static Functions, leadership: Leadership) -> Self {
         let history = !process.options.entropy;
+        let (mut scripts, mut libraries) = (Scripts::default(), Libraries::default());
+        for interpreter in [&mut scripts.interpreter, &mut libraries.interpreter] {
+            interpreter.set_clock(Arc::clone(&process.options.clock));
+            if process.settings.lua_enable_deprecated_api {
+                interpreter.offer_deprecated();
+            }
+        }
         Self {
             core: Core::new(process, leadership),
             functions,
             metrics: Arc::new(metrics()),
-            scripts: Scripts::default(),
-            libraries: Libraries::default(),
+            scripts,
+            libraries,
             suspended: None,
             deferred: Vec::new(),
             switches: Switches::default(),
@@ -152,10 +159,14 @@ impl Server {
         let changed = (requirepass != before).then_some(requirepass);
         let work = self.core.work();
         self.core.process.acl.reconfigure(changed, all_channels, &work);
+        let counted = self.core.counts_clients();
         self.core.process.settings = node_settings(&config);
         self.core.interest.owed_bytes_max = owed_bytes_max(&self.core.process.settings);
         self.core.process.config = config;
         self.core.shard.engine.keyspace.settings = self.core.process.engine_settings();
+        if counted != self.core.counts_clients() {
+            self.core.count_everybody();
+        }
         self.set_policy();
     }
 

@@ -109,19 +109,19 @@ pub enum Blocked {
     Snapshot,
     /// What another server makes of its keys (MIGRATE): the number of the migration.
     Migration(u64),
-    /// The end of its own script, which runs for long.
+    /// Its own script, which is suspended, to end.
     Script,
-    /// Replicas that have what it wrote (WAIT, WAITAOF). No deadline: without limit.
+    /// Replicas to have its last write (WAIT, WAITAOF). No deadline: without limit.
     Replicas { written: Written, wanted: i64, deadline: Option<MonotonicNanos> },
 }
 
-/// What a client has written, and what is asked of its copies.
+/// A client's last write, and what is asked of its copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Written {
-    /// Through here in the stream of commands, and in the log.
+    /// The position of the write in the stream of commands, and in the log.
     pub offset: u64,
     pub record: Sequence,
-    /// A copy must be on stable storage, not only executed (WAITAOF).
+    /// Whether a copy must be on stable storage (WAITAOF), not only executed.
     pub is_durable: bool,
 }
 
@@ -293,14 +293,14 @@ pub struct Session {
     pub is_dirty: bool,
     pub blocked: Option<Blocked>,
     pub subscriptions: Subscriptions,
-    /// CLIENT TRACKING, while it is on.
+    /// The state of CLIENT TRACKING, while it is on.
     pub tracking: Option<Box<Tracking>>,
     pub reply_mode: ReplyMode,
     /// Encoded pushes of the running command that CLIENT REPLY does not silence.
     pub pushes: Vec<u8>,
     /// A queued command of its transaction runs.
     pub is_in_exec: bool,
-    /// A command of its script runs.
+    /// Whether a command called by its script is running.
     pub is_in_script: bool,
     /// CLIENT NO-EVICT and NO-TOUCH.
     pub no_evict: bool,
@@ -323,7 +323,8 @@ pub struct Input {
     pub parsed: usize,
     /// Bytes that the request in the making still needs, as far as is known.
     pub wanted: usize,
-    /// While its requests execute, the bytes are elsewhere: how many, and the room behind them.
+    /// While its requests execute, the bytes are elsewhere: how many wait, and the room of their
+    /// buffer in all.
     pub executing: (usize, usize),
     /// The most bytes that lay here at a time since the last trim.
     pub peak: usize,
@@ -355,12 +356,40 @@ impl Input {
         self.bytes.len().saturating_sub(self.consumed)
     }
 
+    /// Memory that the buffer occupies, wherever it is.
+    pub fn allocated_bytes(&self) -> usize {
+        self.bytes.capacity() + self.executing.1
+    }
+
+    /// Received bytes of which the decoder has made nothing yet: neither executed nor an argument
+    /// of a request that is still to end.
+    pub fn undecoded_bytes(&self) -> usize {
+        self.waiting_bytes().saturating_sub(self.decoder.understood_bytes())
+    }
+
     /// How many bytes may be received now; 0 while `unexecuted_max` lie unexecuted.
     pub fn room(&self, unexecuted_max: usize) -> usize {
         if self.waiting_bytes() >= unexecuted_max && self.wanted == 0 {
             return 0;
         }
         self.wanted.clamp(RECEIVED_BYTES, RECEIVE_BYTES_MAX)
+    }
+
+    /// Makes room for bytes of a long request, of which `left` are still to come: so that its
+    /// buffer ends where the request does, and not up to twice as far. Returns how many bytes may
+    /// be received: `room` of a request that is not long.
+    pub fn make_room(&mut self, room: usize, left: usize) -> usize {
+        if self.wanted == 0 || self.waiting_bytes() + left <= KEPT_BYTES_MAX {
+            return room;
+        }
+        let (length, room_here) = (self.bytes.len(), self.bytes.capacity() - self.bytes.len());
+        let needed = if left == 0 { RECEIVED_BYTES } else { left };
+        let next = needed.min(RECEIVE_BYTES_MAX);
+        if room_here < next {
+            let doubled = self.bytes.capacity().saturating_mul(2).saturating_sub(length);
+            self.bytes.reserve_exact(doubled.clamp(next, needed));
+        }
+        (self.bytes.capacity() - length).min(RECEIVE_BYTES_MAX)
     }
 
     /// Whether every byte received was executed.
@@ -495,10 +524,10 @@ impl Session {
     }
 
     /// Memory that the session occupies, without walking anything: buffers, what is kept for it and
-    /// the request that waits.
+    /// the request that waits. The same while it executes a request as before and behind it.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
-            + self.input.bytes.capacity()
+            + self.input.allocated_bytes()
             + self.output.allocated_bytes()
             + self.flow.apart_bytes
             + self.kept_bytes()
@@ -506,6 +535,11 @@ impl Session {
             + self.who.name.capacity()
             + self.who.library.0.capacity()
             + self.who.library.1.capacity()
+    }
+
+    /// Whether its script runs and will answer it.
+    pub fn runs_script(&self) -> bool {
+        matches!(self.blocked, Some(Blocked::Script))
     }
 
     /// Whether what it says is the stream of the master.
@@ -533,3 +567,6 @@ impl Session {
         self.subscriptions() + self.subscriptions.shard_channels.len() > 0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,6 +144,12 @@ impl Decoder {
         Self { limits, ..Self::default() }
     }
 
+    /// Bytes of the request at the buffer's front that are understood: headers, and arguments that
+    /// are complete. The rest of it is awaited.
+    pub fn understood_bytes(&self) -> usize {
+        if self.remaining > 0 { self.at } else { 0 }
+    }
+
     /// Reads the request at the front of `buffer`, the session's input that is not yet consumed.
     ///
     /// After `Incomplete`, call again with the same bytes and more behind them. After `Request` or

@@ -230,6 +230,21 @@ impl Reply {
         self.limit_len();
     }
 
+    /// Gives a reply that has no buffer yet one with room for so many bytes.
+    #[inline]
+    pub fn begin_with(&mut self, bytes: usize) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve_exact(bytes);
+        }
+    }
+
+    /// Gives back the room of an empty reply beyond so many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if self.is_empty() {
+            self.bytes.shrink_to(bytes);
+        }
+    }
+
     /// Bytes so far.
     #[inline]
     pub fn len(&self) -> usize {
@@ -250,7 +265,7 @@ impl Reply {
         self.limit_len();
     }
 
-    /// Takes off what was appended after the first `len` bytes.
+    /// Removes and returns the bytes after the first `len`.
     pub fn split_off(&mut self, len: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         let mut begin = 0;

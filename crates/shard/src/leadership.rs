@@ -23,7 +23,7 @@ use base::time::MILLISECOND;
 use base::{Clock, Moment, MonotonicNanos, Sequence, UnixMillis};
 use engine::interest::Interest;
 use std::sync::Arc;
-use txlog::{Refusal, WriterId};
+use txlog::{Gate, Refusal, WriterId};
 use wall::Wall;
 
 /// Largest offset between this machine's wall clock and the shard's, in milliseconds, at which the
@@ -96,11 +96,14 @@ pub struct Leadership {
     wall: Wall,
     /// A follower that could not write if it led: the log's service refuses or cannot be reached.
     is_in_trouble: bool,
+    /// Whether the log of this primary is full, as was last written to the server's log.
+    is_log_full: bool,
     /// How the log has grown lately, for the lag of replicas.
     samples: Samples,
     /// Of whom was told that they lead.
     told_leader: Option<Leader>,
-    /// Time stands still since this turn, because a unit outlives it: see [`Self::stand_still`].
+    /// The time has not advanced since this turn, because a unit outlives it: see
+    /// [`Self::stand_still`].
     stands_still: bool,
     /// A buffer for what the log tells.
     told: Vec<Told>,
@@ -124,6 +127,7 @@ impl Leadership {
             heard_clock: None,
             wall: Wall::default(),
             is_in_trouble: false,
+            is_log_full: false,
             samples: Samples::default(),
             told_leader: None,
             stands_still: false,
@@ -169,9 +173,9 @@ impl Leadership {
         self.now
     }
 
-    /// Lets time stand still, from this turn on, or go on again from the next one on. A unit that
-    /// outlives a turn has one time, and no record may say a later one before its own: a replica
-    /// would let keys go that the unit still sees.
+    /// Stops the time of records from this turn on, or lets it advance again from the next turn on.
+    /// A unit that outlives a turn has one time, and no record may have a later one before the
+    /// unit's own: a replica would expire keys that the unit still sees.
     pub fn stand_still(&mut self, stands_still: bool) {
         self.stands_still = stands_still;
     }
@@ -202,6 +206,8 @@ impl Leadership {
         }
         match progress {
             Progress::Durable => {
+                // A renewal that went ahead of held records is told with its durability.
+                self.note_appended(shard);
                 self.roles.durable(shard.tracker.durable(), self.clock.moment());
                 news.push(News::Durable);
             }
@@ -291,6 +297,25 @@ impl Leadership {
         self.is_in_trouble = trouble.is_some();
     }
 
+    /// Warns when the log of a primary is full, and says when it no longer is. Other reasons for
+    /// which it takes no records are told by the client of its service.
+    fn judge_room(&mut self, shard: &Shard) {
+        let gate = if self.roles.leads() { shard.gate() } else { Gate::Open };
+        let is_full = match gate {
+            Gate::Refuse(why) => why == Refusal::DiskFull,
+            Gate::Open => false,
+            // It makes room, and may fail.
+            Gate::Wait => self.is_log_full,
+        };
+        if is_full && !self.is_log_full {
+            let holds_records = shard.holds_records();
+            tracing::warn!(holds_records, "{}: writes are refused", Refusal::DiskFull);
+        } else if self.is_log_full && !is_full {
+            tracing::info!("the transaction log takes writes again");
+        }
+        self.is_log_full = is_full;
+    }
+
     /// Whether others should rather lead.
     pub fn leaves_it_to_others(&self) -> bool {
         self.wall.is_off || self.is_in_trouble
@@ -352,6 +377,7 @@ impl Leadership {
         self.judge_clock();
         self.judge_gap(news);
         self.judge_reach(shard);
+        self.judge_room(shard);
         self.roles.hold_back(self.leaves_it_to_others());
         self.judge_wall(shard);
         self.roles.set_may_lead(self.policy.may_lead && !self.doubts_wall());
@@ -446,5 +472,5 @@ impl Leadership {
 
 /// Whether the log is to be given a record that only renews.
 pub fn may_renew(shard: &Shard, purpose: Purpose) -> bool {
-    renewal::may_append(purpose, &shard.gate(), shard.is_in_flight())
+    renewal::may_append(purpose, &shard.gate(), shard.is_in_log())
 }

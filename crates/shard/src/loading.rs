@@ -290,7 +290,8 @@ impl Loading {
                 self.keys_loaded = snapshot.manifest.keys;
                 return Ok(self.begin_log_behind(snapshot));
             }
-            // Nobody else removes snapshots here: the part is lost, and the one before is taken.
+            // Only this process removes its snapshots: so the part is lost, and the previous
+            // snapshot is used.
             Err(PartsError::Gone(error))
                 if self.log.is_free && error.kind() == ErrorKind::NotFound =>
             {

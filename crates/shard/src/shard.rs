@@ -293,9 +293,23 @@ impl Shard {
         self.is_open
     }
 
-    /// Whether a write may execute now.
+    /// Whether a write may execute now. Not before records that are held.
     pub fn gate(&self) -> Gate {
-        self.appender.borrow().log.gate()
+        let appender = self.appender.borrow();
+        match appender.log.gate() {
+            Gate::Open if appender.holds_records() => Gate::Wait,
+            gate => gate,
+        }
+    }
+
+    /// Whether parts of a large unit are kept here, because the log does not take them yet.
+    pub fn holds_records(&self) -> bool {
+        self.appender.borrow().holds_records()
+    }
+
+    /// Whether the log was handed records that are not durable yet.
+    pub fn is_in_log(&self) -> bool {
+        self.appender.borrow().is_in_log()
     }
 
     /// Whether effects wait for a commit.
@@ -415,7 +429,7 @@ impl Shard {
         self.appender.borrow().log.trouble()
     }
 
-    /// Whether appended records are not durable yet.
+    /// Whether appended records are not durable yet, those that are held among them.
     pub fn is_in_flight(&self) -> bool {
         self.tracker.durable() < self.newest_appended()
     }
@@ -433,11 +447,17 @@ impl Shard {
     /// Learns what became durable, or applies what was read; `told` takes what it says of who
     /// leads, and `interest` what was applied brought.
     pub fn poll(&mut self, told: &mut Vec<Told>, interest: &mut Interest) -> Progress {
+        if matches!(self.duty, Duty::Leads) {
+            self.appender.borrow_mut().poll();
+            self.is_open = self.gate() == Gate::Open;
+            return self.learn().unwrap_or(Progress::Nothing);
+        }
         let mut events = std::mem::take(&mut self.events);
         self.appender.borrow_mut().log.poll(&mut events);
         let mut progress = Progress::Nothing;
         for event in events.drain(..) {
             let found = match &self.duty {
+                // It has just begun to lead.
                 Duty::Leads => {
                     self.appender.borrow_mut().take(event);
                     Progress::Nothing
@@ -466,11 +486,12 @@ impl Shard {
     /// What became of this primary's records, as far as it was told, amid long commands too.
     fn learn(&mut self) -> Option<Progress> {
         self.note_grown();
-        let appender = self.appender.borrow();
+        let mut appender = self.appender.borrow_mut();
         let is_news = appender.durable > self.tracker.durable();
         if is_news {
             self.tracker.durable_through(appender.durable);
         }
+        let is_news = std::mem::take(&mut appender.has_renewed_ahead) || is_news;
         match &appender.failed {
             Some(error @ (AppendError::Fatal(_) | AppendError::LogLost)) => {
                 Some(Progress::Fatal(explain(error)))

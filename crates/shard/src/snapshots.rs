@@ -259,7 +259,8 @@ impl Snapshots {
     /// Whether the next turn should not wait, because a snapshot of this shard can go on.
     pub fn is_ready(&self, shard: &Shard) -> bool {
         // One that is wanted begins behind what has gathered, once the log takes that.
-        let is_kept_waiting = shard.has_gathered() && shard.gate() == Gate::Wait;
+        let has_gathered = shard.has_gathered() && shard.gate() == Gate::Wait;
+        let is_kept_waiting = has_gathered || shard.holds_records();
         let walks = |it: &Running| !it.is_walked && it.backlog_bytes < self.pace.backlog_bytes_max;
         self.running.as_ref().map_or(self.is_wanted && !is_kept_waiting, walks)
     }
@@ -306,7 +307,7 @@ impl Snapshots {
             return;
         }
         shard.commit(turn.now);
-        if shard.has_gathered() {
+        if shard.has_gathered() || shard.holds_records() {
             return;
         }
         news.push(News::SnapshotBegan);

@@ -12,9 +12,15 @@ pub const SEEDS: u64 = 50;
 
 /// The seeds that the environment asks for, where `asked` looks names up.
 pub fn seeds(asked: impl Fn(&str) -> Option<String>) -> Range<u64> {
+    seeds_or(SEEDS, asked)
+}
+
+/// As [`seeds`], with so many if the environment asks for none: more than [`SEEDS`] where something
+/// happens so rarely that it may be missing in those.
+pub fn seeds_or(usual: u64, asked: impl Fn(&str) -> Option<String>) -> Range<u64> {
     let number = |name| asked(name).and_then(|text| text.parse().ok());
     let first = number("KILN_SIM_FIRST").unwrap_or(1);
-    first..first + number("KILN_SIM_SEEDS").unwrap_or(SEEDS)
+    first..first + number("KILN_SIM_SEEDS").unwrap_or(usual)
 }
 
 /// Runs every seed, and returns what came of them.

@@ -12,6 +12,7 @@
 //! | [`snapshot`] | an RDB file, a manifest, a snapshot directory |
 //! | [`config`] | a configuration file |
 //! | [`scripts`] | a script, and replies to its commands |
+//! | [`streams`] | requests about streams, a payload for RESTORE |
 
 pub mod config;
 pub mod effects;
@@ -19,6 +20,7 @@ pub mod log;
 pub mod requests;
 pub mod scripts;
 pub mod snapshot;
+pub mod streams;
 
 use base::{HashKey, UnixMillis};
 use engine::digest::Digest;
@@ -32,7 +34,7 @@ use engine::settings::Settings;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of this crate.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("resp", requests::decode_requests),
     ("record", log::decode_record),
     ("log_segment", log::open_patched_log),
@@ -40,6 +42,7 @@ pub const TARGETS: [Target; 7] = [
     ("snapshot", snapshot::load_snapshot),
     ("config", config::read_config),
     ("lua", scripts::run_script),
+    ("streams", streams::play_streams),
 ];
 
 /// The time for everything here: no target's subject is the clock.

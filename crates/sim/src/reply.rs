@@ -20,7 +20,7 @@ pub enum Reply {
 pub enum Kind {
     /// The answer to the oldest request without one.
     Answer,
-    /// Published by somebody, or about a cache.
+    /// A published message, or an invalidation.
     Message,
 }
 

@@ -181,7 +181,7 @@ impl Room {
         });
         let witness = Witness::new(Rc::clone(&machine), seed, KEEPERS);
         let mut habits: Vec<Habit> = (0..KEEPERS)
-            .map(|client| Habit::Keeps { client, large_bytes: record_bytes_max })
+            .map(|client| Habit::Keeps { client, large_bytes: record_bytes_max, entries: 0 })
             .collect();
         habits.extend((0..ROAMERS).map(|index| Habit::Roams {
             generator: Box::new(Generator::new(Random::stream(seed, &format!("roamer{index}")))),
@@ -329,6 +329,8 @@ impl Room {
             }
             1..=20 => self.set_usual_faults(),
             21..=30 => self.machine.timeline.pass(self.random.within(1_000_000..300_000_000)),
+            // Longer than from one renewal of a lease to the next.
+            32..=37 => self.machine.timeline.pass(self.random.within(1..1_500_000_000)),
             31 => self.machine.clock.step_wall(self.random.within(1..3_000_000) as i64),
             _ => {}
         }
@@ -374,8 +376,10 @@ impl Room {
     /// Notes what the server holds whenever it has appended all it executed.
     fn take_digest(&self, server: &Server, settled: base::Sequence) -> base::Sequence {
         let appended = server.core.shard.appended().sequence;
-        // What a script has done so far is in no record.
-        let is_whole = !server.core.shard.has_gathered() && !server.is_amid_script();
+        // The effects of a suspended script are in no record, and held records in no log.
+        let shard = &server.core.shard;
+        let is_appended = !shard.has_gathered() && !shard.holds_records();
+        let is_whole = is_appended && !server.is_amid_script();
         if appended > settled && is_whole {
             self.witness.borrow_mut().note_digest(appended.0, machine::digest(server));
             return appended;

@@ -86,7 +86,7 @@ impl Listpack {
         Ok(Self { bytes: Buffer::exact(bytes) })
     }
 
-    /// The first element of bytes that were checked before: the others are not walked.
+    /// The first element of bytes that are known to be a valid listpack. Only that element is read.
     pub fn first_of(bytes: &[u8]) -> Option<Item<'_>> {
         let is_there = bytes.get(HEADER_BYTES).is_some_and(|first| *first != END);
         decode(bytes, HEADER_BYTES).filter(|_| is_there).map(|(item, _)| item)
@@ -213,6 +213,12 @@ impl Listpack {
     /// [`Self::find_from`] the first element.
     pub fn find(&self, text: &[u8], skip: usize) -> Option<Cursor> {
         self.find_from(self.first()?, text, skip)
+    }
+
+    /// Makes room for `room` bytes of elements at the back, if there is none for `more`: for a
+    /// listpack that is only appended to. It stays until [`Self::shrink`].
+    pub fn reserve_back(&mut self, more: usize, room: usize) {
+        self.bytes.reserve(more, room);
     }
 
     pub fn push_back(&mut self, text: &[u8]) {

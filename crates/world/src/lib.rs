@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`net`] | sockets, signals and wake-ups: the loop's driver |
-//! | [`tls`] | what is spoken on encrypted connections |
+//! | [`tls`] | the TLS configurations in force |
 //! | [`clock`] | the machine's clocks |
 //! | `vmclock` | the hypervisor's word that the clocks were disrupted |
 //! | [`disk`] | the machine's file system |

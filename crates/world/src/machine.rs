@@ -1,7 +1,8 @@
 //! The process as Linux describes it under `/proc` (man 5 proc).
 
+use crate::net::Listeners;
 use crate::tls::Tls;
-use base::machine::{AllocatorUsage, Identity, Machine, Usage};
+use base::machine::{AllocatorUsage, Identity, Listening, Machine, Usage};
 use base::tls::TlsSettings;
 use std::fs;
 use std::net::UdpSocket;
@@ -11,8 +12,10 @@ use std::sync::Arc;
 /// binary.
 #[derive(Clone, Debug)]
 pub struct RealMachine {
-    /// What is spoken on encrypted connections.
+    /// The TLS configurations, shared with the network driver.
     pub tls: Arc<Tls>,
+    /// The sockets that take connections.
+    pub listeners: Arc<Listeners>,
     pub allocator_name: &'static str,
     pub allocator_usage: fn() -> AllocatorUsage,
     pub allocator_purge: fn(),
@@ -58,6 +61,10 @@ impl Machine for RealMachine {
 
     fn speak_tls(&self, settings: &TlsSettings) -> Result<(), String> {
         self.tls.adopt(settings)
+    }
+
+    fn listen(&self, listening: &Listening) -> Result<(), String> {
+        self.listeners.reopen(listening).map_err(|error| error.to_string())
     }
 
     fn purge(&self) {
@@ -127,6 +134,7 @@ mod tests {
     fn machine() -> RealMachine {
         RealMachine {
             tls: Arc::default(),
+            listeners: Arc::default(),
             allocator_name: "none",
             allocator_usage: AllocatorUsage::default,
             allocator_purge: || {},

@@ -15,7 +15,7 @@
 //! | [`listener`] | listening sockets and their addresses |
 //! | [`connections`] | open connections by ids that are never reused |
 //! | [`transport`] | how bytes pass through one connection, and what that shows of its readiness |
-//! | [`handshakes`] | connections whose ends have yet to agree on their encryption |
+//! | [`handshakes`] | TLS handshakes that are under way |
 //! | [`dial`] | connections that the server asks for |
 //! | [`signals`] | SIGTERM and SIGINT as events |
 
@@ -38,6 +38,7 @@ use base::time::Clock;
 use connections::{Connection, Connections, is_connection};
 use dial::Dials;
 use handshakes::{Handshakes, Side};
+pub use listener::Listeners;
 use listener::{Accepted, Listener};
 use poller::{FIRST_LISTENER, Poller, SIGNALS, WAKER};
 use rustix::event::epoll::EventFlags;
@@ -67,9 +68,9 @@ pub struct NetOptions {
     pub bind: Vec<String>,
     /// `port`. `None`: no TCP; 0: the kernel chooses, see [`NetDriver::local_port`].
     pub port: Option<u16>,
-    /// `tls-port`. `None`: nothing that comes is encrypted; 0: the kernel chooses.
+    /// `tls-port`. `None`: clients cannot connect over TLS; 0: the kernel chooses the port.
     pub tls_port: Option<u16>,
-    /// What is spoken there.
+    /// The TLS configurations for accepted and dialed connections.
     pub tls: Arc<Tls>,
     /// `tcp-backlog`.
     pub backlog: u32,
@@ -103,7 +104,9 @@ impl Default for NetOptions {
 pub struct NetDriver {
     clock: RealClock,
     poller: Poller,
-    listeners: Vec<Listener>,
+    listeners: Arc<Listeners>,
+    /// The change of the listeners that this follows.
+    listeners_change: u64,
     /// The node wants connections.
     is_accepting: bool,
     /// The listeners are registered with the poller.
@@ -132,7 +135,7 @@ impl NetDriver {
     pub fn bind(options: &NetOptions) -> Result<Self, NetError> {
         let fail = |error| NetError::new("any address", "cannot set up epoll", error);
         let poller = Poller::new().map_err(fail)?;
-        let listeners = listener::open_all(options)?;
+        let listeners = Listeners::open(options)?;
         let signals = if options.catch_signals {
             let signals = Signals::catch().map_err(fail)?;
             poller.add(&signals, SIGNALS, EventFlags::IN | EventFlags::ET).map_err(fail)?;
@@ -143,7 +146,8 @@ impl NetDriver {
         let mut driver = Self {
             clock: RealClock,
             poller,
-            listeners,
+            listeners: Arc::new(listeners),
+            listeners_change: 0,
             is_accepting: true,
             is_watching_listeners: false,
             resting_until_nanos: None,
@@ -160,15 +164,20 @@ impl NetDriver {
         Ok(driver)
     }
 
-    /// The port of the first TCP listener; of one that takes encrypted connections if there is no
-    /// other.
+    /// The port of the first TCP listener; that of a TLS listener if there is no other.
     pub fn local_port(&self) -> Option<u16> {
-        self.listeners.iter().find_map(Listener::port)
+        self.listeners.with(|all| all.iter().find_map(Listener::port))
     }
 
-    /// The port of the first listener that takes encrypted connections.
+    /// The port of the first TLS listener.
     pub fn local_tls_port(&self) -> Option<u16> {
-        self.listeners.iter().filter(|listener| listener.is_tls()).find_map(Listener::port)
+        self.listeners
+            .with(|all| all.iter().filter(|listener| listener.is_tls()).find_map(Listener::port))
+    }
+
+    /// The sockets that take connections, for whoever changes where it listens.
+    pub fn listeners(&self) -> Arc<Listeners> {
+        Arc::clone(&self.listeners)
     }
 
     /// Connections that are open.
@@ -181,17 +190,30 @@ impl NetDriver {
             return;
         }
         self.is_watching_listeners = watch;
-        for (index, listener) in self.listeners.iter().enumerate() {
+        let poller = &self.poller;
+        self.listeners.watch(watch, |listener| {
             // Level-triggered: what one wait leaves in the backlog, the next one reports.
-            let datum = FIRST_LISTENER + index as u64;
+            let datum = FIRST_LISTENER + listener.number();
             let outcome = if watch {
-                self.poller.add(listener, datum, EventFlags::IN)
+                poller.add(listener, datum, EventFlags::IN)
             } else {
-                self.poller.remove(listener)
+                poller.remove(listener)
             };
             if let Err(error) = outcome {
-                tracing::error!(%error, watch, "cannot change how a listening socket is watched");
+                tracing::error!(%error, watch, "cannot change how a listener is watched");
             }
+        });
+    }
+
+    /// Watches the listeners that were opened since the last wait. Those that were closed are
+    /// watched no more.
+    fn follow_listeners(&mut self) {
+        let change = self.listeners.change();
+        if std::mem::replace(&mut self.listeners_change, change) != change {
+            // Some are watched, and those that are new are not.
+            let watch = self.is_accepting && self.resting_until_nanos.is_none();
+            self.is_watching_listeners = !watch;
+            self.watch_listeners(watch);
         }
     }
 
@@ -252,15 +274,15 @@ impl NetDriver {
         }
     }
 
-    fn accept(&mut self, index: usize, events: &mut Vec<Event>) {
+    fn accept(&mut self, listener: u64, events: &mut Vec<Event>) {
         for _ in 0..ACCEPTS_PER_WAIT_MAX {
-            match self.listeners[index].accept() {
-                Ok(accepted) => self.take_in(accepted, index, events),
+            match self.listeners.accept(listener) {
+                Ok(accepted) => self.take_in(accepted, events),
                 Err(Errno::AGAIN) => return,
                 // The client went away while it waited, or its packets were filtered.
                 Err(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => {}
                 Err(Errno::MFILE | Errno::NFILE) if self.reserve.take().is_some() => {
-                    drop(self.listeners[index].accept());
+                    drop(self.listeners.accept(listener));
                     self.reserve = spare_descriptor();
                     tracing::warn!("closed a new connection: out of file descriptors");
                 }
@@ -276,10 +298,8 @@ impl NetDriver {
         }
     }
 
-    fn take_in(&mut self, accepted: Accepted, index: usize, events: &mut Vec<Event>) {
-        let Accepted { socket, peer } = accepted;
-        let is_unix = self.listeners[index].is_unix();
-        let is_tls = self.listeners[index].is_tls();
+    fn take_in(&mut self, accepted: Accepted, events: &mut Vec<Event>) {
+        let Accepted { socket, peer, is_unix, is_tls } = accepted;
         let Some(transport) = self.transport(socket, is_tls) else { return };
         let Ok(id) = self.connections.insert(Connection::over(transport, is_unix)) else {
             tracing::warn!(peer = peer.address, "closed a new connection: too many are open");
@@ -299,8 +319,7 @@ impl NetDriver {
         }
     }
 
-    /// What lies between an accepted socket and its bytes; `None`: it cannot be had, and the socket
-    /// is closed.
+    /// The transport for an accepted socket; `None`: TLS is not set up, and the socket is closed.
     fn transport(&self, socket: OwnedFd, is_tls: bool) -> Option<Transport> {
         if !is_tls {
             return Some(Transport::Plain(socket));
@@ -334,6 +353,7 @@ impl Driver for NetDriver {
     }
 
     fn wait(&mut self, timeout_nanos: Option<u64>, events: &mut Vec<Event>) {
+        self.follow_listeners();
         let mut timeout_nanos = self.end_rest(timeout_nanos);
         timeout_nanos = self.handshakes.wait_nanos(self.clock.monotonic().0, timeout_nanos);
         let has_more = self.dials.has_failed() || self.handshakes.has_ready();
@@ -352,7 +372,7 @@ impl Driver for NetDriver {
                         events.push(Event::Shutdown);
                     }
                 }
-                (listener, _) => self.accept((listener - FIRST_LISTENER) as usize, events),
+                (listener, _) => self.accept(listener - FIRST_LISTENER, events),
             }
         }
         self.advance_handshakes(events);

@@ -1,19 +1,21 @@
-//! TLS: what is spoken on encrypted connections, made from the files and rules that the operator
-//! names. How bytes pass through one such connection stands in `net/transport/tls.rs`.
+//! TLS configurations for accepted and dialed connections, built from the operator's files and
+//! rules. How bytes pass through one connection stands in `net/transport/tls.rs`.
 //!
-//! What is adopted counts for connections that are accepted from then on. Those that stand keep
-//! what they agreed on, so a certificate is renewed without losing any of them. Files are read when
-//! settings are adopted, on the loop: an operator asks for it, rarely. What cannot be used is
-//! refused by name, and what was spoken before goes on.
+//! New settings count for connections that begin after them. Open connections keep what they
+//! negotiated, so a certificate can be renewed without losing any of them. Files are read on the
+//! loop when settings are adopted, which an operator asks for rarely. Settings that cannot be used
+//! are refused with the reason, and the ones before stay in force.
 
 mod ciphers;
+mod key;
 pub mod name;
 #[cfg(any(test, feature = "hostile"))]
-pub mod papers;
+pub mod test_authority;
 mod verify;
 
 use base::tls::{ClientAuth, KeyPair, TlsSettings};
 use ciphers::{chosen_suites, versions};
+use key::private_key;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -23,7 +25,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use verify::Vouched;
+use verify::AuthorityVerifier;
 
 /// Longest file of certificates or of a key, in bytes. A guess: a bundle of every public authority
 /// takes a quarter of it.
@@ -32,7 +34,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most files of a folder of trusted certificates. A guess.
 const TRUSTED_FILES_MAX: usize = 4096;
 
-/// What TLS is spoken with now. Shared by those who adopt settings and those who accept.
+/// The TLS configurations in force. CONFIG SET replaces them; the network driver reads them for
+/// each new connection.
 #[derive(Default)]
 pub struct Tls {
     spoken: Mutex<Spoken>,
@@ -45,17 +48,17 @@ struct Spoken {
 }
 
 impl fmt::Debug for Tls {
-    /// Without what is spoken: there are keys in it.
+    /// Shows no configuration: there are private keys in it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
     }
 }
 
 impl Tls {
-    /// Speaks from now on as these settings say.
+    /// Puts settings in force, for connections that begin later.
     ///
     /// # Errors
-    /// What is wrong with them, or with a file. Then everything is as before.
+    /// A text that names the bad setting or file. The settings in force then stay.
     pub fn adopt(&self, settings: &TlsSettings) -> Result<(), String> {
         let server = settings.accepts.then(|| server_config(settings)).transpose()?;
         let client = settings.connects.then(|| client_config(settings)).transpose()?;
@@ -64,12 +67,13 @@ impl Tls {
         Ok(())
     }
 
-    /// What is spoken on connections that are accepted; `None`: nothing is set up.
+    /// The configuration for accepted connections; `None`: TLS is not set up for them.
     pub(crate) fn server(&self) -> Option<Arc<ServerConfig>> {
         self.spoken.lock().unwrap_or_else(PoisonError::into_inner).server.clone()
     }
 
-    /// What is spoken on connections that this server asks for; `None`: nothing is set up.
+    /// The configuration for connections that this server dials; `None`: TLS is not set up for
+    /// them.
     pub(crate) fn client(&self) -> Option<Arc<ClientConfig>> {
         self.spoken.lock().unwrap_or_else(PoisonError::into_inner).client.clone()
     }
@@ -113,7 +117,7 @@ fn server_config(settings: &TlsSettings) -> Result<ServerConfig, String> {
 fn client_config(settings: &TlsSettings) -> Result<ClientConfig, String> {
     let provider = provider(settings)?;
     let algorithms = provider.signature_verification_algorithms;
-    let verifier = Vouched { roots: trusted(settings)?, algorithms };
+    let verifier = AuthorityVerifier { roots: trusted(settings)?, algorithms };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions(&settings.protocols)?)
         .map_err(|error| format!("the ciphers and tls-protocols do not go together: {error}"))?
@@ -144,20 +148,11 @@ fn load_pair(pair: &KeyPair) -> Result<Pair, String> {
         return Err(format!("{}: there is no certificate in it", pair.certificate.display()));
     }
     let text = read(&pair.key)?;
-    let is_encrypted = [&b"ENCRYPTED PRIVATE KEY"[..], b"Proc-Type: 4,ENCRYPTED"];
-    if is_encrypted.iter().any(|mark| text.windows(mark.len()).any(|part| part == *mark)) {
-        return Err(format!(
-            "{}: encrypted keys are not read; write it without a password, readable for the \
-             server alone",
-            pair.key.display()
-        ));
-    }
-    let key = PrivateKeyDer::from_pem_slice(&text)
-        .map_err(|_| format!("{}: there is no private key in it", pair.key.display()))?;
-    Ok((chain, key))
+    let key = private_key(&text, pair.password.as_ref());
+    Ok((chain, key.map_err(|why| format!("{}: {why}", pair.key.display()))?))
 }
 
-/// The certificates that are trusted.
+/// The trusted certificates, from the file and from the folder.
 fn trusted(settings: &TlsSettings) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = &settings.trusted_file {
@@ -174,7 +169,7 @@ fn trusted(settings: &TlsSettings) -> Result<RootCertStore, String> {
         if files.len() > TRUSTED_FILES_MAX {
             return Err(format!("{}: more than {TRUSTED_FILES_MAX} files", folder.display()));
         }
-        // What else lies there is none of ours, as OpenSSL has it.
+        // Files without certificates in the folder are ignored, as OpenSSL does.
         for file in files.iter().filter(|file| file.is_file()) {
             roots.add_parsable_certificates(certificates(file).unwrap_or_default());
         }
@@ -196,6 +191,11 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 #[expect(clippy::disallowed_methods, reason = "this crate is where they are called")]
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", file.display());
+    // Opening a FIFO would wait for somebody to write into it.
+    let kind = std::fs::metadata(file).map_err(|error| failed(&error))?;
+    if !kind.is_file() {
+        return Err(failed(&"it is no regular file"));
+    }
     let opened = std::fs::File::open(file).map_err(|error| failed(&error))?;
     let mut bytes = Vec::new();
     let mut bounded = opened.take(FILE_BYTES_MAX + 1);

@@ -39,7 +39,7 @@ impl Reason {
 pub enum EntryContext {
     Toplevel,
     Multi,
-    /// A script or a function called the command.
+    /// The command was called by a script or function.
     Lua,
 }
 

@@ -46,7 +46,7 @@ impl Denied {
         })
     }
 
-    /// What a script is told whose user may not run a command.
+    /// The error for a script that calls a command which its user may not run.
     pub const fn refusal_in_script(self) -> Refusal {
         Refusal::of(match self {
             Self::Command => {

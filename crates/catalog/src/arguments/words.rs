@@ -1,8 +1,8 @@
-//! What a usage line leaves unsaid: the type of an operand, and the name of a choice.
+//! Facts that a usage line does not tell: the type of an operand, and the name of a choice.
 
 use super::{Argument, Kind};
 
-/// Operands that are keys, beside those whose names end in "key".
+/// Names of operands that are keys, beside those that end in "key".
 const KEYS: &[&str] = &["source", "destination", "key1", "key2", "dst", "src"];
 
 const INTEGERS: &[&str] = &[
@@ -33,6 +33,7 @@ const INTEGERS: &[&str] = &[
     "min-match-len",
     "num-matches",
     "numfields",
+    "numids",
     "numkeys",
     "numlocal",
     "numreplicas",
@@ -54,7 +55,7 @@ const INTEGERS: &[&str] = &[
 const DOUBLES: &[&str] =
     &["height", "latitude", "longitude", "max", "min", "radius", "score", "width"];
 
-/// Choices that Redis's documentation has a name for, by what is first and last among them.
+/// Names of choices in Redis's documentation, each by the first and the last member of the choice.
 const CHOICES: &[(&str, &str, &str)] = &[
     ("nx", "xx", "condition"),
     ("nx", "lt", "condition"),
@@ -72,6 +73,7 @@ const CHOICES: &[(&str, &str, &str)] = &[
     ("async", "sync", "async"),
     ("byscore", "bylex", "sortby"),
     ("maxlen", "minid", "strategy"),
+    ("keepref", "acked", "condition"),
     ("sum", "max", "aggregate"),
     ("module-name", "pattern", "filterby"),
 ];
@@ -82,7 +84,7 @@ pub(super) fn kind_of(command: &str, operand: &str) -> Kind {
     if is_key && !matches!(command, "cluster|keyslot") {
         return Kind::Key;
     }
-    // The same word means something else in some commands.
+    // Operands whose type depends on the command.
     let is_of_stream = command.starts_with('x');
     let is_lexical = command.contains("lex") || command == "zrangestore";
     match operand {

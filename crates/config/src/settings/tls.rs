@@ -1,16 +1,18 @@
-//! What the directives `tls-*` say of encrypted connections.
+//! The directives `tls-*` as settings of encrypted connections.
 
 use crate::Config;
 use crate::table::{DIRECTIVES, row};
-use base::tls::{ClientAuth, KeyPair, TlsSettings};
+use base::tls::{ClientAuth, KeyPair, Password, TlsSettings};
 use std::path::PathBuf;
 
-/// The directives that say together what TLS is spoken with: they are put in force together.
-pub const TLS_ROWS: [usize; 16] = [
+/// The directives about TLS. A change of any of them puts all in force anew.
+pub const TLS_ROWS: [usize; 18] = [
+    row("tls-port"),
     row("tls-replication"),
     row("tls-cluster"),
     row("tls-client-cert-file"),
     row("tls-client-key-file"),
+    row("tls-client-key-file-pass"),
     row("tls-auth-clients"),
     row("tls-cert-file"),
     row("tls-key-file"),
@@ -34,9 +36,11 @@ pub(super) fn tls_settings(config: &Config) -> TlsSettings {
         (!name.is_empty()).then(|| crate::resolve(&config.directory(), name))
     };
     let words = |row: usize| String::from_utf8_lossy(config.text(row)).into_owned();
-    let pair = |certificate, key| {
+    let pair = |certificate, key, password| {
+        let text = config.text(password);
+        let password = (!text.is_empty()).then(|| Password(text.to_vec()));
         let pair = file(certificate).zip(file(key));
-        pair.map(|(certificate, key)| KeyPair { certificate, key })
+        pair.map(|(certificate, key)| KeyPair { certificate, key, password })
     };
     let kept = match config.number::<usize>(const { row("tls-session-cache-size") }) {
         0 => SESSIONS_MAX,
@@ -47,10 +51,15 @@ pub(super) fn tls_settings(config: &Config) -> TlsSettings {
         accepts: config.number::<u16>(const { row("tls-port") }) != 0,
         connects: config.is_on(const { row("tls-replication") })
             || config.is_on(const { row("tls-cluster") }),
-        key_pair: pair(const { row("tls-cert-file") }, const { row("tls-key-file") }),
+        key_pair: pair(
+            const { row("tls-cert-file") },
+            const { row("tls-key-file") },
+            const { row("tls-key-file-pass") },
+        ),
         own_key_pair: pair(
             const { row("tls-client-cert-file") },
             const { row("tls-client-key-file") },
+            const { row("tls-client-key-file-pass") },
         ),
         trusted_file: file(const { row("tls-ca-cert-file") }),
         trusted_folder: file(const { row("tls-ca-cert-dir") }),
@@ -67,7 +76,8 @@ pub(super) fn tls_settings(config: &Config) -> TlsSettings {
     }
 }
 
-/// The first directive about TLS among those that were named: an error is told of it.
+/// The name of the first directive about TLS among the rows that CONFIG SET named. An error about
+/// TLS names this directive.
 pub fn tls_directive(named: &[usize]) -> Option<&'static str> {
     let found = named.iter().find(|row| TLS_ROWS.contains(row));
     found.map(|row| DIRECTIVES[*row].name)

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 
 impl Keyspace {
     /// # Errors
-    /// The code of a library does not say its name.
+    /// The first line of the code names no library.
     pub(super) fn change_libraries(&mut self, effect: &Effect<'_>) -> Result<Applied, Refusal> {
         let has_changed = match *effect {
             Effect::FunctionLoad { code } => {

@@ -46,7 +46,8 @@ impl Keyspace {
         })
     }
 
-    /// As [`Keyspace::edit`], of a hash; it keeps in step when the first of its fields expires.
+    /// As [`Keyspace::edit`], for a hash. Also updates the database's queue of hashes by their
+    /// first expiry.
     fn edit_hash(
         &mut self,
         database: DatabaseId,
@@ -63,7 +64,7 @@ impl Keyspace {
             after = hash.next_expiry();
             Ok(applied)
         })?;
-        // A hash that was made just now was noted as a whole.
+        // `edit` has queued a new hash already.
         if before != after && !is_new {
             self.database_mut(database).fields_expire(key.hash, before, after);
         }

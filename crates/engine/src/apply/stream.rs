@@ -8,7 +8,7 @@ use crate::value::{Recipe, Value, stream};
 use base::DatabaseId;
 
 impl Keyspace {
-    /// Applies an effect on the entries of a stream, or on what it remembers.
+    /// Applies an effect on a stream's entries or on its counters.
     pub(super) fn change_stream(
         &mut self,
         database: DatabaseId,
@@ -31,7 +31,7 @@ impl Keyspace {
             Ok(match *effect {
                 Effect::StreamAdd { id, fields } => added(stream.add(id, fields, recipe)),
                 Effect::StreamBlock { base, block } => {
-                    // No command lets another through, a damaged record might.
+                    // Commands write valid blocks only; a damaged record may hold any bytes.
                     let added = stream.add_block(base, block.to_vec(), work);
                     added.map_err(|what| Refusal::new(format!("ERR {what}")))?;
                     Applied::Added
@@ -46,7 +46,7 @@ impl Keyspace {
         })
     }
 
-    /// Applies an effect on a group of a stream, or on a consumer of it.
+    /// Applies an effect on a consumer group or on one of its consumers.
     pub(super) fn change_group(
         &mut self,
         database: DatabaseId,

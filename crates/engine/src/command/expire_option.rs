@@ -1,8 +1,10 @@
-//! Expiry options of commands: `EX seconds`, `PX milliseconds`, `EXAT`, `PXAT`; and the conditions
-//! under which EXPIRE and its kin count: `NX`, `XX`, `GT`, `LT`.
+//! Expiry options of commands: `EX seconds`, `PX milliseconds`, `EXAT`, `PXAT`, KEEPTTL, PERSIST;
+//! the conditions of EXPIRE and its kin: `NX`, `XX`, `GT`, `LT`; and times as TTL and its kin
+//! answer them.
 //!
 //! Every form ends as an absolute Unix time in milliseconds, because effects carry outcomes.
 
+use crate::command::Args;
 use crate::refusal::Refusal;
 use base::UnixMillis;
 use resp::integer::parse_i64;
@@ -59,12 +61,57 @@ impl ExpireForm {
     }
 }
 
+/// An expiry option of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ExpiryOption {
+    /// `EX seconds` or one of its kin. The operand is the argument at this place.
+    At(ExpireForm, usize),
+    /// KEEPTTL: the expiry stays as it is.
+    Keep,
+    /// PERSIST: the expiry is removed.
+    Persist,
+}
+
+impl ExpiryOption {
+    /// Reads the option at `at`, of options that end before `end`. Returns it with the number of
+    /// its arguments; `None` if it is another word, or if its operand is missing.
+    pub fn read(args: Args<'_>, at: usize, end: usize) -> Option<(Self, usize)> {
+        if let Some(form) = ExpireForm::of_word(args.at(at)) {
+            return (at + 1 < end).then_some((Self::At(form, at + 1), 2));
+        }
+        let words = [("KEEPTTL", Self::Keep), ("PERSIST", Self::Persist)];
+        words.into_iter().find(|(word, _)| args.is(at, word)).map(|(_, option)| (option, 1))
+    }
+
+    /// Whether the option may stand behind an earlier one: only behind the same option. The last
+    /// one counts, as in Redis.
+    pub fn may_follow(self, before: Option<Self>) -> bool {
+        match (self, before) {
+            (_, None) => true,
+            (Self::At(form, _), Some(Self::At(before, _))) => form == before,
+            (_, Some(before)) => self == before,
+        }
+    }
+}
+
+/// The milliseconds that a key or field has left. Not less than 0: while expiry stands still, there
+/// may be one whose time has come.
+pub fn millis_left(at: i64, now: i64) -> i64 {
+    (at - now).max(0)
+}
+
+/// Milliseconds as seconds, rounded to the nearest.
+pub fn rounded_seconds(millis: i64) -> i64 {
+    // In 128 bits, because half a second added to the greatest time exceeds 64.
+    ((i128::from(millis) + 500) / 1000) as i64
+}
+
 /// Redis's text for an expiry time that cannot be.
 pub fn invalid(command: &str) -> Refusal {
     Refusal::new(format!("ERR invalid expire time in '{command}' command"))
 }
 
-/// The circumstances under which a new time counts.
+/// The conditions under which EXPIRE and its kin set a new time.
 #[derive(Clone, Copy, Default)]
 pub struct Conditions {
     only_if_none: bool,
@@ -74,7 +121,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Reads options, in any order.
+    /// Reads the words of the conditions, in any order.
     ///
     /// # Errors
     /// Redis's text for a word that is none of them.
@@ -96,7 +143,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// The same, if they go together.
+    /// The conditions, unless two of them exclude each other.
     ///
     /// # Errors
     /// Redis's texts for conditions that exclude each other.

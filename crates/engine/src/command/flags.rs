@@ -52,10 +52,15 @@ impl Flags {
     pub const READS_UNNAMED: Self = Self(1 << 30);
     /// Brings keys from elsewhere, perhaps from this very server: it waits for no migration.
     pub const RESTORES: Self = Self(1 << 31);
-    /// What CLIENT CACHING said of the next request is not said of this one.
+    /// CLIENT CACHING stays in force behind this command, rather than ending with it.
     pub const KEEPS_CACHING: Self = Self(1 << 32);
+    /// Loads or unloads a module, which `enable-module-command` must allow.
+    pub const CHANGES_MODULES: Self = Self(1 << 33);
 
-    /// Runs a script or a function: what it needs may be declared there.
+    /// Waits until the shard's libraries of functions are compiled.
+    pub const NEEDS_LIBRARIES: Self = Self(1 << 41);
+
+    /// Runs a script or a function, which may declare flags of its own.
     pub const RUNS_SCRIPT: Self = Self(1 << 40);
 
     pub const fn union(self, other: Self) -> Self {

@@ -19,7 +19,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
+use super::key::scan::{SCAN_COST, ScanOptions, Takes, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read as reads, write};
 use crate::refusal::Refusal;
 use crate::value::hash::{Seen, Text};
@@ -123,7 +123,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .since("3.2.0")
         .cost("O(1)")
         .fast(),
-    reads("HSCAN key cursor [MATCH pattern] [COUNT count]", hscan)
+    reads("HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]", hscan)
         .tips(&["nondeterministic_output"])
         .doc("Iterates over the fields and values of a hash.")
         .group(Group::Hash)
@@ -144,7 +144,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     expiring::HGETDEL,
 ];
 
-/// The hash at a key, as its client sees it.
+/// The hash at a key, without fields whose time has come.
 ///
 /// # Errors
 /// WRONGTYPE if the key holds another type.
@@ -169,7 +169,7 @@ fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         reply.array(0);
         return Ok(());
     };
-    let options = ScanOptions::parse(args, 2, false)?;
+    let options = ScanOptions::parse(args, 2, Takes::Bare("NOVALUES"))?;
     let mut found = Vec::new();
     let mut name = Vec::new();
     let work = view.work();
@@ -183,10 +183,12 @@ fn hscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     });
     reply.array(2);
     reply.bulk(next.to_string());
-    reply.array(2 * found.len());
+    reply.array(if options.with_values { 2 * found.len() } else { found.len() });
     work.reply_each(found, reply, |(field, value), reply| {
         reply_text(field, reply);
-        reply_text(value, reply);
+        if options.with_values {
+            reply_text(value, reply);
+        }
     });
     Ok(())
 }

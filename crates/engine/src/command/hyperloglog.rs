@@ -25,20 +25,25 @@ pub const COMMANDS: &[Command<DataFn>] = &[
         .cost("O(1) to add every element.")
         .denyoom()
         .fast(),
-    // A read to Redis and its users, but it stores the count that it computed.
-    Command::new("PFCOUNT key [key ...]", DataFn::Write(pfcount), Flags::READONLY)
-        .key_use("RW+access")
-        .doc(
-            "Returns the approximated cardinality of the set(s) observed by the HyperLogLog \
+    // A read to Redis and its users, but it stores the count that it computed, so scripts that may
+    // not write may not ask for it.
+    Command::new(
+        "PFCOUNT key [key ...]",
+        DataFn::Write(pfcount),
+        Flags::READONLY.union(Flags::MAY_REPLICATE),
+    )
+    .key_use("RW+access")
+    .doc(
+        "Returns the approximated cardinality of the set(s) observed by the HyperLogLog \
              key(s).",
-        )
-        .group(Group::HyperLogLog)
-        .since("2.8.9")
-        .cost(
-            "O(1) with a very small average constant time when called with a single key. O(N) \
+    )
+    .group(Group::HyperLogLog)
+    .since("2.8.9")
+    .cost(
+        "O(1) with a very small average constant time when called with a single key. O(N) \
              with N being the number of keys, and much bigger constant times, when called with \
              multiple keys.",
-        ),
+    ),
     write("PFMERGE destkey [sourcekey [sourcekey ...]]", pfmerge)
         .key_specs(&["@1,0/1/0,RW+access+insert", "@2,-1/1/0,RO+access"])
         .doc("Merges one or more HyperLogLog values into a single key.")

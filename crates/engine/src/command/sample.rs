@@ -2,13 +2,17 @@
 
 use crate::random::Random;
 use crate::refusal::Refusal;
+use resp::Reply;
 use resp::integer::parse_i64;
 
 /// Elements that a negative count may ask for. They are drawn one by one, from a cold place each,
 /// at about 0.1 us, so this is less than half a second in which nobody else is served; a reply as
 /// long as the data may take longer, this one need not. Redis has no limit, and is stopped by the
-/// client's output buffer if that has one.
+/// client's output buffer if that has one, as is done here too.
 const REPEATED_MAX: u64 = 1 << 22;
+
+/// Bytes that an element takes in a reply, at least: an empty string.
+const REPLIED_BYTES_MIN: usize = "$0\r\n\r\n".len();
 
 /// The number of elements that a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,13 +39,16 @@ impl Wanted {
         }
     }
 
-    /// Refuses what a reply cannot hold.
+    /// Refuses what takes too long to draw, unless the bound of the reply ends it before that.
     ///
     /// # Errors
     /// `ERR value is out of range`.
-    pub fn check(self) -> Result<Self, Refusal> {
+    pub fn check(self, reply: &Reply) -> Result<Self, Refusal> {
         match self {
-            Self::Repeated(count) if count > REPEATED_MAX => {
+            Self::Repeated(count)
+                if count > REPEATED_MAX
+                    && reply.admits(REPEATED_MAX as usize * REPLIED_BYTES_MIN) =>
+            {
                 Err(Refusal::of("ERR value is out of range"))
             }
             wanted => Ok(wanted),
@@ -85,7 +92,7 @@ mod tests {
     fn the_smallest_integer_is_no_count() {
         assert_eq!(Wanted::parse(b"-9223372036854775807"), Ok(Wanted::Repeated(i64::MAX as u64)));
         assert!(Wanted::parse(b"-9223372036854775808").is_err());
-        assert!(Wanted::Repeated(u64::MAX).check().is_err());
+        assert!(Wanted::Repeated(u64::MAX).check(&Reply::default()).is_err());
         assert_eq!(Wanted::parse(b"x"), Err(Refusal::NOT_AN_INTEGER));
     }
 }

@@ -11,7 +11,7 @@ mod combine;
 #[cfg(test)]
 mod tests;
 
-use super::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
+use super::key::scan::{SCAN_COST, ScanOptions, Takes, parse_cursor};
 use super::{Args, Command, DataFn, Group, Outcome, read, write};
 use crate::apply::Applied;
 use crate::effect::Effect;
@@ -141,7 +141,7 @@ fn notify_if_gone(tx: &mut Tx<'_>, key: &[u8]) {
 fn smove(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (source, destination, member) = (args.at(1), args.at(2), args.at(3));
     let is_there = find(tx, source).map(|set| set.map(|set| set.contains(member)));
-    // Whoever looks at a key past its time deletes it: both are looked at, whatever the other is.
+    // A lookup deletes a key whose time has come. Both keys are looked up, whatever the other is.
     let is_set = find(tx, destination).map(|_| ());
     let is_there = is_there?;
     // Only a source that exists makes a destination of another type matter.
@@ -191,7 +191,7 @@ fn sscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         reply.array(0);
         return Ok(());
     };
-    let options = ScanOptions::parse(args, 2, false)?;
+    let options = ScanOptions::parse(args, 2, Takes::Nothing)?;
     let mut found = Vec::new();
     let mut buffer = MemberBuffer::new();
     let work = view.work();

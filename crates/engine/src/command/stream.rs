@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `add` | XADD, XTRIM, XDEL, XLEN, XSETID |
 //! | `limit` | what XADD and XTRIM keep |
+//! | `references` | entries and what refers to them: XDELEX, XACKDEL |
 //! | `ids` | IDs and ends of ranges |
 //! | `range` | XRANGE, XREVRANGE |
 //! | `read` | what XREAD and XREADGROUP ask for; XREAD |
@@ -23,6 +24,7 @@ mod pending;
 mod range;
 mod read;
 mod read_group;
+mod references;
 #[cfg(test)]
 mod tests;
 
@@ -49,6 +51,8 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     group::DELCONSUMER,
     pending::XACK,
     pending::XPENDING,
+    references::XDELEX,
+    references::XACKDEL,
     claim::XCLAIM,
     claim::XAUTOCLAIM,
     info::STREAM,
@@ -56,7 +60,7 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     info::CONSUMERS,
 ];
 
-/// The stream at `key`, read for a client.
+/// The stream at `key`, for a command that reads. Counts a hit or a miss.
 ///
 /// # Errors
 /// WRONGTYPE if the key holds another type.
@@ -64,7 +68,7 @@ fn view_stream<'a>(view: &mut View<'a>, key: &[u8]) -> Result<Option<&'a Stream>
     view.find(key).map(stream::of).transpose()
 }
 
-/// The stream at `key`, read for a client by a command that may change it.
+/// The stream at `key`, for a command that reads and may change it. Counts a hit or a miss.
 ///
 /// # Errors
 /// WRONGTYPE if the key holds another type.
@@ -72,7 +76,7 @@ fn find_read<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, R
     tx.find_read(key).map(stream::of).transpose()
 }
 
-/// The stream at `key`, read before a change.
+/// The stream at `key`, for a command that changes it.
 ///
 /// # Errors
 /// WRONGTYPE if the key holds another type.
@@ -80,18 +84,18 @@ fn find<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, Refusa
     tx.find(key).map(stream::of).transpose()
 }
 
-/// Names of a request, as an error quotes them.
+/// A name for an error text.
 fn quoted(name: &[u8]) -> String {
     String::from_utf8_lossy(name).replace(['\r', '\n'], " ")
 }
 
-/// Redis's refusal where either is not there.
+/// Redis's refusal if the key or the group does not exist.
 fn no_key_or_group(key: &[u8], group: &[u8]) -> Refusal {
     let (group, key) = (quoted(group), quoted(key));
     Refusal::new(format!("NOGROUP No such key '{key}' or consumer group '{group}'"))
 }
 
-/// Redis's refusal of a group that is not there.
+/// Redis's refusal if the group does not exist.
 fn no_group(group: &[u8], key: &[u8]) -> Refusal {
     let (group, key) = (quoted(group), quoted(key));
     Refusal::new(format!("NOGROUP No such consumer group '{group}' for key name '{key}'"))

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `string` | reading and writing whole values and ranges |
 //! | [`set`] | SET and its kin, with their options |
+//! | [`many`] | MSET and its kin |
 //! | [`number`] | the increments |
 //! | [`lcs`] | LCS |
 
 mod lcs;
+mod many;
 mod number;
 mod set;
 
@@ -75,9 +77,9 @@ pub const COMMANDS: &[Command<DataFn>] = &[
     set::DELIFEQ,
     set::GETDEL,
     set::GETEX,
-    set::MSET,
-    set::MSETEX,
-    set::MSETNX,
+    many::MSET,
+    many::MSETEX,
+    many::MSETNX,
     number::INCR,
     number::DECR,
     number::INCRBY,

@@ -64,6 +64,14 @@ impl Declared {
         }
     }
 
+    /// The place of the first counted key, if the keys are counted by an argument. 0: they are not.
+    pub fn first_counted(&self) -> usize {
+        match self.keys.first() {
+            Some(&KeySpec::Counted { first, .. }) => first,
+            _ => 0,
+        }
+    }
+
     /// Whether the keys cannot be found from the range alone.
     pub fn movable(&self) -> Flags {
         let movable = self.keys.iter().any(|spec| !matches!(spec, KeySpec::Range { .. }));

@@ -4,8 +4,8 @@
 //! fields = length of all that follows (u32) | bytes of a field | bytes of its value …
 //! ids    = length of all that follows (u32) | millis (u64) | sequence (u64) …      little-endian
 //! ```
-//! Both are lent by the payload they stand in, and have been walked once: whoever reads them asks
-//! for no error.
+//! Both borrow their bytes from the payload, and were validated when they were decoded: reading
+//! them cannot fail.
 
 use super::operand::{Operand, Quoted};
 use super::{EffectDecoder, EffectError};
@@ -13,10 +13,10 @@ use crate::stream_id::StreamId;
 use bytes::BytesMut;
 use std::fmt;
 
-/// Bytes that say how long a field or a value is.
+/// Bytes of the length before a field or a value.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// Elements that are shown of a list; the rest is only counted.
+/// Elements of a list that `kiln log inspect` shows; it only counts the rest.
 const SHOWN_MAX: usize = 16;
 
 /// Fields and their values, in the order in which they were given.
@@ -27,6 +27,9 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Bytes that [`Self::put`] writes beside a text.
+    pub const HEAD_BYTES: usize = size_of::<u32>();
+
     /// Appends a field or a value to bytes that [`Self::of`] will read.
     pub fn put(bytes: &mut Vec<u8>, text: &[u8]) {
         let length = u32::try_from(text.len()).expect("no string is longer: STRING_BYTES_MAX");
@@ -34,8 +37,8 @@ impl<'a> Fields<'a> {
         bytes.extend_from_slice(text);
     }
 
-    /// Fields and values as [`Self::put`] wrote them, in turn; `None` if they are none, or if one
-    /// is missing.
+    /// Reads fields and values that [`Self::put`] wrote, in turn; `None` if there are none, or if a
+    /// value is missing.
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         let (mut rest, mut texts) = (bytes, 0);
         while !rest.is_empty() {
@@ -45,7 +48,7 @@ impl<'a> Fields<'a> {
         (texts > 0 && texts % 2 == 0).then_some(Self { bytes, pairs: texts / 2 })
     }
 
-    /// How many fields there are; never none.
+    /// The number of fields; never 0.
     #[allow(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         self.pairs
@@ -100,7 +103,7 @@ impl<'a> Ids<'a> {
         bytes.extend_from_slice(&to_bytes(id));
     }
 
-    /// IDs as [`Self::put`] wrote them; `None` if the last is cut off.
+    /// Reads IDs that [`Self::put`] wrote; `None` if the last one is cut off.
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         bytes.len().is_multiple_of(StreamId::BYTES).then_some(Self(bytes))
     }

@@ -1,13 +1,13 @@
-//! The clients that cache what they read (CLIENT TRACKING), and what they must drop from their
-//! caches. The node registers them and what they read; [`super::Interest`] tells of changes.
+//! The clients that cache what they read (CLIENT TRACKING), and the keys that they must drop. The
+//! node registers clients and the keys they read; [`super::Interest`] tells of changes.
 //!
 //! ```text
 //! readers     key ─▶ clients that read it since it last changed      one notice for each key
 //! prefixes    prefix ─▶ clients that asked for all keys with it      one notice for each prefix
 //! ```
-//! As in Redis a key is known by its name, whatever its database, and a notice of a key that was
-//! read ends what is known of its readers: who reads it again is told again. A client that has gone
-//! stays a reader of what it read until the key changes or has to make room.
+//! As in Redis a key is known by its name alone, in any database. A notice of a key ends the record
+//! of its readers: a client that reads the key again is recorded again. A client that disconnects
+//! stays recorded as a reader until the key changes or is removed for want of room.
 
 use crate::ids::{CacherId, KeyHash};
 use crate::random::Random;
@@ -16,111 +16,111 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use structures::{Entry, EntryRef, KeyHasher, Payload, Table, ValueRef};
 
-/// Bytes that readers may occupy for each key that the table may hold. Redis counts keys alone, so
-/// that who reads names of a megabyte, or reads through thousands of connections, can fill the
-/// memory. A guess: several times what a name and its readers take as a rule.
+/// Memory for the table of readers, in bytes per key of `tracking-table-max-keys`. Redis limits the
+/// number of keys only, so that names of a megabyte, or thousands of readers per key, could fill
+/// the memory. A guess: several times what a name and its readers usually take.
 const BYTES_PER_KEY: u64 = 512;
 
-/// A value for some prefixes of keys.
+/// A map from prefixes of keys.
 type ByPrefix<T> = BTreeMap<Vec<u8>, T>;
 
-/// Clients that read one key: in order, each once.
+/// The clients that read one key, sorted, without duplicates.
 type Readers = Vec<CacherId>;
 
-/// A change of a key that some clients read.
+/// A changed key, and the clients that read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalidated {
     pub key: Vec<u8>,
     pub readers: Vec<CacherId>,
-    /// The command that ran changed it: not its time, nor want of memory.
+    /// Whether a command changed the key, rather than expiry or eviction.
     pub by_command: bool,
 }
 
-/// What clients must drop.
+/// A notice of what clients must drop.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     Key(Invalidated),
-    /// Everything: for every client that tracks.
+    /// All keys, told to every client with tracking on.
     All,
 }
 
-/// The keys under one prefix that changed, and whether a command did it last.
+/// Changed keys with one prefix; each with whether its last change came from a command.
 pub type Broadcast = BTreeMap<Vec<u8>, bool>;
 
-/// What clients must drop: one by one, and by prefix.
+/// All notices: those of single keys in order, and changed keys by prefix.
 pub type Dropped = (Vec<Notice>, BTreeMap<Vec<u8>, Broadcast>);
 
-/// Who caches what, and what has changed since the node last asked.
+/// The clients that track, what they read, and the notices not yet taken.
 #[derive(Default)]
 pub struct Caches {
-    /// Everybody who tracks.
+    /// Every client with tracking on.
     clients: BTreeSet<CacherId>,
-    /// Keys that somebody read. `None` until one is.
+    /// Keys and the clients that read them. `None` until a key is read.
     readers: Option<Table<Entry<Readers>>>,
     /// Pairs of a key and a client in `readers`.
     items: usize,
-    /// What the entries of `readers` occupy.
+    /// Bytes of the entries of `readers`.
     bytes: usize,
-    /// Prefixes that somebody asked for. No prefix's set is empty.
+    /// Prefixes of BCAST, with the clients that asked for each. No set is empty.
     prefixes: ByPrefix<BTreeSet<CacherId>>,
     notices: Vec<Notice>,
     broadcasts: ByPrefix<Broadcast>,
-    /// Tables that are used no more, to be freed elsewhere.
+    /// Discarded tables, for another thread to free.
     garbage: Vec<Box<dyn Any + Send>>,
 }
 
 impl Caches {
-    /// Whether nobody tracks: then nothing is noted, and nothing has to be told.
+    /// Whether no client tracks: then nothing is recorded and nobody is told.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }
 
-    /// Whether somebody must drop something.
+    /// Whether there are notices to take.
     pub fn has_notices(&self) -> bool {
         !self.notices.is_empty() || !self.broadcasts.is_empty()
     }
 
-    /// How many clients track.
+    /// The number of clients with tracking on.
     pub fn clients_len(&self) -> usize {
         self.clients.len()
     }
 
-    /// Keys that clients are known to have read.
+    /// The number of keys that are recorded as read.
     pub fn keys_len(&self) -> usize {
         self.readers.as_ref().map_or(0, Table::len)
     }
 
-    /// Pairs of a key and a client that read it.
+    /// The number of pairs of a key and a client that read it.
     pub fn items_len(&self) -> usize {
         self.items
     }
 
-    /// Prefixes that clients asked for.
+    /// The number of different prefixes.
     pub fn prefixes_len(&self) -> usize {
         self.prefixes.len()
     }
 
-    /// Memory that all this occupies, about.
+    /// Approximate memory in bytes.
     pub fn allocated_bytes(&self) -> usize {
         self.bytes + self.readers.as_ref().map_or(0, Table::allocated_bytes)
     }
 
-    /// Everybody who tracks, in order.
+    /// Every client with tracking on, in order of IDs.
     pub fn clients(&self) -> impl Iterator<Item = CacherId> {
         self.clients.iter().copied()
     }
 
-    /// Who asked for a prefix, in order.
+    /// The clients that asked for a prefix, in order of IDs.
     pub fn clients_of(&self, prefix: &[u8]) -> impl Iterator<Item = CacherId> {
         self.prefixes.get(prefix).into_iter().flatten().copied()
     }
 
-    /// A client tracks from now on.
+    /// Turns tracking on for a client.
     pub fn add(&mut self, client: CacherId) {
         self.clients.insert(client);
     }
 
-    /// A client that tracks asks for all keys that begin with `prefix`.
+    /// Adds a prefix for a client with tracking on.
     pub fn add_prefix(&mut self, client: CacherId, prefix: &[u8]) {
         match self.prefixes.get_mut(prefix) {
             Some(clients) => {
@@ -132,7 +132,7 @@ impl Caches {
         }
     }
 
-    /// A client tracks no more. `prefixes` are those that it asked for.
+    /// Turns tracking off for a client. `prefixes` are those that it had added.
     pub fn remove<'p>(
         &mut self,
         client: CacherId,
@@ -153,12 +153,12 @@ impl Caches {
         }
     }
 
-    /// A client has read a key: it is told when that changes. `hash` is by `hasher`, which must be
-    /// the same for as long as a keyspace lasts.
+    /// Records that a client has read a key: the next change of it is told to the client. `hash` is
+    /// the key's by `hasher`, which must be the same for as long as the keyspace lasts.
     pub fn remember(&mut self, client: CacherId, hash: KeyHash, key: &[u8], hasher: KeyHasher) {
         let table = self.readers.get_or_insert_with(|| Table::new(hasher));
         let Some(mut found) = table.find_mut(hash, key) else {
-            // Of most keys there is one reader.
+            // Most keys have one reader, which is stored without an allocation.
             let entry = Entry::new(key, Payload::Integer(client.0 as i64), None);
             self.bytes += entry.allocated_bytes();
             self.items += 1;
@@ -179,7 +179,7 @@ impl Caches {
         self.bytes = self.bytes + bytes_of(found.as_ref()) - before;
     }
 
-    /// A key changed, or shows from now on something else.
+    /// Notes that a key changed, or that its visible value did.
     pub(super) fn changed(&mut self, hash: KeyHash, key: &[u8], by_command: bool) {
         for prefix in prefixes_of(&self.prefixes, key) {
             let keys = match self.broadcasts.get_mut(prefix) {
@@ -199,19 +199,19 @@ impl Caches {
         }
     }
 
-    /// Any key may show something else from now on.
+    /// Notes that any key may have changed.
     pub fn changed_all(&mut self) {
         if self.is_empty() {
             return;
         }
         self.forget_reads();
-        // Often enough once, however often a unit empties a database.
+        // One notice is enough, even if a unit flushes several times.
         if self.notices.last() != Some(&Notice::All) {
             self.notices.push(Notice::All);
         }
     }
 
-    /// Whether more is known of readers than there is room for. `keys_max`: 0 for no limit.
+    /// Whether the table of readers is over its limits. `keys_max` 0: there is no limit.
     pub fn is_over(&self, keys_max: u64) -> bool {
         let is_too_much = |keys: usize| {
             keys as u64 > keys_max || self.bytes as u64 > keys_max.saturating_mul(BYTES_PER_KEY)
@@ -219,9 +219,9 @@ impl Caches {
         keys_max > 0 && self.readers.as_ref().is_some_and(|table| is_too_much(table.len()))
     }
 
-    /// Makes room: lets its readers drop a key that is drawn, whose change they would not be told
-    /// of any more.
-    pub(crate) fn let_one_go(&mut self, random: &mut Random) {
+    /// Makes room: removes a key drawn at random, and has its readers drop it, because they will
+    /// not be told of its changes.
+    pub(crate) fn forget_random_key(&mut self, random: &mut Random) {
         let drawn = self.readers.as_ref().and_then(|table| {
             let key = table.random(random.word())?.key();
             Some((table.hasher().hash(key), key.to_vec()))
@@ -232,8 +232,7 @@ impl Caches {
         }
     }
 
-    /// What clients must drop, in the order in which it changed; then by prefix what those must
-    /// who asked for prefixes.
+    /// Takes the notices: single keys in the order of their changes, then changed keys by prefix.
     pub fn take_notices(&mut self) -> Dropped {
         (std::mem::take(&mut self.notices), std::mem::take(&mut self.broadcasts))
     }
@@ -243,7 +242,7 @@ impl Caches {
         (self.notices, self.broadcasts) = notices;
     }
 
-    /// Tables that were emptied, to be freed elsewhere.
+    /// Takes discarded tables, for another thread to free.
     pub fn take_garbage(&mut self) -> Vec<Box<dyn Any + Send>> {
         std::mem::take(&mut self.garbage)
     }
@@ -256,7 +255,7 @@ impl Caches {
         Some(readers)
     }
 
-    /// Nobody is known to have read anything.
+    /// Forgets all readers of all keys.
     fn forget_reads(&mut self) {
         if let Some(table) = self.readers.take() {
             self.garbage.push(Box::new(table));
@@ -265,8 +264,9 @@ impl Caches {
     }
 }
 
-/// The prefixes of a key that are in a map. Whatever lies between two of them is jumped over: it
-/// takes a look-up for each of them, and one for each place where the key parts from the others.
+/// The keys of `map` that are prefixes of `key`, longest first. Keys between two prefixes are
+/// skipped: this costs one look-up for each prefix, and one for each place where a neighbour
+/// differs from `key`.
 fn prefixes_of<'m, T>(map: &'m ByPrefix<T>, key: &[u8]) -> impl Iterator<Item = &'m [u8]> {
     let mut longest = Some(key);
     std::iter::from_fn(move || {
@@ -275,11 +275,12 @@ fn prefixes_of<'m, T>(map: &'m ByPrefix<T>, key: &[u8]) -> impl Iterator<Item = 
             let (found, _) = map.range::<[u8], _>(bound).next_back()?;
             let common = found.iter().zip(key).take_while(|(one, other)| one == other).count();
             if common == found.len() {
-                // The empty one is the last.
+                // The empty prefix is the last one.
                 longest = common.checked_sub(1).map(|shorter| &key[..shorter]);
                 return Some(found.as_slice());
             }
-            // It is behind every prefix of the key that is longer than what they share.
+            // The found one is no prefix. Prefixes of `key` longer than their common part would
+            // sort behind it and were excluded, so go on with that part.
             longest = Some(&key[..common]);
         }
     })
@@ -293,7 +294,7 @@ fn readers_of(entry: EntryRef<'_, Readers>) -> Readers {
     }
 }
 
-/// Memory that a key and its readers occupy.
+/// Bytes that a key and its readers occupy.
 fn bytes_of(entry: EntryRef<'_, Readers>) -> usize {
     let readers = match entry.value() {
         ValueRef::Boxed(readers) => {

@@ -18,17 +18,17 @@ pub struct Waiters {
 #[derive(Default)]
 struct Queue {
     waiters: VecDeque<Waiter>,
-    /// How many of them must hear of the key's end.
+    /// How many of the clients in the queue must hear when the key is deleted or changes its type.
     hear_end: usize,
     /// The key stands in this list of ready keys: once is enough, however often it changes.
     told_in: u64,
 }
 
-/// A client in the queue of a key.
+/// A client in a key's queue.
 #[derive(Clone, Copy)]
 struct Waiter {
     id: WaiterId,
-    /// It must hear that the key is gone, or holds another type.
+    /// Whether it must hear when the key is deleted or changes its type.
     hears_end: bool,
 }
 
@@ -52,7 +52,8 @@ impl Waiters {
         }
     }
 
-    /// Puts a client at the end of a key's queue, once. It may have to hear of the key's end.
+    /// Puts a client at the end of a key's queue, once. `hears_end`: it must also hear when the key
+    /// is deleted or changes its type.
     pub fn add(&mut self, waiter: WaiterId, database: DatabaseId, key: &[u8], hears_end: bool) {
         let queue = self.by_key.entry(database).or_default().entry(key.to_vec()).or_default();
         // All keys of a command are added together: the client can only be the last in the queue.
@@ -84,7 +85,8 @@ impl Waiters {
         self.by_key.get(&database)?.get(key)?.waiters.get(at).map(|waiter| waiter.id)
     }
 
-    /// Whether somebody waits for a key who must hear of its end.
+    /// Whether a client waits for the key and must hear when the key is deleted or changes its
+    /// type.
     pub fn hears_end(&self, database: DatabaseId, key: &[u8]) -> bool {
         let queue = self.by_key.get(&database).and_then(|keys| keys.get(key));
         queue.is_some_and(|queue| queue.hear_end > 0)

@@ -20,7 +20,7 @@ pub struct Source<R> {
     is_digesting: bool,
     /// Whether lengths in the stream may be believed.
     is_trusted: bool,
-    /// Whether Valkey's numbers of types count, not Redis's.
+    /// Whether type numbers are Valkey's rather than Redis's.
     pub(crate) is_valkey: bool,
     /// Where reading can go back to, if it can: see [`Source::keep`].
     kept: Option<usize>,

@@ -1,4 +1,5 @@
-//! Fields of hashes that expire, as Redis and Valkey write them; and whose numbers a file has.
+//! Hashes with field expiries in the formats of Redis and of Valkey; and which of the two wrote a
+//! file.
 //!
 //! ```text
 //! Redis   24   earliest (i64) count (distance field value)…    time − earliest + 1; 0: none
@@ -7,19 +8,19 @@
 //! ```
 //! Times are Unix times in milliseconds, little-endian.
 //!
-//! Source: what a Valkey 9.1 dumps; for Redis, the descriptions that programs which read its files
-//! give of releases since 7.4.
+//! Source: payloads dumped by Valkey 9.1; for Redis, the format descriptions of programs that read
+//! its files of releases since 7.4.
 
 use super::{RdbError, Source, VERSION_READ, VERSION_VALKEY, kind};
 use std::io::Read;
 
-/// What Valkey writes where a field does not expire.
+/// Valkey's time of a field that does not expire.
 const NEVER: i64 = -1;
 
-/// A field, its value and when it expires.
+/// A field, its value and its expiry (Unix time in milliseconds).
 pub(crate) type TimedField = (Vec<u8>, Vec<u8>, Option<i64>);
 
-/// Whether files and payloads of this version are Valkey's; `None` if nothing of it is read.
+/// Whether files and payloads of this version are Valkey's; `None` if the version is not supported.
 pub(crate) fn is_valkey(version: u32) -> Option<bool> {
     match version {
         1..=VERSION_READ => Some(false),
@@ -29,10 +30,10 @@ pub(crate) fn is_valkey(version: u32) -> Option<bool> {
 }
 
 impl<R: Read> Source<R> {
-    /// The version that a file begins with, be it Redis's or Valkey's.
+    /// Reads the header of a file of Redis or Valkey; returns the version.
     ///
     /// # Errors
-    /// [`RdbError`] if it is no such file, or one of a version of which nothing is read.
+    /// [`RdbError`] if it is no such file, or of a version that is not supported.
     pub(crate) fn any_header(&mut self) -> Result<u32, RdbError> {
         let head: [u8; 9] = self.array()?;
         let of_redis = head.strip_prefix(b"REDIS");
@@ -51,7 +52,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The time of a field, as Valkey writes it.
+    /// Reads a field's expiry in Valkey's form.
     ///
     /// # Errors
     /// [`RdbError`] if it is none.
@@ -63,7 +64,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The time at a distance from the earliest one.
+    /// Computes a field's expiry from its distance to the earliest one; 0 is no expiry.
     ///
     /// # Errors
     /// [`RdbError`] if it is none.
@@ -73,12 +74,12 @@ impl<R: Read> Source<R> {
         at.map(Some).ok_or_else(|| self.damaged("a time that cannot be"))
     }
 
-    /// The fields of a listpack that has their times.
+    /// Reads the fields of a listpack that holds their times.
     ///
     /// # Errors
     /// [`RdbError`] if it is damaged.
     pub(crate) fn timed_fields(&mut self) -> Result<Vec<TimedField>, RdbError> {
-        // The earliest of the times, which stand there once more.
+        // The earliest time comes first, and is found again in the listpack.
         self.array::<8>()?;
         let mut words = self.words(kind::HASH_LISTPACK_EX)?.into_iter();
         let mut fields = Vec::with_capacity(words.len() / 3);

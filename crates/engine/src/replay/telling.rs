@@ -125,8 +125,8 @@ struct Change {
     after: Option<Option<i64>>,
 }
 
-/// The event of an effect on a key: of the key, or of the one that a rename or a copy made. None
-/// for what Redis tells nobody of.
+/// The keyspace event for an effect on a key; the event of a rename or copy is about the new key.
+/// `None` for effects that have no event in Redis.
 fn event(database: DatabaseId, effect: &Effect<'_>) -> Option<(Class, &'static str)> {
     let event = match *effect {
         Effect::SetString { .. } => (Class::String, "set"),
@@ -168,7 +168,8 @@ fn event(database: DatabaseId, effect: &Effect<'_>) -> Option<(Class, &'static s
         Effect::StreamGroupDelete { .. } => (Class::Stream, "xgroup-destroy"),
         Effect::StreamConsumerCreate { .. } => (Class::Stream, "xgroup-createconsumer"),
         Effect::StreamConsumerDelete { .. } => (Class::Stream, "xgroup-delconsumer"),
-        // Reading for a group sets its ID as well as XGROUP SETID does.
+        // An effect that sets a group's ID may come from XREADGROUP, which has no event, or from
+        // XGROUP SETID.
         Effect::StreamCreate
         | Effect::StreamGroupSet { .. }
         | Effect::StreamDeliver { .. }

@@ -1,11 +1,11 @@
-//! Tells of fields that expire.
+//! Translates effects on field expiries into Redis commands.
 
 use crate::effect::Effect;
 use crate::feed::{Feed, Word};
 use base::DatabaseId;
 
 impl Feed {
-    /// As `tell_alone`, of effects on when a field expires.
+    /// Translates an effect that sets a field's expiry.
     pub(super) fn tell_hash(&mut self, database: DatabaseId, key: &[u8], effect: &Effect<'_>) {
         match *effect {
             Effect::HashSet { field, value, expire_at } => {

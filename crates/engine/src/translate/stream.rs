@@ -1,5 +1,5 @@
-//! Translates effects on streams into Redis commands. What an effect says of a consumer's last sign
-//! of life is not told: Redis does not tell its replicas either.
+//! Translates effects on streams into Redis commands. The time at which a consumer was last seen is
+//! not told: Redis does not tell its replicas either.
 
 use crate::effect::Effect;
 use crate::feed::{Feed, Word};
@@ -7,16 +7,15 @@ use crate::stream_id::StreamId;
 use crate::value::stream::entries_of;
 use base::DatabaseId;
 
-/// IDs that one command is told of. More would only make one request larger than others can be; a
-/// guess.
+/// The most IDs in one command. More would make one request longer than any other; a guess.
 const IDS_MAX: usize = 1024;
 
 impl Feed {
-    /// Tells of a change of a stream.
+    /// Translates an effect on a stream.
     pub(super) fn tell_stream(&mut self, database: DatabaseId, key: &[u8], effect: &Effect<'_>) {
         let name = Word::Text(key);
         match *effect {
-            // There is no shorter way to an empty stream.
+            // No single command creates an empty stream.
             Effect::StreamCreate => {
                 let [maxlen, none, id] = [text("MAXLEN"), Word::Number(0), text("0-1")];
                 let words = [text("XADD"), name, maxlen, none, id, text("x"), text("y")];
@@ -49,7 +48,7 @@ impl Feed {
         }
     }
 
-    /// Tells of a change of a stream's group.
+    /// Translates an effect on a consumer group.
     fn tell_group(&mut self, database: DatabaseId, key: &[u8], effect: &Effect<'_>) {
         let name = Word::Text(key);
         match *effect {
@@ -129,11 +128,13 @@ impl Feed {
             text("MAXDELETEDID"),
             Word::Text(max_deleted.as_bytes()),
         ];
-        // Redis refuses a deleted ID beyond the last one, and then has it already.
+        // Redis refuses a greatest deleted ID beyond the last ID. Its replica has deleted the entry
+        // itself, and so knows the ID.
         self.say(database, if is_told { &words } else { &words[..5] });
     }
 
-    /// Tells of entries one by one: they lie together at a replica as its own settings say.
+    /// Translates a block into one XADD per entry. A replica divides them into blocks by its own
+    /// settings.
     fn say_block(&mut self, database: DatabaseId, key: &[u8], base: StreamId, block: &[u8]) {
         entries_of(base, block, |entry| {
             let id = entry.id.to_string();

@@ -1,4 +1,5 @@
-//! What is due goes: keys whose time has come, and fields of hashes, by effects like any other.
+//! Deletion of what is due: keys whose time has come, and such fields of hashes. Effects like any
+//! other.
 
 use super::Tx;
 use crate::apply::Applied;
@@ -8,19 +9,18 @@ use crate::unit::Overdue;
 use crate::value::hash;
 use base::DatabaseId;
 
-/// Fields that go at once behind a read; and names of fields that are gathered at a time. A bound
-/// of memory and of what a read costs, and a guess.
+/// Fields deleted at most after a read, and field names gathered at a time. It bounds memory and
+/// the cost of a read; a guess.
 const FIELDS_AT_ONCE: usize = 64;
 
 impl Tx<'_> {
-    /// Deletes a key whose time has come, or those fields of it whose time has: effects like any
-    /// other, with their events.
+    /// Deletes a key that is due, or its fields that are due, with their events.
     pub(super) fn expire_if_due(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
         self.expire_up_to(database, hash, key, usize::MAX);
     }
 
-    /// The same behind a read, which has not seen what is due. One field that goes says in the log
-    /// what time it is, so of many fields only some go now.
+    /// The same after a read, which ignored what is due. Not all of many fields are deleted now:
+    /// one deleted field is enough for the log to say that the time has come.
     pub(crate) fn expire_some_if_due(&mut self, database: DatabaseId, hash: u64, key: &[u8]) {
         self.expire_up_to(database, hash, key, FIELDS_AT_ONCE);
     }
@@ -60,8 +60,8 @@ impl Tx<'_> {
         self.notify_in(database, class, event, key);
     }
 
-    /// Deletes up to `count` fields of a hash whose time has come, and publishes their event;
-    /// returns how many went. If all fields go, the key goes at once, however many they are.
+    /// Deletes up to `count` fields of a hash that are due, and publishes their event. Returns how
+    /// many were deleted. If all fields are due, the key is deleted at once, however many they are.
     pub(crate) fn drop_fields(
         &mut self,
         database: DatabaseId,
@@ -91,7 +91,7 @@ impl Tx<'_> {
         dropped
     }
 
-    /// Deletes up to `count` of the fields that are due, of a hash that others remain of; how many.
+    /// Deletes up to `count` due fields of a hash that keeps others; returns how many.
     fn drop_some_fields(
         &mut self,
         database: DatabaseId,

@@ -51,21 +51,22 @@ pub(crate) struct Parts {
     complete: usize,
     /// Bytes of the next one that are still to come, if it is a long one.
     rest: Option<u64>,
-    /// Of a stream.
+    /// The progress of reading a stream.
     pub(super) stream: Option<Box<Reading>>,
-    /// Of the fields of a hash.
+    /// Where the times of a hash's fields are.
     pub(super) times: Times,
 }
 
-/// Where the times of fields stand that expire.
+/// Where a stored hash has the expiries of its fields.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Times {
     /// No field expires.
     #[default]
     None,
-    /// Before each field, as the distance from the earliest time of all, plus one; 0: none.
+    /// Before each field, as the distance from the earliest expiry plus one; 0: the field does not
+    /// expire.
     Before { earliest: i64 },
-    /// Behind each value.
+    /// Behind each value, as a Unix time in milliseconds.
     Behind,
 }
 

@@ -45,7 +45,7 @@ pub enum Hash {
 /// A field or a value, as it is stored.
 pub type Text<'a> = Item<'a>;
 
-/// A field, its value and when it expires.
+/// A field, its value and its expiry (Unix time in milliseconds).
 pub type Timed<'a> = (Text<'a>, Text<'a>, Option<i64>);
 
 /// An empty hash. The first field decides its encoding.
@@ -64,7 +64,7 @@ pub fn of(entry: EntryRef<'_>) -> Result<&Hash, Refusal> {
     }
 }
 
-/// When the first field of an entry expires; `None` if it is no hash, or no field does.
+/// The earliest expiry of an entry's fields; `None` if it is no hash, or no field expires.
 #[inline]
 pub(crate) fn next_expiry(entry: EntryRef<'_>) -> Option<i64> {
     match entry.value() {
@@ -114,7 +114,7 @@ impl Hash {
         }
     }
 
-    /// How many fields there are, those past their time included.
+    /// The number of fields, due ones included.
     pub fn len(&self) -> usize {
         match self {
             Self::Pack(pack) => pack.len() / 2,
@@ -133,12 +133,12 @@ impl Hash {
         }
     }
 
-    /// Whether its fields lie in one block: then going through all of them is cheap.
+    /// Whether its fields are in one listpack: then iterating over all of them is cheap.
     pub fn is_packed(&self) -> bool {
         matches!(self, Self::Pack(_) | Self::TimedPack(_))
     }
 
-    /// The value of a field, past its time or not.
+    /// The value of a field, also of one that is due.
     pub fn get(&self, field: &[u8]) -> Option<Text<'_>> {
         match self {
             Self::Pack(pack) => {
@@ -160,8 +160,8 @@ impl Hash {
         }
     }
 
-    /// When a field expires, in Unix milliseconds: `None` if there is no such field, `Some(None)`
-    /// if it does not.
+    /// A field's expiry, as a Unix time in milliseconds: `None` if there is no such field,
+    /// `Some(None)` if it does not expire.
     pub fn expire_at(&self, field: &[u8]) -> Option<Option<i64>> {
         match self {
             Self::Pack(_) | Self::Table(_) => self.contains(field).then_some(None),
@@ -170,7 +170,7 @@ impl Hash {
         }
     }
 
-    /// When the first of its fields expires; `None` if none does.
+    /// The earliest expiry of its fields; `None` if no field expires.
     #[inline]
     pub fn next_expiry(&self) -> Option<i64> {
         match self {
@@ -180,7 +180,7 @@ impl Hash {
         }
     }
 
-    /// Whether all fields expire, and the time of each has come at this instant.
+    /// Whether every field is due by this Unix time in milliseconds.
     pub fn is_all_due(&self, by: i64) -> bool {
         match self {
             Self::Pack(_) | Self::Table(_) => false,
@@ -189,7 +189,7 @@ impl Hash {
         }
     }
 
-    /// The names of up to `count` fields whose time has come at this instant.
+    /// The names of up to `count` fields that are due by this Unix time in milliseconds.
     pub fn due(&self, by: i64, count: usize) -> Vec<Vec<u8>> {
         match self {
             Self::Pack(_) | Self::Table(_) => Vec::new(),
@@ -218,7 +218,7 @@ impl Hash {
         is_new
     }
 
-    /// As [`Self::set`], and the field expires at this Unix time in milliseconds, or never.
+    /// As [`Self::set`], with an expiry: a Unix time in milliseconds, or never.
     pub fn set_expiring(
         &mut self,
         field: &[u8],
@@ -246,10 +246,10 @@ impl Hash {
         is_new
     }
 
-    /// Lets a field expire at this Unix time in milliseconds, or never; whether it is there, and
-    /// something was set or taken away.
+    /// Sets a field's expiry: a Unix time in milliseconds, or never. Returns whether that changed
+    /// anything: the field exists, and has or gets an expiry.
     pub fn expire(&mut self, field: &[u8], expire_at: Option<i64>, recipe: &Recipe<'_>) -> bool {
-        // No clock has been before; in a listpack 0 stands for none.
+        // 0 means no expiry in a listpack, so the smallest time is 1.
         let expire_at = expire_at.map(|at| at.max(1));
         let Some(before) = self.expire_at(field) else { return false };
         if before.is_none() && expire_at.is_none() {
@@ -302,7 +302,7 @@ impl Hash {
         pack.into_iter().flatten().chain(timed).chain(fields)
     }
 
-    /// As [`Self::iter`], with the expiry of each.
+    /// As [`Self::iter`], with the expiry of each field.
     pub fn iter_timed(&self) -> impl Iterator<Item = Timed<'_>> {
         let (pack, timed) = match self {
             Self::Pack(pack) => (Some(pairs(pack)), None),
@@ -341,7 +341,7 @@ impl Hash {
         }
     }
 
-    /// Turns the hash into a table, unless it is one. No field of it expires.
+    /// Turns the hash into a table, unless it is one. No field of it may expire.
     fn make_table(&mut self, hasher: KeyHasher) -> &mut FieldTable {
         if let Self::Pack(pack) = self {
             let mut fields = FieldTable::new(hasher);
@@ -356,7 +356,7 @@ impl Hash {
         }
     }
 
-    /// Takes the form in which fields can expire, unless the hash has it.
+    /// Takes the form with field expiries, unless the hash has it.
     fn make_timed(&mut self, recipe: &Recipe<'_>) {
         if let Self::Pack(pack) = self
             && !pack.fits(timed::room_for(pack.len() / 2))
@@ -374,7 +374,7 @@ impl Hash {
         }
     }
 
-    /// Takes the plain form if no field expires any longer.
+    /// Takes the plain form if no field expires.
     fn make_plain(&mut self) {
         if self.next_expiry().is_some() {
             return;
@@ -387,7 +387,7 @@ impl Hash {
     }
 }
 
-/// Whether a listpack may take a field with its value.
+/// Whether a field with its value may be added to a listpack.
 fn fits_pack(pack: &Listpack, field: &[u8], value: &[u8], recipe: &Recipe<'_>) -> bool {
     let text_max = recipe.settings.hash_max_listpack_value;
     field.len().max(value.len()) as u64 <= text_max && pack.fits(field.len() + value.len())

@@ -5,9 +5,9 @@
 //!        └─ groups: name ─▶ Group ── pending: ID ─▶ consumer, when and how often delivered
 //!                                 └─ consumers
 //! ```
-//! Entries come at the end and mostly go from the front, so a block is filled once and dropped
-//! whole; what goes amid others is only marked. A stream without entries stays: it remembers its
-//! last ID, and its groups.
+//! Entries are appended at the end and mostly removed from the front, so a block is filled once and
+//! dropped as a whole; an entry deleted elsewhere is only marked. A stream without entries stays:
+//! it keeps its last ID and its groups.
 //!
 //! | module | holds |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | `range` | entries between two IDs, from either end |
 //! | `trim` | which entries a limit takes |
 //! | `group` | groups, consumers, what is pending |
+//! | `references` | which entries groups still need |
 //! | `lag` | how far a group is behind |
 //! | `radix` | how many nodes Redis's tree of the blocks would have |
 //! | `parts` | what a stream consists of, each part as an effect |
@@ -30,6 +31,7 @@ mod parts;
 mod radix;
 pub mod range;
 pub(crate) mod reading;
+mod references;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -52,30 +54,28 @@ use std::collections::BTreeMap;
 use structures::Listpack;
 use structures::entry::ValueRef;
 
-/// Bytes of a block, or of the fields of an entry, beyond which Redis takes no more: what a
-/// listpack bears.
+/// The most bytes of a block, or of the fields of an entry: the limit of a listpack, as in Redis.
 pub const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes that a block takes in the tree of blocks, beside its own. A guess: half-full nodes of a
-/// B-tree.
+/// Bytes of a block in the tree of blocks, beside its own. A guess: half-full nodes of a B-tree.
 const BLOCK_SLOT_BYTES: usize = 64;
 
-/// A stream that knows its bytes and its entries without counting.
+/// A stream, with counts of its bytes and entries.
 #[derive(Clone, Default)]
 pub struct Stream {
-    /// By the ID of the first entry that each had.
+    /// The blocks, each by its base: the ID of the first entry that it had.
     blocks: BTreeMap<StreamId, Block>,
-    /// Entries that are there.
+    /// The number of entries, without deleted ones.
     len: u64,
     last_id: StreamId,
     max_deleted: StreamId,
     added: u64,
     groups: BTreeMap<Vec<u8>, Group>,
-    /// Bytes behind `blocks`.
+    /// Bytes of the blocks.
     block_bytes: usize,
-    /// Bytes behind `groups`.
+    /// Bytes of the groups.
     group_bytes: usize,
-    /// Pending entries and consumers of all groups.
+    /// The number of pending entries and consumers of all groups.
     group_elements: usize,
 }
 
@@ -95,7 +95,7 @@ pub fn of(entry: EntryRef<'_>) -> Result<&Stream, Refusal> {
     }
 }
 
-/// The stream in a value that is to change.
+/// The stream in a value, to be changed.
 ///
 /// # Errors
 /// WRONGTYPE if the value is of another type.
@@ -107,7 +107,7 @@ pub fn of_mut(value: &mut Value) -> Result<&mut Stream, Refusal> {
 }
 
 impl Stream {
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -116,22 +116,22 @@ impl Stream {
         self.len == 0
     }
 
-    /// The greatest ID that the stream ever gave, or was told.
+    /// The last ID: the greatest that the stream gave to an entry, or that XSETID set.
     pub fn last_id(&self) -> StreamId {
         self.last_id
     }
 
-    /// The greatest ID that was deleted; [`StreamId::MIN`] if none was.
+    /// The greatest ID of a deleted entry; [`StreamId::MIN`] if there is none.
     pub fn max_deleted(&self) -> StreamId {
         self.max_deleted
     }
 
-    /// How many entries ever came.
+    /// How many entries were ever added.
     pub fn added(&self) -> u64 {
         self.added
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
@@ -144,18 +144,17 @@ impl Stream {
         self.groups.get(name)
     }
 
-    /// Appends an entry; whether its ID is greater than all that were.
+    /// Appends an entry. Returns false and does nothing if its ID is not greater than the last ID.
     pub fn add(&mut self, id: StreamId, fields: Fields<'_>, recipe: &Recipe<'_>) -> bool {
         if id <= self.last_id {
             return false;
         }
         let bytes: usize = fields.iter().map(|(field, value)| field.len() + value.len()).sum();
         recipe.work.steps(fields.len());
+        self.make_way(id, recipe.work);
         let mut last = self.blocks.last_entry();
         let full = last.as_mut().is_none_or(|last| {
-            // An ID that is not greater than a deleted one keeps the order in a block of its own.
-            let is_full =
-                is_full(last.get(), bytes as u64, recipe) || last.get().last_id(*last.key()) >= id;
+            let is_full = is_full(last.get(), bytes as u64, recipe);
             if is_full {
                 let before = last.get().allocated_bytes();
                 last.get_mut().shrink();
@@ -174,15 +173,15 @@ impl Stream {
             None => self.insert(id, Block::of(fields)),
         }
         self.len += 1;
-        self.added += 1;
+        self.added = self.added.wrapping_add(1);
         self.last_id = id;
         true
     }
 
-    /// Appends a block that lay in another stream.
+    /// Appends a block of another stream.
     ///
     /// # Errors
-    /// It is none, or its entries do not come behind those that are there.
+    /// It is no valid block, or its entries do not follow those of the stream.
     pub fn add_block(
         &mut self,
         base: StreamId,
@@ -199,9 +198,20 @@ impl Stream {
         let count = block.count();
         self.last_id = self.last_id.max(block.last_id(base));
         self.insert(base, block);
+        // A damaged block may end in a deleted entry that is smaller than others.
+        self.last_id = self.last_id.max(self.last_entry().map_or(StreamId::MIN, |entry| entry.id));
         self.len = self.len.saturating_add(count);
         self.added = self.added.saturating_add(count);
         Ok(())
+    }
+
+    /// Removes blocks without entries that begin at this ID or later. Trimming may have left them;
+    /// [`Self::set_id`] then lets smaller IDs follow.
+    fn make_way(&mut self, id: StreamId, work: &Work) {
+        while let Some((&base, _)) = self.blocks.last_key_value().filter(|(base, _)| **base >= id) {
+            work.step();
+            self.remove_block(base);
+        }
     }
 
     fn insert(&mut self, base: StreamId, block: Block) {
@@ -216,7 +226,7 @@ impl Stream {
         }
     }
 
-    /// Deletes entries; how many were there.
+    /// Deletes entries; returns how many existed.
     pub fn delete(&mut self, ids: Ids<'_>, work: &Work) -> u64 {
         ids.iter().filter(|id| self.delete_one(*id, work)).count() as u64
     }
@@ -237,8 +247,10 @@ impl Stream {
         true
     }
 
-    /// Deletes every entry before `below`, or all if that is [`StreamId::MIN`]; how many there
-    /// were. They do not count as deleted ones.
+    /// Removes all entries with IDs smaller than `below`, or all if that is [`StreamId::MIN`];
+    /// returns how many there were. They do not change the greatest deleted ID. A block that ends
+    /// with a deleted entry of a greater ID than `below` stays without entries, as in Redis, unless
+    /// the next block begins before that ID.
     pub fn trim(&mut self, below: StreamId, work: &Work) -> u64 {
         let (before, mut from) = (self.len, StreamId::MIN);
         while let Some((&base, block)) = self.blocks.range_mut(from..).next() {
@@ -251,13 +263,18 @@ impl Stream {
             self.len -= block.delete_below(base, below, work);
             self.block_bytes = self.block_bytes + block.allocated_bytes() - bytes;
             let Some(next) = base.next().filter(|_| block.count() == 0) else { break };
+            let last = block.last_id(base);
+            if self.blocks.range(next..).next().is_some_and(|(behind, _)| *behind <= last) {
+                self.remove_block(base);
+            }
             from = next;
         }
         before - self.len
     }
 
-    /// Sets what the stream remembers. No entry may be greater than `last`; whether that is so. One
-    /// that was deleted may: then smaller IDs come behind it, and lie in a block of their own.
+    /// Sets the counters of XSETID. Returns false and does nothing if an entry has a greater ID
+    /// than `last`. A deleted entry may have one: then entries with smaller IDs can follow it, in
+    /// its block too.
     pub fn set_id(&mut self, last: StreamId, added: u64, max_deleted: StreamId) -> bool {
         if self.last_entry().is_some_and(|entry| entry.id > last) {
             return false;
@@ -269,7 +286,7 @@ impl Stream {
     }
 }
 
-/// Whether an entry of so many bytes begins a new block.
+/// Whether an entry of this many bytes must begin a new block.
 fn is_full(block: &Block, bytes: u64, recipe: &Recipe<'_>) -> bool {
     let settings = recipe.settings;
     let bytes_max = match settings.stream_node_max_bytes {

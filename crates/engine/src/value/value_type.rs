@@ -26,7 +26,7 @@ pub enum Element<'a> {
     Pair(&'a [u8], &'a [u8], Option<i64>),
     /// A member of a sorted set and its score, in the order of the scores.
     Scored(&'a [u8], f64),
-    /// A part of a stream, in the order in which one is built.
+    /// A part of a stream. A stream's parts come in the order in which they build it.
     Stream(stream::Part<'a>),
 }
 
@@ -83,7 +83,7 @@ pub(crate) trait ValueType: Sized {
     /// The form of the value in a file.
     fn stored(&self) -> Stored<'_>;
 
-    /// What stands before the count of a value that is [`Stored::InPieces`].
+    /// Writes the bytes before the element count of a value that is [`Stored::InPieces`].
     fn put_head(&self, _out: &mut Vec<u8>) {}
 
     /// Goes on from `cursor` until about `bytes_max` more are written: an element, or a list's

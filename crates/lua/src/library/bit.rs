@@ -6,8 +6,8 @@ use crate::host::Host;
 use mlua::{Lua, Table};
 use std::rc::Rc;
 
-/// Added to a number, it leaves the lowest 32 bits of the nearest integer in the fraction's lowest:
-/// 2^52 + 2^51.
+/// 2^52 + 2^51. A double plus this has the lowest 32 bits of its nearest integer as the lowest bits
+/// of its fraction.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
 pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
@@ -53,7 +53,7 @@ fn argument(given: &Given<'_>, index: usize) -> mlua::Result<u32> {
 
 fn fold(given: &Given<'_>, with: impl Fn(u32, u32) -> u32) -> mlua::Result<u32> {
     let first = argument(given, 1)?;
-    // From the last, as the arguments are checked.
+    // From the last one, because that is the order in which Redis checks the arguments.
     (2..=given.len()).rev().try_fold(first, |bits, index| Ok(with(bits, argument(given, index)?)))
 }
 

@@ -11,21 +11,21 @@ use mlua::{IntoLuaMulti, Lua, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What scripts may choose. One script's choice does not outlive it.
+/// The options that a script may set. They are reset after the script.
 #[derive(Clone)]
 pub(crate) struct Options {
-    /// Whether a list with few elements for its length becomes an object; else it is an error.
+    /// Whether a sparse list becomes an object; otherwise it is an error.
     sparse_to_object: bool,
-    /// Indices per element from which on a list is sparse; 0 for never.
+    /// A list with more indices than this times its elements is sparse; 0: never.
     sparse_ratio: i32,
-    /// A list up to this index is never sparse.
+    /// A list whose greatest index is at most this is never sparse.
     sparse_safe: i32,
     encode_depth_max: i32,
     decode_depth_max: i32,
     /// Significant digits of numbers.
     precision: i32,
     keeps_buffer: bool,
-    /// Whether infinities and not-a-number are refused, written, or written as null.
+    /// How infinities and not-a-number are encoded.
     encode_invalid: Invalid,
     decodes_invalid: bool,
 }
@@ -55,7 +55,7 @@ impl Default for Options {
 
 type Shared = Rc<RefCell<Options>>;
 
-/// The library, with the options of the one that scripts share.
+/// Builds the library. Its options are returned too, to be reset after each script.
 pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<(Table, Shared)> {
     let options = Shared::default();
     let library = Library::new(lua, host)?;
@@ -105,8 +105,7 @@ fn add_options(library: &Library<'_>, options: &Shared) -> mlua::Result<()> {
     add(library, options, "decode_invalid_numbers", 1, |options, given| {
         switch(given, &mut options.decodes_invalid)
     })?;
-    let lua = library.lua.clone();
-    add(library, options, "encode_invalid_numbers", 1, move |options, given| {
+    add(library, options, "encode_invalid_numbers", 1, |options, given| {
         match given.at(1) {
             Value::Nil => {}
             Value::Boolean(false) => options.encode_invalid = Invalid::Refused,
@@ -119,7 +118,7 @@ fn add_options(library: &Library<'_>, options: &Shared) -> mlua::Result<()> {
         Ok(match options.encode_invalid {
             Invalid::Refused => Value::Boolean(false),
             Invalid::Written => Value::Boolean(true),
-            Invalid::Null => Value::String(lua.create_string("null")?),
+            Invalid::Null => Value::String(given.lua().create_string("null")?),
         })
     })
 }
@@ -140,7 +139,7 @@ fn add<R: IntoLuaMulti>(
     })
 }
 
-/// Sets an option to the first argument, if there is one; what it is now.
+/// Sets an option to the first argument, if there is one; returns its value.
 fn switch(given: &Given<'_>, option: &mut bool) -> mlua::Result<bool> {
     match given.at(1) {
         Value::Nil => {}

@@ -1,20 +1,16 @@
 //! `cmsgpack`: values as MessagePack (<https://github.com/msgpack/msgpack/blob/master/spec.md>).
 //!
-//! What it packs is MessagePack without its types of binary data and extensions, which it cannot
-//! read either.
+//! It writes MessagePack without binary data and extensions, and cannot read these types either.
 
-use super::{Library, NESTING_MAX};
+use super::{Library, NESTING_MAX, RESULTS_MAX};
 use crate::errors;
 use crate::given::{Given, to_integer};
 use crate::host::Host;
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 use std::rc::Rc;
 
-/// How deep tables nest that are packed: what lies deeper becomes nil.
+/// The deepest nesting of tables that are packed: deeper ones become nil.
 const PACKED_DEPTH_MAX: usize = 16;
-
-/// Values that one call may unpack: as many as Lua's stack has room for.
-const RESULTS_MAX: usize = 7990;
 
 pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
     let library = Library::new(lua, host)?;
@@ -76,7 +72,7 @@ impl Packer<'_> {
         self.packed.extend_from_slice(text);
     }
 
-    /// A length of 16 bits behind `mark`, or of 32 behind the next.
+    /// Writes a length: 16 bits behind `mark`, or 32 bits behind `mark + 1`.
     fn length(&mut self, mark: u8, length: usize) {
         match u16::try_from(length) {
             Ok(length) => {
@@ -94,7 +90,7 @@ impl Packer<'_> {
         if to_integer(number) as f64 == number {
             return self.integer(to_integer(number));
         }
-        // A float, if nothing is lost by it.
+        // As a float of 32 bits, if that is exact.
         let short = number as f32;
         if f64::from(short) == number {
             self.packed.push(0xca);
@@ -163,7 +159,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// How many pairs a table has, and whether its keys are 1 to that number.
+    /// The number of pairs of a table, and whether their keys are 1 to that number.
     fn shape(&self, table: &Table) -> mlua::Result<(usize, bool)> {
         let (mut count, mut greatest, mut is_list) = (0usize, 0i64, true);
         for pair in table.pairs::<Value, Value>() {
@@ -238,7 +234,7 @@ impl<'a> Unpacker<'a> {
             0xcc => integer(u8::from_be_bytes(self.take()?)),
             0xcd => integer(u16::from_be_bytes(self.take()?)),
             0xce => integer(u32::from_be_bytes(self.take()?)),
-            // Without a sign, by the format; with one, by what scripts are used to.
+            // Unsigned by the format; read as signed, as scripts are used to.
             0xcf => Value::Number(i64::from_be_bytes(self.take()?) as f64),
             0xd0 => integer(i8::from_be_bytes(self.take()?)),
             0xd1 => integer(i16::from_be_bytes(self.take()?)),

@@ -1,4 +1,4 @@
-//! `struct`: numbers and strings as the bytes of C's structures.
+//! `struct`: numbers and strings, packed as C structures.
 //!
 //! | option | is |
 //! |---|---|
@@ -8,21 +8,18 @@
 //! | `f` `d` | a float, a double |
 //! | `s`, `c`n, `c0` | a string to its NUL; of n bytes; of as many as the number before it says |
 
-use super::Library;
+use super::{Library, RESULTS_MAX};
 use crate::errors;
 use crate::given::{Given, number, to_integer};
 use crate::host::Host;
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 use std::rc::Rc;
 
-/// Bytes of an integer.
+/// The most bytes of an integer.
 const INTEGER_BYTES_MAX: usize = 32;
 
-/// What alignment `!` without a number means.
+/// The alignment for `!` without a number.
 const ALIGNMENT: usize = 8;
-
-/// Values that one call may unpack: as many as Lua's stack has room for.
-const RESULTS_MAX: usize = 7990;
 
 pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
     let library = Library::new(lua, host)?;
@@ -32,7 +29,7 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
     Ok(library.table)
 }
 
-/// A format string, read option by option.
+/// A reader of a format string.
 struct Format<'a> {
     given: &'a Given<'a>,
     text: &'a [u8],
@@ -40,7 +37,7 @@ struct Format<'a> {
     alignment: usize,
 }
 
-/// An option, with its size in bytes and its place.
+/// An option with its size in bytes, and its place in the packed text.
 struct Item {
     option: u8,
     size: usize,
@@ -56,7 +53,7 @@ impl<'a> Format<'a> {
         errors::complain(self.given.lua(), text)
     }
 
-    /// The next option of what is at `place` so far.
+    /// Reads the next option; `place` is the length of the packed text so far.
     fn next(&mut self, place: usize) -> mlua::Result<Option<Item>> {
         let Some((&option, rest)) = self.text.split_first() else { return Ok(None) };
         self.text = rest;
@@ -78,7 +75,7 @@ impl<'a> Format<'a> {
         };
         let padding = match (size, option) {
             (0, _) | (_, b'c') => 0,
-            // As C counts it, also for sizes that are no power of two.
+            // Computed as the original does, also for sizes that are no power of two.
             _ => {
                 let unit = size.min(self.alignment);
                 unit.wrapping_sub(place & (unit - 1)) & (unit - 1)
@@ -87,7 +84,7 @@ impl<'a> Format<'a> {
         Ok(Some(Item { option, size, padding }))
     }
 
-    /// The number that stands here, if any.
+    /// Reads a number, if one follows.
     fn number(&mut self, default: usize) -> mlua::Result<usize> {
         if !self.text.first().is_some_and(u8::is_ascii_digit) {
             return Ok(default);
@@ -103,7 +100,7 @@ impl<'a> Format<'a> {
         Ok(number.unsigned_abs() as usize)
     }
 
-    /// An option that is no value.
+    /// Applies an option that packs no value.
     fn control(&mut self, option: u8) -> mlua::Result<()> {
         match option {
             b' ' => {}
@@ -125,7 +122,7 @@ impl<'a> Format<'a> {
         Ok(())
     }
 
-    /// `bytes` as a little-endian machine has them, in the order of the format.
+    /// Little-endian bytes in the byte order of the format.
     fn ordered<const N: usize>(&self, mut bytes: [u8; N]) -> [u8; N] {
         if self.is_big_endian {
             bytes.reverse();
@@ -181,7 +178,7 @@ fn pack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<LuaString
     lua.create_string(packed)
 }
 
-/// An argument. One that lacks is nil here.
+/// A numeric argument; a missing one counts as nil.
 fn number_at(given: &Given<'_>, index: usize) -> mlua::Result<f64> {
     if index > given.len() {
         return Err(given.refuse(index, "number expected, got nil"));
@@ -197,7 +194,7 @@ fn put_integer(packed: &mut Vec<u8>, value: u64, size: usize, is_big_endian: boo
     }
 }
 
-/// A number as C converts it to 64 bits without a sign, on x86-64: a negative one wraps.
+/// A number converted to an unsigned 64-bit integer as C does on x86-64: a negative one wraps.
 fn to_unsigned(number: f64) -> u64 {
     const MIDDLE: f64 = 9_223_372_036_854_775_808.0;
     if number >= MIDDLE {
@@ -211,7 +208,7 @@ fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiVa
     let (text, data) = (given.string(1)?, given.string(2)?);
     let (text, data) = (text.as_bytes(), data.as_bytes());
     let from = given.integer_or(3, 1)?;
-    // A negative one is huge, as C takes it.
+    // A negative place is huge, as C converts it.
     if from == 0 {
         return Err(given.refuse(3, "offset must be 1 or greater"));
     }
@@ -278,7 +275,7 @@ fn integer(bytes: &[u8], is_big_endian: bool, is_signed: bool) -> f64 {
     };
     match bytes.len() {
         _ if !is_signed => value as f64,
-        // More than 64 bits: the shift of C's is by the rest, on x86-64.
+        // For more than 64 bits, C on x86-64 shifts by the remainder.
         0 => 0.0,
         size => {
             let shift = (size * 8 - 1) as u32 % 64;

@@ -1,34 +1,34 @@
-//! Lua's patterns, matched in steps.
+//! Lua's patterns, matched in steps that can be interrupted.
 //!
-//! Lua's own matcher can take time that is exponential in the pattern's length, and cannot be
-//! interrupted meanwhile. This one has the same meaning (Lua 5.1 reference manual, section 5.4.1),
-//! counts steps, pauses like an instruction, and bounds how deep it nests.
+//! Lua's own matcher can take time exponential in the pattern's length, without interruption. This
+//! one has the same semantics (Lua 5.1 reference manual, section 5.4.1), counts steps, pauses, and
+//! limits how deep it nests.
 //!
-//! A pattern ends at its first NUL byte: `%z` stands for it.
+//! A pattern ends at its first NUL byte; `%z` matches a NUL.
 
 use crate::errors;
 use crate::host::Host;
 use mlua::{Lua, Value};
 use std::rc::Rc;
 
-/// Captures of a pattern. Lua's number.
+/// The most captures of a pattern. Lua's number.
 const CAPTURES_MAX: usize = 32;
 
-/// How deep a match may nest: about the number of repetitions and captures in a pattern. Lua has no
-/// such limit, and crashes.
+/// The deepest nesting of a match: about the number of repetitions and captures in a pattern. Lua
+/// has no such limit, and overflows its stack.
 const DEPTH_MAX: usize = 4000;
 
-/// Steps that are counted here before they are counted for all.
+/// Steps that are counted locally before they are added to the script's.
 const STEPS_AT_A_TIME: usize = 64;
 
 const ESCAPE: u8 = b'%';
 
-/// What a capture holds.
+/// The extent of a capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
-    /// It was opened, and not closed yet.
+    /// The capture was opened and not closed yet.
     Open,
-    /// It is the position itself: `()`.
+    /// A position capture: `()`.
     Position,
     Bytes(usize),
 }
@@ -65,15 +65,15 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The end of what matches at `from`.
+    /// Matches the pattern at `from`; returns the end of the match.
     pub(crate) fn match_at(&mut self, from: usize) -> Matched {
         self.level = 0;
         self.depth = 0;
         self.run(from, 0)
     }
 
-    /// The captures of what matched from `start` to `end`; if there are none and `whole` is set,
-    /// all of it.
+    /// The captures of a match from `start` to `end`; if there are none and `whole` is set, the
+    /// whole match.
     pub(crate) fn captures(
         &self,
         start: usize,
@@ -118,12 +118,12 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
-    /// A byte of the pattern; NUL behind its end.
+    /// The pattern's byte at an index; NUL behind its end.
     fn at(&self, index: usize) -> u8 {
         self.pattern.get(index).copied().unwrap_or(0)
     }
 
-    /// One nested match.
+    /// Matches the rest of the pattern, one level deeper.
     fn nested(&mut self, s: usize, p: usize) -> Matched {
         if self.depth == DEPTH_MAX {
             return Err(self.fail("pattern too complex"));
@@ -201,14 +201,14 @@ impl<'a> Matcher<'a> {
         Ok(found)
     }
 
-    /// `%bxy`.
+    /// Matches `%bxy` and the rest of the pattern.
     fn balanced(&mut self, s: usize, p: usize) -> Matched {
         let (begin, end) = (self.at(p), self.at(p + 1));
         if begin == 0 || end == 0 {
             return Err(self.fail("unbalanced pattern"));
         }
         if self.source.get(s) != Some(&begin) {
-            // At the string's end there is a NUL, which begins nothing.
+            // Behind the string's end is a NUL, which matches nothing here.
             return Ok(None);
         }
         let mut open = 1;
@@ -227,7 +227,7 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// `%f[set]`: the pattern behind it, if `s` is where the set begins to match.
+    /// Matches `%f[set]` and the rest of the pattern: `s` must be where the set begins to match.
     fn frontier(&mut self, s: usize, p: usize) -> Matched {
         if self.at(p) != b'[' {
             return Err(self.fail("missing '[' after '%f' in pattern"));
@@ -239,14 +239,15 @@ impl<'a> Matcher<'a> {
         Ok(begins.then_some(end))
     }
 
-    /// `%1`: what a capture holds, once more.
+    /// Matches `%1`, the text of a capture once more, and the rest of the pattern.
     fn again(&mut self, s: usize, digit: u8) -> Matched {
         let index = usize::from(digit).checked_sub(usize::from(b'1'));
         let held = index.filter(|&index| index < self.level).map(|index| self.captures[index]);
         let Some((from, length)) = held.filter(|held| held.1 != Length::Open) else {
             return Err(self.fail("invalid capture index"));
         };
-        // C compares the length of a position as a huge number: it never matches.
+        // The original takes the length of a position capture as a huge number, which never
+        // matches.
         let Length::Bytes(length) = length else { return Ok(None) };
         let text = &self.source[from..from + length];
         Ok(self.source[s..].starts_with(text).then_some(s + length))
@@ -281,7 +282,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Where the pattern goes on behind the single-character item at `p`.
+    /// The place in the pattern behind the single-character item at `p`.
     fn class_end(&self, p: usize) -> mlua::Result<usize> {
         match self.at(p) {
             ESCAPE if self.at(p + 1) == 0 => Err(self.fail("malformed pattern (ends with '%')")),
@@ -316,7 +317,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether a byte is in the set that begins at `p` and ends at `end`.
+    /// Whether a byte is in the set between `p` and `end`.
     fn in_set(&self, byte: u8, p: usize, end: usize) -> bool {
         let is_inverted = self.at(p + 1) == b'^';
         let mut at = p + 1 + usize::from(is_inverted);
@@ -340,7 +341,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Whether a byte is in a class: `%a`; `%A` is its complement.
+/// Whether a byte is in a class such as `%a`; `%A` is its complement.
 fn in_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -348,7 +349,7 @@ fn in_class(byte: u8, class: u8) -> bool {
         b'd' => byte.is_ascii_digit(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        // C counts the vertical tab, which Rust does not.
+        // C's `isspace` includes the vertical tab, Rust's method does not.
         b's' => byte.is_ascii_whitespace() || byte == 0x0b,
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),

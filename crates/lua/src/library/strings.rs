@@ -1,21 +1,19 @@
-//! What replaces functions of `string` that could run long without a pause.
+//! Replacements for functions of `string` that could run long without a pause.
 
 use super::Library;
 use super::pattern::Matcher;
 use crate::errors;
 use crate::given::Given;
-use crate::host::Host;
+use crate::host::{Host, STEP_BYTES};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What makes a pattern more than a text.
+/// Bytes that have a meaning in patterns. A pattern without them is plain text.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
-/// Bytes that are handled in one step.
-const STEP_BYTES: usize = 64;
-
-/// Replaces functions of `strings`. `replace_all` is Lua's part of gsub, `pcall` the original.
+/// Replaces functions in `strings`. `replace_all` is the part of gsub that is written in Lua,
+/// `pcall` the original.
 pub(crate) fn add(
     lua: &Lua,
     host: &Rc<Host>,
@@ -65,7 +63,7 @@ fn find(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, finds: bool) -> mlua::Res
     Ok(MultiValue::from_iter([Value::Nil]))
 }
 
-/// Where a text begins in another. Counts steps for each place that is looked at.
+/// Finds a text in another. Counts a step for each place that is compared.
 fn find_plain(
     lua: &Lua,
     host: &Rc<Host>,
@@ -111,16 +109,16 @@ fn gmatch(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Functio
     })
 }
 
-/// A replacement under way.
+/// The progress of a gsub.
 struct Replacing {
     source: LuaString,
     pattern: LuaString,
     is_anchored: bool,
-    /// Replacements to come at most.
+    /// The most replacements still to make.
     left: usize,
-    /// Where the next match is looked for.
+    /// The place from which the next match is searched.
     from: usize,
-    /// The match that is to be replaced next.
+    /// The match that is replaced next.
     found: Option<(usize, usize)>,
     count: usize,
     result: Vec<u8>,
@@ -144,7 +142,7 @@ impl Replacing {
         })
     }
 
-    /// Looks for the next match, and lets `use_it` have it with its captures.
+    /// Finds the next match and calls `use_it` with it; `None` if there is none.
     fn advance<T>(
         &mut self,
         lua: &Lua,
@@ -165,7 +163,7 @@ impl Replacing {
                 let used = use_it(&matcher, start, end, &mut self.result)?;
                 host.check_room(lua, self.result.len())?;
                 host.spend(lua, 1 + (self.result.len() - before) / STEP_BYTES)?;
-                // Behind an empty match one byte is passed over.
+                // After an empty match, one byte is copied.
                 match end == start {
                     false => self.from = end,
                     true => self.from = start + 1,
@@ -186,7 +184,7 @@ impl Replacing {
         Ok(None)
     }
 
-    /// Appends the byte that an empty match passed over.
+    /// Copies the byte after an empty match.
     fn pass_over(&mut self) {
         if let Some((start, end)) = self.found.take()
             && start == end
@@ -233,7 +231,7 @@ fn gsub(
     }
 }
 
-/// The replacement text of a match, in which `%1` stands for a capture.
+/// Appends the replacement for a match, with captures in place of `%1`.
 fn insert_text(
     matcher: &Matcher<'_>,
     text: &[u8],
@@ -247,7 +245,7 @@ fn insert_text(
             result.push(byte);
             continue;
         }
-        // Behind the end of a string there is a NUL.
+        // A string in C ends with a NUL.
         match rest.next().unwrap_or(0) {
             digit @ b'0'..=b'9' => {
                 let index = usize::from(digit).checked_sub(usize::from(b'1'));
@@ -263,7 +261,7 @@ fn insert_text(
     Ok(())
 }
 
-/// A string or a number of a position.
+/// Appends a capture: a string, or a position.
 fn append(value: &Value, result: &mut Vec<u8>) {
     match value {
         Value::String(text) => result.extend_from_slice(&text.as_bytes()),
@@ -272,7 +270,7 @@ fn append(value: &Value, result: &mut Vec<u8>) {
     }
 }
 
-/// The replacement comes from a function or a table of the script: they are called by Lua.
+/// gsub with a function or a table of the script, which Lua itself calls.
 fn replace_by_calls(
     lua: &Lua,
     host: &Rc<Host>,
@@ -283,7 +281,7 @@ fn replace_by_calls(
 ) -> mlua::Result<MultiValue> {
     let replacing = Rc::new(RefCell::new(replacing));
     let (shared, host) = (Rc::clone(&replacing), Rc::clone(host));
-    // Takes the replacement of the last match, and finds the next.
+    // Appends the replacement of the last match, and finds the next one.
     let step = lua.create_function(move |lua, value: Value| {
         let mut replacing = shared.borrow_mut();
         if let Some((start, end)) = replacing.found {

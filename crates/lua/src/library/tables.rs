@@ -1,4 +1,4 @@
-//! What is unusual of `table`: see `sandbox.lua`, where the usual is.
+//! Functions of `table` for unusual arguments. The usual ones are in `sandbox.lua`.
 
 use crate::errors;
 use crate::given::Given;
@@ -6,8 +6,8 @@ use crate::host::Host;
 use mlua::{Lua, Value};
 use std::rc::Rc;
 
-/// `table.insert`, element by element: at a place in front of the first, the original moves
-/// everything from there on, of which there may be billions, without a pause.
+/// `table.insert`, element by element: at an index below 1, the original moves all elements from
+/// there on, which may be billions, without a pause.
 pub(crate) fn insert(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<()> {
     let table = given.table(1)?;
     let behind = i64::try_from(table.raw_len()).unwrap_or(i64::MAX).saturating_add(1);

@@ -2,6 +2,8 @@
 //! interpreter as it was.
 
 use super::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pauses that a script is granted before it is killed.
 const PAUSES_MAX: usize = 200;
@@ -15,6 +17,12 @@ const SCRIPTS: &[&str] = &[
     "while true do pcall(function() while true do end end) end",
     "local function f() pcall(f) end while true do f() end",
     "local function f() return f() end f()",
+    // As deep as Lua lets calls nest, where one more fails.
+    "local function f() while true do pcall(f) end end f()",
+    "local t = {} setmetatable(t, {__call = function(t) while true do pcall(t) end end}) t()",
+    "local function f() while true do pcall(f) redis.sha1hex('') end end f()",
+    "local function f() while true do xpcall(f, f) end end f()",
+    "local function f() while true do coroutine.wrap(f)() end end while true do pcall(f) end",
     "while true do xpcall(error, function() while true do end end) end",
     "xpcall(function() error('x') end, function() error('y') end) while true do end",
     "return tostring(setmetatable({}, {__tostring = function() while true do end end}))",
@@ -53,6 +61,11 @@ const SCRIPTS: &[&str] = &[
     "return #string.rep('x', 1e9)",
     "local t = {} while true do pcall(function() while true do t[#t + 1] = {} end end) end",
     "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end",
+    // One string, many times over.
+    "local s, t = string.rep('x', 1e7), {} for i = 1, 7000 do t[i] = s end redis.call(unpack(t))",
+    "local s, t = string.rep('x', 1e7), {} for i = 1, 7000 do t[i] = s end redis.acl_check_cmd(unpack(t))",
+    "local s, t = string.rep('x', 1e7), {} for i = 1, 7000 do t[i] = s end redis.log(redis.LOG_DEBUG, unpack(t))",
+    "local s, t = string.rep('x', 1e7), {} for i = 1, 7000 do t[i] = s end return t",
     // Depth.
     "local function f() f() end f()",
     "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) return t[1]",
@@ -69,17 +82,11 @@ const SCRIPTS: &[&str] = &[
 
 fn survive(interpreter: &mut Interpreter, body: &str) {
     let Ok(script) = interpreter.compile(body.as_bytes()) else { panic!("{body}") };
-    interpreter.start(Invocation {
-        script,
-        name: "sha".to_owned(),
-        keys: Vec::new(),
-        arguments: Vec::new(),
-        reply: Reply::new(Protocol::Resp2),
-    });
+    start(interpreter, script);
     let mut step = interpreter.resume(Answer::Begin);
     let mut pauses = 0;
-    while let Step::Paused = step {
-        pauses += 1;
+    while let Step::Paused | Step::Log { .. } = step {
+        pauses += usize::from(matches!(step, Step::Paused));
         assert!(pauses < PAUSES_MAX + PAUSES_AFTER_KILL_MAX, "{body}");
         if pauses == PAUSES_MAX {
             interpreter.kill("ERR killed");
@@ -92,7 +99,7 @@ fn survive(interpreter: &mut Interpreter, body: &str) {
 
 #[test]
 fn hostile_scripts_harm_nobody() {
-    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let limits = Limits { memory_bytes: 32 << 20, reply_bytes: 64 << 20, ..Limits::default() };
     let mut interpreter = Interpreter::new(Kind::Scripts, limits);
     for body in SCRIPTS {
         survive(&mut interpreter, body);
@@ -100,6 +107,78 @@ fn hostile_scripts_harm_nobody() {
         assert_eq!(reply, ":0 ", "after {body}");
         assert!(interpreter.used_bytes() < limits.memory_bytes / 2, "after {body}");
     }
+}
+
+/// A command that was executed is never shown as one that failed: a script may do it again then.
+#[test]
+fn a_script_without_memory_for_a_reply_ends() {
+    end_for_want_of_memory(&[b"$20000000\r\n", &[b'y'; 20_000_000][..], b"\r\n"].concat());
+    end_for_want_of_memory(&[b"*2000000\r\n", &b":1\r\n".repeat(2_000_000)[..]].concat());
+    end_for_want_of_memory(&[b"*200000\r\n", &b"*1\r\n+x\r\n".repeat(200_000)[..]].concat());
+    end_for_want_of_memory(&[b"%200000\r\n", &b":1\r\n:2\r\n".repeat(200_000)[..]].concat());
+}
+
+fn end_for_want_of_memory(reply: &[u8]) {
+    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let mut interpreter = Interpreter::new(Kind::Scripts, limits);
+    let body = "local s = string.rep('x', 2e7) while true do pcall(redis.pcall, 'getset') end";
+    let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+    start(&mut interpreter, script);
+    let (mut step, mut calls) = (interpreter.resume(Answer::Begin), 0);
+    let outcome = loop {
+        let answer = match step {
+            Step::Done(outcome) => break outcome,
+            Step::Call(_) => {
+                calls += 1;
+                assert_eq!(calls, 1, "it goes on behind a command of which it heard nothing");
+                Answer::Reply(reply.to_vec())
+            }
+            _ => Answer::GoOn,
+        };
+        step = interpreter.resume(answer);
+    };
+    let Outcome::Failed(_, error) = outcome else { panic!("{outcome:?}") };
+    let text = String::from_utf8_lossy(&error.text);
+    assert!(text.starts_with("ERR not enough memory"), "{text}");
+    assert_eq!(eval_with(&mut interpreter, "return 1", &[], &[], |_| Answer::GoOn), ":1 ");
+}
+
+/// A clock that goes on by so many nanoseconds with each look at it.
+struct Steady(AtomicU64, u64);
+
+impl base::Clock for Steady {
+    fn unix_micros(&self) -> i64 {
+        0
+    }
+
+    fn monotonic(&self) -> base::MonotonicNanos {
+        base::MonotonicNanos(self.0.fetch_add(self.1, Ordering::Relaxed))
+    }
+}
+
+/// How often a script with much memory pauses, if each look at the clock is so much later.
+fn pauses(nanos: u64) -> usize {
+    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), nanos)));
+    let body = "local t = {} for i = 1, 4e5 do t[i] = 'x' .. i end return #t";
+    let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+    start(&mut interpreter, script);
+    let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
+    while let Step::Paused = step {
+        pauses += 1;
+        step = interpreter.resume(Answer::GoOn);
+    }
+    let Step::Done(Outcome::Reply(reply)) = step else { panic!("{step:?}") };
+    assert_eq!(reply.bytes(), b":400000\r\n");
+    pauses
+}
+
+#[test]
+fn a_script_with_much_memory_pauses_by_the_time_that_its_instructions_take() {
+    let quick = pauses(1);
+    assert!((100..400).contains(&quick), "2 million instructions, 10,000 each: {quick}");
+    let slow = pauses(1_000_000);
+    assert!(slow > 10_000, "each look finds that much time has gone: {slow}");
 }
 
 /// What one script leaves in its interpreter, no other can see.
@@ -117,4 +196,152 @@ fn scripts_leave_nothing_behind() {
     assert_eq!(eval("return KEYS[1]"), "$1 k ");
     eval("redis.setresp(3)");
     assert_eq!(eval("return false"), "_ ");
+}
+
+/// No function that a script can reach writes into a table that all scripts see.
+#[test]
+fn no_function_changes_what_all_scripts_see() {
+    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut eval = |body: &str| eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
+    // But for what never returns, and what asks the server.
+    let all = "local views, functions, seen, hit = {}, {}, { [KEYS] = true, [ARGV] = true }, {}
+        local function visit(view)
+            if seen[view] then return end
+            seen[view] = true
+            views[#views + 1] = view
+            if getmetatable(view) then visit(getmetatable(view)) end
+            for name, value in pairs(view) do
+                if type(value) == 'table' then visit(value) end
+                if type(value) == 'function' then functions[name] = value end
+            end
+        end
+        visit(_G) visit(getmetatable(''))
+        functions.call, functions.pcall, functions.log = nil, pcall, nil
+        functions.acl_check_cmd, functions.error, functions.assert = nil, nil, nil
+        local calls = 0
+        for name, f in pairs(functions) do
+            for _, view in ipairs(views) do
+                for _, arguments in ipairs({ {}, { 1 }, { 1, 'x' }, { 'k', 'v' }, { 'k', nil },
+                    { function(a, b) return true end }, { view }, { { k = 'v' } },
+                    { 'x', 1, 2 } }) do
+                    pcall(f, view, unpack(arguments, 1, 3))
+                    pcall(f, arguments[1], view, arguments[2])
+                    pcall(f, function() return view end, view)
+                    calls = calls + 1
+                end
+                if #view > 0 or rawget(view, 'k') then hit[#hit + 1] = name end
+            end
+        end
+        return { #views > 10, calls > 5000, table.concat(hit, ' ') }";
+    assert_eq!(eval(all), "*3 :1 :1 $0  ");
+}
+
+/// Runs scripts of one interpreter that has the deprecated functions.
+fn with_deprecated(bodies: &[(&str, &str)]) {
+    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    interpreter.offer_deprecated();
+    for (body, expected) in bodies {
+        let reply = eval_with(&mut interpreter, body, &["k"], &[], |_| Answer::GoOn);
+        let reply = reply.split(" script: sha").next().unwrap();
+        assert_eq!(reply, *expected, "{body}");
+    }
+}
+
+#[test]
+fn deprecated_functions_change_the_environment_of_scripts_alone() {
+    with_deprecated(&[
+        ("local f = function() return x end setfenv(f, {x = 5}) return f()", ":5 "),
+        ("x_of = 1", "-ERR user_script:1: Attempt to modify a readonly table"),
+        ("setfenv(1, {y = 7}) return y", ":7 "),
+        (
+            "local g = getfenv() return {g == _G, getfenv(1) == _G, getfenv(0) == _G}",
+            "*3 :1 :1 :1 ",
+        ),
+        (
+            "local e = getfenv local f = setfenv(function() return e(1).z end, {z = 'z'}) return f()",
+            "$1 z ",
+        ),
+        ("return getfenv(redis.call) == _G and getfenv(pcall) == _G", ":1 "),
+        (
+            "getfenv(pcall).string.upper = nil",
+            "-ERR user_script:1: Attempt to modify a readonly table",
+        ),
+        ("getfenv(getfenv).loadfile = 1", "-ERR user_script:1: Attempt to modify a readonly table"),
+        (
+            "setfenv(pcall, {})",
+            "-ERR user_script:1: 'setfenv' cannot change environment of given object",
+        ),
+        (
+            "setfenv(0, {})",
+            "-ERR user_script:1: 'setfenv' cannot change environment of given object",
+        ),
+        (
+            "setfenv(redis.call, {})",
+            "-ERR user_script:1: 'setfenv' cannot change environment of given object",
+        ),
+    ]);
+    let levels = "local g = {} for level = 0, 40 do local ok, e = pcall(getfenv, level)
+        if ok and e ~= _G then g[#g + 1] = level end end return #g";
+    with_deprecated(&[(levels, ":0 ")]);
+    let levels = "local n = 0 for level = 0, 40 do
+        local ok = pcall(setfenv, level, setmetatable({}, {__index = _G}))
+        if ok then n = n + 1 end
+        end return {n > 0, type(redis.call), type(string.upper)}";
+    with_deprecated(&[
+        (levels, "*3 :1 $8 function $8 function "),
+        ("return type(_G)", "$5 table "),
+    ]);
+}
+
+#[test]
+fn a_proxy_has_a_metatable_and_no_finalizer() {
+    with_deprecated(&[
+        (
+            "return {type(newproxy()), type(getmetatable(newproxy(true)))}",
+            "*2 $8 userdata $5 table ",
+        ),
+        ("return getmetatable(newproxy())", "_ "),
+        ("local p = newproxy(true) getmetatable(p).__index = {a = 3} return p.a", ":3 "),
+        (
+            "local p = newproxy(true) getmetatable(p).__len = function() return 9 end return #p",
+            ":9 ",
+        ),
+        (
+            "local p = newproxy(true) getmetatable(p).__call = function(_, x) return x end
+            return newproxy(p)(4)",
+            ":4 ",
+        ),
+        (
+            "local m = getmetatable(newproxy(true)) m.__gc = function() while true do end end
+            rawset(m, '__gc', function() while true do end end)
+            m = nil collectgarbage() collectgarbage() return 1",
+            ":1 ",
+        ),
+        (
+            "local p = newproxy(true) getmetatable(p).__metatable = nil
+            local m = getmetatable(p) m.__gc = function() while true do end end
+            p, m = nil collectgarbage() return 'no finalizer by way of the metatable'",
+            "$36 no finalizer by way of the metatable ",
+        ),
+        ("getmetatable(newproxy(true))[nil] = 1", "-ERR user_script:1: table index is nil"),
+        ("return getmetatable(getmetatable(newproxy(true)))", "_ "),
+    ]);
+}
+
+#[test]
+fn proxies_are_collected() {
+    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    interpreter.offer_deprecated();
+    let body = "for i = 1, 1000 do getmetatable(newproxy(true)).__index = {} end return 1";
+    let mut eval = |body: &str| {
+        let reply = eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
+        interpreter.collect();
+        (reply, interpreter.used_bytes())
+    };
+    let (_, before) = eval(body);
+    for _ in 0..20 {
+        assert_eq!(eval(body).0, ":1 ");
+    }
+    let (_, after) = eval(body);
+    assert!(after < before + (64 << 10), "{before} became {after}");
 }

@@ -1,10 +1,10 @@
-//! What redis-server 7.0.15 answered to some 1,300 scripts: written by hand for the sandbox and the
-//! errors, and drawn at random for the libraries. Each is called with the keys k1 and k2 and the
-//! arguments a1 and a2.
+//! The replies of redis-server 7.0.15 to some 1,300 scripts: written by hand for the sandbox and
+//! the errors, and drawn at random for the libraries. Each is called with the keys k1 and k2 and
+//! the arguments a1 and a2. `record.py` takes the replies from a server.
 //!
-//! A line of `recorded.jsonl` is the protocol of the client, whether the text of the first line
-//! stands before the script, the script, and the encoded reply, in which SHA stands for its hash.
-//! A byte is a character up to U+00FF.
+//! A line of `recorded.jsonl` has the protocol of the client, whether the script of the first line
+//! is put before this one (1) or not (0), the script, and the encoded reply, in which SHA stands
+//! for the script's hash. Each byte is one character, up to U+00FF.
 
 use super::*;
 
@@ -37,9 +37,9 @@ fn run(interpreter: &mut Interpreter, body: &[u8], protocol: Protocol) -> Vec<u8
     };
     interpreter.start(Invocation {
         script,
-        name: "SHA".to_owned(),
-        keys: vec![b"k1".to_vec(), b"k2".to_vec()],
-        arguments: vec![b"a1".to_vec(), b"a2".to_vec()],
+        name: "SHA".into(),
+        keys: 2,
+        given: Arguments::of([&b"k1"[..], b"k2", b"a1", b"a2"]).unwrap(),
         reply: Reply::new(protocol),
     });
     let mut next = Answer::Begin;

@@ -182,16 +182,19 @@ fn info(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let ids = || args.from(3).map(canonical_integer);
     let lines = if args.len() > 3 && args.is(2, "ID") && ids().all(|id| id.is_some()) {
-        // IDs alone are answered as they are named, none of them refused.
+        // With ID as the only filter, clients are listed in the order of the IDs, and unknown IDs
+        // are no error.
         let named = ids().flatten().filter_map(|id| server.by_client_id(id));
         lines(server, client, named)
     } else {
         let filter = Filter::parse(&server.core, args, false).map_err(|why| {
-            // What stands behind IDs and is no filter is taken for another one.
+            // A word after the IDs that is no filter was taken for an ID.
             let is_id = args.is(2, "ID") && why == Refusal::SYNTAX && args.len() > 3;
             if is_id { Refusal::of("ERR Invalid client ID") } else { why }
         })?;
-        let others = server.core.sessions().filter(|other| filter.fits(&server.core, other));
+        // One that was cut off is sent nothing any more, and ends with the turn.
+        let others = server.core.sessions().filter(|other| !other.flow.is_cut);
+        let others = others.filter(|other| filter.fits(&server.core, other));
         let spared = filter.spares_caller.then_some(client);
         lines(server, client, others.filter(|other| Some(other.connection) != spared))
     };

@@ -4,11 +4,13 @@
 use super::{NodeFn, node};
 use crate::server::Server;
 use base::ConnectionId;
+use base::machine::Listening;
+use config::Config;
 use config::change::{Caller, Proposal};
-use config::rewrite::rewrite_file;
+use config::rewrite::{Extent, rewrite_file};
 use config::secrets::may_hold_secret;
-use config::settings::node_settings;
 use config::settings::tls::tls_directive;
+use config::settings::{NodeSettings, node_settings};
 use config::table::{DIRECTIVES, row};
 use engine::command::{Args, Command, Group, Outcome, Secrets};
 use engine::refusal::Refusal;
@@ -67,7 +69,7 @@ fn set(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         .config
         .propose(&arguments, caller, &*server.core.process.options.disk)
         .map_err(|error| Refusal::new(String::from_utf8_lossy(&error.reply()).into_owned()))?;
-    check_world(server, &proposal)?;
+    change_world(server, &proposal)?;
     server.adopt(proposal.config);
     server.core.clients.reply(client).ok();
     Ok(())
@@ -78,29 +80,56 @@ fn set_secrets(args: Args<'_>) -> Vec<usize> {
     (3..args.len()).filter(|at| may_hold_secret(args.at(at - 1))).collect()
 }
 
-/// Refuses changes that would need other sockets than those opened at the start, and lets what is
-/// encrypted be encrypted as the proposal says, or refuses it. Nothing else may fail afterwards.
-fn check_world(server: &Server, proposal: &Proposal) -> Outcome {
-    const LISTENING: [usize; 3] = [row("port"), row("tls-port"), row("bind")];
-    let failed = |directive: &str, why: &str| {
-        let text =
-            format!("ERR CONFIG SET failed (possibly related to argument '{directive}') - {why}");
-        Refusal::new(text.replace(['\r', '\n'], " "))
-    };
-    if let Some(&row) = proposal.changed.iter().find(|row| LISTENING.contains(row)) {
-        let why = "Unable to listen on this port: listening addresses change with a restart only";
-        return Err(failed(DIRECTIVES[row].name, why));
+/// Puts changed listening addresses and TLS settings in force, all or none of them. After this
+/// CONFIG SET cannot fail.
+fn change_world(server: &mut Server, proposal: &Proposal) -> Outcome {
+    let changed = proposal.changed.iter().find(|row| LISTENING.contains(row));
+    if let Some(&changed) = changed {
+        server.core.process.options.machine.listen(&listening(&proposal.config)).map_err(
+            |why| {
+                tracing::warn!(why, "CONFIG SET cannot change where the server listens");
+                let is_bind = changed == row("bind");
+                let text = if is_bind { "Failed to bind to specified addresses." } else { NO_PORT };
+                cannot_set(DIRECTIVES[changed].name, text)
+            },
+        )?;
     }
-    // A certificate that was renewed has the name that it had: naming it reads it again.
+    // A renewed certificate may have the same file name, so setting it to the same name reads it
+    // again.
     if let Some(directive) = tls_directive(&proposal.named) {
-        let settings = node_settings(&proposal.config).tls;
-        let spoken = server.core.process.options.machine.speak_tls(&settings);
-        spoken.map_err(|why| {
-            failed(directive, &format!("Unable to update TLS configuration: {why}"))
+        let machine = &server.core.process.options.machine;
+        machine.speak_tls(&node_settings(&proposal.config).tls).map_err(|why| {
+            let back = changed.map(|_| machine.listen(&listening(&server.core.process.config)));
+            if let Some(Err(why)) = back {
+                tracing::warn!(why, "the server cannot listen again where it did");
+            }
+            cannot_set(directive, &format!("Unable to update TLS configuration: {why}"))
         })?;
+    }
+    if changed.is_some() {
+        let Listening { port, tls_port, .. } = listening(&proposal.config);
+        server.core.process.options.port = if port == 0 { tls_port } else { port };
     }
     Ok(())
 }
+
+/// The directives about where the server listens.
+const LISTENING: [usize; 3] = [row("port"), row("tls-port"), row("bind")];
+
+/// Where a server with this configuration listens.
+fn listening(config: &Config) -> Listening {
+    let NodeSettings { bind, port, tls_port, .. } = node_settings(config);
+    Listening { bind, port, tls_port }
+}
+
+/// The refusal of a CONFIG SET for the sake of one directive.
+fn cannot_set(directive: &str, why: &str) -> Refusal {
+    let text =
+        format!("ERR CONFIG SET failed (possibly related to argument '{directive}') - {why}");
+    Refusal::new(text.replace(['\r', '\n'], " "))
+}
+
+const NO_PORT: &str = "Unable to listen on this port. Check server logs.";
 
 fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.process.statistics.reset();
@@ -110,6 +139,16 @@ fn reset_statistics(server: &mut Server, client: ConnectionId, _: Args<'_>) -> O
 }
 
 fn rewrite(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
+    write_configuration(server, Extent::Needed)?;
+    server.core.clients.reply(client).ok();
+    Ok(())
+}
+
+/// Writes the present values into the configuration file.
+///
+/// # Errors
+/// There is no such file, or it cannot be written.
+pub(super) fn write_configuration(server: &mut Server, extent: Extent) -> Outcome {
     server.link.tell_configuration(&mut server.core);
     let Some(path) = &server.core.process.config.file else {
         return Err(Refusal::of("ERR The server is running without a config file"));
@@ -120,11 +159,9 @@ fn rewrite(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     } else {
         Vec::new()
     };
-    rewrite_file(&*server.core.process.options.disk, path, &server.core.process.config, &users)
-        .map_err(|error| {
-            tracing::warn!(%error, "CONFIG REWRITE failed");
-            Refusal::new(format!("ERR Rewriting config file: {error}"))
-        })?;
-    server.core.clients.reply(client).ok();
-    Ok(())
+    let process = &server.core.process;
+    rewrite_file(&*process.options.disk, path, &process.config, &users, extent).map_err(|error| {
+        tracing::warn!(%error, "CONFIG REWRITE failed");
+        Refusal::new(format!("ERR Rewriting config file: {error}"))
+    })
 }

@@ -1,8 +1,11 @@
 //! DEBUG: the part of it that test suites use (Redis documentation, DEBUG).
 
+mod populate;
 mod protocol;
+mod reload;
 
 use super::{NodeFn, node};
+use crate::core::verdict::{READ_ONLY, Verdict};
 use crate::server::Server;
 use base::{ConnectionId, MonotonicNanos};
 use config::text::parse_size;
@@ -28,18 +31,22 @@ pub const COMMANDS: &[Command<NodeFn>] = &[node("DEBUG subcommand [argument ...]
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 /// Subcommands: name, arguments behind it, what runs.
-const SUBCOMMANDS: [(&str, usize, NodeFn); 16] = [
+const SUBCOMMANDS: [(&str, usize, NodeFn); 20] = [
     ("CHANGE-REPL-ID", 0, change_replication_id),
+    ("CONFIG-REWRITE-FORCE-ALL", 0, reload::rewrite_all),
     ("DIGEST", 0, digest),
     ("ERROR", 1, error),
     ("HELP", 0, help),
     ("LISTPACK", 1, listpack),
+    ("LOADAOF", 0, reload::load_log),
     ("LOG", 1, log),
     ("OBJECT", 1, object),
     ("PAUSE-CRON", 1, pause_cron),
+    ("POPULATE", 1, populate::populate),
     ("PROTOCOL", 1, protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1, packed_threshold),
-    ("RELOAD", 0, reload),
+    ("RELOAD", 0, reload::reload),
+    ("REPLYBUFFER", 2, reply_buffer),
     ("SDSLEN", 1, string_lengths),
     ("SET-ACTIVE-EXPIRE", 1, set_active_expire),
     ("SET-DISABLE-DENY-SCRIPTS", 1, set_disable_deny_scripts),
@@ -52,12 +59,34 @@ fn debug(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         digest_values(server, client, args);
         return Ok(());
     }
+    if args.is(1, "RELOAD") {
+        return reload::reload(server, client, args);
+    }
+    if args.is(1, "POPULATE") && (3..=5).contains(&args.len()) {
+        return populate::populate(server, client, args);
+    }
     let found = SUBCOMMANDS
         .iter()
         .find(|(name, arguments, _)| args.is(1, name) && args.len() == arguments + 2);
     match found {
         Some((_, _, run)) => run(server, client, args),
         None => Err(Refusal::subcommand("DEBUG", args.at(1))),
+    }
+}
+
+/// Whether a subcommand may change keys now: DEBUG is declared as one that changes none, so the
+/// gate has not asked.
+///
+/// # Errors
+/// What the gate says to a command that writes.
+fn may_write(server: &Server) -> Result<(), Refusal> {
+    if server.core.is_following() || server.core.is_replica() {
+        return Err(READ_ONLY);
+    }
+    match server.core.judge_log(true) {
+        Verdict::Run if server.core.pause.paused().is_none() => Ok(()),
+        Verdict::Refuse(why) => Err(why),
+        _ => Err(Refusal::of("ERR writes are held up now")),
     }
 }
 
@@ -71,7 +100,7 @@ fn help(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// Lets scripts call most of what they may not.
+/// DEBUG SET-DISABLE-DENY-SCRIPTS: lets scripts call some of the commands that are denied to them.
 fn set_disable_deny_scripts(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.scripts.may_call_more = args.at(2) != b"0";
     server.core.clients.reply(client).ok();
@@ -90,7 +119,7 @@ fn sleep(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// The periodic look at the whole does not take place, or does again.
+/// DEBUG PAUSE-CRON: stops the periodic work, or lets it go on.
 fn pause_cron(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.core.process.is_cron_paused = canonical_integer(args.at(2)).is_some_and(|on| on != 0);
     server.core.clients.reply(client).ok();
@@ -110,6 +139,19 @@ fn packed_threshold(server: &mut Server, client: ConnectionId, args: Args<'_>) -
     bytes.ok_or(Refusal::of(
         "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
     ))?;
+    server.core.clients.reply(client).ok();
+    Ok(())
+}
+
+/// DEBUG REPLYBUFFER: whether outputs give room back. They do so at once when they need it no more,
+/// so there is no time to set.
+fn reply_buffer(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
+    if !args.is(2, "PEAK-RESET-TIME") && !args.is(2, "RESIZING") {
+        return Err(Refusal::subcommand("DEBUG", args.at(1)));
+    }
+    if args.is(2, "RESIZING") {
+        server.core.process.trims_outputs = args.at(3) != b"0";
+    }
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -193,22 +235,6 @@ fn digest_values(server: &mut Server, client: ConnectionId, args: Args<'_>) {
             entry.map_or_else(Digest::default, |entry| debug_digest::of_value(entry, &work));
         reply.simple(digest.hex());
     });
-}
-
-/// Every value goes through its bytes and back. Nothing is lost that the log does not hold too.
-fn reload(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    if server.core.saving().is_saving {
-        // The walk of a snapshot stands in the tables that would go.
-        return Err(Refusal::of("ERR Background save already in progress"));
-    }
-    server.core.shard.unit.whole = true;
-    let now = server.core.shard_time();
-    server.core.shard.engine.keyspace.reload(now).map_err(|error| {
-        tracing::error!("DEBUG RELOAD: {error:?}");
-        Refusal::of("ERR Error trying to load the RDB dump")
-    })?;
-    server.core.clients.reply(client).ok();
-    Ok(())
 }
 
 fn listpack(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {

@@ -1,32 +1,38 @@
-//! Functions: FCALL, FUNCTION (Redis documentation, "Redis functions"). What a library is here, and
-//! how it is compiled, stands in `libraries`; how a function runs, in `server/script`.
+//! FCALL, FUNCTION (Redis documentation, "Redis functions"). How a library is kept and compiled
+//! stands in `libraries`, how a function runs in `server/script`.
+
+mod restore;
 
 use super::{NodeFn, node};
-use crate::libraries::{Libraries, Registered};
+use crate::core::Core;
+use crate::libraries::{Registered, header_of};
 use crate::server::Server;
 use crate::server::script::{Wanted, key_count};
 use base::{ConnectionId, DatabaseId};
 use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
-use engine::dump::{LibrariesError, dump_libraries, libraries_of};
 use engine::effect::Effect;
 use engine::functions::Header;
 use engine::glob;
 use engine::refusal::Refusal;
 use lua::Kind;
 use resp::Reply;
+use restore::{dump, restore};
 
-/// How long the code of a library may run when it is loaded. Redis's number.
+/// The longest time that the code of a library may run when it is loaded. Redis's number.
 const LOAD_NANOS_MAX: u64 = 500_000_000;
+
+/// The flags of commands that load libraries.
+const LOADS: Flags = Flags::WRITE.union(Flags::DENYOOM).union(Flags::NEEDS_LIBRARIES);
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     run("FCALL function numkeys [key [key ...]] [arg [arg ...]]", fcall)
         .key_use("RW+access+update")
         .doc("Invokes a function.")
-        .with(Flags::MAY_REPLICATE),
+        .with(Flags::MAY_REPLICATE.union(Flags::NEEDS_LIBRARIES)),
     run("FCALL_RO function numkeys [key [key ...]] [arg [arg ...]]", fcall_ro)
         .key_use("RO+access")
         .doc("Invokes a read-only function.")
-        .with(Flags::READONLY),
+        .with(Flags::READONLY.union(Flags::NEEDS_LIBRARIES)),
     function("FUNCTION DELETE library-name", delete)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Deletes a library and its functions.")
@@ -48,17 +54,18 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     function("FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]", list)
         .tips(&["nondeterministic_output_order"])
         .doc("Returns information about all libraries.")
-        .cost("O(N) where N is the number of functions"),
+        .cost("O(N) where N is the number of functions")
+        .with(Flags::NEEDS_LIBRARIES),
     function("FUNCTION LOAD [REPLACE] function-code", load)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Creates a library.")
         .cost("O(1) (considering compilation time is redundant)")
-        .with(Flags::WRITE.union(Flags::DENYOOM)),
+        .with(LOADS),
     function("FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]", restore)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc("Restores all libraries from a payload.")
         .cost("O(N) where N is the number of functions on the payload")
-        .with(Flags::WRITE.union(Flags::DENYOOM)),
+        .with(LOADS),
     function("FUNCTION STATS", stats)
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
         .doc("Returns information about a function during execution.")
@@ -89,15 +96,7 @@ const fn run(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
 }
 
 impl Server {
-    /// The libraries, as the shard has them now.
-    pub(crate) fn libraries(&mut self) -> &mut Libraries {
-        let data = self.core.shard.engine.keyspace.libraries();
-        if self.libraries.is_behind(data) {
-            self.libraries.follow(data);
-        }
-        &mut self.libraries
-    }
-
+    /// Changes the shard's libraries by a command.
     fn change_libraries(&mut self, effect: Effect<'_>) {
         let shard = &mut self.core.shard;
         let context = engine::unit::Context::background(self.core.turn.now, DatabaseId(0));
@@ -107,22 +106,66 @@ impl Server {
             .change_all(DatabaseId(0), effect);
     }
 
+    /// Deletes libraries. What was compiled of them is forgotten at once, so that the rest of the
+    /// unit does not find it.
+    fn delete_libraries(&mut self, effect: Effect<'_>) {
+        self.change_libraries(effect);
+        let keyspace = &self.core.shard.engine.keyspace;
+        self.libraries.look(keyspace.libraries(), &keyspace.work);
+    }
+
+    /// Puts a library into the shard's state, and keeps its compiled functions.
+    fn put_library(&mut self, code: &[u8], functions: Registered) {
+        self.change_libraries(Effect::FunctionLoad { code });
+        self.libraries.adopt(
+            &name_of(code),
+            functions,
+            self.core.shard.engine.keyspace.libraries(),
+        );
+    }
+
     /// Compiles the code of a library that is to be loaded.
+    ///
+    /// # Errors
+    /// It is too long, ran for too long, is no library, or takes too much memory. A master's is
+    /// not limited: it has it already.
     fn compile_library(
         &mut self,
         client: ConnectionId,
         code: &[u8],
     ) -> Result<Registered, Refusal> {
+        let is_bound = !self.core.clients.at(client).is_master();
+        if is_bound && code.len() > lua::SOURCE_BYTES_MAX {
+            return Err(TOO_LONG);
+        }
         let clock = std::sync::Arc::clone(&self.core.process.options.clock);
         let began = clock.monotonic();
-        let is_bound = !self.core.clients.at(client).is_master();
         let work = self.core.work();
         let mut is_late = || {
-            work.steps(crate::server::script::PAUSE_WORK_STEPS);
+            work.steps(crate::scripts::PAUSE_WORK_STEPS);
             is_bound && clock.monotonic().since(began) > LOAD_NANOS_MAX
         };
-        self.libraries.compile(code, &mut is_late)
+        let functions = self.libraries.compile(code, &mut is_late)?;
+        if is_bound && !self.libraries.leaves_room() {
+            self.libraries.discard(functions);
+            return Err(TOO_LARGE);
+        }
+        Ok(functions)
     }
+}
+
+const TOO_LONG: Refusal =
+    Refusal::of("ERR the code of a library may not be longer than 4194304 bytes");
+
+/// The refusal of a library that might not be loaded again after a restart.
+const TOO_LARGE: Refusal = Refusal::of(
+    "ERR not enough memory: with this library, functions would take more than half of the memory \
+     that they may use",
+);
+
+/// The name of a library whose code has been compiled.
+fn name_of(code: &[u8]) -> Vec<u8> {
+    Header::of(code).expect("what was compiled has a first line").name
 }
 
 fn fcall(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
@@ -135,20 +178,16 @@ fn fcall_ro(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
 
 fn call(server: &mut Server, client: ConnectionId, args: Args<'_>, is_read_only: bool) -> Outcome {
     server.show_script_call(client, args);
-    let function = server.libraries().function(args.at(1));
-    let function = function.ok_or(Refusal::of("ERR Function not found"))?;
-    let (name, script, declared) = (function.0.to_vec(), function.1.compiled, function.1.declared);
+    let function = server.libraries.function(args.at(1));
+    let function = function.ok_or_else(|| server.libraries.not_found())?;
+    let name = String::from_utf8_lossy(function.0).into();
+    let (script, declared) = (function.1.compiled, function.1.declared);
     if resp::integer::parse_i64(args.at(2)).is_none() {
         return Err(Refusal::of("ERR Bad number of keys provided"));
     }
     let keys = key_count(args, 2)?;
-    let wanted = Wanted {
-        kind: Kind::Functions,
-        name: String::from_utf8_lossy(&name).into_owned(),
-        script,
-        declared: Some(declared),
-        is_read_only,
-    };
+    let wanted =
+        Wanted { kind: Kind::Functions, name, script, declared: Some(declared), is_read_only };
     server.run_script(client, wanted, args.tail(3), keys)
 }
 
@@ -162,12 +201,11 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         replaces = true;
     }
     let code = args.at(args.len() - 1);
-    let name = Header::of(code).map_err(|text| Refusal::new(format!("ERR {text}")))?.name;
-    if !replaces && server.libraries().library(name).is_some() {
-        let name = String::from_utf8_lossy(name);
+    let name = header_of(code)?.name;
+    if !replaces && server.libraries.contains(&name) {
+        let name = String::from_utf8_lossy(&name);
         return Err(Refusal::new(format!("ERR Library '{name}' already exists")));
     }
-    server.libraries();
     let functions = server.compile_library(client, code)?;
     let taken = functions
         .keys()
@@ -177,18 +215,9 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         server.libraries.discard(functions);
         return Err(refusal);
     }
-    server.change_libraries(Effect::FunctionLoad { code });
-    adopt(server, name, functions);
-    server.core.clients.reply(client).bulk(name);
+    server.put_library(code, functions);
+    server.core.clients.reply(client).bulk(&name);
     Ok(())
-}
-
-/// Takes what was compiled of a library that has just been loaded.
-fn adopt(server: &mut Server, name: &[u8], functions: Registered) {
-    let data = server.core.shard.engine.keyspace.libraries();
-    if let Some(code) = data.code(name) {
-        server.libraries.adopt(name, code, functions);
-    }
 }
 
 fn already_there(what: &str, name: &[u8]) -> Refusal {
@@ -200,7 +229,7 @@ fn delete(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
     if server.core.shard.engine.keyspace.libraries().code(name).is_none() {
         return Err(Refusal::of("ERR Library not found"));
     }
-    server.change_libraries(Effect::FunctionDelete { name });
+    server.delete_libraries(Effect::FunctionDelete { name });
     server.core.clients.reply(client).ok();
     Ok(())
 }
@@ -214,114 +243,10 @@ fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         return Err(Refusal::of("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     if !server.core.shard.engine.keyspace.libraries().is_empty() {
-        server.change_libraries(Effect::FunctionFlush);
+        server.delete_libraries(Effect::FunctionFlush);
     }
     server.core.clients.reply(client).ok();
     Ok(())
-}
-
-fn dump(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    let keyspace = &server.core.shard.engine.keyspace;
-    let payload = dump_libraries(keyspace.libraries(), &keyspace.work);
-    server.core.clients.reply(client).bulk(payload);
-    Ok(())
-}
-
-/// What RESTORE does with the libraries that are there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Policy {
-    Flush,
-    Append,
-    Replace,
-}
-
-fn restore(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    let policy = match args.len() {
-        3 => Policy::Append,
-        4 if args.is(3, "APPEND") => Policy::Append,
-        4 if args.is(3, "REPLACE") => Policy::Replace,
-        4 if args.is(3, "FLUSH") => Policy::Flush,
-        4 => {
-            return Err(Refusal::of(
-                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
-            ));
-        }
-        _ => return Err(Refusal::subcommand("FUNCTION", args.at(1))),
-    };
-    let codes = libraries_of(args.at(2), &server.core.work()).map_err(|error| match error {
-        LibrariesError::Footer => Refusal::of("ERR DUMP payload version or checksum are wrong"),
-        LibrariesError::Preview => Refusal::of("ERR Pre-GA function format not supported"),
-        LibrariesError::Other => Refusal::of("ERR given type is not a function"),
-        LibrariesError::Torn => Refusal::of("ERR failed loading the given functions payload"),
-    })?;
-    server.libraries();
-    let mut compiled = Vec::new();
-    let mut refused = Ok(());
-    for code in &codes {
-        match server.compile_library(client, code) {
-            Ok(functions) => compiled.push((code, functions)),
-            Err(refusal) => {
-                refused = Err(refusal);
-                break;
-            }
-        }
-    }
-    let refused = refused.and_then(|()| check_names(&server.libraries, &compiled, policy));
-    if let Err(refusal) = refused {
-        compiled.into_iter().for_each(|(_, functions)| server.libraries.discard(functions));
-        return Err(refusal);
-    }
-    if policy == Policy::Flush && !server.core.shard.engine.keyspace.libraries().is_empty() {
-        server.change_libraries(Effect::FunctionFlush);
-    }
-    for (code, functions) in compiled {
-        server.change_libraries(Effect::FunctionLoad { code });
-        let name = name_of(code);
-        adopt(server, name, functions);
-    }
-    server.core.clients.reply(client).ok();
-    Ok(())
-}
-
-/// The name of a library that was compiled.
-fn name_of(code: &[u8]) -> &[u8] {
-    Header::of(code).expect("what was compiled has a first line").name
-}
-
-/// Whether new libraries may come beside those that stay: no two of one name, also of functions.
-fn check_names(
-    libraries: &Libraries,
-    compiled: &[(&Vec<u8>, Registered)],
-    policy: Policy,
-) -> Outcome {
-    let mut names = std::collections::BTreeSet::new();
-    let mut functions = std::collections::BTreeSet::new();
-    for (code, registered) in compiled {
-        let name = name_of(code);
-        if !names.insert(name) {
-            let name = String::from_utf8_lossy(name);
-            return Err(Refusal::new(format!("ERR Library '{name}' already exists")));
-        }
-        if let Some(function) =
-            registered.keys().find(|it| !functions.insert(it.to_ascii_lowercase()))
-        {
-            return Err(already_there("Function", function));
-        }
-    }
-    if policy == Policy::Flush {
-        return Ok(());
-    }
-    let replaces = policy == Policy::Replace;
-    if let Some(name) = names.iter().find(|name| !replaces && libraries.library(name).is_some()) {
-        return Err(already_there("Library", name));
-    }
-    let is_taken =
-        |function: &[u8]| libraries.owner(function).is_some_and(|it| !names.contains(it));
-    let mut all = compiled.iter().flat_map(|(_, registered)| registered.keys());
-    match all.find(|function| is_taken(function)) {
-        Some(function) => Err(already_there("Function", function)),
-        None => Ok(()),
-    }
 }
 
 fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
@@ -340,12 +265,13 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         }
         index += 1;
     }
-    server.libraries();
     let work = server.core.work();
-    let reply = server.core.clients.reply(client);
+    let none = Registered::new();
+    let Core { clients, shard, .. } = &mut server.core;
+    let reply = clients.reply(client);
     let header = reply.begin_array();
     let mut count = 0;
-    for (name, library) in server.libraries.iter() {
+    for (name, code) in shard.engine.keyspace.libraries().iter() {
         work.step();
         if pattern.is_some_and(|pattern| !glob::matches_ignoring_case(pattern, name, &work)) {
             continue;
@@ -357,10 +283,11 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         reply.bulk("engine");
         reply.bulk("LUA");
         reply.bulk("functions");
-        put_functions(reply, &library.functions);
+        let compiled = server.libraries.library(name);
+        put_functions(reply, compiled.map_or(&none, |library| &library.functions));
         if with_code {
             reply.bulk("library_code");
-            reply.bulk(&library.code);
+            reply.bulk(code);
         }
     }
     reply.end(header, count);
@@ -387,7 +314,8 @@ fn put_functions(reply: &mut Reply, functions: &Registered) {
 
 fn stats(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let running = server.running_function()?;
-    let (libraries, functions) = server.libraries.counts();
+    let libraries = server.core.shard.engine.keyspace.libraries().len();
+    let functions = server.libraries.functions_len();
     let reply = server.core.clients.reply(client);
     reply.map(2);
     reply.bulk("running_script");
@@ -396,7 +324,7 @@ fn stats(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
         Some(running) => {
             reply.map(3);
             reply.bulk("name");
-            reply.bulk(running.name);
+            reply.bulk(running.name.as_bytes());
             reply.bulk("command");
             reply.array(running.command.len());
             running.command.iter().for_each(|word| reply.bulk(word));

@@ -24,6 +24,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     help_of("FUNCTION HELP", Group::Scripting, "7.0.0"),
     help_of("LATENCY HELP", Group::Server, "2.8.13"),
     help_of("MEMORY HELP", Group::Server, "4.0.0"),
+    help_of("MODULE HELP", Group::Server, "5.0.0"),
     help_of("OBJECT HELP", Group::Generic, "6.2.0").with(Flags::KEYSPACE),
     help_of("PUBSUB HELP", Group::PubSub, "6.2.0"),
     help_of("SCRIPT HELP", Group::Scripting, "5.0.0"),

@@ -3,6 +3,9 @@
 //! The fields are those of Redis 7.0.15, in its order, because exporters read them by name. Those
 //! about mechanisms that Kiln does not have (forks, the AOF, replication links) keep the value that
 //! means "never happened"; fields of our own begin with `kiln_`.
+//!
+//! What a section says of the process (counts, sizes, times) ends with the process, whatever the
+//! log has. What it says of the data waits for the log, as every reply does.
 
 mod commands;
 pub(crate) mod process;
@@ -19,7 +22,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[node("INFO [section [section ...]]", 
     .doc("Returns information and statistics about the server.")
     .group(Group::Server)
     .cost("O(1)")
-    .with(Flags::WHOLE_KEYSPACE.union(Flags::DANGEROUS))];
+    .with(Flags::DANGEROUS)];
 
 /// Appends a section's lines.
 type Writer = fn(&Server, ConnectionId, &mut Text);
@@ -29,15 +32,24 @@ struct Section {
     name: &'static str,
     is_default: bool,
     title: &'static str,
+    /// Whether it tells of the data, and not of the process alone.
+    reveals: bool,
     write: Writer,
 }
 
+impl Section {
+    /// A section that tells of the data.
+    const fn of_data(self) -> Self {
+        Self { reveals: true, ..self }
+    }
+}
+
 const fn section(name: &'static str, title: &'static str, write: Writer) -> Section {
-    Section { name, is_default: true, title, write }
+    Section { name, is_default: true, title, reveals: false, write }
 }
 
 const fn on_request(name: &'static str, title: &'static str, write: Writer) -> Section {
-    Section { name, is_default: false, title, write }
+    Section { name, is_default: false, title, reveals: false, write }
 }
 
 /// All sections, in the order in which they are shown.
@@ -47,7 +59,7 @@ const SECTIONS: [Section; 13] = [
     section("memory", "Memory", process::memory),
     section("persistence", "Persistence", process::persistence),
     section("stats", "Stats", traffic::stats),
-    section("replication", "Replication", traffic::replication),
+    section("replication", "Replication", traffic::replication).of_data(),
     section("cpu", "CPU", process::cpu),
     section("modules", "Modules", |_, _, _| {}),
     on_request("commandstats", "Commandstats", commands::counts),
@@ -59,7 +71,7 @@ const SECTIONS: [Section; 13] = [
             u8::from(server.core.process.settings.discovery.cluster_enabled),
         );
     }),
-    section("keyspace", "Keyspace", traffic::keyspace),
+    section("keyspace", "Keyspace", traffic::keyspace).of_data(),
 ];
 
 /// The text in the making.
@@ -80,13 +92,20 @@ impl Text {
 
 fn info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let wanted: Vec<&[u8]> = args.from(1).collect();
-    let text = render(server, client, &wanted);
+    let (text, reveals) = render(server, client, &wanted);
+    if reveals {
+        server.core.shard.unit.whole = true;
+    }
     server.core.clients.reply(client).verbatim(b"txt", text);
     Ok(())
 }
 
-/// The sections of these names; none means the default ones.
-pub(crate) fn render(server: &Server, client: ConnectionId, wanted: &[&[u8]]) -> String {
+/// The sections of these names, or the default ones if there are no names; and whether they tell of
+/// the data. While the log refuses records, an answer that tells of the data might wait for long,
+/// so it is given without those sections.
+fn render(server: &Server, client: ConnectionId, wanted: &[&[u8]]) -> (String, bool) {
+    let is_withheld = server.core.waits_for_refusing_log();
+    let mut reveals = false;
     let work = server.core.work();
     let is_wanted = |section: &Section| {
         wanted.is_empty() && section.is_default
@@ -108,9 +127,14 @@ pub(crate) fn render(server: &Server, client: ConnectionId, wanted: &[&[u8]]) ->
         text.0.push_str("# ");
         text.0.push_str(section.title);
         text.0.push_str("\r\n");
-        (section.write)(server, client, &mut text);
+        if section.reveals && is_withheld {
+            text.line("kiln_withheld", 1);
+        } else {
+            reveals |= section.reveals;
+            (section.write)(server, client, &mut text);
+        }
     }
-    text.0
+    (text.0, reveals)
 }
 
 /// Bytes as a person reads them: `1.50K`, `2.00M` (as Redis writes them).

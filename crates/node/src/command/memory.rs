@@ -89,9 +89,10 @@ fn stats(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     reply.map(27 + databases.len());
     count(reply, "peak.allocated", memory.peak);
     count(reply, "total.allocated", memory.used);
-    for name in ["startup.allocated", "replication.backlog", "clients.slaves"] {
+    for name in ["startup.allocated", "replication.backlog"] {
         count(reply, name, 0);
     }
+    count(reply, "clients.slaves", memory.replicas);
     count(reply, "clients.normal", memory.clients);
     for name in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches"] {
         count(reply, name, 0);

@@ -1,10 +1,12 @@
 //! What replicas say, and WAIT, which asks them (Redis documentation, "Replication" and WAIT).
 
 use super::{NodeFn, node, timeout_millis};
+use crate::feed::Filter;
 use crate::feed::sync::Wanted;
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
+use engine::dump::functions_file;
 use engine::refusal::Refusal;
 use engine::value::text::canonical_integer;
 
@@ -114,10 +116,7 @@ fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
                 None => return Err(Refusal::NOT_AN_INTEGER),
             };
         } else if args.is(at, "RDB-FILTER-ONLY") {
-            return Err(Refusal::new(format!(
-                "ERR Unsupported rdb-filter-only option: {}",
-                printable(value)
-            )));
+            server.feed.replica_mut(client).filter = Some(filter(value)?);
         // Every replica of ours can do what it may say of its capabilities, or need not.
         } else if !args.is(at, "CAPA") {
             return Err(Refusal::new(format!(
@@ -128,6 +127,23 @@ fn replconf(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     }
     server.core.clients.reply(client).ok();
     Ok(())
+}
+
+/// Reads the value of REPLCONF rdb-filter-only.
+///
+/// # Errors
+/// It names something else than functions.
+fn filter(value: &[u8]) -> Result<Filter, Refusal> {
+    let mut words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let other = words.clone().find(|word| !word.eq_ignore_ascii_case(b"functions"));
+    match (other, words.next()) {
+        (Some(other), _) => Err(Refusal::new(format!(
+            "ERR Unsupported rdb-filter-only option: {}",
+            printable(other)
+        ))),
+        (None, Some(_)) => Ok(Filter::Functions),
+        (None, None) => Ok(Filter::Nothing),
+    }
 }
 
 /// A text that cannot break a line of INFO or an error.
@@ -158,8 +174,8 @@ fn wait(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// Here everything that is answered is durable, whatever `numlocal` says: only the replicas are
-/// waited for.
+/// WAITAOF. Whatever `numlocal` is, this server's copy is durable before the reply leaves; only
+/// replicas are waited for.
 fn wait_durable(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let range = |from, to| {
         Refusal::new(format!("ERR value is out of range, value must between {from} and {to}"))
@@ -174,7 +190,8 @@ fn wait_durable(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Ou
     if server.core.is_replica() {
         return Err(Refusal::of(NOT_HERE_DURABLE));
     }
-    // What the client wrote may not be durable yet, and it may have asked for no reply to it.
+    // The reply must wait until the client's writes are durable, also if the client asked for no
+    // replies to them.
     server.core.shard.unit.whole = true;
     let written = server.written_by(client, true);
     server.wait_for_replicas(client, written, wanted, millis);
@@ -194,6 +211,13 @@ impl Server {
         wanted: Option<Wanted<'_>>,
     ) -> Result<(), Refusal> {
         self.feed.admits(&self.core, client)?;
+        if let Some(filter) = self.feed.replica_mut(client).filter {
+            let libraries = self.core.shard.engine.keyspace.libraries();
+            let libraries = (filter == Filter::Functions).then_some(libraries);
+            let file = functions_file(libraries, &self.core.work());
+            self.feed.attach_with(&mut self.core, client, &file, wanted.is_some());
+            return Ok(());
+        }
         let missed = self.feed.missed(wanted.as_ref());
         if missed.is_none() {
             self.want_snapshot_for_replica()?;

@@ -1,5 +1,5 @@
-//! Scripts: EVAL and its kin, SCRIPT (Redis documentation, "Scripting with Lua"). How one runs
-//! stands in `server/script`.
+//! EVAL and its kin, SCRIPT (Redis documentation, "Scripting with Lua"). How a script runs stands
+//! in `server/script`.
 
 use super::{NodeFn, node};
 use crate::scripts::{Found, hash_text};
@@ -107,7 +107,7 @@ fn evalsha_ro(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outc
     server.run_script(client, wanted(found, true), args.tail(3), keys)
 }
 
-/// The script that a request names by its hash, and how many keys the request has.
+/// The script with the hash in a request, and how many keys the request names.
 fn kept(server: &mut Server, args: Args<'_>) -> Result<(Found, usize), Refusal> {
     if args.at(1).len() != 40 {
         return Err(NO_SCRIPT);
@@ -119,7 +119,7 @@ fn kept(server: &mut Server, args: Args<'_>) -> Result<(Found, usize), Refusal> 
 fn wanted(found: Found, is_read_only: bool) -> Wanted {
     Wanted {
         kind: Kind::Scripts,
-        name: hash_text(found.hash),
+        name: found.name,
         script: found.compiled,
         declared: found.declared,
         is_read_only,
@@ -138,7 +138,7 @@ fn kill(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// Redis's debugger forks the server, or stops it. There is none here.
+/// SCRIPT DEBUG. Redis's debugger forks the server or blocks it; here there is none.
 fn debug(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     if args.is(2, "NO") {
         server.core.clients.reply(client).ok();
@@ -176,7 +176,7 @@ fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-/// Both ways of flushing are one: what scripts left is freed at once.
+/// SCRIPT FLUSH. ASYNC and SYNC do the same: memory is freed at once.
 fn check_mode(args: Args<'_>, refusal: &'static str) -> Outcome {
     let is_mode = args.is(2, "SYNC") || args.is(2, "ASYNC");
     if args.len() > 3 || args.len() == 3 && !is_mode {

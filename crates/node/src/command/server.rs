@@ -148,7 +148,7 @@ fn shutdown(server: &mut Server, _: ConnectionId, args: Args<'_>) -> Outcome {
         }
         server.give_script_up();
     }
-    // There is no reply: the end of the connection says that the server is gone.
+    // There is no reply: the connection is closed when the server has stopped.
     server.core.stop_when_durable("SHUTDOWN");
     Ok(())
 }

@@ -57,8 +57,8 @@ impl Core {
         }
     }
 
-    /// What was written to a session that did not ask for it waits for `observed`. Where no hard
-    /// limit is set, the one of a single command counts for it as well.
+    /// Bytes that were written to a session without a request of its own wait for `observed`. If
+    /// the session has no hard limit, the limit of a single command applies.
     pub(crate) fn hold_pushed(&mut self, client: ConnectionId, observed: Sequence) {
         let session = self.clients.at_mut(client);
         if session.output.pending_bytes()
@@ -90,7 +90,7 @@ impl Core {
         session.output.end()
     }
 
-    /// Bytes that a reply made apart may have, before it is written to a session.
+    /// The most bytes of a reply that is built outside of a session's output.
     pub(crate) fn reply_room(&self, client: ConnectionId) -> usize {
         let session = self.clients.at(client);
         hard_bytes(output_limit(session, &self.process.settings))

@@ -39,13 +39,13 @@ pub struct Clients {
     pub(crate) ended: Vec<(ConnectionId, u64)>,
     /// Sessions that run MONITOR.
     pub(crate) monitors: BTreeSet<ConnectionId>,
-    /// What the running unit shows to them.
+    /// Lines that the running unit has for them.
     pub(crate) monitored: Monitored,
     /// Reply bytes that wait for the log, over all sessions.
     pub held_bytes: usize,
 }
 
-/// Lines for MONITOR, with who sent each command, until their unit ends.
+/// Lines for MONITOR, with the sender of each command, until their unit ends.
 #[derive(Default)]
 pub(crate) struct Monitored {
     pub lines: Vec<(ConnectionId, String)>,
@@ -115,6 +115,8 @@ impl Core {
 
     /// Frees big values away from the loop.
     pub(crate) fn discard(&mut self, garbage: Vec<Box<dyn Any + Send>>) {
+        let freed = &self.shard.engine.keyspace.statistics.freed_apart;
+        freed.set(freed.get() + garbage.len() as u64);
         for value in garbage {
             (self.process.garbage)(value);
         }
@@ -125,9 +127,10 @@ impl Core {
         self.shard.engine.keyspace.work.clone()
     }
 
-    /// Whether `maxmemory` is reached.
+    /// Whether `maxmemory` is reached, by the data and what clients occupy.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        !self.ignores_memory_limit() && self.shard.engine.keyspace.is_over_limit()
+        !self.ignores_memory_limit()
+            && self.shard.engine.keyspace.is_over_limit(self.client_bytes())
     }
 
     /// Evicts keys while `maxmemory` is exceeded, a bounded number of them. Evicting is writing:
@@ -141,10 +144,14 @@ impl Core {
         if stands_still || !matches!(self.shard.gate(), Gate::Open) {
             return Room::Later;
         }
+        // What a client too many occupies costs no keys.
+        self.evict_clients();
+        let beside = self.client_bytes();
         self.shard.unit.clear();
         let room = self.shard.engine.evict(
             self.turn.now,
             self.process.options.limits.evicted_keys_max,
+            beside,
             &mut self.shard.unit,
             &mut self.interest,
         );

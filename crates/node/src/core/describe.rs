@@ -45,7 +45,7 @@ pub(crate) fn kind_of(session: &Session) -> Kind {
     }
 }
 
-/// The flags of a client, as letters.
+/// A client's flags, as the letters of CLIENT LIST.
 pub(crate) fn flags(core: &Core, session: &Session) -> String {
     let tracking = session.tracking.as_deref();
     let candidates = [
@@ -69,19 +69,26 @@ pub(crate) fn flags(core: &Core, session: &Session) -> String {
     if flags.is_empty() { "N".to_owned() } else { flags }
 }
 
-/// The CLIENT ID of who is told what a client must drop from its cache: 0 for itself, -1 if it does
-/// not track.
+/// The CLIENT ID to which a client's invalidation messages go: 0 for itself, -1 if it does not
+/// track.
 pub(crate) fn redirection(session: &Session) -> i64 {
     session.tracking.as_ref().map_or(-1, |tracking| tracking.redirect.map_or(0, |id| id as i64))
 }
+
+/// Bytes of output that Redis keeps in a buffer, `obl`; of more, most is `omem`, in a list. Here
+/// all of it, as limits count it.
+const BUFFER_BYTES: usize = 16 << 10;
 
 /// One line, its end included.
 pub(crate) fn describe(core: &Core, session: &Session) -> String {
     let transaction = session.transaction.as_ref();
     let queued = transaction.map_or(-1, |transaction| transaction.queued().len() as i64);
-    let input = &session.input.bytes;
-    let (executing, room) = session.input.executing;
+    let (executing, _) = session.input.executing;
+    let waiting = session.input.undecoded_bytes() + executing;
+    let room = session.input.allocated_bytes() - session.input.bytes.len() - executing;
     let output = &session.output;
+    let pending = output.pending_bytes();
+    let listed = if pending > BUFFER_BYTES { pending } else { 0 };
     let command = session.last_command.map(|id| core.process.catalog.command(id).name());
     let protocol = if session.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let (library, version) = &session.who.library;
@@ -93,7 +100,7 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={queued} qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} \
-         obl={} oll=0 omem={} tot-mem={} events=r{} cmd={} user={user} redir={redirect} \
+         obl={} oll={} omem={} tot-mem={} events=r{} cmd={} user={user} redir={redirect} \
          resp={protocol} lib-name={library} lib-ver={version}\n",
         session.who.id,
         session.who.peer,
@@ -107,13 +114,14 @@ pub(crate) fn describe(core: &Core, session: &Session) -> String {
         session.subscriptions.channels.len(),
         session.subscriptions.patterns.len(),
         session.subscriptions.shard_channels.len(),
-        session.input.waiting_bytes() + executing,
-        input.capacity() - input.len() + room,
+        waiting,
+        room,
         transaction.map_or(0, Transaction::allocated_bytes),
         output.allocated_bytes(),
         output.allocated_bytes(),
-        output.pending_bytes(),
-        output.held_bytes(),
+        pending - listed,
+        listed.div_ceil(BUFFER_BYTES),
+        listed,
         session.memory_bytes(),
         if session.flow.kernel_is_full { "w" } else { "" },
         command.unwrap_or("NULL"),

@@ -65,6 +65,12 @@ impl Core {
         let pending_max = self.process.options.limits.pending_bytes_max;
         let session = self.clients.at_mut(client);
         let pending = session.output.pending_bytes();
+        if session.newest.received_turn != self.turn.number && self.process.trims_outputs {
+            // Pushes to one that asks nothing: their room is not kept for replies.
+            session.output.trim();
+        }
+        self.count_memory(client);
+        let session = self.clients.at_mut(client);
         if session.flow.is_closing && pending == 0 {
             self.close_session(client);
             return;

@@ -80,7 +80,7 @@ impl Core {
         self.process.slowlog.push(entry, entries_max);
     }
 
-    /// Shows a command to the sessions that run MONITOR, at the end of its unit.
+    /// Adds a command's line for the sessions that run MONITOR. They get it at the end of the unit.
     pub(crate) fn tell_monitors(&mut self, client: ConnectionId, args: Args<'_>) {
         let secrets = secret_arguments(self.process.catalog, args);
         let micros = self.process.options.clock.unix_micros();
@@ -105,7 +105,8 @@ impl Core {
         }
     }
 
-    /// A unit shows more than one client may be owed, as a script does that does not end.
+    /// Disconnects all monitors: the unit, such as an endless script's, has more lines than one
+    /// client may be owed.
     #[cold]
     fn cut_monitors(&mut self) {
         self.clients.monitored = Monitored::default();
@@ -122,7 +123,7 @@ impl Core {
         let newest = self.shard.tracker.newest();
         let monitored = std::mem::take(&mut self.clients.monitored);
         for monitor in self.clients.monitors.clone() {
-            // A monitor's own requests are not shown to it: its reply is in the making.
+            // A monitor is not shown its own requests: its reply is being written.
             let shown = monitored.lines.iter().filter(|(sender, _)| *sender != monitor);
             let mut is_shown = false;
             for (_, line) in shown {

@@ -121,8 +121,9 @@ impl Core {
         session.who.is_authenticated = !self.process.acl.requires_authentication();
     }
 
-    /// A client has shown a certificate in this name: it is the user of that name, if the operator
-    /// wants it so and there is one that may log in (`tls-auth-clients-user`, as in Valkey).
+    /// Logs in a client whose certificate has this common name, as the user of that name: if the
+    /// operator wants it so, and the user exists and may log in (`tls-auth-clients-user`, as in
+    /// Valkey).
     pub(crate) fn take_certified_name(&mut self, client: ConnectionId, name: &[u8]) {
         if !self.process.settings.tls_user_is_common_name {
             return;

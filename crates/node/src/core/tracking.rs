@@ -1,20 +1,19 @@
-//! Client-side caching (CLIENT TRACKING): what a client has read is remembered, and it is told when
-//! that changes, so that it drops it from its cache.
+//! Client-side caching (CLIENT TRACKING): the keys that a client has read are recorded, and when
+//! one changes, the client is told to drop it from its cache.
 //!
-//! What a client must drop is written to its output when the unit that changed it ends, and waits
-//! for nothing but what stands before it there: the log is not asked. So replies and what
-//! invalidates them leave in the order in which they were executed. Everything before it was
-//! executed earlier, and waits for no later record than the reply to whoever made the change: where
-//! that reply may leave, what invalidates may leave too, and does in the same turn.
+//! An invalidation is written to a client's output when the unit that changed the key ends. It
+//! waits for nothing but the bytes before it in that output, not for the log. So replies and the
+//! invalidations of their keys leave in the order of execution. Everything before an invalidation
+//! was executed earlier, and waits for no later record than the reply to the client that made the
+//! change: when that reply may leave, the invalidation may too, and does in the same turn.
 //!
 //! ```text
 //! execution   T reads k = 1      W sets k = 2       T reads k
 //! output of T reply 1 (held: 7)  drop k             reply 2 (held: 8)
 //! output of W                    OK (held: 8)
 //! ```
-//! Told over another connection (REDIRECT), it waits for the replies that the client which tracks
-//! has yet to get: else it would arrive before the value that it is about.
-//! What clients may rely on stands in docs/protocol.md.
+//! An invalidation over another connection (REDIRECT) waits for the replies that the tracking
+//! client has yet to get: otherwise it could arrive before the value that it is about.
 
 use crate::core::Core;
 use crate::session::tracking::Tracking;
@@ -26,10 +25,10 @@ use engine::ids::CacherId;
 use engine::interest::caches::{Broadcast, Invalidated, Notice};
 use resp::{Protocol, Reply};
 
-/// Where a subscriber that speaks RESP2 hears for others what they must drop.
+/// The channel on which a RESP2 client gets the invalidations of other connections.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
-/// What one client must drop.
+/// What one client must drop from its cache.
 #[derive(Clone, Copy)]
 enum Dropped<'a> {
     Keys(&'a [&'a [u8]]),
@@ -38,7 +37,7 @@ enum Dropped<'a> {
 }
 
 impl Core {
-    /// A client tracks from now on as it said, and was told so.
+    /// Turns tracking on for a client, with these settings.
     pub(crate) fn track(&mut self, client: ConnectionId, tracking: Tracking) {
         let cacher = CacherId(client.0);
         self.interest.caches.add(cacher);
@@ -49,7 +48,7 @@ impl Core {
         self.clients.at_mut(client).tracking = Some(Box::new(tracking));
     }
 
-    /// A client tracks no more, if it did.
+    /// Turns tracking off for a client, if it is on.
     pub(crate) fn untrack(&mut self, client: ConnectionId) {
         if let Some(tracking) = self.clients.at_mut(client).tracking.take() {
             self.interest.caches.remove(CacherId(client.0), &tracking.prefixes);
@@ -57,14 +56,14 @@ impl Core {
         }
     }
 
-    /// Remembers the keys that a client has read by a command, if it wants to be told of them.
+    /// Records the keys that a client has read by a command, if it tracks them.
     pub(crate) fn remember_read(
         &mut self,
         client: ConnectionId,
         command: &Registered,
         args: Args<'_>,
     ) {
-        // What a script reads is noted as it does.
+        // Reads of a script are recorded at each of its calls.
         let reads = command.flags.contains(Flags::READONLY);
         if !reads || command.flags.contains(Flags::RUNS_SCRIPT) || !self.remembers(client) {
             return;
@@ -79,12 +78,12 @@ impl Core {
         });
     }
 
-    /// Whether what a client's request reads is remembered.
+    /// Whether the keys that a client's request reads are recorded.
     pub(crate) fn remembers(&self, client: ConnectionId) -> bool {
         self.clients.at(client).tracking.as_ref().is_some_and(|it| it.remembers())
     }
 
-    /// Remembers the keys that a client has named to a script which reads: whatever it reads, its
+    /// Records the keys that a client has named to a script, when the script first reads: its
     /// answer may be about any of them, as in Redis.
     pub(crate) fn remember_named(&mut self, client: ConnectionId, keys: &[Vec<u8>]) {
         let keyspace = &self.shard.engine.keyspace;
@@ -95,29 +94,29 @@ impl Core {
         }
     }
 
-    /// A request of a client has ended: what CLIENT CACHING said was said of it.
+    /// Ends the effect of CLIENT CACHING when the request after it has ended.
     pub(crate) fn end_caching(&mut self, client: ConnectionId, command: Option<&Registered>) {
         if self.interest.caches.is_empty() || !self.clients.has(client) {
             return;
         }
         let keeps = command.is_some_and(|command| command.flags.contains(Flags::KEEPS_CACHING));
         let session = self.clients.at_mut(client);
-        // One that waits has not ended, and a transaction's requests are one.
+        // A request that waits has not ended, and a transaction counts as one request.
         let goes_on = keeps || session.blocked.is_some() || session.transaction.is_some();
         if let Some(tracking) = session.tracking.as_mut().filter(|_| !goes_on) {
-            tracking.is_named = false;
+            tracking.caching_was_called = false;
         }
     }
 
-    /// Everybody drops what they cached: another process has led meanwhile, or the data set is
-    /// another one.
+    /// Tells every tracking client to drop its whole cache: another process has led meanwhile, or
+    /// the data set was replaced.
     pub(crate) fn drop_caches(&mut self) {
         self.interest.caches.changed_all();
         self.tell_invalidated(None);
     }
 
-    /// Lets clients drop keys if more are remembered than `tracking-table-max-keys` allows, some at
-    /// a time; whether there are still too many.
+    /// Invalidates some keys if more are recorded than `tracking-table-max-keys` allows; returns
+    /// whether there are still too many.
     pub(crate) fn limit_tracked(&mut self) -> bool {
         let keys_max = self.process.settings.tracking_table_max_keys;
         if !self.interest.caches.is_over(keys_max) {
@@ -129,7 +128,7 @@ impl Core {
         has_more
     }
 
-    /// Tells clients what they must drop. `actor` is the client whose request changed it.
+    /// Sends the pending invalidations. `actor` is the client whose request changed the keys.
     pub(crate) fn tell_invalidated(&mut self, actor: Option<ConnectionId>) {
         let (notices, broadcasts) = self.interest.caches.take_notices();
         for notice in &notices {
@@ -153,7 +152,7 @@ impl Core {
             let client = ConnectionId(reader.0);
             let Some(tracking) = self.tracking(client) else { continue };
             let is_own = invalidated.by_command && actor == Some(client);
-            // It may have turned to prefixes since it read.
+            // The client may have changed its mode since it read the key.
             if tracking.is_broadcast() || tracking.spares_own && is_own {
                 continue;
             }
@@ -182,7 +181,7 @@ impl Core {
         self.clients.sessions.get(client)?.tracking.as_deref()
     }
 
-    /// Tells one client what it must drop, or whom it wants to be told instead.
+    /// Sends an invalidation to one client, or to the client that it redirects to.
     fn tell_dropped(&mut self, client: ConnectionId, dropped: Dropped<'_>) {
         self.shard.engine.keyspace.work.step();
         let session = self.clients.at(client);
@@ -208,13 +207,13 @@ impl Core {
             reply.bulk(CHANNEL);
             write_dropped(reply, dropped);
         } else {
-            // In RESP2 nothing may come between replies.
+            // RESP2 has no messages between replies.
             return;
         }
         self.hold_pushed(to, observed);
     }
 
-    /// Tells a client that whoever should be told in its place is gone.
+    /// Tells a client that the client it redirects to is gone.
     fn tell_redirect_broken(&mut self, client: ConnectionId, id: u64) {
         let session = self.clients.at_mut(client);
         if let Some(tracking) = &mut session.tracking {
@@ -229,20 +228,20 @@ impl Core {
         }
     }
 
-    /// Frees tables of remembered keys away from the loop.
+    /// Hands discarded tables of recorded keys to the thread that frees them.
     fn discard_tracked(&mut self) {
         let garbage = self.interest.caches.take_garbage();
         self.discard(garbage);
     }
 }
 
-/// Whether something may be written to a session that it did not ask for. The bytes of a stream of
-/// replication are counted.
+/// Whether messages may be written to a session between replies: not to a replication stream, whose
+/// bytes are counted.
 fn takes_pushes(session: &Session) -> bool {
     session.kind == ClientKind::Client && !session.flow.is_cut
 }
 
-/// Whether a session can be told something between its replies.
+/// Whether a session's protocol has messages between replies.
 fn hears_pushes(session: &Session) -> bool {
     session.output.reply.protocol() == Protocol::Resp3 && takes_pushes(session)
 }

@@ -21,9 +21,9 @@ impl Core {
         self.clients.at_mut(client).is_dirty = false;
     }
 
-    /// The watched keys whose time has come although nobody deleted them yet, or that of some of
-    /// their fields. Fields that were due when the key was watched count as well: where what is due
-    /// is deleted, it soon is, and who tries again finds it gone.
+    /// The watched keys that became due and are not deleted yet, and those with fields that are
+    /// due. Fields count also if they were due when the key was watched: where due fields are
+    /// deleted, they soon will be, and a transaction that is tried again finds them gone.
     pub(crate) fn expired_watched_keys(&self, client: ConnectionId) -> Vec<(DatabaseId, Vec<u8>)> {
         let keyspace = &self.shard.engine.keyspace;
         let watcher = WatcherId(client.0);

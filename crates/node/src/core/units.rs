@@ -52,9 +52,8 @@ impl Core {
         observed
     }
 
-    /// Delivers a unit's messages, dirties the sessions that watch what it changed, and tells those
-    /// that cached it.
-    /// `sender` is the client whose request the unit was.
+    /// Delivers a unit's messages, dirties the sessions that watch what it changed, and sends
+    /// invalidations to caches.
     pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
         if !self.interest.has_notices() {
             return;

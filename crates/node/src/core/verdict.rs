@@ -1,6 +1,8 @@
 //! What is decided of a request before it executes, and what the log says to one that writes.
 
 use super::Core;
+use catalog::{Kind, Registered};
+use engine::command::Flags;
 use engine::refusal::Refusal;
 use txlog::Gate;
 
@@ -39,9 +41,41 @@ impl Core {
         match self.shard.gate() {
             Gate::Open => Verdict::Run,
             Gate::Wait => Verdict::Later,
-            Gate::Refuse(why) => Verdict::Refuse(Refusal::new(format!(
-                "MISCONF Errors writing to the transaction log: {why}"
-            ))),
+            Gate::Refuse(why) => Verdict::Refuse(refused_by_log(&why)),
         }
     }
+
+    /// Whether the log takes a request for data while replies wait for it. A log that refuses
+    /// records may keep them waiting for long: when much is withheld, data are refused, so that
+    /// what needs none is still answered. (A log that is merely busy stalls the loop instead.)
+    pub(crate) fn judge_held(&self) -> Verdict {
+        if !self.shard.is_in_flight() || !self.is_much_held() {
+            return Verdict::Run;
+        }
+        match self.shard.gate() {
+            Gate::Open | Gate::Wait => Verdict::Run,
+            Gate::Refuse(why) => Verdict::Refuse(refused_by_log(&why)),
+        }
+    }
+
+    /// Whether what was executed waits for a log that refuses records.
+    pub(crate) fn waits_for_refusing_log(&self) -> bool {
+        self.shard.is_in_flight() && matches!(self.shard.gate(), Gate::Refuse(_))
+    }
+
+    /// Whether nothing is to be executed, because too much is withheld.
+    pub(crate) fn is_stalled_by_held(&self) -> bool {
+        self.shard.is_in_flight() && self.is_much_held() && !self.waits_for_refusing_log()
+    }
+}
+
+/// The refusal of a request that the log keeps from being executed.
+pub(crate) fn refused_by_log(why: &txlog::Refusal) -> Refusal {
+    Refusal::new(format!("MISCONF Errors writing to the transaction log: {why}"))
+}
+
+/// Whether a request of a command may touch keys.
+pub(crate) fn needs_data(command: &Registered) -> bool {
+    matches!(command.kind(), Kind::Read | Kind::Write)
+        || command.flags.intersects(Flags::EXECUTES_QUEUE.union(Flags::RUNS_SCRIPT))
 }

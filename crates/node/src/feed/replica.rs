@@ -17,6 +17,13 @@ pub enum Stage {
     Online,
 }
 
+/// The contents of a file without keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Filter {
+    Functions,
+    Nothing,
+}
+
 /// What is known of a replica.
 pub struct Replica {
     pub stage: Stage,
@@ -27,6 +34,9 @@ pub struct Replica {
     pub acknowledges: bool,
     /// REPLCONF rdb-only: it wants the file and nothing more.
     pub wants_only_file: bool,
+    /// REPLCONF rdb-filter-only: it wants a file without keys, with the libraries of functions or
+    /// without.
+    pub filter: Option<Filter>,
     /// Bytes of the stream that it has executed, and when it said so.
     pub acknowledged: u64,
     pub acknowledged_at: MonotonicNanos,
@@ -45,6 +55,7 @@ impl Default for Replica {
             address: String::new(),
             acknowledges: false,
             wants_only_file: false,
+            filter: None,
             acknowledged: 0,
             acknowledged_at: MonotonicNanos(0),
             kept: Vec::new(),

@@ -24,8 +24,8 @@ impl Feed {
     /// Whether a client may follow.
     ///
     /// # Errors
-    /// The server follows a master itself, something is still on its way to the client, or there is
-    /// no place for snapshots.
+    /// The server follows a master itself, something is still on its way to the client, or it needs
+    /// a snapshot and there is no place for one.
     pub(crate) fn admits(&self, core: &Core, client: ConnectionId) -> Result<(), Refusal> {
         if core.is_replica() {
             return Err(Refusal::of("NOMASTERLINK Can't SYNC while this server follows a master"));
@@ -33,7 +33,8 @@ impl Feed {
         if core.clients.at(client).output.pending_bytes() > 0 {
             return Err(Refusal::of("ERR SYNC and PSYNC are invalid with pending output"));
         }
-        if self.queue.is_none() {
+        let needs_snapshot = self.replicas.get(&client).is_none_or(|it| it.filter.is_none());
+        if self.queue.is_none() && needs_snapshot {
             return Err(Refusal::of("ERR there is no snapshot store"));
         }
         Ok(())
@@ -85,6 +86,44 @@ impl Feed {
             // It may not be durable yet.
             core.shard.unit.whole = true;
         }
+    }
+
+    /// Makes a client a replica that is sent this file, without keys, and goes on from here; or
+    /// that wants the file and nothing more. One that speaks PSYNC acknowledges.
+    pub(crate) fn attach_with(
+        &mut self,
+        core: &mut Core,
+        client: ConnectionId,
+        file: &[u8],
+        acknowledges: bool,
+    ) {
+        // Others are told first what happened until now.
+        self.deliver(core);
+        self.syncs_full += 1;
+        let head = match acknowledges {
+            true => format!("+FULLRESYNC {} {}\r\n", self.replication_id(), core.stream.offset),
+            false => String::new(),
+        };
+        let session = core.clients.at_mut(client);
+        session.pushes.extend_from_slice(format!("{head}${}\r\n", file.len()).as_bytes());
+        session.pushes.extend_from_slice(file);
+        // What the file says of libraries may not be durable yet.
+        core.shard.unit.whole = true;
+        if self.replica_mut(client).wants_only_file {
+            core.clients.at_mut(client).flow.is_closing = true;
+            return;
+        }
+        core.forget_subscriptions(client);
+        if self.attached().next().is_none() {
+            self.pinged_at = core.turn.monotonic;
+        }
+        let replica = self.replica_mut(client);
+        replica.acknowledges = acknowledges;
+        replica.stage = Stage::Online;
+        replica.acknowledged_at = core.turn.monotonic;
+        core.clients.at_mut(client).kind = ClientKind::Replica;
+        self.start_telling(core);
+        core.stream.select_anew();
     }
 
     /// From here on replicas that wait for a snapshot are told what happens: one begins now, and it

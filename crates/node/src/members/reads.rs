@@ -12,9 +12,9 @@
 use super::Members;
 use crate::core::Core;
 use crate::core::asker::Asker;
+use crate::core::verdict::needs_data;
 use base::{ConnectionId, MonotonicNanos};
-use catalog::{Kind, Registered};
-use engine::command::Flags;
+use catalog::Registered;
 use shard::RecordId;
 use std::collections::VecDeque;
 
@@ -89,11 +89,7 @@ impl Members {
         asker: &Asker,
         command: &Registered,
     ) -> bool {
-        let reads = || {
-            matches!(command.kind(), Kind::Read | Kind::Write)
-                || command.flags.intersects(Flags::EXECUTES_QUEUE.union(Flags::RUNS_SCRIPT))
-        };
-        asker.awaits_newest && core.is_following() && reads()
+        asker.awaits_newest && core.is_following() && needs_data(command)
     }
 
     /// Lets the reads go on that have waited long enough.

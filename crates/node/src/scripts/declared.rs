@@ -1,24 +1,25 @@
-//! What a script or a function declares of itself: the flags of its first line, or of its
-//! registration (Redis documentation, "Script flags").
+//! The flags that a script declares in its first line, or a function when it is registered (Redis
+//! documentation, "Script flags").
 
 use catalog::Demand;
 use engine::command::Flags;
 use engine::refusal::Refusal;
+use resp::inline::split_line;
 
-/// The flags that a script declares. One without a first line of its own declares nothing, and may
-/// do what scripts could before there were flags.
+/// Declared flags. A script without a first line of its own declares none, and may do what scripts
+/// could before flags existed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Declared {
     pub no_writes: bool,
     pub allow_oom: bool,
     pub allow_stale: bool,
     pub no_cluster: bool,
-    /// Changes nothing: a shard answers for all slots.
+    /// Has no effect: a shard serves all slots.
     pub allow_cross_slot: bool,
 }
 
 impl Declared {
-    /// Sets a flag; whether there is one of this name.
+    /// Sets a flag by its name; returns whether there is such a flag.
     #[must_use]
     pub fn set(&mut self, name: &[u8]) -> bool {
         let flag = match name {
@@ -33,18 +34,20 @@ impl Declared {
         true
     }
 
-    /// What the first line of a script declares; `None` if it is a line of Lua.
+    /// The flags in a script's first line; `None` if that is a line of Lua.
     ///
     /// # Errors
-    /// Redis's texts for a first line that makes no sense.
+    /// Redis's text for an invalid first line.
     pub fn of_script(body: &[u8]) -> Result<Option<Self>, Refusal> {
         if !body.starts_with(b"#!") {
             return Ok(None);
         }
         let end = body.iter().position(|byte| *byte == b'\n');
         let line = &body[..end.ok_or(Refusal::of("ERR Invalid script shebang"))?];
-        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        let engine = words.next().unwrap_or_default();
+        // Words as on a line of the inline protocol: in quotes or not.
+        let words = split_line(line).ok_or(Refusal::of("ERR Invalid engine in script shebang"))?;
+        let mut words = words.iter();
+        let engine = words.next().map(Vec::as_slice).unwrap_or_default();
         if engine != b"#!lua" {
             return Err(unexpected("ERR Unexpected engine in script shebang: ", engine));
         }
@@ -62,15 +65,15 @@ impl Declared {
         Ok(Some(declared))
     }
 
-    /// A script behind its first line, if that declares something. The line's end stays, so that
-    /// lines keep their numbers.
+    /// A script's source without its first line, if that declares flags. The line's end stays, so
+    /// that line numbers do.
     pub fn source(body: &[u8]) -> &[u8] {
         let line =
             if body.starts_with(b"#!") { body.split(|byte| *byte == b'\n').next() } else { None };
         &body[line.map_or(0, <[u8]>::len)..]
     }
 
-    /// What a request needs that runs such a script. `flags`: those of the request's command.
+    /// The demand of a request that runs this script. `flags` are those of the request's command.
     pub fn demand(self, flags: Flags) -> Demand {
         let replaced = Flags::STALE.union(Flags::DENYOOM).union(Flags::WRITE);
         let declared = [
@@ -100,11 +103,14 @@ mod tests {
         assert_eq!(of("return 1"), Ok(None));
         assert_eq!(of("#!lua\nreturn 1"), Ok(Some(Declared::default())));
         assert_eq!(of("#!lua flags=\nreturn 1"), Ok(Some(Declared::default())));
+        assert_eq!(of("#!\"lua\" 'flags='\n"), Ok(Some(Declared::default())));
         let declared = of("#!lua  flags=no-writes,allow-stale\n").expect("it is well formed");
         let expected = Declared { no_writes: true, allow_stale: true, ..Declared::default() };
         assert_eq!(declared, Some(expected));
         for (body, text) in [
             ("#!lua", "ERR Invalid script shebang"),
+            ("#!lua 'flags=no-writes\n", "ERR Invalid engine in script shebang"),
+            ("#!lua 'a b'\n", "ERR Unknown lua shebang option: a b"),
             ("#!not-lua\n", "ERR Unexpected engine in script shebang: #!not-lua"),
             ("#!lua flags=none\n", "ERR Unexpected flag in script shebang: none"),
             ("#!lua flags=no-writes,\n", "ERR Unexpected flag in script shebang: "),

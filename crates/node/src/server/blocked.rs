@@ -17,8 +17,12 @@ const UNBLOCKED: &str =
 
 impl Server {
     /// Serves the clients that wait for keys which the last unit made ready; serving one may make
-    /// further keys ready.
+    /// further keys ready. While the server sleeps (DEBUG SLEEP) they wait: time has gone on for
+    /// keys when they are served, as behind a unit that took so long.
     pub(crate) fn wake_ready(&mut self) {
+        if self.core.turn.asleep_until > self.core.turn.monotonic {
+            return;
+        }
         while !self.core.interest.ready.is_empty() {
             for (database, key) in std::mem::take(&mut self.core.interest.ready) {
                 self.wake(database, &key);
@@ -118,6 +122,11 @@ impl Server {
             let written = self.core.clients.at(connection).output.end();
             if let (None, Blocked::Replicas { written: what, .. }) = (error, blocked) {
                 self.reply_copies(connection, *what);
+            }
+            if let Blocked::Keys { request, .. } = blocked {
+                let command = self.core.process.catalog.command(request.command);
+                let began = self.core.process.options.clock.monotonic();
+                self.core.count_call(connection, command, request.args(), began, error.is_some());
             }
             let reply = self.core.clients.reply(connection);
             match (error, blocked) {

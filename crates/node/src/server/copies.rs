@@ -9,20 +9,20 @@ use crate::session::{Blocked, Written};
 use base::{ConnectionId, Sequence};
 
 impl Server {
-    /// What a client has written so far.
+    /// The position of a client's last write. `is_durable`: copies must be on stable storage.
     pub(crate) fn written_by(&self, client: ConnectionId, is_durable: bool) -> Written {
         let session = self.core.clients.at(client);
         Written { offset: session.fed_offset, record: session.wrote, is_durable }
     }
 
-    /// How many replicas have what was written.
+    /// The number of replicas that have this write.
     pub(crate) fn copies(&self, written: Written) -> usize {
         let fed = if written.is_durable { 0 } else { self.feed.through(written.offset) };
         fed + self.members.through(&self.core, written.record)
     }
 
-    /// Tells how many replicas have what was written. WAITAOF is told first that this server has:
-    /// no reply to it leaves before.
+    /// Answers with the number of replicas that have this write. WAITAOF also gets 1 for this
+    /// server: its reply leaves only when the write is durable.
     pub(crate) fn reply_copies(&mut self, client: ConnectionId, written: Written) {
         let count = self.copies(written) as i64;
         let reply = self.core.clients.reply(client);
@@ -52,8 +52,13 @@ impl Server {
     }
 
     /// How far this server is, in what its replicas count: records if they are replicas of the log,
-    /// else bytes of the stream of commands.
+    /// else bytes of the stream of commands. Behind a master, how far it is in the master's stream.
     pub(crate) fn offset_shown(&self) -> u64 {
+        if self.core.master().is_some()
+            && let Some(offset) = self.link.offset()
+        {
+            return offset;
+        }
         let is_log = self.members.reports.iter().len() > 0;
         let is_fed = self.feed.backlog().is_some();
         if is_log && !is_fed {
@@ -63,8 +68,8 @@ impl Server {
         }
     }
 
-    /// Answers a WAIT once `wanted` replicas have what was written, and asks them; or when so many
-    /// milliseconds are over (0: without limit). A transaction does not wait.
+    /// Answers a WAIT when `wanted` replicas have the write, and asks them; or when this many
+    /// milliseconds have passed (0: no limit). Within a transaction it answers at once.
     pub(crate) fn wait_for_replicas(
         &mut self,
         client: ConnectionId,
@@ -99,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Ends a client's WAIT.
+    /// Answers a client's WAIT and ends it.
     fn answer_wait(&mut self, client: ConnectionId, written: Written) {
         self.core.unblock(client);
         let end = self.core.clients.at(client).output.end();

@@ -47,7 +47,7 @@ impl Server {
         }
         let asker = self.core.asker(client);
         if self.suspended.is_some() && asker.is_master() {
-            // Who is never refused waits for the end of a script.
+            // A master's requests are never refused, so they wait for the end of the script.
             return Dispatched::Later;
         }
         self.core.clients.at_mut(client).last_command = command;
@@ -85,14 +85,15 @@ impl Server {
         self.finish_unit(client, written, Some((id, args)))
     }
 
-    /// What a request needs: an EXEC, also what its queue does; a script, what it declares.
+    /// The demand of a request; of an EXEC with its queue's, of a script with what it declares.
     fn demand(&mut self, client: ConnectionId, command: &Registered, args: Args<'_>) -> Demand {
         if !command.flags.contains(Flags::RUNS_SCRIPT) {
             return self.core.demand(client, command);
         }
         let calls_function = args.at(0).first().is_some_and(|it| it.eq_ignore_ascii_case(&b'f'));
         let declared = args.get(1).and_then(|text| match calls_function {
-            true => self.libraries().function(text).map(|(_, function)| function.declared),
+            // What is not compiled yet makes the request wait at the gate.
+            true => self.libraries.function(text).map(|(_, function)| function.declared),
             false => self.scripts.declared(text),
         });
         declared.map_or(command.demand, |declared| declared.demand(command.flags))
@@ -269,7 +270,7 @@ impl Server {
         self.end_call(client, call, args, outcome);
     }
 
-    /// Ends a call: answers a refusal, counts it, shows it.
+    /// Ends a call: writes the refusal if there is one, counts the call, shows it to MONITOR.
     pub(crate) fn end_call(
         &mut self,
         client: ConnectionId,
@@ -345,15 +346,15 @@ impl Server {
     }
 }
 
-/// A command that runs.
+/// A running command.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     command: CommandId,
-    /// When it began.
+    /// The start of its execution.
     began: MonotonicNanos,
-    /// The offset in its client's output at which its reply begins.
+    /// The offset in the client's output at which its reply begins.
     pub written: u64,
-    /// MONITOR shows it when it ends.
+    /// Whether MONITOR shows it when it ends rather than before.
     is_shown_last: bool,
 }
 

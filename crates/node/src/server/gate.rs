@@ -5,7 +5,7 @@ mod master;
 mod replica;
 
 use crate::core::asker::Asker;
-use crate::core::verdict::Verdict;
+use crate::core::verdict::{Verdict, needs_data};
 use crate::server::Server;
 use base::ConnectionId;
 use catalog::{Demand, Kind, Registered};
@@ -39,13 +39,11 @@ impl Server {
         }
         if asker.is_master() {
             // The master has executed it already; only the log may have to be waited for.
-            return self
-                .core
-                .judge_log(command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE));
+            let writes = command.may_write() || command.flags.contains(Flags::EXECUTES_QUEUE);
+            return self.or_until_loaded(self.core.judge_log(writes), demand);
         }
-        let permitted = &self.core.process.settings.enable_debug_command;
-        if command.flags.contains(Flags::PROTECTED) && !permitted.permits(asker.is_local) {
-            return Verdict::Refuse(Refusal::of(DEBUG_REFUSED));
+        if let Some(refusal) = self.protected_refusal(asker, command) {
+            return Verdict::Refuse(refusal);
         }
         if asker.is_stranger && !command.flags.contains(Flags::NO_AUTH) {
             return Verdict::Refuse(Refusal::of("NOAUTH Authentication required."));
@@ -70,10 +68,34 @@ impl Server {
         {
             return Verdict::Refuse(refusal);
         }
-        self.judge_state(asker, command, demand)
+        self.or_until_loaded(self.judge_state(asker, command, demand), demand)
     }
 
-    /// Refuses what the state of the data, of a script that runs, or of the log does not allow.
+    /// Lets a request that nothing else keeps wait for the libraries of functions, if it needs them
+    /// and the loop has still to load some.
+    fn or_until_loaded(&self, verdict: Verdict, demand: Demand) -> Verdict {
+        match verdict {
+            Verdict::Run if demand.has(Demand::LIBRARIES) && self.is_behind_libraries() => {
+                Verdict::Later
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Refuses what a directive allows to nobody, or to local connections alone.
+    fn protected_refusal(&self, asker: &Asker, command: &Registered) -> Option<Refusal> {
+        let settings = &self.core.process.settings;
+        let guards = [
+            (Flags::PROTECTED, &settings.enable_debug_command, DEBUG_REFUSED),
+            (Flags::CHANGES_MODULES, &settings.enable_module_command, MODULE_REFUSED),
+        ];
+        let refusing = guards.into_iter().find(|(flag, permitted, _)| {
+            command.flags.contains(*flag) && !permitted.permits(asker.is_local)
+        });
+        refusing.map(|(_, _, text)| Refusal::of(text))
+    }
+
+    /// Refuses a request for the state of the data, of a running script, or of the log.
     fn judge_state(&self, asker: &Asker, command: &Registered, demand: Demand) -> Verdict {
         if let refused @ Verdict::Refuse(_) = self.judge_staleness(asker, demand) {
             return refused;
@@ -95,8 +117,13 @@ impl Server {
         if self.core.is_following() {
             return Verdict::Run;
         }
+        if needs_data(command)
+            && let refused @ Verdict::Refuse(_) = self.core.judge_held()
+        {
+            return refused;
+        }
         match self.core.judge_log(demand.has(Demand::LOG) || demand.has(Demand::CALM_LOG)) {
-            // It may come to write, and is told then.
+            // A script may write later; the refusal is then at that call.
             Verdict::Refuse(_) if !demand.has(Demand::LOG) => Verdict::Run,
             verdict => verdict,
         }
@@ -104,7 +131,12 @@ impl Server {
 
     /// Evicts keys if memory is short, and refuses what needs more of it.
     fn judge_memory(&mut self, client: ConnectionId, demand: Demand) -> Verdict {
-        // Nothing goes amid the unit of a script.
+        // Who executes next finds no client too many, and may be one itself.
+        self.core.evict_clients();
+        if self.core.clients.at(client).flow.is_cut {
+            return Verdict::Refuse(OUT_OF_MEMORY);
+        }
+        // Nothing is evicted while a script's unit is suspended.
         if self.suspended.is_none() {
             self.core.is_short_of_room = self.core.make_room(Some(client)) == Room::None;
         }
@@ -126,6 +158,11 @@ const DEBUG_REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-
                              set to \"local\", you can run it from a local connection, otherwise \
                              you need to set this option in the configuration file, and then \
                              restart the server.";
+
+const MODULE_REFUSED: &str = "ERR MODULE command not allowed. If the enable-module-command option \
+                              is set to \"local\", you can run it from a local connection, \
+                              otherwise you need to set this option in the configuration file, \
+                              and then restart the server.";
 
 /// Whether a command cannot be part of a transaction. MIGRATE can in Redis, where everything waits
 /// for the other server; here only its client does, and a unit waits for nothing.

@@ -1,15 +1,15 @@
-//! What EXEC does: the queue of a transaction, request by request, as one unit.
+//! The execution of a transaction's queue by EXEC, request by request, as one unit.
 
 use crate::server::Server;
 use crate::session::Transaction;
 use base::ConnectionId;
 use engine::unit::Context;
 
-/// A transaction that is being executed, and how far it is.
+/// A transaction that is being executed, with its progress.
 pub(crate) struct Queue {
     transaction: Transaction,
     next: usize,
-    /// What stands still while it runs.
+    /// The context of the unit: its time does not advance.
     begun: Context,
 }
 
@@ -20,8 +20,7 @@ impl Queue {
 }
 
 impl Server {
-    /// Executes what is left of a queue. A script in it that runs for long leaves the rest for
-    /// later.
+    /// Executes the rest of a queue. A script in it that runs for long leaves the rest for later.
     pub(crate) fn run_queue(&mut self, client: ConnectionId, mut queue: Queue) {
         let work = self.core.work();
         while let Some(request) = queue.transaction.queued().get(queue.next) {
@@ -29,18 +28,18 @@ impl Server {
             work.step();
             let mut context = self.core.context(&self.core.asker(client));
             context.may_block = false;
-            // A record that renews the lease meanwhile moves no key past its time.
+            // The transaction keeps its time: a renewal of the lease meanwhile makes no key expire.
             let Context { now, overdue, stands_at, .. } = queue.begun;
             (context.now, context.overdue, context.stands_at) = (now, overdue, stands_at);
             let written = self.core.clients.at(client).output.end();
             let command = self.core.process.catalog.command(request.command);
-            // A right that was taken away since is missed by its command alone, as in Redis.
+            // If a right was revoked since MULTI, only its command is refused, as in Redis.
             if let Some(denied) = self.core.denied(client, command, request.args()) {
                 self.core.refuse(client, written, &denied.refusal_in_exec());
                 continue;
             }
-            // What else may refuse was asked before EXEC: from here on it is all or nothing, also
-            // if memory runs short on the way.
+            // All other refusals were decided before EXEC: from here on it is all or nothing, also
+            // if memory runs short meanwhile.
             self.call(client, request.command, request.args(), context);
             if self.is_suspending() {
                 return self.leave_queue(queue);

@@ -97,6 +97,8 @@ impl Server {
         self.link.adopt_configured_master(&mut self.core);
         self.core.resume_after_pause();
         self.members.resume_reads(&mut self.core);
+        // Clients whose keys became ready while the server slept are served before all others.
+        self.wake_ready();
         self.execute_ready(scratch);
         // Before anything lets this turn end early.
         self.core.note_appended();
@@ -123,15 +125,17 @@ impl Server {
         self.feed.deliver(&mut self.core);
         self.core.evict_clients();
         self.end_turn(driver);
+        // While the log makes durable what was appended.
+        self.follow_libraries();
     }
 
-    /// The end of every turn: appends what has gathered, sends what may leave.
+    /// Ends a turn: appends the gathered effects, sends what may leave.
     fn end_turn(&mut self, driver: &mut dyn Driver) {
         self.commit(driver);
-        // A replica applies nothing amid a script.
+        // A replica applies no records while a script runs.
         let is_whole = self.suspended.is_none();
         if is_whole || !self.core.is_following() {
-            // The log begins its work when it is polled: not only after the next event.
+            // Polling starts the log's work now, rather than after the next event.
             self.poll_log();
         }
         if is_whole {
@@ -145,7 +149,7 @@ impl Server {
         self.close_sessions(driver);
     }
 
-    /// A turn while the unit of a script is not over: nothing else touches the keyspace.
+    /// A turn while a script's unit is suspended: nothing else touches the keyspace.
     fn turn_amid_script(&mut self, driver: &mut dyn Driver, scratch: &mut Scratch) {
         if !self.core.is_following() {
             self.poll_log();
@@ -171,7 +175,8 @@ impl Server {
             return Some(0);
         }
         let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
-        let has_work = has_work || self.has_more_to_untrack;
+        let is_behind = self.is_behind_libraries() && self.core.stopping.is_none();
+        let has_work = has_work || self.has_more_to_untrack || is_behind;
         if has_work
             || self.has_more_to_load
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
@@ -204,7 +209,7 @@ impl Server {
     fn is_stalled(&self) -> bool {
         self.core.leadership.is_lapsed
             || self.core.leadership.roles.has_just_bid(self.core.turn.monotonic)
-            || self.core.shard.is_in_flight() && self.core.is_much_held()
+            || self.core.is_stalled_by_held()
             || matches!(self.core.shard.gate(), txlog::Gate::Wait)
             || self.core.is_snapshot_behind()
     }
@@ -251,7 +256,7 @@ impl Server {
         let unexecuted_max = self.core.unexecuted_bytes_max(client);
         let Core { clients, process, turn, .. } = &mut self.core;
         let session = clients.at_mut(client);
-        let mut received = 0;
+        let (mut received, mut left) = (0, session.input.wanted);
         loop {
             let room = session.input.room(unexecuted_max);
             if room == 0 {
@@ -259,11 +264,13 @@ impl Server {
                 driver.set_reading(client, false);
                 break;
             }
+            let room = session.input.make_room(room, left);
             process.statistics.reads += 1;
             match driver.receive(client, &mut session.input.bytes, room) {
                 Received::Bytes { count, more } => {
                     process.statistics.input_bytes += count as u64;
                     received += count;
+                    left = left.saturating_sub(count);
                     if !more {
                         break;
                     }
@@ -286,7 +293,9 @@ impl Server {
         }
         let session = self.core.clients.at(client);
         let waits_on = !session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
-        if session.flow.peer_has_closed && (session.input.is_empty() || !waits_on) {
+        // One whose script runs has executed its request: it hears the answer.
+        let is_over = session.input.is_empty() && !session.runs_script();
+        if session.flow.peer_has_closed && (is_over || !waits_on) {
             self.hang_up(client);
         } else {
             self.core.enqueue(client);

@@ -1,4 +1,4 @@
-//! Scripts and functions: how one is begun, driven and answered.
+//! The execution of scripts and functions: begun, driven and answered.
 //!
 //! ```text
 //! EVAL, FCALL ─▶ run_script ─▶ drive ─▶ call … call ─▶ answered
@@ -6,89 +6,89 @@
 //!                                ▼
 //!                            suspended ─▶ others are told BUSY ─▶ drive ─▶ … ─▶ answered
 //! ```
-//! One script is one unit, or a part of the transaction's whose EXEC runs it: all of its effects
-//! stand in one record, and its reply waits for that. What it calls is executed as its caller
-//! would be, and judged by Redis's rules for scripts (`script/call`). One that runs for longer than
-//! a turn may lies suspended, and goes on in the next turns (`script/suspended`).
+//! One script is one unit, or a part of the unit of the transaction that runs it: all of its
+//! effects are in one record, and its reply waits for that. Its commands are executed with its
+//! caller's rights, and judged by Redis's rules for scripts (`script/call`). A script that runs for
+//! longer than a turn is suspended and goes on in the next turns (`script/suspended`), and
+//! `script/busy` says what others hear meanwhile.
 
+mod busy;
 mod call;
 pub(crate) mod suspended;
 
 use crate::core::asker::Asker;
-use crate::scripts::Declared;
+use crate::core::verdict::refused_by_log;
+use crate::libraries::Slice;
+use crate::scripts::{Declared, PAUSE_WORK_STEPS};
 use crate::server::Server;
 use base::{ConnectionId, DatabaseId, MonotonicNanos};
 use catalog::Demand;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::unit::Context;
-use lua::{Answer, Interpreter, Invocation, Kind, ScriptError, ScriptRef, Step};
+use lua::{Answer, Arguments, Interpreter, Invocation, Kind, ScriptError, ScriptRef, Step};
 use resp::Reply;
+use std::rc::Rc;
 use txlog::Gate;
 
-/// Steps of work that the steps of Lua between two pauses amount to, about: 10,000 instructions
-/// take some 100 microseconds.
-pub(crate) const PAUSE_WORK_STEPS: usize = 100;
-
-/// What a request wants to run.
+/// The script or function that a request runs.
 pub(crate) struct Wanted {
     pub kind: Kind,
-    /// The hash of a script, the name of a function.
-    pub name: String,
+    /// The hash of a script, or the name of a function.
+    pub name: Rc<str>,
     pub script: ScriptRef,
     pub declared: Option<Declared>,
-    /// EVAL_RO and its kin: nothing may be written.
+    /// EVAL_RO and its kin: the script may not write.
     pub is_read_only: bool,
 }
 
-/// A script or a function that runs.
+/// A running script or function.
 pub(crate) struct Script {
     pub kind: Kind,
-    pub name: String,
-    /// Whose request runs it.
+    pub name: Rc<str>,
+    /// The client whose request runs it.
     asker: Asker,
-    /// What stands still while it runs.
+    /// The context of its unit: the time does not advance.
     begun: Context,
-    /// What its client had selected.
+    /// The database that its client had selected.
     database: DatabaseId,
     is_read_only: bool,
     allows_oom: bool,
-    /// Memory was short when its request came, and nothing could be evicted.
+    /// Whether memory was over its limit when its request came, and nothing could be evicted.
     is_short: bool,
     pub started: MonotonicNanos,
-    /// It has called a command that writes.
+    /// Whether it has called a command that writes.
     pub has_written: bool,
-    /// It has run for so long that others are told.
+    /// Whether it has run for so long that others are told BUSY.
     pub is_busy: bool,
-    /// What it waits for.
+    /// The answer with which it is resumed.
     answer: Answer,
-    /// The keys that it was given, until it reads: they are remembered for its client's cache then.
+    /// The keys of its request, until it reads: then they are recorded for its client's cache.
     named: Vec<Vec<u8>>,
 }
 
 impl Script {
-    /// Whose request runs it.
+    /// The client whose request runs it.
     pub fn client(&self) -> ConnectionId {
         self.asker.client
     }
 
-    /// Whether a master sent it.
+    /// Whether it came from a master.
     pub fn is_master(&self) -> bool {
         self.asker.is_master()
     }
 }
 
 impl Server {
-    /// Shows a request to the sessions that run MONITOR before what its script calls, as Redis
-    /// does.
+    /// Shows a request to MONITOR before the commands that its script calls, as Redis does.
     pub(crate) fn show_script_call(&mut self, client: ConnectionId, args: Args<'_>) {
         if !self.core.clients.monitors.is_empty() {
             self.core.tell_monitors(client, args);
         }
     }
 
-    /// Runs a script for a client and answers it, unless it takes so long that it lies suspended.
-    /// `args`: what it is called with, so many keys first.
+    /// Runs a script for a client and answers it, unless it takes so long that it is suspended.
+    /// `args` are the keys, as many as `keys` says, and then the arguments.
     pub(crate) fn run_script(
         &mut self,
         client: ConnectionId,
@@ -103,7 +103,7 @@ impl Server {
         let begun = self.core.begun.unwrap_or_else(|| self.core.context(&asker));
         let mut script = Script {
             kind,
-            name: name.clone(),
+            name: Rc::clone(&name),
             asker,
             begun: Context { may_block: false, in_script: true, retry: false, ..begun },
             database: self.core.clients.at(client).database,
@@ -117,23 +117,21 @@ impl Server {
             named: Vec::new(),
         };
         let work = self.core.work();
-        let owned = |argument: &[u8]| {
+        let counted = |argument| {
             work.step();
-            work.bytes(argument.len());
-            argument.to_vec()
+            work.bytes(<[u8]>::len(argument));
+            argument
         };
-        let invocation = Invocation {
-            script: compiled,
-            name,
-            keys: args.range(0..keys).map(owned).collect(),
-            arguments: args.from(keys).map(owned).collect(),
-            reply: self.reply_apart(client),
-        };
+        let given = Arguments::of(args.iter().map(counted));
+        let given = given.ok_or(Refusal::of("ERR the arguments of a script are too long"))?;
         if !self.core.interest.caches.is_empty() && self.core.remembers(client) {
-            script.named.clone_from(&invocation.keys);
+            script.named = args.range(0..keys).map(<[u8]>::to_vec).collect();
         }
+        let reply = self.reply_apart(client);
+        let invocation = Invocation { script: compiled, name, keys, given, reply };
         self.interpreter(kind).start(invocation);
-        match self.drive(&mut script) {
+        let started = script.started;
+        match self.drive(&mut script, started) {
             Some(outcome) => self.answer_script(&script, outcome),
             None => {
                 self.begin_to_suspend(script);
@@ -142,12 +140,29 @@ impl Server {
         }
     }
 
-    /// An empty reply for a client, bounded as one of its commands.
+    /// An empty reply for a client, with the limit of one command.
     fn reply_apart(&mut self, client: ConnectionId) -> Reply {
         let session = self.core.clients.at(client);
         let mut reply = Reply::new(session.output.reply.protocol());
         reply.bound(self.core.reply_room(client));
         reply
+    }
+
+    /// Loads libraries of functions that the shard has, for as long as a turn may take.
+    pub(crate) fn follow_libraries(&mut self) {
+        let data = self.core.shard.engine.keyspace.libraries();
+        if !self.libraries.is_behind(data) || self.core.stopping.is_some() {
+            return;
+        }
+        let options = &self.core.process.options;
+        let (nanos, pauses) = (options.limits.turn_nanos_max, options.limits.script_pauses_max);
+        let work = self.core.work();
+        self.libraries.advance(data, &mut Slice::new(&*options.clock, work, nanos, pauses));
+    }
+
+    /// Whether requests may wait for libraries of functions that the loop has still to load.
+    pub(crate) fn is_behind_libraries(&self) -> bool {
+        self.libraries.is_behind(self.core.shard.engine.keyspace.libraries())
     }
 
     fn interpreter(&mut self, kind: Kind) -> &mut Interpreter {
@@ -157,8 +172,8 @@ impl Server {
         }
     }
 
-    /// Refuses a script by what it declares, in Redis's order (script.c, scriptPrepareForRun). The
-    /// gate has done so already, but for what is queued in MULTI.
+    /// Refuses a script for what it declares, in the order of Redis's checks before a script. The
+    /// gate has done so already, but for scripts that MULTI has queued.
     fn admit_script(&mut self, asker: &Asker, wanted: &Wanted) -> Outcome {
         let is_stale = self.is_stale(asker);
         let Some(declared) = wanted.declared else {
@@ -198,27 +213,24 @@ impl Server {
         Ok(())
     }
 
-    /// Whether clients may not write here.
+    /// Whether clients may only read here.
     fn is_read_only(&self) -> bool {
         let follows = self.core.master().is_some() && self.core.process.settings.replica_read_only;
         self.core.is_following() || follows
     }
 
-    /// Refuses what would write while the log takes nothing. That it is busy is no reason: the gate
-    /// has waited for that.
+    /// Refuses a script that may write while the log accepts no records. A busy log is no reason:
+    /// the gate has waited for it.
     fn admit_log(&self) -> Outcome {
         match self.core.shard.gate() {
             Gate::Open | Gate::Wait => Ok(()),
-            Gate::Refuse(why) => {
-                Err(Refusal::new(format!("MISCONF Errors writing to the transaction log: {why}")))
-            }
+            Gate::Refuse(why) => Err(refused_by_log(&why)),
         }
     }
 
-    /// Goes on with a script until it ends, or has taken as long as a turn may take.
-    fn drive(&mut self, script: &mut Script) -> Option<lua::Outcome> {
+    /// Runs a script until it ends, or has run as long as a turn may take since `began` (`None`).
+    fn drive(&mut self, script: &mut Script, began: MonotonicNanos) -> Option<lua::Outcome> {
         let limits = self.core.process.options.limits;
-        let began = self.core.process.options.clock.monotonic();
         let mut pauses = 0;
         loop {
             let answer = std::mem::replace(&mut script.answer, Answer::GoOn);
@@ -226,7 +238,8 @@ impl Server {
                 Step::Done(outcome) => return Some(outcome),
                 Step::Call(call) => {
                     script.answer = Answer::Reply(self.call_for_script(script, &call));
-                    // When the call ended.
+                    self.interpreter(script.kind).take_back(call.arguments);
+                    // The time at which the call ended.
                     self.core.turn.lap
                 }
                 Step::CheckRights(arguments) => {
@@ -250,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Answers the client of a script that ended.
+    /// Answers the client of a script that has ended.
     fn answer_script(&mut self, script: &Script, outcome: lua::Outcome) -> Outcome {
         let client = script.client();
         self.core.clients.at_mut(client).database = script.database;
@@ -275,7 +288,7 @@ impl Server {
         Err(crate::scripts::refusal(failed))
     }
 
-    /// What `redis.acl_check_cmd` says of a command.
+    /// The answer to `redis.acl_check_cmd`.
     fn check_rights(&self, client: ConnectionId, args: Args<'_>) -> Answer {
         let process = &self.core.process;
         let found = process.catalog.find(args.at(0), args.get(1));
@@ -297,7 +310,7 @@ const SHORT_SCRIPT: Refusal = Refusal::of(
     "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
 );
 
-/// How many keys a request names, as argument `at` tells.
+/// Reads the number of keys of a request from argument `at`.
 ///
 /// # Errors
 /// Redis's texts.

@@ -3,8 +3,8 @@
 use crate::metrics::publish;
 use crate::server::Server;
 
-/// A client that has said nothing for so long gives its input buffer back (Redis 7.0). In
-/// nanoseconds.
+/// A client that has said nothing for so long gives its buffers back, but for the room of a short
+/// reply (Redis 7.0). In nanoseconds.
 const IDLE_NANOS: u64 = 2_000_000_000;
 
 impl Server {
@@ -21,19 +21,23 @@ impl Server {
     fn sample(&mut self) {
         self.core.process.statistics.sample(self.core.turn.monotonic);
         self.core.check_sessions();
-        let used = self.core.shard.engine.keyspace.used_bytes() as u64;
-        self.core.process.statistics.memory_peak_bytes =
-            self.core.process.statistics.memory_peak_bytes.max(used);
         let is_trim_due = self.core.process.statistics.is_trim_due();
         let (mut input_max, mut output_max) = (0, 0);
+        let mut used = self.core.shard.engine.keyspace.used_bytes();
         for session in self.core.clients.sessions.values_mut() {
             if is_trim_due {
                 let idle = self.core.turn.monotonic.since(session.flow.last_interaction);
                 session.input.trim(idle > IDLE_NANOS);
+                if idle > IDLE_NANOS && self.core.process.trims_outputs {
+                    session.output.trim();
+                }
             }
             input_max = input_max.max(session.input.bytes.capacity());
             output_max = output_max.max(session.output.allocated_bytes());
+            used += session.memory_bytes();
         }
+        let peak = &mut self.core.process.statistics.memory_peak_bytes;
+        *peak = used.max(*peak as usize) as u64;
         self.core.process.statistics.input_bytes_max = input_max;
         self.core.process.statistics.output_bytes_max = output_max;
         publish(&self.metrics, &self.core);

@@ -1,46 +1,46 @@
-//! What a client has said about its cache of what it reads (CLIENT TRACKING).
+//! The state of CLIENT TRACKING of one client.
 
 use super::NAME_BYTES;
 use std::collections::BTreeSet;
 
-/// Which keys a client is told of when they change.
+/// The keys about whose changes a client is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remembered {
-    /// Those that it reads.
+    /// Keys that it reads.
     All,
-    /// Those that it reads right behind CLIENT CACHING YES.
+    /// OPTIN: keys that it reads by the request after CLIENT CACHING YES.
     OptIn,
-    /// Those that it reads, but not right behind CLIENT CACHING NO.
+    /// OPTOUT: keys that it reads, but for those of the request after CLIENT CACHING NO.
     OptOut,
-    /// Those with its prefixes, whoever reads them.
+    /// BCAST: keys with its prefixes, whoever reads them.
     Broadcast,
 }
 
-/// A client that tracks.
+/// A client's tracking.
 #[derive(Clone, Debug)]
 pub struct Tracking {
     pub remembered: Remembered,
-    /// NOLOOP: it knows what its own commands change.
+    /// NOLOOP: it is not told of changes by its own commands.
     pub spares_own: bool,
-    /// The CLIENT ID of who is told in its place.
+    /// REDIRECT: the ID of the client that gets its messages.
     pub redirect: Option<u64>,
-    /// Who should have been told was gone.
+    /// The client that should have got a message was gone.
     pub is_redirect_broken: bool,
-    /// CLIENT CACHING was called for the next request.
-    pub is_named: bool,
-    /// The prefixes of a broadcast.
+    /// CLIENT CACHING was called, and applies to the next request.
+    pub caching_was_called: bool,
+    /// The prefixes of BCAST.
     pub prefixes: BTreeSet<Vec<u8>>,
-    /// What they occupy.
+    /// Bytes of the prefixes.
     pub prefix_bytes: usize,
 }
 
 impl Tracking {
-    /// Whether the server remembers what the request that runs reads.
+    /// Whether keys that the running request reads are recorded.
     pub fn remembers(&self) -> bool {
         match self.remembered {
             Remembered::All => true,
-            Remembered::OptIn => self.is_named,
-            Remembered::OptOut => !self.is_named,
+            Remembered::OptIn => self.caching_was_called,
+            Remembered::OptOut => !self.caching_was_called,
             Remembered::Broadcast => false,
         }
     }
@@ -49,7 +49,7 @@ impl Tracking {
         self.remembered == Remembered::Broadcast
     }
 
-    /// Asks for the keys with one more prefix.
+    /// Adds a prefix.
     pub fn add_prefix(&mut self, prefix: &[u8]) {
         if self.prefixes.insert(prefix.to_vec()) {
             self.prefix_bytes += prefix.len() + NAME_BYTES;

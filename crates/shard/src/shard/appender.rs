@@ -10,12 +10,17 @@
 //!
 //! Such a record says the time at which the turn began, because time stands still within a unit: a
 //! replica that was told a later one would let keys go that the running unit still sees.
+//!
+//! A unit of many parts is handed over as the log takes them: [`held`] keeps the rest.
+
+mod held;
 
 use super::growth::Growth;
 use crate::role::renewal::{self, Purpose, Renewal};
 use base::{Clock, Moment, MonotonicNanos, Position, Sequence, UnixMillis};
 use bytes::{Bytes, BytesMut};
 use engine::work::Pulse;
+use held::Held;
 use std::sync::Arc;
 use txlog::{AppendError, Kind, LogEvent, Part, Stamper, TransactionLog, empty_record, record};
 
@@ -31,8 +36,11 @@ pub(super) struct Appender {
     pub stamper: Option<Stamper>,
     /// Effects of units that have ended, behind room for a record's header.
     pub gathered: BytesMut,
-    /// The last record appended, as it was first meant; or the last one applied.
+    /// The last record appended, as it was first meant; or the last one applied. The newest may
+    /// still be held.
     pub appended: Position,
+    /// Records that the log does not take yet.
+    held: Held,
     /// How many places further on in the log the records stand that are not yet durable.
     pub shifted: u64,
     /// Our records are durable through the one that was meant for this place.
@@ -42,6 +50,8 @@ pub(super) struct Appender {
     pub data: Growth,
     /// Each record handed over since then, and the instant before it was.
     pub sent: Vec<(Sequence, Moment)>,
+    /// A renewal that went ahead of held records is durable, which the shard was not yet told.
+    pub has_renewed_ahead: bool,
     pub events: Vec<LogEvent>,
     /// The log told that this process appends nothing more, and why.
     pub failed: Option<AppendError>,
@@ -66,11 +76,13 @@ impl Appender {
             stamper,
             gathered: empty_record(0),
             appended: at,
+            held: Held::default(),
             shifted: 0,
             durable: at.sequence,
             grown: Growth::default(),
             data: Growth::default(),
             sent: Vec::new(),
+            has_renewed_ahead: false,
             events: Vec::new(),
             failed: None,
             is_lost: false,
@@ -150,25 +162,43 @@ impl Appender {
         self.append(part, buffer, now);
     }
 
-    /// Appends a record whose buffer begins with room for its header.
+    /// Appends a record whose buffer begins with room for its header: hands it over, or holds it.
     fn append(&mut self, part: Part, buffer: BytesMut, now: UnixMillis) {
-        let durable = self.in_log(self.durable).sequence;
-        let Some(stamper) = &mut self.stamper else {
+        if self.stamper.is_none() {
             debug_assert!(false, "the gate lets nobody write while this process follows");
             return;
-        };
-        self.data.add(buffer.len());
-        let record = stamper.stamp(Kind::Data, part, buffer, now, durable);
-        self.hand_over(record);
+        }
+        self.appended.sequence = self.appended.sequence.next();
+        self.held.push(part, buffer, now);
+        if self.held.is_alone_and_whole() {
+            self.hand_over_next();
+        } else {
+            self.hand_over_held();
+        }
     }
 
-    /// Appends a `Renew`, if nothing has gathered: a record with data renews as well.
+    /// Stamps the first record that is held and hands it to the log.
+    fn hand_over_next(&mut self) {
+        let durable = self.in_log(self.durable).sequence;
+        let Some(stamper) = &mut self.stamper else { return };
+        let Some(record) = self.held.pop() else { return };
+        self.data.add(record.buffer.len());
+        let bytes = stamper.stamp(Kind::Data, record.part, record.buffer, record.now, durable);
+        self.hand_over(bytes);
+    }
+
+    /// Appends a `Renew`, if nothing has gathered: a record with data renews as well. Before
+    /// records that are held.
     pub fn renew(&mut self, renewal: &Renewal, now: UnixMillis) {
+        if let Some(clock) = self.held.clock() {
+            return self.renew_ahead(renewal, clock);
+        }
         let durable = self.in_log(self.durable).sequence;
         let has_gathered = self.has_gathered();
         if let Some(stamper) = self.stamper.as_mut().filter(|_| !has_gathered) {
             let Renewal { lease_millis, member } = renewal;
             let record = stamper.renew(*lease_millis, member, now, durable);
+            self.appended.sequence = self.appended.sequence.next();
             self.hand_over(record);
         }
     }
@@ -179,28 +209,37 @@ impl Appender {
         let durable = self.in_log(self.durable).sequence;
         if let Some(stamper) = &mut self.stamper {
             let record = stamper.give_up(successor, now, durable);
+            debug_assert!(self.held.is_empty(), "who hands over has appended everything");
+            self.appended.sequence = self.appended.sequence.next();
             self.hand_over(record);
         }
     }
 
-    /// The lease counts from the instant before the log has the record, not from the turn's: a turn
-    /// may last for longer than a lease.
+    /// Hands the record over that was meant for the place behind all that were. The lease counts
+    /// from the instant before the log has the record, not from the turn's: a turn may last for
+    /// longer than a lease.
     fn hand_over(&mut self, record: Bytes) {
         self.grown.add(record.len());
         let sent = self.clock.as_ref().map_or(self.began, |clock| clock.moment());
-        let after = self.in_log(self.appended.sequence);
+        let place = self.handed();
+        let after = self.in_log(Sequence(place.0 - 1));
         self.log.append(after, record);
-        self.appended.sequence = self.appended.sequence.next();
         self.last_sent = sent.monotonic;
-        self.sent.push((self.appended.sequence, sent));
+        self.sent.push((place, sent));
     }
 
     /// Learns what became of this process's records.
     pub fn poll(&mut self) {
         let mut events = std::mem::take(&mut self.events);
-        self.log.poll(&mut events);
-        for event in events.drain(..) {
-            self.take(event);
+        loop {
+            self.log.poll(&mut events);
+            for event in events.drain(..) {
+                self.take(event);
+            }
+            // Polling starts the work on what was handed over.
+            if !self.hand_over_held() {
+                break;
+            }
         }
         self.events = events;
     }
@@ -209,8 +248,9 @@ impl Appender {
         match event {
             LogEvent::Durable(position) => {
                 self.durable = Sequence(position.sequence.0 - self.shifted);
+                self.note_renewed(position.sequence);
             }
-            LogEvent::Shifted { by } => self.shifted += by,
+            LogEvent::Shifted { by } => self.note_shifted(by),
             // The first says why; those behind it only that something before them failed.
             LogEvent::Failed(_, error) => {
                 self.failed.get_or_insert(error);
@@ -226,7 +266,7 @@ impl Appender {
 
     /// Whether the lease is to be renewed now, though the turn goes on.
     fn is_due(&mut self, renewal: &Renewal, now: MonotonicNanos) -> bool {
-        let is_due = renewal.is_due(now.since(self.last_sent), self.is_in_flight());
+        let is_due = renewal.is_due(now.since(self.last_sent), self.is_in_log());
         if !is_due || self.is_renewal_broken {
             return false;
         }
@@ -256,7 +296,7 @@ impl Pulse for Appender {
         }
         let clock = self.clock.as_ref().map(|clock| clock.monotonic());
         if clock.is_some_and(|now| self.is_due(&renewal, now)) {
-            if self.has_gathered() {
+            if self.has_gathered() && self.held.is_empty() {
                 self.append_gathered(self.now);
             } else {
                 self.renew(&renewal, self.now);

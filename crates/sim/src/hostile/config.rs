@@ -6,7 +6,7 @@ use config::Config;
 use config::arguments::CommandLine;
 use config::declaration::Declared;
 use config::load::{LoadError, load};
-use config::rewrite::rewrite;
+use config::rewrite::{Extent, rewrite};
 use config::settings::{engine_settings, node_settings};
 use config::table::DIRECTIVES;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn read_config(input: &[u8]) {
         return;
     }
     // Users are compared where their rules are tested.
-    let rewritten = rewrite(input, &config, &[]);
+    let rewritten = rewrite(input, &config, &[], Extent::Needed);
     let again = read(&rewritten).expect("what was rewritten can be read");
     for (row, directive) in DIRECTIVES.iter().enumerate() {
         assert_eq!(again.show(row), config.show(row), "{} after a rewrite", directive.name);

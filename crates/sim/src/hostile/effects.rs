@@ -123,7 +123,7 @@ fn sample(hash_seed: u64) -> Keyspace {
 }
 
 /// Deletes every key. Whatever was counted while they came and changed is counted back.
-fn empty(mut keyspace: Keyspace) {
+pub(super) fn empty(mut keyspace: Keyspace) {
     let keys: Vec<_> = keyspace
         .databases()
         .flat_map(|(id, database)| database.table().iter().map(move |entry| (id, entry)))

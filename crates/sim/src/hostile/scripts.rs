@@ -1,32 +1,32 @@
-//! A client's script: Lua, and what is handed to its libraries.
+//! Arbitrary bytes as a script, and as replies to its commands.
 
-use lua::{Answer, Interpreter, Invocation, Kind, Limits, Outcome, Step};
+use lua::{Answer, Arguments, Interpreter, Invocation, Kind, Limits, Outcome, Step};
 use resp::{Protocol, Reply};
 
-/// Pauses that a script is granted before it is killed.
+/// Pauses before a script is killed.
 const PAUSES_MAX: usize = 20;
 
-/// Steps that a killed script may take to its end.
+/// The most steps of a killed script until it ends.
 const STEPS_AFTER_KILL_MAX: usize = 10;
 
 /// Commands that are answered before the script is killed.
 const CALLS_MAX: usize = 100;
 
-/// Bytes that a script may use.
+/// The memory limit of the interpreter, in bytes.
 const MEMORY_BYTES: usize = 16 << 20;
 
-/// Runs `input` as a script, and as the code of a library: whatever it is, it ends soon after it is
-/// killed, and its interpreter serves the next one. Each command is answered with the text of its
-/// last argument as an encoded reply: so replies are hostile too.
+/// Runs `input` as a script, and as the code of a library. Whatever it is, it must end soon after
+/// it is killed, and the interpreter must run the next script. Each command is answered with the
+/// text of its last argument as an encoded reply, so replies are arbitrary too.
 pub fn run_script(input: &[u8]) {
     let limits = Limits { memory_bytes: MEMORY_BYTES, ..Limits::default() };
     let mut interpreter = Interpreter::new(Kind::Scripts, limits);
     if let Ok(script) = interpreter.compile(input) {
         interpreter.start(Invocation {
             script,
-            name: "script".to_owned(),
-            keys: vec![input.to_vec()],
-            arguments: vec![input.to_vec()],
+            name: "script".into(),
+            keys: 1,
+            given: Arguments::of([input, input]).expect("it is short"),
             reply: Reply::new(Protocol::Resp3),
         });
         finish(&mut interpreter);
@@ -35,9 +35,9 @@ pub fn run_script(input: &[u8]) {
     let script = interpreter.compile(b"return 'sound'").expect("this is Lua");
     interpreter.start(Invocation {
         script,
-        name: "sound".to_owned(),
-        keys: Vec::new(),
-        arguments: Vec::new(),
+        name: "sound".into(),
+        keys: 0,
+        given: Arguments::default(),
         reply: Reply::new(Protocol::Resp2),
     });
     let Outcome::Reply(reply) = finish(&mut interpreter) else { panic!("no script may harm it") };

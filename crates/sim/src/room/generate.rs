@@ -80,7 +80,8 @@ struct Maker<'a> {
     tokens: &'a mut Tokens,
     family: usize,
     keys: Keys,
-    /// Fields that are still to follow behind the first, where `numfields` announced them.
+    /// The number of fields or IDs still to come after the first, where `numfields` or `numids`
+    /// announced them.
     fields: Option<u64>,
     words: Words,
 }
@@ -102,7 +103,7 @@ impl<'a> Maker<'a> {
                     if is_key(first) && self.keys == Keys::Written {
                         continue;
                     }
-                    let announced = self.fields.filter(|_| first == "field");
+                    let announced = self.fields.filter(|_| matches!(first, "field" | "id"));
                     let times = match (is_optional, repeats) {
                         _ if announced.is_some() => announced.unwrap_or_default(),
                         (true, true) => self.random.within(0..3),
@@ -126,7 +127,7 @@ impl<'a> Maker<'a> {
             let count = self.random.within(1..4);
             self.keys = Keys::Announced(count);
             self.words.push(count.to_string().into_bytes());
-        } else if word == "numfields" {
+        } else if matches!(word, "numfields" | "numids") {
             let count = self.random.within(1..4);
             self.fields = Some(count - 1);
             self.words.push(count.to_string().into_bytes());
@@ -172,9 +173,10 @@ impl<'a> Maker<'a> {
             }
             "timeout" => return format!("0.0{}", random.within(1..9)).into_bytes(),
             "pattern" => return random.choose(&[&b"*"[..], b"key:*", b"m*"]).to_vec(),
-            "field" | "member" if random.chance(80) => {
+            "field" | "member" | "group" | "consumer" if random.chance(80) => {
                 return format!("m{}", random.within(0..6)).into_bytes();
             }
+            "id" | "threshold" if random.chance(80) => random.within(0..40) as i64,
             _ if random.chance(15) => random.within(0..100) as i64,
             _ => return self.tokens.issue(),
         };
@@ -266,6 +268,7 @@ mod tests {
         for (usage, width) in [
             ("HTTL key FIELDS numfields field [field ...]", 1),
             ("HSETEX key FIELDS numfields field value [field value ...]", 2),
+            ("XDELEX key IDS numids id [id ...]", 1),
         ] {
             let (mut tokens, mut random) = (Tokens::new(1), Random::from_seed(1));
             for _ in 0..100 {

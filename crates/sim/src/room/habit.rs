@@ -46,6 +46,8 @@ pub enum Habit {
     Keeps {
         client: usize,
         large_bytes: usize,
+        /// Entries of a stream that were sent.
+        entries: u64,
     },
     /// Sends what the generator makes, in a database without ledgers.
     Roams {
@@ -111,8 +113,8 @@ impl Habit {
     pub fn next(&mut self, random: &mut Random, witness: &SharedWitness) -> Vec<Request> {
         let witness = &mut *witness.borrow_mut();
         match self {
-            Self::Keeps { client, large_bytes } => {
-                let change = change(random, &mut witness.tokens, *large_bytes, true);
+            Self::Keeps { client, large_bytes, entries } => {
+                let change = change(random, &mut witness.tokens, *large_bytes, entries, true);
                 let requests = change.requests(*client).into_iter();
                 let anything = |words| Request::new(words, Expectation::Anything);
                 let mut requests: Vec<Request> = requests.map(anything).collect();
@@ -267,16 +269,24 @@ fn operate(random: &mut Random) -> Vec<Request> {
 /// A value, now and then a large one.
 fn value(random: &mut Random, tokens: &mut Tokens, large_bytes: usize) -> Bytes {
     if random.within(0..100) < 3 {
-        let bytes = random.within(large_bytes as u64 / 8..2 * large_bytes as u64);
+        // At times more than the log keeps room for in advance.
+        let records = if random.chance(20) { 8 } else { 2 };
+        let bytes = random.within(large_bytes as u64 / 8..records * large_bytes as u64);
         return tokens.issue_large(bytes as usize);
     }
     tokens.issue()
 }
 
-fn change(random: &mut Random, tokens: &mut Tokens, large_bytes: usize, may_group: bool) -> Change {
+fn change(
+    random: &mut Random,
+    tokens: &mut Tokens,
+    large_bytes: usize,
+    entries: &mut u64,
+    may_group: bool,
+) -> Change {
     let name = |random: &mut Random| format!("m{}", random.within(0..5)).into_bytes();
     let value = |random: &mut Random, tokens: &mut Tokens| value(random, tokens, large_bytes);
-    match random.within(0..if may_group { 23 } else { 20 }) {
+    match random.within(0..if may_group { 27 } else { 24 }) {
         0..=2 => Change::Set(value(random, tokens)),
         3 => Change::Delete,
         4 => Change::Count(random.within(1..9) as i64),
@@ -299,12 +309,18 @@ fn change(random: &mut Random, tokens: &mut Tokens, large_bytes: usize, may_grou
                 Change::Delete
             }
         }
+        20 | 21 => {
+            *entries += 1;
+            Change::Append(*entries, value(random, tokens))
+        }
+        22 => Change::DeleteEntry(entries.saturating_sub(random.within(0..8))),
+        23 => Change::Trim(random.within(0..6)),
         _ => {
             let is_script = random.chance(40);
             let count = random.within(1..5);
-            let changes = (0..count).map(|_| change(random, tokens, large_bytes, false));
+            let changes = (0..count).map(|_| change(random, tokens, large_bytes, entries, false));
             if is_script {
-                // Scripts wait for nothing.
+                // Commands do not block in scripts.
                 let waits = |change: &Change| matches!(change, Change::PopBlocking);
                 Change::Scripted(changes.filter(|change| !waits(change)).collect())
             } else {

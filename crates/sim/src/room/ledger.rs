@@ -20,6 +20,8 @@ struct Keys {
     list: VecDeque<Bytes>,
     set: BTreeSet<Bytes>,
     hash: BTreeMap<Bytes, Bytes>,
+    /// Entries of a stream, by the second half of their IDs; the first is 1.
+    stream: BTreeMap<u64, Bytes>,
 }
 
 /// What the keys of one client hold.
@@ -47,6 +49,11 @@ pub enum Change {
     Remove(Bytes),
     SetField(Bytes, Bytes),
     DeleteField(Bytes),
+    /// Under a number greater than all that were sent.
+    Append(u64, Bytes),
+    DeleteEntry(u64),
+    /// So many entries stay, the last.
+    Trim(u64),
     /// The register moves to the other database.
     Move,
     /// The register is copied to the other database.
@@ -58,7 +65,7 @@ pub enum Change {
     FlushAll,
     /// MULTI … EXEC.
     Together(Vec<Self>),
-    /// EVAL of a script that makes them one by one.
+    /// The changes made one by one by a script (EVAL).
     Scripted(Vec<Self>),
 }
 
@@ -71,15 +78,19 @@ fn words(line: &str) -> Words {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
+/// Requests that read the holdings of a client in one database.
+pub const QUERIES: usize = 6;
+
 /// The requests that read the holdings of a client in one database, in the order of
 /// [`Holdings::read`].
-pub fn queries(client: usize) -> [Words; 5] {
+pub fn queries(client: usize) -> [Words; QUERIES] {
     [
         format!("GET register:{client}"),
         format!("GET counter:{client}"),
         format!("LRANGE list:{client} 0 -1"),
         format!("SMEMBERS set:{client}"),
         format!("HGETALL hash:{client}"),
+        format!("XRANGE stream:{client} - +"),
     ]
     .map(|line| words(&line))
 }
@@ -107,9 +118,23 @@ fn bulk(reply: &Reply) -> Result<Option<Bytes>, String> {
     }
 }
 
+/// The entries that XRANGE tells, each with one field.
+fn entries(reply: &Reply) -> Result<BTreeMap<u64, Bytes>, String> {
+    let Reply::Array(elements) = reply else { return Err(format!("no array: {reply:?}")) };
+    let entry = |element: &Reply| {
+        let Reply::Array(parts) = element else { return None };
+        let [Reply::Bulk(id), Reply::Array(fields)] = &parts[..] else { return None };
+        let [Reply::Bulk(_), Reply::Bulk(value)] = &fields[..] else { return None };
+        let number = std::str::from_utf8(id).ok()?.strip_prefix("1-")?.parse().ok()?;
+        Some((number, value.clone()))
+    };
+    let entry = |it: &Reply| entry(it).ok_or_else(|| format!("no entry of a stream: {it:?}"));
+    elements.iter().map(entry).collect()
+}
+
 impl Keys {
     fn read(replies: &[Reply]) -> Result<Self, String> {
-        let [register, counter, list, set, hash] = replies else {
+        let [register, counter, list, set, hash, stream] = replies else {
             return Err(format!("{} replies", replies.len()));
         };
         let counter = String::from_utf8_lossy(&bulk(counter)?.unwrap_or_default()).into_owned();
@@ -121,6 +146,7 @@ impl Keys {
             list: bulks(list)?.into(),
             set: bulks(set)?.into_iter().collect(),
             hash: fields.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect(),
+            stream: entries(stream)?,
         })
     }
 }
@@ -169,6 +195,18 @@ impl Holdings {
                 count(here.hash.insert(field.clone(), value.clone()).is_none())
             }
             Change::DeleteField(field) => count(here.hash.remove(field).is_some()),
+            Change::Append(number, value) => {
+                here.stream.insert(*number, value.clone());
+                Reply::bulk(format!("1-{number}").as_bytes())
+            }
+            Change::DeleteEntry(number) => count(here.stream.remove(number).is_some()),
+            Change::Trim(length) => {
+                let before = here.stream.len();
+                while here.stream.len() as u64 > *length {
+                    here.stream.pop_first();
+                }
+                Reply::Integer((before - here.stream.len()) as i64)
+            }
             Change::Move | Change::Copy | Change::Swap | Change::Flush | Change::FlushAll => {
                 self.apply_to_databases(change)
             }
@@ -206,8 +244,8 @@ impl Holdings {
     }
 }
 
-/// Calls commands, each as so many arguments as the one before them says, and pauses behind the
-/// first.
+/// A script that calls commands, each with as many arguments as the number before it says, and
+/// pauses after the first.
 const CALLS_ALL: &[u8] = b"local at, replies = 1, {} \
                            while ARGV[at] do \
                                local count = tonumber(ARGV[at]) \
@@ -241,6 +279,12 @@ impl Change {
             Self::Remove(member) => request("SREM", "set", &[member]),
             Self::SetField(field, value) => request("HSET", "hash", &[field, value]),
             Self::DeleteField(field) => request("HDEL", "hash", &[field]),
+            Self::Append(number, value) => {
+                let id = format!("1-{number}").into_bytes();
+                request("XADD", "stream", &[&id, &b"v".to_vec(), value])
+            }
+            Self::DeleteEntry(number) => line(format!("XDEL stream:{client} 1-{number}")),
+            Self::Trim(length) => line(format!("XTRIM stream:{client} MAXLEN {length}")),
             Self::Move => line(format!("MOVE register:{client} {there}")),
             Self::Copy => {
                 line(format!("COPY register:{client} register:{client} DB {there} REPLACE"))
@@ -271,7 +315,8 @@ impl Change {
             Self::Set(value)
             | Self::PushHead(value)
             | Self::PushTail(value)
-            | Self::SetField(_, value) => vec![value],
+            | Self::SetField(_, value)
+            | Self::Append(_, value) => vec![value],
             Self::Together(changes) | Self::Scripted(changes) => {
                 changes.iter().flat_map(Self::values).collect()
             }
@@ -417,6 +462,37 @@ mod tests {
         assert!(ledger.check(&holding(&[b"a", b"b", b"c"])).is_ok());
         assert!(ledger.check(&holding(&[b"a", b"c"])).is_err());
         assert!(ledger.acknowledge(&Reply::Integer(7)).is_err());
+    }
+
+    #[test]
+    fn an_acknowledged_entry_is_there_until_it_is_deleted_or_trimmed() {
+        let mut ledger = Ledger::new(0);
+        let found = |numbers: &[u64]| {
+            let entry = |number: &u64| {
+                let [id, field, value] =
+                    [&format!("1-{number}")[..], "v", "x"].map(|text| Reply::bulk(text.as_bytes()));
+                Reply::Array(vec![id, Reply::Array(vec![field, value])])
+            };
+            let stream = Reply::Array(numbers.iter().map(entry).collect());
+            let none = || Reply::Array(vec![]);
+            let here = [Reply::Null, Reply::Null, none(), none(), none(), stream];
+            let there = [Reply::Null, Reply::Null, none(), none(), none(), none()];
+            Holdings::read(&here, &there).unwrap()
+        };
+        for number in 1..=4 {
+            ledger.submit(Change::Append(number, b"x".to_vec()));
+            let reply = Reply::bulk(format!("1-{number}").as_bytes());
+            assert!(ledger.acknowledge(&reply).is_ok());
+        }
+        assert!(ledger.check(&found(&[1, 2, 3, 4])).is_ok());
+        assert!(ledger.check(&found(&[1, 2, 4])).is_err());
+        ledger.submit(Change::DeleteEntry(3));
+        assert!(ledger.check(&found(&[1, 2, 4])).is_ok());
+        assert!(ledger.acknowledge(&Reply::Integer(1)).is_ok());
+        assert!(ledger.check(&found(&[1, 2, 3, 4])).is_err());
+        ledger.submit(Change::Trim(1));
+        assert!(ledger.check(&found(&[4])).is_ok());
+        assert!(ledger.acknowledge(&Reply::Integer(1)).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use shard::recovery::Replayer;
 use std::cell::RefCell;
 use std::rc::Rc;
 use txlog::record::HEADER_BYTES;
-use txlog::{Part, record};
+use txlog::{Kind, Part, record};
 
 /// A size of records that small values do not reach. In bytes.
 pub const LARGE_RECORD_BYTES: usize = 32 << 10;
@@ -48,6 +48,8 @@ pub struct Appended {
     pub large: u64,
     /// Units that took several records.
     pub split: u64,
+    /// Renewals between the parts of such a unit, which had no room on the disk.
+    pub ahead: u64,
 }
 
 /// The replica.
@@ -57,12 +59,20 @@ pub struct Shadow {
     pub tap: SharedTap,
     /// The end of the last record, if its unit goes on in the next.
     unit_end: Vec<u8>,
+    /// Whether the last record with data was a part of a unit that goes on.
+    is_inside_unit: bool,
 }
 
 impl Shadow {
     /// Begins with what a start recovered.
     pub fn new(engine: Engine, replayer: Replayer) -> Self {
-        Self { engine, replayer, tap: SharedTap::default(), unit_end: Vec::new() }
+        Self {
+            engine,
+            replayer,
+            tap: SharedTap::default(),
+            unit_end: Vec::new(),
+            is_inside_unit: false,
+        }
     }
 
     /// Applies what was appended since the last call; the digest behind each record.
@@ -81,7 +91,12 @@ impl Shadow {
             count.records += 1;
             count.large += u64::from(bytes.len() > LARGE_RECORD_BYTES);
             count.split += u64::from(header.part == Part::First);
-            self.note_tokens(tokens, header.part, &bytes[HEADER_BYTES..]);
+            if header.kind == Kind::Renew && self.is_inside_unit {
+                count.ahead += 1;
+            } else {
+                self.is_inside_unit = matches!(header.part, Part::First | Part::Middle);
+                self.note_tokens(tokens, header.part, &bytes[HEADER_BYTES..]);
+            }
             let consumed =
                 self.replayer.consume(&mut self.engine, sequence, &bytes, &mut Interest::default());
             consumed.map_err(|error| format!("the replica stops: {error}"))?;

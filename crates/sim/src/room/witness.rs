@@ -3,7 +3,7 @@
 //! The witness asks neither the tracker nor the log: it knows which unique values the disk has
 //! synced, what each client sent, and what a power cut at each sync would leave.
 
-use super::ledger::{Holdings, Ledger, is_refusal};
+use super::ledger::{Holdings, Ledger, QUERIES, is_refusal};
 use super::machine::{LOG, Machine};
 use super::news::News;
 use super::queue::Queue;
@@ -309,7 +309,7 @@ impl Witness {
                 let Reply::Array(replies) = reply else {
                     return Err(format!("client {client} could not read its keys: {reply:?}"));
                 };
-                let halves = (replies.get(..5), replies.get(6..11));
+                let halves = (replies.get(..QUERIES), replies.get(QUERIES + 1..2 * QUERIES + 1));
                 let (Some(here), Some(there)) = halves else {
                     return Err(format!("client {client} read {} replies", replies.len()));
                 };

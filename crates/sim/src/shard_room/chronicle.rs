@@ -109,7 +109,7 @@ impl Chronicle {
         token
     }
 
-    /// How many values were issued.
+    /// The number of values issued.
     pub fn issued(&self) -> usize {
         self.keys.len()
     }

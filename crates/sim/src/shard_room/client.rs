@@ -14,7 +14,7 @@ const COUNTERS: u64 = 2;
 const PAIRS: u64 = 2;
 const VOLATILES: u64 = 5;
 
-/// Those of them that are fields of one hash, and the hash.
+/// The volatile names that are fields of one hash, and the hash.
 const VOLATILE_FIELDS: [&[u8]; 2] = [b"volatile:3", b"volatile:4"];
 const HASH: &[u8] = b"volatile:hash";
 
@@ -48,7 +48,7 @@ pub enum Asked {
     GetPair,
     Count,
     GetCount,
-    /// Of a key that expires, or of a field.
+    /// For a key or a field that expires.
     SetVolatile(Bytes),
     GetVolatile,
     /// What comes of it is not looked at.
@@ -239,7 +239,7 @@ impl Client {
     }
 }
 
-/// The same request as a script, which writes several keys one by one, and pauses in between.
+/// The same request as a script that writes several keys one by one, with pauses in between.
 fn scripted(words: Vec<Bytes>) -> Vec<Bytes> {
     let (script, keys): (&[u8], _) = match &words[..] {
         [name, pair, long, other, _] if name == b"MSET" => {
@@ -255,7 +255,7 @@ fn scripted(words: Vec<Bytes>) -> Vec<Bytes> {
     [vec![b"EVAL".to_vec(), script.to_vec()], keys].concat()
 }
 
-/// Of the values that are issued, each so-many-th lets the requests up to the next be scripts.
+/// Every this many values issued, requests are sent as scripts until the next value.
 const SCRIPTED_EVERY: usize = 6;
 const CALLS: &[u8] = b"return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))";
 const WRITES_PAIR: &[u8] = b"redis.call('SET', KEYS[1], ARGV[1]) \

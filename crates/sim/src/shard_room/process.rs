@@ -382,7 +382,8 @@ impl Process {
     fn compare(&mut self, world: &Rc<World>) {
         let shard = &self.server.core.shard;
         let chain = shard.chain().value;
-        let is_amid = shard.has_gathered() || self.server.is_amid_script();
+        let is_unwritten = shard.has_gathered() || shard.holds_records();
+        let is_amid = is_unwritten || self.server.is_amid_script();
         if self.start.is_some() || is_amid || chain == self.compared {
             return;
         }

@@ -36,6 +36,7 @@ fn sum_up(outcomes: &[Outcome]) {
         ("answers of LOADING", sum(|outcome| outcome.seen.loading)),
         ("records beyond 32 KiB", sum(|outcome| outcome.seen.appended.large)),
         ("split units", sum(|outcome| outcome.seen.appended.split)),
+        ("renewals amid such a unit", sum(|outcome| outcome.seen.appended.ahead)),
         ("inline commits", sum(|outcome| outcome.inline)),
         ("times of eviction", sum(|outcome| outcome.phases[0])),
         ("times FLUSHALL", sum(|outcome| outcome.phases[1])),

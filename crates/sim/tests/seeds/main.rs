@@ -76,6 +76,16 @@ fn configurations_of_the_seeds_are_survived() {
 }
 
 #[test]
+fn scripts_of_the_seeds_are_survived() {
+    replay("lua");
+}
+
+#[test]
+fn streams_of_the_seeds_are_survived() {
+    replay("streams");
+}
+
+#[test]
 fn structures_of_the_seeds_equal_their_twins() {
     STRUCTURES.iter().for_each(|(target, _)| replay(target));
 }

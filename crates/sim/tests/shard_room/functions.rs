@@ -34,6 +34,8 @@ fn a_library_survives_the_server_that_loaded_it() {
     let refused = ask(&mut three, 0, &["FUNCTION", "DELETE", "lib"]);
     assert!(refused.starts_with("-MOVED") || refused.starts_with("-READONLY"), "{refused}");
     assert_eq!(ask(&mut three, 1, &["FUNCTION", "DELETE", "lib"]), "+OK\r\n");
+    let figures = ask(&mut three, 1, &["FUNCTION", "STATS"]);
+    assert!(figures.ends_with("libraries_count\r\n:0\r\n$15\r\nfunctions_count\r\n:0\r\n"));
     three.end(1);
     three.leader_after(3);
     let leader = three.leader_after(1).expect("one of two leads");
@@ -41,4 +43,39 @@ fn a_library_survives_the_server_that_loaded_it() {
         ask(&mut three, leader, &["FCALL", "bump", "1", "n"]),
         "-ERR Function not found\r\n"
     );
+}
+
+/// What Redis's own tests call is all that DEBUG lets scripts call of the denied commands: the rest
+/// would wait amid a unit, use the interpreter that runs it, or take the data set from under it.
+#[test]
+fn a_script_calls_no_command_that_changes_the_server() {
+    let mut three = Three::new(&["--enable-debug-command", "yes"]);
+    assert_eq!(three.leader_after(3), Some(0));
+    assert_eq!(ask(&mut three, 0, &["FUNCTION", "LOAD", LIBRARY]), "$3\r\nlib\r\n");
+    let denied = ["DEBUG", "SET-DISABLE-DENY-SCRIPTS", "1"];
+    assert_eq!(ask(&mut three, 0, &denied), "+OK\r\n");
+    for words in ["'CLIENT', 'LIST'", "'DEBUG', 'PROTOCOL', 'map'", "'DEBUG', 'SLEEP', '0'"] {
+        let script = format!("redis.call({words}) return 1");
+        assert_eq!(ask(&mut three, 0, &["EVAL", &script, "0"]), ":1\r\n", "{words}");
+    }
+    for words in [
+        "'SCRIPT', 'FLUSH'",
+        "'SCRIPT', 'LOAD', 'return 1'",
+        "'FUNCTION', 'FLUSH'",
+        "'DEBUG', 'RELOAD'",
+        "'DEBUG', 'SET-DISABLE-DENY-SCRIPTS', '1'",
+        "'CONFIG', 'SET', 'maxmemory', '1'",
+        "'REPLICAOF', 'no', 'one'",
+        "'SHUTDOWN', 'NOSAVE'",
+        "'FAILOVER'",
+        "'SAVE'",
+        "'WAIT', '1', '0'",
+        "'CLIENT', 'REPLY', 'OFF'",
+        "'EVAL', 'return 1', '0'",
+    ] {
+        let script = format!("return redis.call({words})");
+        let refused = ask(&mut three, 0, &["EVAL", &script, "0"]);
+        assert!(refused.starts_with("-ERR This Redis command is not allowed"), "{refused}");
+    }
+    assert_eq!(ask(&mut three, 0, &["FCALL", "bump", "1", "n"]), ":1\r\n");
 }

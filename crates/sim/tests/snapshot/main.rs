@@ -5,6 +5,7 @@ mod crash;
 mod due;
 mod follow;
 mod follower;
+mod full;
 mod gone;
 mod history;
 mod large;

@@ -126,6 +126,7 @@ impl<'a> Master<'a> {
             ("PING", "+PONG\r\n"),
             ("listening-port", "+OK\r\n"),
             ("psync2", "+OK\r\n"),
+            ("version", "-ERR Unrecognized REPLCONF option: version\r\n"),
             ("PSYNC", place.as_str()),
             ("ACK", ""),
         ] {

@@ -63,7 +63,7 @@ pub struct Life {
     scratch: Scratch,
     pub client: SimClient,
     network: SimNetwork,
-    clock: SimClock,
+    pub clock: SimClock,
     /// A replica of the node, once it has attached.
     pub follower: Option<Follower>,
     pub replies: Vec<u8>,
@@ -173,6 +173,22 @@ impl Life {
         seed: u64,
         prepare: impl FnOnce(&mut Loading),
     ) -> Result<Self, String> {
+        // Most of these runs are about records and snapshots: no lease ends in them.
+        Self::start_under_lease(3_600_000, commit_nanos, pace, disk, seed, prepare)
+    }
+
+    /// As [`Self::start_prepared`], with a lease of so many milliseconds.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_under_lease(
+        lease_millis: u64,
+        commit_nanos: u64,
+        pace: Pace,
+        disk: &SimDisk,
+        seed: u64,
+        prepare: impl FnOnce(&mut Loading),
+    ) -> Result<Self, String> {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
@@ -204,8 +220,7 @@ impl Life {
             limits: Limits::default(),
         };
         let mut server = node::begin(options, Box::new(drop));
-        // These runs are about records and snapshots: no lease ends in them.
-        server.core.process.settings.transaction_log_lease = 3_600_000;
+        server.core.process.settings.transaction_log_lease = lease_millis;
         let loading = server.open_shard(store.clone(), |known| opener.open(known));
         let mut loading = loading.map_err(text)?;
         prepare(&mut loading);
@@ -254,14 +269,14 @@ impl Life {
         let shard = &self.server.core.shard;
         if let Some(follower) = &mut self.follower {
             if shard.tracker.newest() > newest {
-                let is_whole = !shard.has_gathered();
+                let is_whole = !shard.has_gathered() && !shard.holds_records();
                 let state = is_whole.then(|| Digest::of_keyspace(&shard.engine.keyspace));
                 follower.note(told..self.server.core.stream_offset(), first, state);
             }
             follower.follow(shard.tracker.durable());
         }
         ledger.durable = ledger.durable.max(shard.tracker.durable());
-        if !shard.has_gathered() {
+        if !shard.has_gathered() && !shard.holds_records() {
             let state = Digest::of_keyspace(&shard.engine.keyspace);
             ledger.states.insert(shard.appended().sequence, state);
         }

@@ -105,6 +105,13 @@ impl Buffer {
         *self = Self { memory, start: start as u32, len: len as u32 };
     }
 
+    /// Makes room for `room` bytes behind the bytes, if there is none for `more`.
+    pub(super) fn reserve(&mut self, more: usize, room: usize) {
+        if self.memory.len() - self.range().end < more {
+            *self = Self::with_capacity(size_class(self.len() + room), self);
+        }
+    }
+
     /// Gives the room back, up to the allocator's next size.
     pub(super) fn shrink(&mut self) {
         let wanted = size_class(self.len());

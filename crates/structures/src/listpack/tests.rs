@@ -132,3 +132,25 @@ fn errors_name_the_place() {
     check(&[9, 0, 0, 0, 1, 0, 0xFF, 1, 0xFF], BadEnd { at: 6 });
     check(&[9, 0, 0, 0, 2, 0, 0x01, 1, 0xFF], WrongCount { header: 2, found: 1 });
 }
+
+/// What is reserved is there until it is given back, and changes no byte.
+#[test]
+fn room_at_the_back_is_used_and_given_back() {
+    let mut pack = Listpack::new();
+    pack.push_back(b"first");
+    pack.push_front(b"before");
+    pack.reserve_back(100, 1000);
+    let room = pack.allocated_bytes();
+    assert!(room >= pack.total_bytes() + 1000, "{room}");
+    for number in 0..90 {
+        pack.push_back(format!("{number:02}").as_bytes());
+        pack.reserve_back(10, 1000);
+    }
+    assert_eq!(pack.allocated_bytes(), room);
+    let twin = Listpack::from_bytes(pack.bytes().to_vec()).expect("it is whole");
+    assert_eq!(pack, twin);
+    assert_eq!(pack.len(), 92);
+    pack.shrink();
+    assert!(pack.allocated_bytes() < room);
+    assert_eq!(pack, twin);
+}

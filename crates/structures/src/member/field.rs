@@ -1,7 +1,7 @@
 //! A field of a hash, with its value, in one block.
 //!
-//! A field that expires has its time behind the value, and says so by the lowest bit of its
-//! address: fields that do not expire pay nothing for it.
+//! A field that expires has its time behind the value; the lowest bit of its address says so.
+//! Fields that do not expire take no memory for it.
 
 use std::marker::PhantomData;
 
@@ -10,14 +10,15 @@ use crate::prefetch::prefetch;
 use crate::size_class::size_class;
 use crate::table::{Element, KeyHasher};
 
-/// The lowest bit of the address of a field that expires: blocks are aligned to eight bytes.
+/// The mark in the address of a field that expires. Blocks are aligned to eight bytes, so the
+/// lowest bit is free.
 const TIMED_MARK: usize = 1;
-/// Bytes of a time, in milliseconds.
+/// Bytes of an expiry time.
 const TIME_BYTES: usize = size_of::<i64>();
 
 /// Owns a field and its value.
 pub struct Field {
-    /// With its mark, as in the handles.
+    /// The address with its mark, as handles have it.
     block: Block,
     owner: PhantomData<Box<[u8]>>,
 }
@@ -42,7 +43,7 @@ pub struct FieldMut<'a> {
 
 /// The positions of the parts in a block.
 struct Parts {
-    /// The block, without its mark.
+    /// The block's address, without the mark.
     start: *mut u8,
     name: *const u8,
     name_len: usize,
@@ -70,7 +71,7 @@ impl Parts {
         size(self.name_len, self.value_len, self.is_timed)
     }
 
-    /// Where the time stands, if there is one.
+    /// The place of the expiry time, if there is one.
     fn time(&self) -> Option<*const i64> {
         // SAFETY: it stands behind the value's bytes, within the block.
         self.is_timed.then(|| unsafe { self.value.add(self.value_len) }.cast())
@@ -88,7 +89,7 @@ impl Field {
         Self::expiring(name, value, None)
     }
 
-    /// A field that expires at this Unix time in milliseconds, or never.
+    /// A field with an expiry: a Unix time in milliseconds, or never.
     pub fn expiring(name: &[u8], value: &[u8], expire_at: Option<i64>) -> Self {
         let block = block::allocate(size(name.len(), value.len(), expire_at.is_some()));
         // SAFETY: the block has room for both texts and the time, and nobody else knows it.
@@ -138,7 +139,7 @@ impl<'a> FieldRef<'a> {
         unsafe { std::slice::from_raw_parts(parts.value, parts.value_len) }
     }
 
-    /// When the field expires: Unix time in milliseconds.
+    /// The field's expiry, as a Unix time in milliseconds.
     #[inline]
     pub fn expire_at(self) -> Option<i64> {
         // SAFETY: the time lies in the block, which is shared during `'a`.
@@ -157,8 +158,8 @@ impl FieldMut<'_> {
         FieldRef { block: self.block, owner: PhantomData }
     }
 
-    /// Overwrites the value if the block's size class stays; the expiry stays as well. False, and
-    /// no change, if not: see [`Field::with_value`].
+    /// Overwrites the value if the block keeps its size class; the expiry stays. Returns false and
+    /// changes nothing otherwise: see [`Field::with_value`].
     pub fn set_value_in_place(&mut self, value: &[u8]) -> bool {
         let parts = Parts::of(self.block);
         if parts.size() != size(parts.name_len, value.len(), parts.is_timed) {
@@ -178,8 +179,8 @@ impl FieldMut<'_> {
         true
     }
 
-    /// Changes the expiry of a field that has one. False, and no change, if it has none: see
-    /// [`Field::expiring`].
+    /// Changes the expiry of a field that has one. Returns false and changes nothing if it has
+    /// none: see [`Field::expiring`].
     pub fn set_expire_in_place(&mut self, expire_at: i64) -> bool {
         let parts = Parts::of(self.block);
         let Some(time) = parts.time() else { return false };

@@ -36,12 +36,12 @@ pub struct Connection {
     pub is_listed: bool,
     /// The kernel is still connecting it.
     pub is_dialing: bool,
-    /// Its ends have yet to agree on their encryption.
+    /// Whether its TLS handshake is still under way.
     pub is_handshaking: bool,
 }
 
 impl Connection {
-    /// One whose bytes pass through a transport.
+    /// A connection over a transport.
     pub fn over(transport: Transport, is_unix: bool) -> Self {
         Self {
             is_handshaking: matches!(transport, Transport::Tls(_)),

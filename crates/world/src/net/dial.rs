@@ -12,7 +12,7 @@ use super::transport::{Tls, Transport};
 use super::{NetDriver, watched};
 use base::driver::{ConnectionId, Endpoint, Event, Waker};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, connect, sockopt};
+use rustix::net::{AddressFamily, bind, connect, sockopt};
 use rustls::ClientConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -37,6 +37,7 @@ struct Dial {
     /// What became of the last one.
     why: String,
     is_encrypted: bool,
+    source: Option<IpAddr>,
 }
 
 /// All connections that were asked for and do not stand yet.
@@ -54,7 +55,7 @@ impl Dials {
         !self.failed.is_empty()
     }
 
-    /// A connection that was asked for cannot be had after all.
+    /// Tells the node that a connection it asked for has failed, and why.
     pub fn fail(&mut self, id: ConnectionId, why: String) {
         self.failed.push((id, why));
     }
@@ -101,7 +102,16 @@ impl NetDriver {
             self.dials.failed.push((id, "too many connections are open".to_owned()));
             return id;
         };
+        let source = endpoint.source.as_ref().map(|source| source.parse::<IpAddr>());
         let mut dial = Dial { is_encrypted: endpoint.is_encrypted, ..Dial::default() };
+        match source.transpose() {
+            Ok(source) => dial.source = source,
+            Err(_) => {
+                let source = endpoint.source.as_deref().unwrap_or_default();
+                self.dials.failed.push((id, format!("{source:?} is no address to come from")));
+                return id;
+            }
+        }
         let address = host.parse::<IpAddr>();
         if let Ok(ip) = address {
             dial.addresses.push_back(SocketAddr::new(ip, port));
@@ -154,7 +164,7 @@ impl NetDriver {
             };
             dial.current = Some(address);
             let tls = dial.is_encrypted.then(|| self.tls.client());
-            match begin(&address, self.keepalive_seconds, tls) {
+            match begin(&address, dial.source, self.keepalive_seconds, tls) {
                 Ok(mut connection) => {
                     connection.is_dialing = true;
                     let added = self.poller.add(&connection.transport, id.0, watched(&connection));
@@ -210,9 +220,11 @@ impl NetDriver {
     }
 }
 
-/// Lets the kernel begin to connect. `tls`: the connection is to be encrypted, if that is set up.
+/// Begins to connect. `tls`: `None` for a plain connection, `Some(None)` if TLS is asked for and
+/// not set up, which is an error.
 fn begin(
     address: &SocketAddr,
+    source: Option<IpAddr>,
     keepalive_seconds: u32,
     tls: Option<Option<Arc<ClientConfig>>>,
 ) -> Result<Connection, io::Error> {
@@ -220,6 +232,9 @@ fn begin(
     let socket = new_socket(family)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     set_keepalive(&socket, keepalive_seconds)?;
+    if let Some(source) = source {
+        bind(&socket, &SocketAddr::new(source, 0))?;
+    }
     match connect(&socket, address) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
         Err(error) => return Err(error.into()),

@@ -1,8 +1,8 @@
-//! Connections whose ends have yet to agree on their encryption.
+//! TLS handshakes that are under way.
 //!
-//! The node hears of a connection once its handshake is over: before that it is nobody's client. A
-//! handshake goes on when its socket is ready, a few in each wait, because each costs a signature;
-//! who stops in the midst of one is closed when its time is up, or sooner if many others wait.
+//! The node hears of a connection when its handshake is over; before that it is nobody's client. A
+//! handshake goes on when its socket is ready, a few in each wait, because each costs a signature.
+//! A handshake that takes too long is closed, sooner if many others wait.
 
 use super::NetDriver;
 use super::transport::Handshake;
@@ -11,14 +11,16 @@ use base::driver::{ConnectionId, Event, Peer};
 use base::time::Clock;
 use std::collections::VecDeque;
 
-/// How long handshakes may take, and how many there may be.
+/// Limits of handshakes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// In nanoseconds. A client on a slow line needs a second; a guess.
+    /// Longest time of a handshake, in nanoseconds. A client on a slow line needs a second; a
+    /// guess.
     pub nanos_max: u64,
-    /// Under way at a time; of more the oldest gives way. Each holds some 20 KB. A guess.
+    /// Handshakes under way at a time. Beyond that the oldest is closed. Each holds some 20 KB. A
+    /// guess.
     pub count_max: usize,
-    /// Those that go on in one wait: a step may take a millisecond (a signature by RSA).
+    /// Handshakes that go on in one wait: a step may take a millisecond (a signature by RSA).
     pub steps_max: usize,
 }
 
@@ -28,7 +30,7 @@ impl Default for Limits {
     }
 }
 
-/// Handshakes under way, and those of them whose sockets are ready.
+/// The handshakes under way, and which of their sockets are ready.
 #[derive(Default)]
 pub struct Handshakes {
     pub limits: Limits,
@@ -37,7 +39,7 @@ pub struct Handshakes {
     ready: VecDeque<ConnectionId>,
 }
 
-/// Who began a connection.
+/// Which side began a connection: the other one (accepted), or this server (dialed).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     Accepted,
@@ -52,7 +54,7 @@ struct UnderWay {
 }
 
 impl Handshakes {
-    /// A socket is ready.
+    /// Notes that a connection's socket is ready.
     pub fn note_ready(&mut self, id: ConnectionId) {
         if !self.ready.contains(&id) {
             self.ready.push_back(id);
@@ -70,7 +72,7 @@ impl Handshakes {
         Some(timeout_nanos.map_or(left, |timeout| timeout.min(left)))
     }
 
-    /// The node wants a connection no more, of which it may not have heard.
+    /// Drops the handshake of a connection, if there is one: the node closes the connection.
     pub fn forget(&mut self, id: ConnectionId) {
         if !self.under_way.is_empty() {
             self.take(id);
@@ -84,7 +86,7 @@ impl Handshakes {
 }
 
 impl NetDriver {
-    /// The handshake of a connection begins.
+    /// Begins the handshake of a connection.
     pub(super) fn begin_handshake(&mut self, id: ConnectionId, peer: Peer, side: Side) {
         if self.handshakes.under_way.len() >= self.handshakes.limits.count_max
             && let Some(oldest) = self.handshakes.under_way.pop_front()
@@ -96,7 +98,7 @@ impl NetDriver {
         self.handshakes.note_ready(id);
     }
 
-    /// Nothing comes of a connection. The node hears of it if it asked for it.
+    /// Closes a connection whose handshake failed. The node hears of it if it had dialed.
     fn give_up_handshake(&mut self, handshake: UnderWay, why: &str) {
         let UnderWay { id, side, peer, .. } = handshake;
         self.connections.remove(id);
@@ -129,7 +131,7 @@ impl NetDriver {
         }
     }
 
-    /// Both sides agree: the node hears of the connection, and of the bytes that came already.
+    /// Hands a connection to the node after its handshake, with the bytes that have come already.
     fn end_handshake(&mut self, id: ConnectionId, events: &mut Vec<Event>) {
         let Some(UnderWay { side, mut peer, .. }) = self.handshakes.take(id) else { return };
         let Some(connection) = self.connections.find(id) else { return };

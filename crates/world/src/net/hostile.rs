@@ -1,25 +1,25 @@
-//! What a stranger may send to a port for encrypted connections: the body of the fuzzer's target
-//! `tls`, which panics when something is wrong.
+//! The body of the fuzzer's target `tls`: arbitrary bytes sent to a port for encrypted connections.
+//! It panics when something is wrong.
 
 use super::transport::{Handshake, Tls as Session};
 use crate::tls::Tls;
 use crate::tls::name::common_name;
-use crate::tls::papers::Papers;
+use crate::tls::test_authority::TestAuthority;
 use base::driver::Received;
 use base::tls::ClientAuth;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use std::sync::OnceLock;
 
-/// Most bytes that are sent: less than the buffer of a socket.
+/// Most input bytes that are sent: less than a socket's buffer, so that the send cannot block.
 const SAID_BYTES_MAX: usize = 32 << 10;
 
-/// A stranger says this, and is gone; and shows it as a certificate.
+/// Sends `said` to a server's handshake and closes the connection; also reads it as a certificate.
 pub fn shake_hands(said: &[u8]) {
     static TLS: OnceLock<Tls> = OnceLock::new();
     let tls = TLS.get_or_init(|| {
-        let (tls, papers) = (Tls::default(), Papers::new("hostile"));
-        tls.adopt(&papers.settings("server", ClientAuth::Optional)).expect("good papers");
+        let (tls, authority) = (Tls::default(), TestAuthority::new("hostile"));
+        tls.adopt(&authority.settings("server", ClientAuth::Optional)).expect("good certificates");
         tls
     });
     let _ = common_name(said);
@@ -30,7 +30,7 @@ pub fn shake_hands(said: &[u8]) {
     drop(theirs);
     let config = tls.server().expect("it is set up");
     let mut session = Session::accepted(ours, config).expect("a configuration that was adopted");
-    // Nobody answers, so it comes to an end of its own.
+    // The other end is closed, so the handshake fails by itself.
     match session.shake() {
         Handshake::Done => panic!("nobody can end a handshake without hearing the server"),
         Handshake::Pending => panic!("the stranger is gone"),

@@ -5,6 +5,7 @@
 
 use super::NetOptions;
 use base::driver::Peer;
+use base::machine::Listening;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -16,6 +17,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Unanswered keepalive probes after which a peer counts as gone, a third of the interval apart:
@@ -59,18 +62,143 @@ impl std::error::Error for NetError {
 pub struct Accepted {
     pub socket: OwnedFd,
     pub peer: Peer,
+    /// It came over a Unix socket.
+    pub is_unix: bool,
+    /// What comes over it is encrypted.
+    pub is_tls: bool,
+}
+
+/// The listening sockets of a process. The loop accepts from them; where they listen may change
+/// while it runs.
+#[derive(Default, Debug)]
+pub struct Listeners {
+    open: Mutex<Open>,
+    /// Counts the changes.
+    change: AtomicU64,
+}
+
+#[derive(Default, Debug)]
+struct Open {
+    options: NetOptions,
+    sockets: Vec<Listener>,
+    /// The number of the next socket.
+    next_number: u64,
+}
+
+impl Open {
+    /// Takes new sockets in, and numbers them.
+    fn adopt(&mut self, sockets: Vec<Listener>) {
+        for mut socket in sockets {
+            socket.number = self.next_number;
+            self.next_number += 1;
+            self.sockets.push(socket);
+        }
+    }
+}
+
+impl Listeners {
+    /// Opens every listener that `options` asks for.
+    ///
+    /// # Errors
+    /// One could not be opened.
+    pub(super) fn open(options: &NetOptions) -> Result<Self, NetError> {
+        let sockets = open_all(options)?;
+        let mut options = options.clone();
+        // Where the kernel chose a port, that one is kept.
+        let chosen =
+            |is_tls| sockets.iter().filter(|it| it.is_tls == is_tls).find_map(Listener::port);
+        options.port = options.port.and_then(|_| chosen(false));
+        options.tls_port = options.tls_port.and_then(|_| chosen(true));
+        let mut open = Open { options, ..Open::default() };
+        open.adopt(sockets);
+        Ok(Self { open: Mutex::new(open), change: AtomicU64::new(0) })
+    }
+
+    /// Listens for TCP connections there and nowhere else.
+    ///
+    /// # Errors
+    /// One socket could not be opened. Then all are as they were, unless another process has taken
+    /// an address meanwhile, which the log tells.
+    pub fn reopen(&self, listening: &Listening) -> Result<(), NetError> {
+        let mut open = self.lock();
+        let mut options = open.options.clone();
+        options.bind.clone_from(&listening.bind);
+        options.port = (listening.port != 0).then_some(listening.port);
+        options.tls_port = (listening.tls_port != 0).then_some(listening.tls_port);
+        // An address that stays is not free before its socket is closed.
+        open.sockets.retain(Listener::is_unix);
+        self.change.fetch_add(1, Ordering::Relaxed);
+        match open_tcp_ports(&options) {
+            Ok(sockets) => {
+                open.adopt(sockets);
+                open.options = options;
+                Ok(())
+            }
+            Err(error) => {
+                match open_tcp_ports(&open.options) {
+                    Ok(sockets) => open.adopt(sockets),
+                    Err(error) => tracing::error!(%error, "listens for TCP no more"),
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The number of the last change.
+    pub(super) fn change(&self) -> u64 {
+        self.change.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn with<T>(&self, look: impl FnOnce(&[Listener]) -> T) -> T {
+        look(&self.lock().sockets)
+    }
+
+    /// Calls `change` for each socket that is not yet watched, or unwatched, as is wanted of all.
+    pub(super) fn watch(&self, is_watched: bool, mut change: impl FnMut(&Listener)) {
+        for socket in &mut self.lock().sockets {
+            if std::mem::replace(&mut socket.is_watched, is_watched) != is_watched {
+                change(socket);
+            }
+        }
+    }
+
+    /// Takes the next connection that waits at the socket of this number. One that was closed has
+    /// none.
+    pub(super) fn accept(&self, number: u64) -> Result<Accepted, Errno> {
+        let open = self.lock();
+        let socket = open.sockets.iter().find(|it| it.number == number);
+        socket.map_or(Err(Errno::AGAIN), Listener::accept)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
+    /// Its number among all that this process has opened: 0 until it is adopted.
+    number: u64,
+    /// Whether the poller reports it.
+    is_watched: bool,
     /// The path of a Unix socket; its file goes away with the listener.
     path: Option<PathBuf>,
-    /// What comes here is encrypted.
+    /// Whether its connections use TLS.
     is_tls: bool,
 }
 
 impl Listener {
+    /// A TCP listener, not yet adopted.
+    fn new(socket: OwnedFd) -> Self {
+        Self { socket, number: 0, is_watched: false, path: None, is_tls: false }
+    }
+
+    /// The number by which the poller reports it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }
@@ -92,10 +220,10 @@ impl Listener {
             let name = format!("{}:0", path.display());
             let peer =
                 Peer { address: name.clone(), local: name, is_local: true, common_name: None };
-            return Ok(Accepted { socket, peer });
+            return Ok(Accepted { socket, peer, is_unix: true, is_tls: false });
         }
         let peer = tcp_peer(&socket, peer.as_ref().and_then(socket_address));
-        Ok(Accepted { socket, peer })
+        Ok(Accepted { socket, peer, is_unix: false, is_tls: self.is_tls })
     }
 }
 
@@ -128,7 +256,16 @@ impl Drop for Listener {
 ///
 /// # Errors
 /// One could not be opened. Addresses marked `-` are skipped when the machine does not have them.
-pub fn open_all(options: &NetOptions) -> Result<Vec<Listener>, NetError> {
+fn open_all(options: &NetOptions) -> Result<Vec<Listener>, NetError> {
+    let mut listeners = open_tcp_ports(options)?;
+    if let Some(path) = &options.unix_socket {
+        listeners.push(open_unix(path, options)?);
+    }
+    Ok(listeners)
+}
+
+/// The same of those for TCP.
+fn open_tcp_ports(options: &NetOptions) -> Result<Vec<Listener>, NetError> {
     let mut listeners = Vec::new();
     for (port, is_tls) in [(options.port, false), (options.tls_port, true)] {
         let Some(mut port) = port else { continue };
@@ -148,9 +285,6 @@ pub fn open_all(options: &NetOptions) -> Result<Vec<Listener>, NetError> {
                 Err(error) => return Err(error),
             }
         }
-    }
-    if let Some(path) = &options.unix_socket {
-        listeners.push(open_unix(path, options)?);
     }
     Ok(listeners)
 }
@@ -172,7 +306,7 @@ fn open_tcp(host: &str, port: u16, options: &NetOptions) -> Result<Listener, Net
     set_keepalive(&socket, options.keepalive_seconds).map_err(fail("keepalive"))?;
     bind(&socket, &address).map_err(fail("cannot bind"))?;
     listen(&socket, backlog(options)).map_err(fail("cannot listen"))?;
-    Ok(Listener { socket, path: None, is_tls: false })
+    Ok(Listener::new(socket))
 }
 
 fn open_unix(path: &Path, options: &NetOptions) -> Result<Listener, NetError> {
@@ -187,7 +321,8 @@ fn open_unix(path: &Path, options: &NetOptions) -> Result<Listener, NetError> {
     let socket = new_socket(AddressFamily::UNIX)
         .map_err(|error| fail("cannot create a socket")(error.into()))?;
     bind(&socket, &address).map_err(|error| fail("cannot bind")(error.into()))?;
-    let listener = Listener { socket, path: Some(path.to_owned()), is_tls: false };
+    let mut listener = Listener::new(socket);
+    listener.path = Some(path.to_owned());
     if let Some(mode) = options.unix_socket_permissions {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
             .map_err(fail("cannot set its permissions"))?;

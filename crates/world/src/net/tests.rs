@@ -4,6 +4,7 @@
 mod tls;
 
 use super::*;
+use base::machine::Listening;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -306,11 +307,57 @@ fn bind_patterns_work_as_in_redis_conf() {
     assert!(bound(&["localhost"]).is_ok());
     // An address of a documentation network, which no machine has.
     let driver = bound(&["127.0.0.1", "-192.0.2.1"]).expect("the second one is optional");
-    assert_eq!(driver.listeners.len(), 1);
+    assert_eq!(driver.listeners.with(<[_]>::len), 1);
     let error = bound(&["192.0.2.1"]).err().expect("nobody has it").to_string();
     assert!(error.starts_with("cannot listen on 192.0.2.1:0: cannot bind: "), "{error}");
     let error = bound(&["-no.such.name.invalid"]).err().expect("not a name").to_string();
     assert!(error.contains("no.such.name.invalid, port 0: cannot resolve"), "{error}");
+}
+
+#[test]
+fn it_listens_elsewhere_when_told_and_where_it_did_if_that_cannot_be() {
+    let mut driver = driver();
+    let first = driver.local_port().expect("a TCP listener");
+    let other = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+    let taken = other.local_addr().expect("it is bound").port();
+    let at = |port| Listening { bind: vec!["127.0.0.1".to_owned()], port, tls_port: 0 };
+    let error = driver.listeners().reopen(&at(taken)).expect_err("somebody has it").to_string();
+    assert!(error.contains("cannot"), "{error}");
+    assert_eq!(driver.local_port(), Some(first));
+    accepts(&mut driver, first);
+    drop(other);
+    driver.listeners().reopen(&at(taken)).expect("it is free now");
+    assert_eq!(driver.local_port(), Some(taken));
+    accepts(&mut driver, taken);
+    TcpStream::connect(("127.0.0.1", first)).expect_err("nobody listens there");
+}
+
+/// A Unix socket stays where it is, and is heard, wherever else the server listens.
+#[test]
+fn a_unix_socket_is_heard_when_the_port_has_changed() {
+    let path = std::env::temp_dir().join(format!("kiln-moved-{}.sock", std::process::id()));
+    let options = NetOptions { unix_socket: Some(path.clone()), ..options() };
+    let mut driver = NetDriver::bind(&options).expect("binds");
+    let free = || {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+        listener.local_addr().expect("it is bound").port()
+    };
+    for port in [free(), 0, free()] {
+        let listening = Listening { bind: vec!["127.0.0.1".to_owned()], port, tls_port: 0 };
+        driver.listeners().reopen(&listening).expect("it is free");
+        let client = UnixStream::connect(&path).expect("the driver listens");
+        wait_for(&mut driver, |event| matches!(event, Event::Accepted { .. }).then_some(()));
+        drop(client);
+        if port != 0 {
+            accepts(&mut driver, port);
+        }
+    }
+}
+
+/// Checks that a connection to the port is reported.
+fn accepts(driver: &mut NetDriver, port: u16) {
+    let _client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    wait_for(driver, |event| matches!(event, Event::Accepted { .. }).then_some(()));
 }
 
 #[test]

@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 pub use tls::{Handshake, Tls};
 
-/// A connected socket, and what lies between it and its bytes.
+/// A connected socket, with or without encryption.
 #[derive(Debug)]
 pub enum Transport {
-    /// The bytes are the peer's own.
+    /// Plain TCP or a Unix socket.
     Plain(OwnedFd),
     Tls(Box<Tls>),
 }
@@ -31,7 +31,7 @@ impl Transport {
         }
     }
 
-    /// The certificate that the other end has shown.
+    /// The certificate that the other end sent in the handshake.
     pub fn peer_certificate(&self) -> Option<&[u8]> {
         match self {
             Self::Plain(_) => None,
@@ -39,14 +39,15 @@ impl Transport {
         }
     }
 
-    /// The socket takes bytes: sends what the transport itself has to say.
+    /// Sends pending records of the transport itself (as alerts). Called when the socket can be
+    /// written.
     pub fn flush(&mut self) {
         if let Self::Tls(tls) = self {
             tls.flush();
         }
     }
 
-    /// The connection is about to be closed by this side.
+    /// Tells the peer that this side closes the connection (TLS `close_notify`).
     pub fn say_goodbye(&mut self) {
         if let Self::Tls(tls) = self {
             tls.say_goodbye();

@@ -1,7 +1,7 @@
-//! Versions and ciphers by the names that OpenSSL gives them, as `redis.conf` has them.
+//! Versions and ciphers of TLS by OpenSSL's names, as `redis.conf` has them.
 //!
-//! rustls speaks TLS 1.2 and 1.3, with ciphers of which none is known to be weak. What it does not
-//! speak cannot be asked for: it is refused by name, so that nobody believes in it.
+//! rustls supports TLS 1.2 and 1.3, and no cipher known to be weak. Asking for any other is an
+//! error that names it, so that nobody believes it to be in use.
 
 use rustls::crypto::ring::cipher_suite as suites;
 use rustls::version::{TLS12, TLS13};
@@ -24,13 +24,13 @@ const CIPHERSUITES: [(&str, SupportedCipherSuite); 3] = [
     ("TLS_CHACHA20_POLY1305_SHA256", suites::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Words of OpenSSL that stand for all that is spoken here.
+/// OpenSSL's words for a group of ciphers. Each stands for all ciphers supported here.
 const EVERY: [&str; 4] = ["DEFAULT", "ALL", "HIGH", "ECDHE"];
 
-/// The versions that a list names; all that are spoken if it is empty.
+/// The versions that a list names; all supported ones if it is empty.
 ///
 /// # Errors
-/// A version that is not spoken.
+/// The list names a version that is not supported.
 pub fn versions(list: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     if list.trim().is_empty() {
         return Ok(vec![&TLS13, &TLS12]);
@@ -43,10 +43,10 @@ pub fn versions(list: &str) -> Result<Vec<&'static SupportedProtocolVersion>, St
     list.split_ascii_whitespace().map(one).collect()
 }
 
-/// What is spoken with, by both lists.
+/// The cipher suites that both lists allow.
 ///
 /// # Errors
-/// A cipher that is not spoken, or none that is.
+/// A list names a cipher that is not supported, or no cipher remains.
 pub fn chosen_suites(
     ciphers: &str,
     ciphersuites: &str,
@@ -67,7 +67,7 @@ fn chosen(
     let words = || list.split([':', ',', ' ']).filter(|word| !word.is_empty());
     for word in words() {
         if let Some(without) = word.strip_prefix(['!', '-']) {
-            // What is not spoken need not be left out.
+            // Leaving out a cipher that is not supported is no error.
             left_out.push(without);
         } else if EVERY.iter().any(|every| every.eq_ignore_ascii_case(word)) {
             chosen.extend(known);

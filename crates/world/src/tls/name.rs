@@ -1,9 +1,8 @@
-//! The common name of a certificate: whom it was made out to.
+//! The common name of a certificate's subject.
 //!
-//! A certificate is nested records of tag, length and content (DER, X.690). Only the way to the
-//! subject's name is gone here, and what does not look as it must is no name. The certificate was
-//! verified before, by a library that reads it in full; this reads bytes of a stranger all the
-//! same, and no bytes make it panic.
+//! A certificate consists of nested records of tag, length and content (DER, X.690). Only the path
+//! to the subject's name is read here; a certificate of unexpected form has no name. rustls has
+//! verified it before, but its bytes come from a stranger: none of them may cause a panic.
 //!
 //! ```text
 //! certificate { to be signed { [0] version, serial, algorithm, issuer, validity, subject { … } } }
@@ -18,7 +17,7 @@ const VERSION: u8 = 0xa0;
 /// 2.5.4.3: common name.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// Texts whose bytes are those of the name: UTF-8, printable, T.61, IA5.
+/// Tags of text types whose bytes are used as they are: UTF-8, printable, T.61, IA5.
 const TEXTS: [u8; 4] = [0x0c, 0x13, 0x14, 0x16];
 
 /// The first common name of a certificate's subject.
@@ -54,7 +53,7 @@ impl<'c> Records<'c> {
         let (&first, rest) = rest.split_first()?;
         let (length, rest) = match first {
             0..=0x7f => (usize::from(first), rest),
-            // More than four bytes of length are no certificate's.
+            // No certificate needs a length of more than four bytes.
             0x81..=0x84 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
                 (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)

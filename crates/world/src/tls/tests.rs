@@ -1,32 +1,36 @@
 #![allow(clippy::disallowed_methods, reason = "the tests are the operator")]
 
-use super::papers::Papers;
+use super::test_authority::TestAuthority;
 use super::*;
 
 #[test]
 fn the_name_in_a_real_certificate_is_found() {
-    let papers = Papers::new("name");
-    let pair = papers.issue("alice");
+    let authority = TestAuthority::new("name");
+    let pair = authority.issue("alice");
     let certificate = certificates(&pair.certificate).unwrap().remove(0);
     assert_eq!(name::common_name(&certificate), Some(&b"alice"[..]));
 }
 
 #[test]
 fn what_cannot_be_used_is_refused_by_name_and_changes_nothing() {
-    let papers = Papers::new("refused");
-    let good = papers.settings("server", ClientAuth::Required);
+    let authority = TestAuthority::new("refused");
+    let good = authority.settings("server", ClientAuth::Required);
     let tls = Tls::default();
     assert!(tls.server().is_none());
     tls.adopt(&good).unwrap();
     let before = tls.server().expect("it is set up");
-    let other = papers.issue("other");
+    let other = authority.issue("other");
     let pair = good.key_pair.clone().unwrap();
-    let empty = papers.folder.join("empty.pem");
+    let empty = authority.folder.join("empty.pem");
     std::fs::write(&empty, "").unwrap();
-    let encrypted = papers.folder.join("encrypted.key");
+    let encrypted = authority.folder.join("encrypted.key");
     std::fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n").unwrap();
     let with_pair = |certificate: &Path, key: &Path| TlsSettings {
-        key_pair: Some(KeyPair { certificate: certificate.into(), key: key.into() }),
+        key_pair: Some(KeyPair {
+            certificate: certificate.into(),
+            key: key.into(),
+            password: None,
+        }),
         ..good.clone()
     };
     let bad = [
@@ -34,10 +38,11 @@ fn what_cannot_be_used_is_refused_by_name_and_changes_nothing() {
             "tls-cert-file and tls-key-file are needed",
             TlsSettings { key_pair: None, ..good.clone() },
         ),
-        ("missing", with_pair(&papers.folder.join("missing"), &pair.key)),
+        ("missing", with_pair(&authority.folder.join("missing"), &pair.key)),
+        ("it is no regular file", with_pair(Path::new("/dev/null"), &pair.key)),
         ("there is no certificate in it", with_pair(&empty, &pair.key)),
         ("there is no private key in it", with_pair(&pair.certificate, &empty)),
-        ("encrypted keys are not read", with_pair(&pair.certificate, &encrypted)),
+        ("there is no private key in it", with_pair(&pair.certificate, &encrypted)),
         ("cannot be used", with_pair(&pair.certificate, &other.key)),
         ("tls-ca-cert-file", TlsSettings { trusted_file: None, ..good.clone() }),
         ("TLSv1.1 is not spoken", TlsSettings { protocols: "TLSv1.1".into(), ..good.clone() }),
@@ -54,12 +59,12 @@ fn what_cannot_be_used_is_refused_by_name_and_changes_nothing() {
 
 #[test]
 fn a_folder_of_certificates_is_trusted_and_what_else_lies_there_is_not() {
-    let papers = Papers::new("folder");
-    std::fs::write(papers.folder.join("note.txt"), "nothing of ours").unwrap();
-    let mut settings = papers.settings("server", ClientAuth::Required);
+    let authority = TestAuthority::new("folder");
+    std::fs::write(authority.folder.join("note.txt"), "nothing of ours").unwrap();
+    let mut settings = authority.settings("server", ClientAuth::Required);
     settings.trusted_file = None;
-    settings.trusted_folder = Some(papers.folder.clone());
+    settings.trusted_folder = Some(authority.folder.clone());
     Tls::default().adopt(&settings).unwrap();
-    settings.trusted_folder = Some(papers.folder.join("missing"));
+    settings.trusted_folder = Some(authority.folder.join("missing"));
     assert!(Tls::default().adopt(&settings).unwrap_err().contains("missing"));
 }

@@ -1,9 +1,9 @@
-//! Whom this server believes when it asks for a connection: whoever shows a certificate that a
-//! trusted one vouches for.
+//! The check of a server's certificate on a dialed connection: a trusted authority must have signed
+//! it.
 //!
-//! The name in it is not compared, as in Redis: members and masters are known by addresses, which
-//! change, and who vouches for servers is an authority of the operator's own. So certificates of
-//! clients should not be good for servers (`extendedKeyUsage`) where clients are not trusted.
+//! The name in the certificate is not compared, as in Redis: members and masters are known by
+//! addresses, which change, and the trusted authority is the operator's own. So where clients are
+//! not trusted, their certificates should not be valid for servers (`extendedKeyUsage`).
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -12,14 +12,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Certificates, and what may sign with them.
+/// A verifier with the trusted certificates and the accepted signature algorithms.
 #[derive(Debug)]
-pub struct Vouched {
+pub struct AuthorityVerifier {
     pub roots: RootCertStore,
     pub algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Vouched {
+impl ServerCertVerifier for AuthorityVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -43,7 +43,7 @@ fn hrandfield(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
         reply.array(0);
         return Ok(());
     };
-    match wanted.check()? {
+    match wanted.check(reply)? {
         Wanted::Repeated(count) => reply_repeated(view, hash, count, with_values, reply),
         Wanted::Distinct(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX);

@@ -51,7 +51,7 @@ pub(super) fn hsetnx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outc
     Ok(())
 }
 
-/// When a field expires: who counts in it leaves that as it is.
+/// The expiry of a field, which HINCRBY and its kin keep.
 fn expiry_of(hash: Option<Seen<'_>>, field: &[u8]) -> Option<i64> {
     hash.and_then(|hash| hash.expire_at(field)).flatten()
 }
@@ -102,7 +102,7 @@ pub(super) fn hincrbyfloat(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -
     Ok(())
 }
 
-/// Publishes the events of fields that a command deleted.
+/// Publishes the events for fields that a command has deleted.
 pub(super) fn tell_deleted(tx: &mut Tx<'_>, key: &[u8]) {
     tx.notify(Class::Hash, "hdel", key);
     if tx.settings().notify_keyspace_events != 0 && !tx.exists(key) {

@@ -1,8 +1,10 @@
-//! When fields expire: set, asked for, taken away. The effect is always the absolute time.
+//! HEXPIRE, HTTL, HPERSIST and their kin. The effect is always the absolute time.
 
 use super::change::tell_deleted;
 use super::{fields, find};
-use crate::command::expire_option::{Conditions, ExpireForm, invalid};
+use crate::command::expire_option::{
+    Conditions, ExpireForm, invalid, millis_left, rounded_seconds,
+};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read, write};
 use crate::effect::Effect;
 use crate::feed::Word;
@@ -16,7 +18,7 @@ use std::collections::BTreeSet;
 
 const COST: &str = "O(N) where N is the number of specified fields.";
 
-/// What the rows have in common.
+/// The properties that all rows of this file share.
 const fn row(command: Command<DataFn>, summary: &'static str) -> Command<DataFn> {
     command.doc(summary).group(Group::Hash).since("7.4.0").cost(COST).fast()
 }
@@ -81,11 +83,11 @@ pub const HPERSIST: Command<DataFn> = row(
 )
 .key_use("RW+update");
 
-/// The answer for a field that is not there.
+/// The answer for a field that does not exist.
 const NO_FIELD: i64 = -2;
 /// The answer for a field that does not expire.
 const NO_EXPIRY: i64 = -1;
-/// The answer for a field whose new time had come: it is deleted.
+/// The answer for a field that was deleted, because its new time is past.
 const DELETED: i64 = 2;
 
 fn hexpire(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -119,7 +121,7 @@ fn set_expiry(
     let at = form.absolute(value, tx.now()).filter(|_| value >= 0);
     let at = at.ok_or_else(|| invalid(command))?;
     tx.hash(key)?;
-    // A field that is named twice has got its time already.
+    // A field named twice: at its second place it counts as having the new time already.
     let mut admitted = BTreeSet::new();
     let mut answers = Vec::with_capacity(args.len() - first);
     for field in args.from(first) {
@@ -153,7 +155,8 @@ fn set_expiry(
     Ok(())
 }
 
-/// Lets fields that are there expire at one instant, which is to come.
+/// Sets the expiry of existing fields to one time in the future. Replicas of Redis are told one
+/// HPEXPIREAT.
 pub(super) fn expire_fields(tx: &mut Tx<'_>, key: &[u8], fields: &[&[u8]], at: i64) -> Outcome {
     let count = Word::Number(fields.len() as i64);
     let head = [Word::Text(b"HPEXPIREAT"), Word::Text(key), Word::Number(at)];
@@ -167,14 +170,15 @@ pub(super) fn expire_fields(tx: &mut Tx<'_>, key: &[u8], fields: &[&[u8]], at: i
     })
 }
 
-/// Answers -2 for no field, -1 for no expiry, else what `show` makes of the time and of now.
+/// Answers each field: -2 if it does not exist, -1 if it does not expire, otherwise `show(time,
+/// now)`.
 fn reply_times(
     view: &mut View<'_>,
     args: Args<'_>,
     reply: &mut Reply,
     show: impl Fn(i64, i64) -> i64,
 ) -> Outcome {
-    // Valkey answers these so whatever is wrong with the number, but for what is no integer.
+    // Valkey answers every wrong field count with a syntax error, but for one that is no integer.
     let is_wrong = |refusal: &Refusal| *refusal != Refusal::NOT_AN_INTEGER;
     let first = fields::only(args);
     let first = first.map_err(|it| if is_wrong(&it) { Refusal::SYNTAX } else { it })?;
@@ -191,27 +195,16 @@ fn reply_times(
     Ok(())
 }
 
-/// Seconds, rounded to the nearest. Half of them added to the last time of all exceeds 63 bits.
-fn seconds(millis: i64) -> i64 {
-    ((millis.cast_unsigned() + 500) / 1000).cast_signed()
-}
-
-/// Milliseconds that a field has to live. While expiry stands still, one may be there whose time
-/// has come.
-fn left(at: i64, now: i64) -> i64 {
-    (at - now).max(0)
-}
-
 fn httl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_times(view, args, reply, |at, now| seconds(left(at, now)))
+    reply_times(view, args, reply, |at, now| rounded_seconds(millis_left(at, now)))
 }
 
 fn hpttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_times(view, args, reply, left)
+    reply_times(view, args, reply, millis_left)
 }
 
 fn hexpiretime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_times(view, args, reply, |at, _| seconds(at))
+    reply_times(view, args, reply, |at, _| rounded_seconds(at))
 }
 
 fn hpexpiretime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -235,7 +228,7 @@ fn hpersist(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Lets a field expire no longer; what HPERSIST answers.
+/// Removes a field's expiry; returns HPERSIST's answer.
 pub(super) fn persist(tx: &mut Tx<'_>, key: &[u8], field: &[u8]) -> Result<i64, Refusal> {
     match tx.hash(key)?.and_then(|hash| hash.expire_at(field)) {
         None => Ok(NO_FIELD),

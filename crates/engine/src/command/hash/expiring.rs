@@ -1,11 +1,11 @@
-//! Fields set or read together with their expiry, and fields that leave as they are read: HSETEX,
-//! HGETEX, HGETDEL.
+//! Fields set or read together with their expiry, or deleted as they are read: HSETEX, HGETEX,
+//! HGETDEL.
 
 use super::change::tell_deleted;
 use super::expire::{expire_fields, persist};
 use super::{fields, reply_text};
 use crate::apply::Applied;
-use crate::command::expire_option::{ExpireForm, invalid};
+use crate::command::expire_option::{ExpiryOption, invalid};
 use crate::command::{Args, Command, DataFn, Group, Outcome, write};
 use crate::effect::Effect;
 use crate::notify::Class;
@@ -54,57 +54,27 @@ pub const HGETDEL: Command<DataFn> =
 const ONE_EXPIRY: Refusal =
     Refusal::of("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
 
-/// What becomes of the expiry of fields.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expiry {
-    /// Of the form of the option, whose operand is the argument at this place.
-    At(ExpireForm, usize),
-    /// As it is: KEEPTTL.
-    Kept,
-    /// Taken away: PERSIST.
-    Gone,
-}
-
-impl Expiry {
-    /// Whether the same option may stand there twice: the last one counts.
-    fn is_like(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::At(form, _), Self::At(before, _)) => form == before,
-            _ => self == other,
-        }
-    }
-
-    /// The expiry that a word at this place names, and how many arguments that takes.
-    fn read(args: Args<'_>, at: usize, end: usize) -> Option<(Self, usize)> {
-        if let Some(form) = ExpireForm::of_word(args.at(at)) {
-            return (at + 1 < end).then_some((Self::At(form, at + 1), 2));
-        }
-        let words = [("KEEPTTL", Self::Kept), ("PERSIST", Self::Gone)];
-        words.into_iter().find(|(word, _)| args.is(at, word)).map(|(_, expiry)| (expiry, 1))
-    }
-}
-
-/// The absolute time that an expiry with an operand means; `None` for one without.
+/// The absolute time that an option with an operand means, in milliseconds; `None` for any other.
 fn time(
     tx: &Tx<'_>,
     args: Args<'_>,
-    expiry: Option<Expiry>,
+    expiry: Option<ExpiryOption>,
     command: &str,
 ) -> Result<Option<i64>, Refusal> {
-    let Some(Expiry::At(form, at)) = expiry else { return Ok(None) };
+    let Some(ExpiryOption::At(form, at)) = expiry else { return Ok(None) };
     let value = parse_i64(args.at(at)).ok_or(Refusal::NOT_AN_INTEGER)?;
     let at = form.absolute(value, tx.now()).filter(|_| value >= 0);
     at.map(Some).ok_or_else(|| invalid(command))
 }
 
-/// The options of HSETEX, with the places of the word and of the first field.
+/// The options of HSETEX.
 #[derive(Default)]
 struct SetOptions {
-    /// Whether the key must be there, or must not.
+    /// NX, XX: whether the key must exist.
     key_exists: Option<bool>,
-    /// Whether all of the fields must be there, or none.
+    /// FNX, FXX: whether all of the fields must exist, or none of them.
     fields_exist: Option<bool>,
-    expiry: Option<Expiry>,
+    expiry: Option<ExpiryOption>,
 }
 
 impl SetOptions {
@@ -127,9 +97,10 @@ impl SetOptions {
                 at += 1;
                 continue;
             }
-            let named = Expiry::read(args, at, end).filter(|(named, _)| *named != Expiry::Gone);
+            let named = ExpiryOption::read(args, at, end)
+                .filter(|(named, _)| *named != ExpiryOption::Persist);
             let (named, width) = named.ok_or(Refusal::SYNTAX)?;
-            if options.expiry.is_some_and(|before| !before.is_like(named)) {
+            if !named.may_follow(options.expiry) {
                 return Err(ONE_EXPIRY);
             }
             options.expiry = Some(named);
@@ -168,7 +139,7 @@ fn hsetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         for place in (first..args.len()).step_by(2) {
             let (field, value) = (args.at(place), args.at(place + 1));
             let expire_at = match options.expiry {
-                Some(Expiry::Kept) => {
+                Some(ExpiryOption::Keep) => {
                     tx.hash(key)?.and_then(|hash| hash.expire_at(field)).flatten()
                 }
                 _ => at,
@@ -184,7 +155,7 @@ fn hsetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Fields that are set to a time that has come are gone at once.
+/// HSETEX with a time that is past: the fields are deleted at once.
 fn set_overdue(tx: &mut Tx<'_>, args: Args<'_>, first: usize) -> Outcome {
     let key = args.at(1);
     tx.notify(Class::Hash, "hset", key);
@@ -198,12 +169,13 @@ fn set_overdue(tx: &mut Tx<'_>, args: Args<'_>, first: usize) -> Outcome {
 fn hgetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     let word = fields::find(args, 2)?;
-    let mut expiry: Option<Expiry> = None;
+    let mut expiry: Option<ExpiryOption> = None;
     let mut at = 2;
     while at < word {
-        let named = Expiry::read(args, at, word).filter(|(named, _)| *named != Expiry::Kept);
+        let named =
+            ExpiryOption::read(args, at, word).filter(|(named, _)| *named != ExpiryOption::Keep);
         let (named, width) = named.ok_or(Refusal::SYNTAX)?;
-        if expiry.is_some_and(|before| !before.is_like(named)) {
+        if !named.may_follow(expiry) {
             return Err(Refusal::SYNTAX);
         }
         expiry = Some(named);
@@ -220,7 +192,7 @@ fn hgetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         let is_there = reply_field(tx, key, field, reply)?;
         if is_overdue {
             deleted |= delete(tx, key, field)?;
-        } else if expiry == Some(Expiry::Gone) {
+        } else if expiry == Some(ExpiryOption::Persist) {
             persisted |= persist(tx, key, field)? == 1;
         } else if is_there && at.is_some() {
             expiring.push(field);
@@ -244,7 +216,7 @@ fn hgetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 fn hgetdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
     let first = fields::only(args)?;
-    // To Redis and Valkey this is a write, and misses nothing.
+    // No miss is counted for the key: to Redis and Valkey the command is a write.
     tx.hash(key)?;
     reply.array(args.len() - first);
     let mut deleted = false;
@@ -258,7 +230,7 @@ fn hgetdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Appends the value of a field; whether it is there.
+/// Appends a field's value, or null; returns whether the field exists.
 fn reply_field(
     tx: &mut Tx<'_>,
     key: &[u8],

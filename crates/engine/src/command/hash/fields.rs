@@ -1,26 +1,26 @@
-//! `FIELDS numfields field [field ...]`: the fields that a command names, and how many they are.
+//! The part `FIELDS numfields field [field ...]` of a request.
 
 use crate::command::Args;
 use crate::refusal::Refusal;
 use resp::integer::parse_i64;
 
-/// Valkey's text. Redis 8 has several, of which its documentation shows none.
+/// Valkey's text for a wrong number. Redis 8 has several, which its documentation does not show.
 const NUMBER: Refusal =
     Refusal::of("ERR numfields should be greater than 0 and match the provided number of fields");
 
-/// The place of the word `FIELDS` at or behind `from`: options stand before it.
+/// The place of the word `FIELDS`, searched from `from` on: options stand before it.
 ///
 /// # Errors
-/// It is nowhere.
+/// There is no such word.
 pub(super) fn find(args: Args<'_>, from: usize) -> Result<usize, Refusal> {
     (from..args.len()).find(|at| args.is(*at, "FIELDS")).ok_or(NUMBER)
 }
 
-/// The fields behind the word at `at`, each with the `width - 1` arguments that belong to it: the
-/// place of the first.
+/// Checks the number of fields behind the word `FIELDS` at `at`. Each field takes `width`
+/// arguments: itself, and its value in HSETEX. Returns the place of the first field.
 ///
 /// # Errors
-/// Their number is none, or another one.
+/// The number is not positive, or there are more or fewer fields.
 pub(super) fn counted(args: Args<'_>, at: usize, width: usize) -> Result<usize, Refusal> {
     let first = at + 2;
     let number = parse_i64(args.get(at + 1).ok_or(NUMBER)?).ok_or(Refusal::NOT_AN_INTEGER)?;
@@ -30,10 +30,10 @@ pub(super) fn counted(args: Args<'_>, at: usize, width: usize) -> Result<usize, 
     if is_right { Ok(first) } else { Err(NUMBER) }
 }
 
-/// The fields of a command that has no options: the place of the first.
+/// The place of the first field, in a command without options.
 ///
 /// # Errors
-/// As [`counted`], or the word is missing.
+/// As [`counted`]; a syntax error if the word `FIELDS` is missing.
 pub(super) fn only(args: Args<'_>) -> Result<usize, Refusal> {
     if !args.is(2, "FIELDS") {
         return Err(Refusal::SYNTAX);

@@ -1,3 +1,5 @@
+use super::COMMANDS;
+use crate::command::Flags;
 use crate::testing::Bench;
 
 #[test]
@@ -44,6 +46,12 @@ fn growing_dense_keeps_every_register() {
     let count: u64 = bench.run("PFCOUNT h").trim_start_matches(':').parse().expect("a number");
     assert!((2900..=3100).contains(&count), "{count}");
     bench.check("PFSELFTEST", "+OK");
+}
+
+#[test]
+fn whoever_may_not_write_may_not_count_within_a_script() {
+    let count = COMMANDS.iter().find(|row| row.usage.starts_with("PFCOUNT")).expect("it is there");
+    assert!(count.flags.contains(Flags::READONLY.union(Flags::MAY_REPLICATE)));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Expiry times: set, asked for, taken away. The effect is always the absolute time.
 
-use crate::command::expire_option::{Conditions, ExpireForm, invalid};
+use crate::command::expire_option::{
+    Conditions, ExpireForm, invalid, millis_left, rounded_seconds,
+};
 use crate::command::{Args, Command, DataFn, Flags, Outcome, read, write};
 use crate::effect::Effect;
 use crate::notify::Class;
@@ -128,25 +130,18 @@ fn reply_time(view: &mut View<'_>, key: &[u8], reply: &mut Reply, show: impl Fn(
     });
 }
 
-/// Milliseconds that a key has to live. While expiry stands still, one may be there whose time has
-/// come.
-fn left(at: i64, now: i64) -> i64 {
-    (at - now).max(0)
-}
-
 fn ttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_time(view, args.at(1), reply, |at, now| (left(at, now) + 500) / 1000);
+    reply_time(view, args.at(1), reply, |at, now| rounded_seconds(millis_left(at, now)));
     Ok(())
 }
 
 fn pttl(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply_time(view, args.at(1), reply, left);
+    reply_time(view, args.at(1), reply, millis_left);
     Ok(())
 }
 
 fn expiretime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    // The last time of all, rounded up, exceeds 63 bits before it is divided.
-    reply_time(view, args.at(1), reply, |at, _| (at.cast_unsigned() + 500).div_euclid(1000) as i64);
+    reply_time(view, args.at(1), reply, |at, _| rounded_seconds(at));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use crate::access;
 use crate::command::{Args, Command, DataFn, Flags, Outcome, read};
 use crate::refusal::Refusal;
 use crate::value;
-use crate::value::EntryRef;
+use crate::value::{EntryRef, StringValue};
 use crate::view::View;
 use resp::Reply;
 
@@ -93,10 +93,20 @@ fn idletime(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     })
 }
 
+/// Integers below this are shared between keys in Redis, and how many users it says that they have.
+const SHARED_INTEGERS: i64 = 10_000;
+const SHARED_COUNT: i64 = i32::MAX as i64;
+
 fn refcount(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    with_entry(view, args.at(2), reply, |_, _, reply| {
-        // No value is ever shared between keys.
-        reply.integer(1);
+    with_entry(view, args.at(2), reply, |view, entry, reply| {
+        // No value is shared between keys; the answer is what Redis gives for one that it shares.
+        let settings = &view.keyspace().settings;
+        let shares = settings.maxmemory == 0 || !settings.maxmemory_policy.is_by_use();
+        let is_small = match StringValue::of(entry) {
+            Ok(StringValue::Integer(integer)) => (0..SHARED_INTEGERS).contains(&integer),
+            _ => false,
+        };
+        reply.integer(if shares && is_small { SHARED_COUNT } else { 1 });
         Ok(())
     })
 }

@@ -57,6 +57,19 @@ pub struct ScanOptions<'a> {
     pub pattern: Option<&'a [u8]>,
     /// SCAN only.
     pub type_name: Option<&'a [u8]>,
+    /// HSCAN and ZSCAN only: what the names have, values or scores, is wanted too.
+    pub with_values: bool,
+}
+
+/// What one of these commands takes beside COUNT and MATCH.
+#[derive(Clone, Copy)]
+pub enum Takes {
+    Nothing,
+    /// TYPE and its operand.
+    Type,
+    /// A word behind which names come alone: NOVALUES of HSCAN (Redis 7.4), NOSCORES of ZSCAN
+    /// (Valkey 8.0).
+    Bare(&'static str),
 }
 
 impl<'a> ScanOptions<'a> {
@@ -64,11 +77,19 @@ impl<'a> ScanOptions<'a> {
     ///
     /// # Errors
     /// Redis's texts for a bad cursor, count or option.
-    pub fn parse(args: Args<'a>, cursor_at: usize, takes_type: bool) -> Result<Self, Refusal> {
+    pub fn parse(args: Args<'a>, cursor_at: usize, takes: Takes) -> Result<Self, Refusal> {
         let cursor = parse_cursor(args.at(cursor_at))?;
-        let mut options = Self { cursor, count: 10, pattern: None, type_name: None };
+        let mut options =
+            Self { cursor, count: 10, pattern: None, type_name: None, with_values: true };
         let mut at = cursor_at + 1;
         while at < args.len() {
+            if let Takes::Bare(word) = takes
+                && args.is(at, word)
+            {
+                options.with_values = false;
+                at += 1;
+                continue;
+            }
             let Some(operand) = args.get(at + 1) else { return Err(Refusal::SYNTAX) };
             if args.is(at, "COUNT") {
                 let count = parse_i64(operand).ok_or(Refusal::NOT_AN_INTEGER)?;
@@ -78,7 +99,7 @@ impl<'a> ScanOptions<'a> {
                 options.count = usize::try_from(count).unwrap_or(usize::MAX);
             } else if args.is(at, "MATCH") {
                 options.pattern = Some(operand).filter(|pattern| *pattern != b"*");
-            } else if takes_type && args.is(at, "TYPE") {
+            } else if matches!(takes, Takes::Type) && args.is(at, "TYPE") {
                 options.type_name = Some(operand);
             } else {
                 return Err(Refusal::SYNTAX);
@@ -120,7 +141,7 @@ pub fn parse_cursor(argument: &[u8]) -> Result<u64, Refusal> {
 }
 
 fn scan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let options = ScanOptions::parse(args, 1, true)?;
+    let options = ScanOptions::parse(args, 1, Takes::Type)?;
     let (id, database) = (view.database_id(), view.observe_all());
     let mut found = Vec::new();
     let work = view.work();

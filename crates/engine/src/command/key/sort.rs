@@ -240,8 +240,8 @@ fn sorted(view: &mut View<'_>, key: &[u8], options: &Options<'_>) -> Result<Vec<
     let work = view.work();
     let (mut elements, sort) = elements(view, key)?;
     let is_set = sort == Sort::Set;
-    // A set has no order of its own: what is stored, or shown to a script, must not depend on the
-    // table's.
+    // A set's order is that of its hash table. A result that is stored, or shown to a script, must
+    // not depend on it.
     let shows_order = options.store.is_some() || view.context().in_script;
     let sorts_anyway = options.keeps_order && is_set && shows_order;
     if sorts_anyway {

@@ -102,7 +102,7 @@ fn srandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         return Ok(());
     };
     let work = view.work();
-    match wanted.check()? {
+    match wanted.check(reply)? {
         Wanted::Repeated(count) => {
             reply.array(count as usize);
             work.reply_each(0..count, reply, |_, reply| {

@@ -265,7 +265,8 @@ fn store(
     gather: impl FnOnce(&View<'_>, &[Option<&Set>], &mut Gathered),
 ) -> Outcome {
     let destination = args.at(1);
-    // Keys past their time are deleted and hits are counted first; then all can be looked at.
+    // First every key is looked up, which deletes expired keys and counts hits; then they are read
+    // together.
     for key in args.from(2) {
         tx.find_read(key).map(set::of).transpose()?;
     }

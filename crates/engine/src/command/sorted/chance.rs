@@ -41,7 +41,7 @@ fn zrandmember(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         return Ok(());
     };
     let work = view.work();
-    match wanted.check()? {
+    match wanted.check(reply)? {
         Wanted::Repeated(count) => {
             reply_header(count as usize, with_scores, reply);
             work.reply_each(0..count, reply, |_, reply| {

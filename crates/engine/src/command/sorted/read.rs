@@ -1,7 +1,7 @@
 //! What is asked of one member, or of how many there are.
 
 use super::{bounds, reply_member, view_sorted};
-use crate::command::key::scan::{SCAN_COST, ScanOptions, parse_cursor};
+use crate::command::key::scan::{SCAN_COST, ScanOptions, Takes, parse_cursor};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read};
 use crate::number::{format_double, push_score};
 use crate::refusal::Refusal;
@@ -59,12 +59,13 @@ pub const ZLEXCOUNT: Command<DataFn> = read("ZLEXCOUNT key min max", zlexcount)
     .cost("O(log(N)) with N being the number of elements in the sorted set.")
     .fast();
 
-pub const ZSCAN: Command<DataFn> = read("ZSCAN key cursor [MATCH pattern] [COUNT count]", zscan)
-    .tips(&["nondeterministic_output"])
-    .doc("Iterates over the members and scores of a sorted set.")
-    .group(Group::SortedSet)
-    .since("2.8.0")
-    .cost(SCAN_COST);
+pub const ZSCAN: Command<DataFn> =
+    read("ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]", zscan)
+        .tips(&["nondeterministic_output"])
+        .doc("Iterates over the members and scores of a sorted set.")
+        .group(Group::SortedSet)
+        .since("2.8.0")
+        .cost(SCAN_COST);
 
 fn zcard(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sorted = view_sorted(view, args.at(1))?;
@@ -161,7 +162,7 @@ fn zscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         reply.array(0);
         return Ok(());
     };
-    let options = ScanOptions::parse(args, 2, false)?;
+    let options = ScanOptions::parse(args, 2, Takes::Bare("NOSCORES"))?;
     let mut found = Vec::new();
     let work = view.work();
     let next = sorted.scan(options.cursor, options.count, |member, score| {
@@ -179,11 +180,12 @@ fn zscan(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     });
     reply.array(2);
     reply.bulk(next.to_string());
-    reply.array(2 * found.len());
+    reply.array(if options.with_values { 2 * found.len() } else { found.len() });
     let mut score_text = Vec::new();
     work.reply_each(found, reply, |(member, score), reply| {
         reply_member(member, reply);
         match sorted {
+            _ if !options.with_values => {}
             // As it is stored: integers in full, however large.
             Sorted::Pack(_) => {
                 score_text.clear();

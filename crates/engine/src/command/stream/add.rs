@@ -1,4 +1,4 @@
-//! Entries that come and go: XADD, XTRIM, XDEL, XSETID.
+//! Commands that add and remove entries: XADD, XTRIM, XDEL, XSETID; and XLEN.
 
 use super::ids::{self, id, lent, packed, reply_id};
 use super::limit::Trim;
@@ -15,8 +15,8 @@ use resp::Reply;
 use resp::integer::parse_i64;
 
 pub const XADD: Command<DataFn> = write(
-    "XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field \
-     value [field value ...]",
+    "XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold [LIMIT \
+     count]] <* | id> field value [field value ...]",
     xadd,
 )
 .doc("Appends an entry to a stream, which is created if absent.")
@@ -30,14 +30,16 @@ pub const XADD: Command<DataFn> = write(
 .denyoom()
 .fast();
 
-pub const XTRIM: Command<DataFn> =
-    write("XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]", xtrim)
-        .doc("Deletes entries from the beginning of a stream.")
-        .group(Group::Stream)
-        .since("5.0.0")
-        .cost("O(N), with N being the number of evicted entries.")
-        .key_use("RW+delete")
-        .tips(&["nondeterministic_output"]);
+pub const XTRIM: Command<DataFn> = write(
+    "XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
+    xtrim,
+)
+.doc("Deletes entries from the beginning of a stream.")
+.group(Group::Stream)
+.since("5.0.0")
+.cost("O(N), with N being the number of evicted entries.")
+.key_use("RW+delete")
+.tips(&["nondeterministic_output"]);
 
 pub const XDEL: Command<DataFn> = write("XDEL key id [id ...]", xdel)
     .doc("Deletes entries from a stream.")
@@ -70,9 +72,9 @@ pub const XSETID: Command<DataFn> =
 struct Options {
     trim: Trim,
     makes_no_stream: bool,
-    /// The ID, or a part of it; the stream chooses all of it if there is none.
+    /// The ID as the request gives it, whole or in part; `None` for `*`: the stream chooses it.
     chosen: Option<Chosen>,
-    /// The first argument behind the ID.
+    /// The place of the first argument behind the ID.
     fields_at: usize,
 }
 
@@ -103,7 +105,7 @@ impl Options {
     }
 }
 
-/// The ID of an entry that comes behind `last`.
+/// The ID of a new entry behind `last`.
 fn next_id(last: StreamId, chosen: Option<Chosen>, now: i64) -> Result<StreamId, Refusal> {
     const SMALL: Refusal = Refusal::of(
         "ERR The ID specified in XADD is equal or smaller than the target stream top item",
@@ -141,15 +143,16 @@ fn xadd(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let last = stream.map_or(StreamId::MIN, Stream::last_id);
     let id = next_id(last, options.chosen, tx.now().0)?;
-    let (work, mut bytes, mut total) = (tx.work(), Vec::new(), 0);
+    let (work, mut total) = (tx.work(), 0);
     for text in args.from(options.fields_at) {
         work.step();
-        total += text.len() as u64;
-        Fields::put(&mut bytes, text);
+        total += text.len();
     }
-    if total > BLOCK_BYTES_MAX {
+    if total as u64 > BLOCK_BYTES_MAX {
         return Err(Refusal::of("ERR Elements are too large to be stored"));
     }
+    let mut bytes = Vec::with_capacity(total + texts * Fields::HEAD_BYTES);
+    args.from(options.fields_at).for_each(|text| Fields::put(&mut bytes, text));
     let fields = Fields::of(&bytes).expect("fields and values were put in turn");
     tx.change(key, Effect::StreamAdd { id, fields })?;
     tx.notify(Class::Stream, "xadd", key);
@@ -198,7 +201,7 @@ fn xlen(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// What XSETID gives beside the last ID.
+/// The options of XSETID: values beside the last ID.
 #[derive(Default)]
 struct Remembered {
     added: Option<u64>,

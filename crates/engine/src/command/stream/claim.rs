@@ -1,4 +1,4 @@
-//! Entries that are given to another consumer: XCLAIM, XAUTOCLAIM.
+//! XCLAIM, XAUTOCLAIM: pending entries given to another consumer.
 
 use super::ids::{id, lent, packed, reply_id, start};
 use super::range::reply_entry;
@@ -36,36 +36,52 @@ pub const XAUTOCLAIM: Command<DataFn> =
         .tips(&["nondeterministic_output"])
         .fast();
 
-/// Entries that XAUTOCLAIM claims, unless it is told how many.
+/// Entries that XAUTOCLAIM claims by default. Redis's.
 const COUNT_DEFAULT: u64 = 100;
-/// Pending entries that XAUTOCLAIM looks at for each that it may claim. Redis's.
+/// Pending entries that XAUTOCLAIM examines for each entry that it may claim. Redis's.
 const LOOKS_PER_CLAIM: u64 = 10;
 /// The largest COUNT of XAUTOCLAIM. Redis's.
 const COUNT_MAX: i64 = i64::MAX / 16;
+/// The COUNT from which Redis has no memory for the IDs: the address space of a process ends at
+/// 2^47 bytes, and each ID has 16.
+const COUNT_WITHOUT_MEMORY: u64 = 1 << 43;
+const COUNT_TOO_HIGH: Refusal =
+    Refusal::of("ERR Insufficient memory, failed allocating transient memory, COUNT too high.");
+/// Pending entries that XAUTOCLAIM judges before it changes what they mean: so many share one
+/// lookup, and an effect has at most 16 KiB of IDs.
+const SLICE_ENTRIES: u64 = 1024;
 
-/// Who claims what under which conditions.
+/// A claim: the new consumer, and the conditions.
 struct Claim<'a> {
     key: &'a [u8],
     group: &'a [u8],
     consumer: &'a [u8],
-    /// How long an entry must have been idle, in milliseconds.
+    /// The least idle time of an entry, in milliseconds.
     idle_min: i64,
-    /// The time of delivery that a claimed entry takes.
+    /// The delivery time that a claimed entry gets, as a Unix time in milliseconds.
     time: i64,
-    /// How often it counts as delivered, if the request says it.
+    /// The delivery count that a claimed entry gets, if the request gives one.
     count: Option<u64>,
-    /// What is pending to nobody is claimed too.
+    /// FORCE: entries that are not pending are claimed too.
     is_forced: bool,
     shows_ids: bool,
 }
 
-/// The outcome of a claim of one entry.
+/// What a claim means for one entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Claimed {
-    Yes,
-    /// It is not pending, or not idle enough.
+    /// It goes to the consumer, with this delivery count.
+    Yes(u64),
+    /// Nothing changes: the entry is not pending, or not idle for long enough.
     No,
-    /// It is no longer in the stream, and so no longer pending.
+    /// The entry was deleted from the stream, so it is removed from the pending ones too.
     Gone,
+}
+
+/// Consecutive entries for which a claim means the same: one effect.
+struct Run {
+    means: Claimed,
+    ids: Vec<StreamId>,
 }
 
 impl Claim<'_> {
@@ -75,18 +91,10 @@ impl Claim<'_> {
         found.ok_or_else(|| no_key_or_group(self.key, self.group))
     }
 
-    /// Claims one entry.
-    fn claim(&self, tx: &mut Tx<'_>, id: StreamId) -> Result<Claimed, Refusal> {
-        let now = tx.now().0;
-        let (stream, group) = self.found(tx)?;
-        let pending = group.pending(id);
+    /// What the claim means for an entry that is pending as told, if it is.
+    fn judge(&self, stream: &Stream, id: StreamId, pending: Option<Pending>, now: i64) -> Claimed {
         if stream.get(id).is_none() {
-            if pending.is_some() {
-                let ids = packed([id]);
-                let effect = Effect::StreamAcknowledge { group: self.group, ids: lent(&ids) };
-                tx.change(self.key, effect)?;
-            }
-            return Ok(if pending.is_some() { Claimed::Gone } else { Claimed::No });
+            return if pending.is_some() { Claimed::Gone } else { Claimed::No };
         }
         let is_idle = |it: &Pending| now.wrapping_sub(it.time) >= self.idle_min;
         let may_claim = match &pending {
@@ -94,25 +102,73 @@ impl Claim<'_> {
             None => self.is_forced,
         };
         if !may_claim {
-            return Ok(Claimed::No);
+            return Claimed::No;
         }
-        // What nobody had counts as delivered once before.
+        // An entry that was not pending counts as delivered once before.
         let before = pending.map_or(1, |pending| pending.count);
-        let count = match self.count {
+        Claimed::Yes(match self.count {
             Some(count) => count,
             None if self.shows_ids => before,
             None => before.saturating_add(1),
-        };
-        claim_consumer(tx, self.key, self.group, self.consumer)?;
-        let ids = packed([id]);
-        let (group, consumer, time) = (self.group, self.consumer, self.time);
-        let ids = lent(&ids);
-        let effect = Effect::StreamDeliver { group, consumer, seen: now, time, count, ids };
-        tx.change(self.key, effect)?;
-        Ok(Claimed::Yes)
+        })
     }
 
-    /// Appends what was claimed.
+    /// Does what the claim means for these entries.
+    fn carry_out(&self, tx: &mut Tx<'_>, run: &Run) -> Outcome {
+        let (group, consumer, time) = (self.group, self.consumer, self.time);
+        let ids = packed(run.ids.iter().copied());
+        let ids = lent(&ids);
+        let effect = match run.means {
+            Claimed::No => return Ok(()),
+            Claimed::Gone => Effect::StreamAcknowledge { group, ids },
+            Claimed::Yes(count) => {
+                claim_consumer(tx, self.key, group, consumer)?;
+                let seen = tx.now().0;
+                Effect::StreamDeliver { group, consumer, seen, time, count, ids }
+            }
+        };
+        tx.change(self.key, effect).map(drop)
+    }
+
+    /// Claims one entry; whether it went to the consumer.
+    fn claim(&self, tx: &mut Tx<'_>, id: StreamId) -> Result<bool, Refusal> {
+        let now = tx.now().0;
+        let (stream, group) = self.found(tx)?;
+        let means = self.judge(stream, id, group.pending(id), now);
+        self.carry_out(tx, &Run { means, ids: vec![id] })?;
+        Ok(matches!(means, Claimed::Yes(_)))
+    }
+
+    /// Judges a slice of the pending entries from `from` on: at most `looks`, and until `count` are
+    /// claimed or gone. Returns those in runs, how many were judged, and where to go on.
+    fn judge_slice(
+        &self,
+        tx: &mut Tx<'_>,
+        from: StreamId,
+        looks: u64,
+        count: u64,
+    ) -> Result<(Vec<Run>, u64, Option<StreamId>), Refusal> {
+        let (work, now) = (tx.work(), tx.now().0);
+        let (stream, group) = self.found(tx)?;
+        let (mut runs, mut judged, mut met, mut next) = (Vec::<Run>::new(), 0, 0, Some(from));
+        for (id, pending) in group.pending_from(from) {
+            if judged == looks.min(SLICE_ENTRIES) || met == count {
+                break;
+            }
+            work.step();
+            (judged, next) = (judged + 1, id.next());
+            let means = self.judge(stream, id, Some(pending), now);
+            met += u64::from(means != Claimed::No);
+            match runs.last_mut() {
+                _ if means == Claimed::No => {}
+                Some(run) if run.means == means => run.ids.push(id),
+                _ => runs.push(Run { means, ids: vec![id] }),
+            }
+        }
+        Ok((runs, judged, next))
+    }
+
+    /// Appends the claimed entries to the reply, or their IDs if the request says JUSTID.
     fn reply(&self, tx: &mut Tx<'_>, claimed: &[StreamId], reply: &mut Reply) -> Outcome {
         let work = tx.work();
         let (stream, _) = self.found(tx)?;
@@ -189,7 +245,7 @@ fn xclaim(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, 5 + ids.len(), now)?;
     (claim.is_forced, claim.shows_ids) = (options.is_forced, options.shows_ids);
     claim.count = options.count.and_then(|count| u64::try_from(count).ok());
-    // A time that makes no sense is now: whoever computes it may have another clock.
+    // A time below 0 or in the future becomes now: the clock of whoever computed it may differ.
     claim.time = options.time.filter(|time| (0..=now).contains(time)).unwrap_or(now);
     let (_, group) = claim.found(tx)?;
     if options.last > group.last_id() {
@@ -198,7 +254,7 @@ fn xclaim(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let mut claimed = Vec::new();
     for id in ids {
-        if matches!(claim.claim(tx, id)?, Claimed::Yes) {
+        if claim.claim(tx, id)? {
             claimed.push(id);
         }
     }
@@ -206,7 +262,7 @@ fn xclaim(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn xautoclaim(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    // Looked up first, but of another type it is refused last.
+    // The lookup counts a hit before the options are read, but WRONGTYPE is answered after them.
     let found = find_read(tx, args.at(1)).map(drop);
     let refusal = Refusal::of("ERR Invalid min-idle-time argument for XAUTOCLAIM");
     let idle_min = parse_i64(args.at(4)).ok_or(refusal)?.max(0);
@@ -243,20 +299,23 @@ fn xautoclaim(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         let (_, group) = claim.found(tx)?;
         Ok(from.and_then(|from| group.pending_from(from).next()).map(|(id, _)| id))
     };
+    if count >= COUNT_WITHOUT_MEMORY {
+        return Err(COUNT_TOO_HIGH);
+    }
     let mut looks = count.saturating_mul(LOOKS_PER_CLAIM);
     let (mut claimed, mut gone) = (Vec::new(), Vec::new());
-    while looks > 0
-        && count > 0
-        && let Some(id) = next_pending(tx, next)?
-    {
-        looks -= 1;
-        next = id.next();
-        match claim.claim(tx, id)? {
-            Claimed::Yes => claimed.push(id),
-            Claimed::Gone => gone.push(id),
-            Claimed::No => continue,
+    while let Some(from) = next.filter(|_| looks > 0 && count > 0) {
+        let (runs, judged, behind) = claim.judge_slice(tx, from, looks, count)?;
+        if judged == 0 {
+            break;
         }
-        count -= 1;
+        (looks, next) = (looks - judged, behind);
+        for run in runs {
+            claim.carry_out(tx, &run)?;
+            count -= run.ids.len() as u64;
+            let all = if run.means == Claimed::Gone { &mut gone } else { &mut claimed };
+            all.extend(run.ids);
+        }
     }
     reply.array(3);
     reply_id(next_pending(tx, next)?.unwrap_or_default(), reply);

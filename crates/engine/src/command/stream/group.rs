@@ -1,4 +1,4 @@
-//! XGROUP: groups and consumers that come and go.
+//! XGROUP: groups and consumers, created and destroyed.
 
 use super::ids::{self, id};
 use super::read_group::claim_consumer;
@@ -60,14 +60,14 @@ const NO_KEY: Refusal = Refusal::of(
      the MKSTREAM option to create an empty stream automatically.",
 );
 
-/// The options of CREATE and SETID.
+/// The options of XGROUP CREATE and SETID.
 struct Options {
     makes_stream: bool,
     read: i64,
 }
 
 impl Options {
-    /// `arguments_max` counts the container and the subcommand.
+    /// Reads the options. `arguments_max` counts the container and the subcommand.
     fn parse(args: Args<'_>, is_create: bool, arguments_max: usize) -> Result<Self, Refusal> {
         let refusal = || Refusal::subcommand("XGROUP", args.at(1));
         let mut options = Self { makes_stream: false, read: UNKNOWN };
@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// The stream of a request that needs one, and the group that it names.
+/// The stream at `key`, which must exist and have the group `name`.
 fn existing<'t>(tx: &'t mut Tx<'_>, key: &[u8], name: &[u8]) -> Result<&'t Stream, Refusal> {
     let stream = find(tx, key)?.ok_or(NO_KEY)?;
     match stream.group(name) {

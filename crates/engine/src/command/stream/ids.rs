@@ -1,4 +1,4 @@
-//! IDs and ends of ranges, as requests give them.
+//! Stream IDs and the ends of ID ranges, as requests give them.
 
 use crate::command::Args;
 use crate::effect::Ids;
@@ -9,43 +9,44 @@ use resp::Reply;
 pub(super) const INVALID: Refusal =
     Refusal::of("ERR Invalid stream ID specified as stream command argument");
 
-/// An ID; a sequence that is not given is 0.
+/// Reads an ID; a sequence that is missing is 0.
 ///
 /// # Errors
-/// It is none, or `-` or `+`.
+/// The text is no ID, or is `-` or `+`.
 pub(super) fn id(text: &[u8]) -> Result<StreamId, Refusal> {
     StreamId::parse(text, 0).ok_or(INVALID)
 }
 
-/// The arguments from `first` on, as IDs.
+/// Reads the arguments from `first` on as IDs.
 ///
 /// # Errors
-/// One is none.
+/// An argument is no ID.
 pub(super) fn ids(args: Args<'_>, first: usize) -> Result<Vec<StreamId>, Refusal> {
     args.from(first).map(id).collect()
 }
 
-/// The first ID of a range.
+/// The first ID of a range, from its text.
 ///
 /// # Errors
-/// It is none, or the greatest and left out.
+/// The text is no ID, or excludes the greatest one.
 pub(super) fn start(text: &[u8]) -> Result<StreamId, Refusal> {
     let (id, is_left_out) = end_of_range(text, 0)?;
     let refusal = Refusal::of("ERR invalid start ID for the interval");
     if is_left_out { id.next().ok_or(refusal) } else { Ok(id) }
 }
 
-/// The last ID of a range.
+/// The last ID of a range, from its text.
 ///
 /// # Errors
-/// It is none, or the smallest and left out.
+/// The text is no ID, or excludes the smallest one.
 pub(super) fn end(text: &[u8]) -> Result<StreamId, Refusal> {
     let (id, is_left_out) = end_of_range(text, u64::MAX)?;
     let refusal = Refusal::of("ERR invalid end ID for the interval");
     if is_left_out { id.previous().ok_or(refusal) } else { Ok(id) }
 }
 
-/// An ID with `(` before it, if it is left out, or `-` or `+`.
+/// Reads an end of a range: an ID, `-` or `+`; `(` before it excludes it. Returns whether it does.
+/// A sequence that is missing is `missing`.
 fn end_of_range(text: &[u8], missing: u64) -> Result<(StreamId, bool), Refusal> {
     match text {
         b"-" => Ok((StreamId::MIN, false)),
@@ -70,14 +71,14 @@ pub(super) fn reply_id(id: StreamId, reply: &mut Reply) {
     reply.bulk(&text[..len]);
 }
 
-/// IDs for an effect. The bytes are lent to it.
+/// IDs as bytes, from which an effect borrows them ([`lent`]).
 pub(super) fn packed(ids: impl IntoIterator<Item = StreamId>) -> Vec<u8> {
     let mut bytes = Vec::new();
     ids.into_iter().for_each(|id| Ids::put(&mut bytes, id));
     bytes
 }
 
-/// What [`packed`] made.
+/// The IDs in bytes that [`packed`] made.
 pub(super) fn lent(bytes: &[u8]) -> Ids<'_> {
     Ids::of(bytes).expect("whole IDs were packed")
 }

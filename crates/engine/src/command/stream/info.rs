@@ -1,4 +1,4 @@
-//! XINFO: what a stream consists of.
+//! XINFO.
 
 use super::ids::reply_id;
 use super::range::{reply_entries, reply_entry};
@@ -12,7 +12,8 @@ use crate::work::Work;
 use resp::Reply;
 use resp::integer::parse_i64;
 
-/// Entries, and pending ones of each group and consumer, that FULL shows by default.
+/// Elements of each list that FULL shows by default: entries, and pending entries of each group and
+/// consumer.
 const COUNT_DEFAULT: usize = 10;
 
 pub const STREAM: Command<DataFn> = read("XINFO STREAM key [FULL [COUNT count]]", stream)
@@ -36,12 +37,12 @@ pub const CONSUMERS: Command<DataFn> = read("XINFO CONSUMERS key group", consume
     .cost("O(N) where N is the number of consumers.")
     .tips(&["nondeterministic_output"]);
 
-/// The stream that XINFO asks about.
+/// The stream of an XINFO request, which must exist.
 fn existing<'a>(view: &mut View<'a>, key: &[u8]) -> Result<&'a Stream, Refusal> {
     view_stream(view, key)?.ok_or(Refusal::NO_SUCH_KEY)
 }
 
-/// How many entries FULL is to show; `None` without FULL.
+/// COUNT of FULL, 0 for all; `None` without FULL.
 fn shown_max(args: Args<'_>) -> Result<Option<usize>, Refusal> {
     let refusal = || Refusal::subcommand("XINFO", args.at(1));
     match args.len() {
@@ -100,7 +101,7 @@ fn reply_entry_or_null(entry: Option<Entry<'_>>, work: &Work, reply: &mut Reply)
     }
 }
 
-/// The rest of FULL: entries, and groups with what is pending.
+/// The part of FULL that STREAM does not show: all entries, and groups with their pending entries.
 fn full(stream: &Stream, shown_max: usize, work: &Work, reply: &mut Reply) {
     reply.bulk("entries");
     reply_entries(stream.iter(), shown_max as u64, work, reply);
@@ -149,7 +150,7 @@ fn full(stream: &Stream, shown_max: usize, work: &Work, reply: &mut Reply) {
     });
 }
 
-/// How many entries a group has read, and how many it has yet to read.
+/// Appends a group's count of read entries and its lag.
 fn reply_progress(stream: &Stream, group: &stream::Group, reply: &mut Reply) {
     let reply_known = |number: Option<i64>, reply: &mut Reply| match number {
         Some(number) => reply.integer(number),

@@ -1,34 +1,48 @@
-//! What XADD and XTRIM say of how much is to stay.
+//! The trimming options of XADD and XTRIM: MAXLEN, MINID, LIMIT.
 
-use super::ids::id;
+use super::ids::{id, lent, packed};
+use super::references::{References, forget};
 use crate::command::Args;
+use crate::effect::Effect;
 use crate::notify::Class;
 use crate::refusal::Refusal;
+use crate::stream_id::StreamId;
 use crate::tx::Tx;
 use crate::value::stream::{Limit, Stream};
 use resp::integer::parse_i64;
+use std::collections::BTreeSet;
 
-/// Entries that go at once where only whole blocks go, unless the request says how many: as Redis.
+/// Entries that one trimming by whole blocks removes at most, in full blocks, unless the request
+/// has LIMIT. Redis's number.
 const ENTRIES_PER_BLOCK: u64 = 100;
 const ENTRIES_DEFAULT: u64 = 10_000;
 const ENTRIES_MAX: u64 = 1_000_000;
 
-/// A limit, and how exactly it is to be met.
+/// The trimming options of a request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Trim {
     limit: Option<Limit>,
-    /// Only whole blocks go.
+    /// `~`: only whole blocks are removed.
     is_rough: bool,
-    /// As the request says it.
+    /// LIMIT, as the request gives it.
     entries_max: Option<u64>,
+    /// As the request says it.
+    references: Option<References>,
 }
 
 impl Trim {
-    /// Reads the option at `at`, if it is one of these; how many arguments it takes.
+    /// Reads the option at `at`. Returns the number of its arguments; `None` if it is no trimming
+    /// option.
     ///
     /// # Errors
-    /// It says something that is none.
+    /// The option's operand is wrong.
     pub fn read(&mut self, args: Args<'_>, at: usize) -> Result<Option<usize>, Refusal> {
+        if self.references.is_none()
+            && let Some(references) = References::read(args, at)
+        {
+            self.references = Some(references);
+            return Ok(Some(1));
+        }
         let is_length = args.is(at, "MAXLEN");
         let Some(next) = args.get(at + 1) else { return Ok(None) };
         if args.is(at, "LIMIT") {
@@ -60,10 +74,10 @@ impl Trim {
         Ok(Some(words))
     }
 
-    /// Whether the options make sense together.
+    /// Checks that the options go together.
     ///
     /// # Errors
-    /// Redis's texts where they do not.
+    /// Redis's text for options that exclude or need each other.
     pub fn check(&self, must_limit: bool) -> Result<(), Refusal> {
         let has_limit = self.limit.is_some();
         if self.entries_max.is_some_and(|entries| entries > 0) && !has_limit {
@@ -95,7 +109,7 @@ impl Trim {
         }
     }
 
-    /// Trims the stream at `key`; how many entries went.
+    /// Trims the stream at `key`; returns how many entries were removed.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -105,13 +119,49 @@ impl Trim {
         let work = tx.work();
         let Some(stream) = super::find(tx, key)? else { return Ok(0) };
         let before = stream.len();
-        let below = stream.trimmed_below(limit, self.is_rough, entries_max, &work);
-        let Some(below) = below else { return Ok(0) };
-        tx.change(key, crate::effect::Effect::StreamTrim { below })?;
+        let references = self.references.unwrap_or_default();
+        if references == References::MustBeNone {
+            let going = stream.unneeded(limit, self.is_rough, entries_max, &work);
+            delete(tx, key, &going)?;
+        } else {
+            let below = stream.trimmed_below(limit, self.is_rough, entries_max, &work);
+            let Some(below) = below else { return Ok(0) };
+            let mut going = BTreeSet::new();
+            if references == References::Deleted && stream.groups().len() > 0 {
+                let last = below.previous().unwrap_or(StreamId::MAX);
+                let there = stream.range(StreamId::MIN, last).inspect(|_| work.step());
+                going.extend(there.map(|entry| entry.id));
+            }
+            tx.change(key, Effect::StreamTrim { below })?;
+            forget(tx, key, &going)?;
+        }
         let trimmed = before - super::find(tx, key)?.map_or(0, Stream::len);
         if trimmed > 0 {
             tx.notify(Class::Stream, "xtrim", key);
         }
         Ok(trimmed)
     }
+}
+
+/// Deletes these entries as trimming does, so without changing the greatest deleted ID.
+fn delete(tx: &mut Tx<'_>, key: &[u8], ids: &[StreamId]) -> Result<(), Refusal> {
+    let work = tx.work();
+    let Some(stream) = super::find(tx, key)? else { return Ok(()) };
+    let (last, added, max_deleted) = (stream.last_id(), stream.added(), stream.max_deleted());
+    let (leading, stays) = stream.leading(ids, &work);
+    if leading > 0 {
+        let below = stays.unwrap_or(StreamId::MIN);
+        tx.change(key, Effect::StreamTrim { below })?;
+    }
+    let amid = &ids[leading..];
+    if let Some(id) = amid.last() {
+        let bytes = packed(amid.iter().inspect(|_| work.step()).copied());
+        tx.change(key, Effect::StreamDelete { ids: lent(&bytes) })?;
+        if *id > max_deleted {
+            // Redis takes no 0-0 from XSETID, so a replica of it could not be told that.
+            let max_deleted = max_deleted.max(StreamId::new(0, 1));
+            tx.change(key, Effect::StreamSetId { last, added, max_deleted })?;
+        }
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What was given to consumers and not acknowledged: XACK, XPENDING.
+//! XACK, XPENDING: entries that were delivered and not acknowledged.
 
 use super::ids::{end, ids, lent, packed, reply_id, start};
 use super::{find, find_read, no_key_or_group, view_stream};
@@ -53,7 +53,7 @@ fn xack(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// The part of what is pending that XPENDING shows.
+/// The filters of XPENDING's long form.
 struct Shown<'a> {
     idle_min: i64,
     start: StreamId,
@@ -63,7 +63,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// `None` where only a summary is asked for.
+    /// Reads the filters; `None` for the short form, which asks for a summary.
     fn parse(args: Args<'a>) -> Result<Option<Self>, Refusal> {
         if args.len() == 3 {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Entries between two IDs: XRANGE, XREVRANGE.
+//! XRANGE, XREVRANGE: the entries between two IDs.
 
 use super::ids::{end, reply_id, start};
 use super::view_stream;
@@ -27,7 +27,7 @@ pub const XREVRANGE: Command<DataFn> = read("XREVRANGE key end start [COUNT coun
     .since("5.0.0")
     .cost(COST);
 
-/// Appends an entry: its ID, its fields and values.
+/// Appends an entry to the reply: its ID, and an array of its fields and values.
 pub(super) fn reply_entry(entry: Entry<'_>, work: &Work, reply: &mut Reply) {
     reply.array(2);
     reply_id(entry.id, reply);
@@ -38,7 +38,7 @@ pub(super) fn reply_entry(entry: Entry<'_>, work: &Work, reply: &mut Reply) {
     });
 }
 
-/// Appends an array of up to `count` entries; all if it is 0.
+/// Appends an array of up to `count` entries to the reply; of all if `count` is 0.
 pub(super) fn reply_entries<'a>(
     entries: impl Iterator<Item = Entry<'a>>,
     count: u64,
@@ -53,7 +53,7 @@ pub(super) fn reply_entries<'a>(
     reply.end(array, written);
 }
 
-/// The operand of COUNT: what is negative counts as 0.
+/// Reads the operand of COUNT: a negative number counts as 0.
 pub(super) fn count(text: &[u8]) -> Result<u64, Refusal> {
     let count = parse_i64(text).ok_or(Refusal::NOT_AN_INTEGER)?;
     Ok(u64::try_from(count).unwrap_or(0))

@@ -1,7 +1,7 @@
-//! XREAD and XREADGROUP as requests: what they ask for, in which streams. XREAD itself.
+//! XREAD, and the options of XREAD and XREADGROUP.
 //!
-//! Who waits knows from which ID on: `$` means the last one of the moment when the wait began. That
-//! is kept with the wait, and comes back with the unit that wakes it.
+//! A client that waits remembers the ID behind which it reads: `$` is the last ID at the moment
+//! when the wait began. It is kept with the wait, and is in the unit that runs when the wait ends.
 
 use super::ids::id;
 use super::range::{count, reply_entries};
@@ -15,7 +15,7 @@ use crate::view::View;
 use resp::integer::parse_i64;
 use resp::{Deferred, Protocol, Reply};
 
-/// Entries of one stream that a client is given that has waited, unless it says how many. Redis's.
+/// Entries per stream for a client that has waited, if its request has no COUNT. Redis's.
 const COUNT_AFTER_WAIT: u64 = 1000;
 
 pub const XREAD: Command<DataFn> =
@@ -32,17 +32,17 @@ pub const XREAD: Command<DataFn> =
         .with(Flags::MOVABLEKEYS)
         .blocking();
 
-/// The options of XREAD and XREADGROUP.
+/// A request of XREAD or XREADGROUP.
 pub(super) struct Request<'a> {
     args: Args<'a>,
-    /// Group and consumer.
+    /// The names of group and consumer; `None` for XREAD.
     pub reader: Option<(&'a [u8], &'a [u8])>,
-    /// Nothing becomes pending.
+    /// NOACK: delivered entries do not become pending.
     pub needs_no_ack: bool,
     count: u64,
-    /// Whether to wait, and how long: in milliseconds, `None` without limit.
+    /// BLOCK: the longest wait in milliseconds, `Some(None)` without limit.
     waits: Option<Option<u64>>,
-    /// The first key, and how many there are; as many IDs follow.
+    /// The place of the first key, and how many keys there are; as many IDs follow them.
     first: usize,
     streams: usize,
 }
@@ -77,7 +77,7 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
-    /// Reads the option at `at`; how many arguments it takes.
+    /// Reads the option at `at`; returns the number of its arguments.
     fn option(&mut self, at: usize, is_group: bool) -> Result<usize, Refusal> {
         let args = self.args;
         if let Some(operand) = args.get(at + 1) {
@@ -126,30 +126,31 @@ impl<'a> Request<'a> {
         Err(Refusal::SYNTAX)
     }
 
-    /// Each stream: its number among them, its key, and the ID as it is given.
+    /// Each stream: its index, its key, and the ID as the request has it.
     pub fn streams(&self) -> impl Iterator<Item = (usize, &'a [u8], &'a [u8])> + use<'a> {
         let (args, first, streams) = (self.args, self.first, self.streams);
         (0..streams)
             .map(move |index| (index, args.at(first + index), args.at(first + streams + index)))
     }
 
-    /// The keys, for whoever waits.
+    /// The keys, to wait for.
     pub fn keys(&self) -> Vec<Vec<u8>> {
         self.streams().map(|(_, key, _)| key.to_vec()).collect()
     }
 
-    /// How many entries of each stream may be given; 0: all.
+    /// The greatest number of entries per stream; 0: all.
     pub fn count(&self, has_waited: bool) -> u64 {
         if has_waited && self.count == 0 { COUNT_AFTER_WAIT } else { self.count }
     }
 
-    /// How long to wait, if there is nothing and waiting is asked for and allowed.
+    /// The wait to begin if there are no entries; `None` if the request has no BLOCK, or may not
+    /// block.
     pub fn wait(&self, may_block: bool) -> Option<Option<u64>> {
         self.waits.filter(|_| may_block)
     }
 }
 
-/// The operand of BLOCK; `None` is without limit.
+/// Reads the operand of BLOCK, in milliseconds; `None` means without limit.
 fn wait_millis(text: &[u8]) -> Result<Option<u64>, Refusal> {
     let refusal = Refusal::of("ERR timeout is not an integer or out of range");
     let millis = parse_i64(text).ok_or(refusal)?;
@@ -157,8 +158,8 @@ fn wait_millis(text: &[u8]) -> Result<Option<u64>, Refusal> {
     Ok(Some(millis).filter(|millis| *millis > 0))
 }
 
-/// A reply about several streams, as it grows: a map in RESP3, an array of pairs in RESP2. There is
-/// none before the first stream.
+/// A growing reply with the entries of several streams: a map in RESP3, an array of pairs in RESP2.
+/// Nothing is written before the first stream that has entries.
 #[derive(Default)]
 pub(super) struct Found {
     head: Option<Deferred>,
@@ -166,7 +167,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Begins the part of a stream; its entries follow.
+    /// Begins the part of a stream. Its entries must follow.
     pub fn begin(&mut self, key: &[u8], reply: &mut Reply) {
         let is_map = reply.protocol() == Protocol::Resp3;
         if self.head.is_none() {
@@ -179,7 +180,7 @@ impl Found {
         self.streams += 1;
     }
 
-    /// Ends the reply; whether there is one.
+    /// Ends the reply; returns whether any stream had entries.
     pub fn end(self, reply: &mut Reply) -> bool {
         let Some(head) = self.head else { return false };
         reply.end(head, self.streams);
@@ -187,7 +188,8 @@ impl Found {
     }
 }
 
-/// The ID behind which XREAD reads. `+` is the last entry itself.
+/// The ID behind which XREAD reads. For `+` it is the one before the last entry, which is then
+/// read.
 fn behind(stream: Option<&Stream>, text: &[u8]) -> Result<StreamId, Refusal> {
     let last = || stream.map_or(StreamId::MIN, Stream::last_id);
     match text {
@@ -224,7 +226,7 @@ fn xread(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let mut found = Found::default();
     for (key, stream, id) in &streams {
-        // Redis looks a second time, and tells twice that a key is not there.
+        // Redis looks the key up twice, and so counts a second miss.
         if !has_waited {
             view.find(key);
         }

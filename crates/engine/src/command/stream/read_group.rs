@@ -1,4 +1,4 @@
-//! XREADGROUP: entries for a consumer of a group, which become pending to it.
+//! XREADGROUP: entries delivered to a consumer of a group, which become pending.
 
 use super::ids::{id, lent, packed, reply_id};
 use super::range::reply_entry;
@@ -36,16 +36,16 @@ pub const XREADGROUP: Command<DataFn> = write(
 .with(Flags::MOVABLEKEYS)
 .blocking();
 
-/// What a consumer asks for in one stream.
+/// The entries that a consumer asks for in one stream.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// `>`: what nobody of the group was given.
+    /// `>`: new entries, which were delivered to no consumer of the group.
     New,
-    /// What is pending to the consumer itself, behind an ID.
+    /// An ID: the consumer's own pending entries behind it.
     Pending(StreamId),
 }
 
-/// The group of a stream, and that stream.
+/// The stream at `key` and its group `name`, which must exist.
 fn group<'t>(
     tx: &'t mut Tx<'_>,
     key: &[u8],
@@ -54,7 +54,7 @@ fn group<'t>(
     Ok(find(tx, key)?.and_then(|stream| Some((stream, stream.group(name)?))))
 }
 
-/// The refusal for a client that has waited for a group, if that is gone.
+/// Refuses a client that has waited for a group, if the group no longer exists.
 fn check_retry(tx: &mut Tx<'_>, key: &[u8], name: &[u8]) -> Result<(), Refusal> {
     match find(tx, key) {
         Ok(Some(stream)) if stream.group(name).is_some() => Ok(()),
@@ -79,7 +79,11 @@ fn wanted(tx: &mut Tx<'_>, key: &[u8], name: &[u8], text: &[u8]) -> Result<Wante
              messages. The $ ID would just return an empty result set.",
         )),
         b">" => Ok(Wanted::New),
-        text => id(text).map(Wanted::Pending),
+        // The greatest ID means the same as `>`: it is how Redis notes that.
+        text => id(text).map(|from| match from {
+            StreamId::MAX => Wanted::New,
+            from => Wanted::Pending(from),
+        }),
     }
 }
 
@@ -130,7 +134,7 @@ fn xreadgroup(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Who reads, and for which group.
+/// The group and the consumer that read.
 struct Reader<'a> {
     name: &'a [u8],
     consumer: &'a [u8],
@@ -138,7 +142,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Gives entries that nobody of the group was given.
+    /// Delivers new entries.
     fn give_new(&self, tx: &mut Tx<'_>, key: &[u8], count: u64, reply: &mut Reply) -> Outcome {
         claim_consumer(tx, key, self.name, self.consumer)?;
         let work = tx.work();
@@ -162,7 +166,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Gives once more what is pending to the consumer.
+    /// Delivers the consumer's own pending entries once more.
     fn give_pending(
         &self,
         tx: &mut Tx<'_>,
@@ -179,7 +183,7 @@ impl Reader<'_> {
         let pending = consumer.into_iter().flat_map(|consumer| consumer.pending_from(from));
         let count = if count == 0 { usize::MAX } else { count as usize };
         let array = reply.begin_array();
-        // Entries in a row that were delivered as often are one effect.
+        // Consecutive entries with one delivery count become one effect.
         let (mut given, mut runs) = (0, Vec::<(u64, Vec<StreamId>)>::new());
         for id in pending.take(count) {
             work.step();
@@ -207,7 +211,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Notes that the consumer was seen, and what is pending to it.
+    /// Records that the consumer was seen, and that these entries are pending to it.
     fn deliver(&self, tx: &mut Tx<'_>, key: &[u8], count: u64, ids: &[u8]) -> Outcome {
         let (group, consumer, now) = (self.name, self.consumer, tx.now().0);
         let ids = lent(ids);
@@ -216,7 +220,7 @@ impl Reader<'_> {
     }
 }
 
-/// Makes a consumer of a group, unless it is there.
+/// Creates a consumer of a group, unless it exists.
 pub(super) fn claim_consumer(
     tx: &mut Tx<'_>,
     key: &[u8],

@@ -1,5 +1,7 @@
 //! Replies are what redis-server 7.0.15 answered to the same requests, one after another.
 
+mod references;
+
 use crate::dump::dump;
 use crate::random::Random;
 use crate::rdb::Crc64;
@@ -297,6 +299,7 @@ fn a_group_gives_each_entry_once_until_it_is_claimed() {
         ("XREADGROUP GROUP g bob COUNT 1 STREAMS s >", "*1 *2 $1 s *1 *2 $3 2-0 *2 $1 f $1 b"),
         ("XREADGROUP GROUP g bob NOACK STREAMS s >", "*1 *2 $1 s *1 *2 $3 3-0 *2 $1 f $1 c"),
         ("XREADGROUP GROUP g bob STREAMS s >", "*-1"),
+        ("XREADGROUP GROUP g bob STREAMS s 18446744073709551615-18446744073709551615", "*-1"),
         ("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >", "(waits)"),
         ("XREADGROUP GROUP g bob STREAMS s 0", "*1 *2 $1 s *1 *2 $3 2-0 *2 $1 f $1 b"),
         ("XPENDING s g", "*4 :2 $3 1-0 $3 2-0 *2 *2 $5 alice $1 1 *2 $3 bob $1 1"),
@@ -360,7 +363,7 @@ fn who_waits_for_a_group_is_told_of_its_end() {
 fn events_are_those_of_redis_on_the_primary_and_on_replicas() {
     let settings = Settings { notify_keyspace_events: u32::MAX, ..Settings::default() };
     let mut bench = Bench::with_settings(settings);
-    let lines: [(&str, &[&str], &[&str]); 12] = [
+    let lines: [Told<'_>; 12] = [
         ("XADD s 1-0 f v", &["new s", "xadd s"], &["new s", "xadd s"]),
         ("XADD s MAXLEN 1 2-0 f v", &["xadd s", "xtrim s"], &["xadd s", "xtrim s"]),
         ("XSETID s 5-0", &["xsetid s"], &["xsetid s"]),
@@ -382,16 +385,48 @@ fn events_are_those_of_redis_on_the_primary_and_on_replicas() {
             &["new t", "xgroup-create t"],
         ),
     ];
+    events_of(&mut bench, &lines);
+}
+
+/// A request, and its events on the primary and on a replica.
+type Told<'a> = (&'a str, &'a [&'a str], &'a [&'a str]);
+
+#[track_caller]
+fn events_of(bench: &mut Bench, lines: &[Told<'_>]) {
     for (line, events, twin_events) in lines {
         bench.run(line);
-        assert_eq!(bench.events(), events, "{line}");
-        assert_eq!(bench.twin_events(), twin_events, "{line}");
+        assert_eq!(bench.events(), *events, "{line}");
+        assert_eq!(bench.twin_events(), *twin_events, "{line}");
+    }
+}
+
+/// Sends recorded requests in turn, each with its reply behind a tab. A line
+/// `# Blocks of … entries.` begins anew.
+#[track_caller]
+fn replay(recorded: &str) {
+    let mut bench = Bench::new();
+    for line in recorded.lines() {
+        if let Some(entries) = line.strip_prefix("# Blocks of ") {
+            let (entries, _) = entries.split_once(' ').expect("a number and a word");
+            let stream_node_max_entries = entries.parse().expect("a number");
+            bench =
+                Bench::with_settings(Settings { stream_node_max_entries, ..Settings::default() });
+            continue;
+        }
+        let (request, reply) = line.split_once('\t').expect("a request and its reply");
+        bench.check(request, reply);
     }
 }
 
 #[test]
+fn entries_lie_in_blocks_as_in_redis() {
+    replay(include_str!("tests/redis-7.0.15-blocks.tsv"));
+}
+
+#[test]
 fn ids_that_come_behind_a_greater_deleted_one_keep_their_place() {
-    let mut bench = Bench::new();
+    let settings = Settings { stream_node_max_entries: 3, ..Settings::default() };
+    let mut bench = Bench::with_settings(settings);
     for line in ["XADD s 1 f v", "XADD s 2 f v", "XADD s 9 f v", "XDEL s 9", "XSETID s 5"] {
         bench.run(line);
     }
@@ -407,6 +442,38 @@ fn ids_that_come_behind_a_greater_deleted_one_keep_their_place() {
     bench.check("XTRIM s MAXLEN ~ 2", ":2");
     bench.check("XTRIM s MAXLEN 2", ":0");
     bench.check("XRANGE s - + COUNT 1", "*1 *2 $3 6-0 *2 $1 f $1 v");
+    // No block stays behind those that went.
+    assert!(bench.run("XINFO STREAM s").contains("radix-tree-keys :1"));
     bench.check("XDEL s 7 6", ":2");
+    assert!(bench.run("XINFO STREAM s").contains("radix-tree-keys :0"));
     bench.check("XTRIM s MAXLEN 0", ":0");
+}
+
+#[test]
+fn entries_are_claimed_many_at_a_time_as_one_by_one() {
+    let mut bench = Bench::new();
+    for id in 1..=3000 {
+        bench.run(&format!("XADD s {id} f v"));
+    }
+    bench.run("XGROUP CREATE s g 0");
+    bench.run("XREADGROUP GROUP g a COUNT 3000 STREAMS s >");
+    // Three delivery counts, and entries that are gone in between.
+    bench.run("XCLAIM s g a 0 7 8 RETRYCOUNT 5 JUSTID");
+    bench.check("XDEL s 3 4 2000", ":3");
+    bench.check("XAUTOCLAIM s g b 1000000000 0 COUNT 1", "*3 $3 4-0 *0 *1 $3 3-0");
+    let claimed: String = [1, 2, 5, 6, 7, 8].map(|id| format!(" $3 {id}-0")).concat();
+    let reply = format!("*3 $3 9-0 *6{claimed} *1 $3 4-0");
+    bench.check("XAUTOCLAIM s g b 0 0 COUNT 7 JUSTID", &reply);
+    bench.check("XPENDING s g 7 8 2 b", "*2 *4 $3 7-0 $1 b :0 :5 *4 $3 8-0 $1 b :0 :5");
+    let rest = bench.run("XAUTOCLAIM s g b 0 8 COUNT 3000 JUSTID");
+    assert!(rest.starts_with("*3 $3 0-0 *2992 $3 8-0 $3 9-0"), "{}", &rest[..60]);
+    assert!(rest.ends_with("$6 3000-0 *1 $6 2000-0"), "{}", &rest[rest.len() - 60..]);
+    bench.check("XPENDING s g", "*4 :2997 $3 1-0 $6 3000-0 *1 *2 $1 b $4 2997");
+    for count in ["8796093022208", "576460752303423487"] {
+        let text = "-ERR Insufficient memory, failed allocating transient memory, COUNT too high.";
+        bench.check(&format!("XAUTOCLAIM s g b 0 0 COUNT {count}"), text);
+        let missing = bench.run(&format!("XAUTOCLAIM s none b 0 0 COUNT {count}"));
+        assert!(missing.starts_with("-NOGROUP"), "{missing}");
+    }
+    bench.check("XAUTOCLAIM s g b 0 0 COUNT 576460752303423488", "-ERR COUNT must be > 0");
 }

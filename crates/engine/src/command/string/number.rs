@@ -121,7 +121,9 @@ fn incrbyfloat(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         .ok_or(Refusal::of("ERR increment would produce NaN or Infinity"))?;
     let text = sum.to_text();
     let expire_at = tx.find(key).and_then(|entry| entry.expire_at());
-    tx.change(key, Effect::SetString { value: text.as_bytes(), expire_at })?;
+    let value = text.as_bytes();
+    let words = [Word::Text(b"SET"), Word::Text(key), Word::Text(value), Word::Text(b"KEEPTTL")];
+    tx.told_as(&words, |tx| tx.change(key, Effect::SetString { value, expire_at }).map(drop))?;
     tx.notify(Class::String, "incrbyfloat", key);
     reply.bulk(text.as_bytes());
     Ok(())

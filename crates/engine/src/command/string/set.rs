@@ -1,11 +1,10 @@
 //! SET and its kin.
 
 use super::reply_string;
-use crate::command::expire_option::ExpireForm;
-use crate::command::{
-    Args, Command, DataFn, Flags, Group, KeySpec, KeyUse, Outcome, int_argument, write,
-};
+use crate::command::expire_option::{ExpireForm, ExpiryOption};
+use crate::command::{Args, Command, DataFn, Group, KeyUse, Outcome, write};
 use crate::effect::Effect;
+use crate::feed::Word;
 use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
@@ -89,82 +88,26 @@ pub const GETEX: Command<DataFn> = write(
 .cost("O(1)")
 .fast();
 
-pub const MSET: Command<DataFn> = write("MSET key value [key value ...]", mset)
-    .key_use("OW+update")
-    .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
-    .doc("Atomically creates or modifies the string values of one or more keys.")
-    .group(Group::String)
-    .since("1.0.1")
-    .cost("O(N) where N is the number of keys to set.")
-    .denyoom();
-
-pub const MSETNX: Command<DataFn> = write("MSETNX key value [key value ...]", msetnx)
-    .key_use("OW+insert")
-    .tips(&["request_policy:multi_shard", "response_policy:agg_min"])
-    .doc(
-        "Atomically modifies the string values of one or more keys only when all keys don't exist.",
-    )
-    .group(Group::String)
-    .since("1.0.1")
-    .cost("O(N) where N is the number of keys to set.")
-    .denyoom()
-    .with(Flags::NONE);
-
-/// Of Valkey 9.1.
-pub const MSETEX: Command<DataFn> = write(
-    "MSETEX numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | \
-     EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-    msetex,
-)
-.keys(&[KeySpec::Counted { count: 1, first: 2 }])
-.key_specs(&["@1,#0/1/2,OW+update"])
-.tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
-.doc("Sets several strings at once, with one expiry, perhaps only if all of them or none is there.")
-.group(Group::String)
-.since("9.1.0")
-.cost("O(N) where N is the number of keys to set.")
-.denyoom();
-
 /// When a SET happens at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition {
+pub(super) enum Condition {
     Always,
     IfAbsent,
     IfPresent,
-    /// Its value is the argument here (Valkey 8.1).
+    /// IFEQ: if the present value equals the argument at this place (Valkey 8.1).
     IfEqual(usize),
 }
 
-/// The change to the key's expiry.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expiry {
-    None,
-    Keep,
-    At(ExpireForm, usize),
-}
-
-impl Expiry {
-    /// Whether another expiry option may follow: of the same form only, and then the last counts,
-    /// as in Redis.
-    fn may_become(self, form: ExpireForm) -> bool {
-        match self {
-            Self::None => true,
-            Self::Keep => false,
-            Self::At(before, _) => before == form,
-        }
-    }
-}
-
-struct Options {
-    condition: Condition,
-    returns_old: bool,
-    expiry: Expiry,
+pub(super) struct Options {
+    pub(super) condition: Condition,
+    pub(super) returns_old: bool,
+    /// `None`: the key does not expire any longer.
+    pub(super) expiry: Option<ExpiryOption>,
 }
 
 /// Reads the options from argument `at` on.
-fn options(args: Args<'_>, mut at: usize) -> Result<Options, Refusal> {
-    let mut options =
-        Options { condition: Condition::Always, returns_old: false, expiry: Expiry::None };
+pub(super) fn options(args: Args<'_>, mut at: usize) -> Result<Options, Refusal> {
+    let mut options = Options { condition: Condition::Always, returns_old: false, expiry: None };
     while let Some(word) = args.get(at) {
         let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
         let may_be = |wanted| [Condition::Always, wanted].contains(&options.condition);
@@ -177,14 +120,12 @@ fn options(args: Args<'_>, mut at: usize) -> Result<Options, Refusal> {
             options.condition = Condition::IfEqual(at);
         } else if is("GET") {
             options.returns_old = true;
-        } else if is("KEEPTTL") && matches!(options.expiry, Expiry::None | Expiry::Keep) {
-            options.expiry = Expiry::Keep;
-        } else if let Some(form) = ExpireForm::of_word(word)
-            && options.expiry.may_become(form)
-            && at + 1 < args.len()
+        } else if let Some((named, width)) = ExpiryOption::read(args, at, args.len())
+            && named != ExpiryOption::Persist
+            && named.may_follow(options.expiry)
         {
-            at += 1;
-            options.expiry = Expiry::At(form, at);
+            options.expiry = Some(named);
+            at += width - 1;
         } else {
             return Err(Refusal::SYNTAX);
         }
@@ -193,7 +134,7 @@ fn options(args: Args<'_>, mut at: usize) -> Result<Options, Refusal> {
     Ok(options)
 }
 
-/// SET reads the key too if it has the option GET or IFEQ.
+/// SET reads the key too, if it has the option GET or IFEQ.
 fn set_keys(args: Args<'_>, each: &mut dyn FnMut(usize, KeyUse)) {
     let reads = (3..args.len()).any(|at| args.is(at, "GET") || args.is(at, "IFEQ"));
     each(1, if reads { KeyUse::CHANGE } else { KeyUse::OVERWRITE });
@@ -209,9 +150,9 @@ fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let options = options(args, 3)?;
     let expire_at = match options.expiry {
-        Expiry::None => None,
-        Expiry::At(form, at) => Some(form.positive(args.at(at), tx.now(), "set")?),
-        Expiry::Keep => tx.find(key).and_then(|entry| entry.expire_at()),
+        Some(ExpiryOption::At(form, at)) => Some(form.positive(args.at(at), tx.now(), "set")?),
+        Some(ExpiryOption::Keep) => tx.find(key).and_then(|entry| entry.expire_at()),
+        Some(ExpiryOption::Persist) | None => None,
     };
     let written = reply.len();
     if options.returns_old {
@@ -230,9 +171,15 @@ fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         }
         return Ok(());
     }
-    put(tx, key, value, expire_at)?;
+    if matches!(options.expiry, Some(ExpiryOption::Keep)) {
+        let words =
+            [Word::Text(b"SET"), Word::Text(key), Word::Text(value), Word::Text(b"KEEPTTL")];
+        tx.told_as(&words, |tx| put(tx, key, value, expire_at))?;
+    } else {
+        put(tx, key, value, expire_at)?;
+    }
     tx.notify(Class::String, "set", key);
-    if matches!(options.expiry, Expiry::At(..)) {
+    if matches!(options.expiry, Some(ExpiryOption::At(..))) {
         tx.notify(Class::Generic, "expire", key);
     }
     if reply.len() == written {
@@ -242,7 +189,7 @@ fn set(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 /// Sets a string; one whose time has already come is a deletion.
-fn put(tx: &mut Tx<'_>, key: &[u8], value: &[u8], expire_at: Option<i64>) -> Outcome {
+pub(super) fn put(tx: &mut Tx<'_>, key: &[u8], value: &[u8], expire_at: Option<i64>) -> Outcome {
     tx.change(key, Effect::SetString { value, expire_at })?;
     Ok(())
 }
@@ -324,32 +271,25 @@ fn getdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn getex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
-    let mut persists = false;
-    let mut form = None;
+    let mut expiry = None;
     let mut at = 2;
-    while let Some(word) = args.get(at) {
-        if word.eq_ignore_ascii_case(b"PERSIST") && form.is_none() {
-            persists = true;
-        } else if let Some(named) = ExpireForm::of_word(word)
-            && form.is_none_or(|(before, _)| before == named)
-            && !persists
-            && at + 1 < args.len()
-        {
-            at += 1;
-            form = Some((named, at));
-        } else {
+    while at < args.len() {
+        let named = ExpiryOption::read(args, at, args.len());
+        let (named, width) = named.ok_or(Refusal::SYNTAX)?;
+        if named == ExpiryOption::Keep || !named.may_follow(expiry) {
             return Err(Refusal::SYNTAX);
         }
-        at += 1;
+        expiry = Some(named);
+        at += width;
     }
     tx.find_read(key);
     if tx.string(key)?.is_none() {
         reply.null();
         return Ok(());
     }
-    let expire_at = match form {
-        Some((form, at)) => Some(form.positive(args.at(at), tx.now(), "getex")?),
-        None => None,
+    let expire_at = match expiry {
+        Some(ExpiryOption::At(form, at)) => Some(form.positive(args.at(at), tx.now(), "getex")?),
+        _ => None,
     };
     reply_string(tx.string(key)?, reply);
     if let Some(expire_at) = expire_at {
@@ -360,82 +300,11 @@ fn getex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             tx.change(key, Effect::Expire { at: Some(expire_at) })?;
             tx.notify(Class::Generic, "expire", key);
         }
-    } else if persists && tx.find(key).is_some_and(|entry| entry.expire_at().is_some()) {
+    } else if expiry == Some(ExpiryOption::Persist)
+        && tx.find(key).is_some_and(|entry| entry.expire_at().is_some())
+    {
         tx.change(key, Effect::Expire { at: None })?;
         tx.notify(Class::Generic, "persist", key);
-    }
-    Ok(())
-}
-
-fn mset(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    check_pairs(args, "mset")?;
-    set_pairs(tx, args)?;
-    reply.ok();
-    Ok(())
-}
-
-fn msetnx(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    check_pairs(args, "msetnx")?;
-    if args.from(1).step_by(2).any(|key| tx.exists(key)) {
-        reply.integer(0);
-        return Ok(());
-    }
-    set_pairs(tx, args)?;
-    reply.integer(1);
-    Ok(())
-}
-
-fn msetex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    const NO_COUNT: Refusal = Refusal::of("ERR invalid numkeys value or out of range");
-    let count = int_argument(args.at(1)).ok().and_then(|count| usize::try_from(count).ok());
-    let count = count.filter(|count| *count > 0).ok_or(NO_COUNT)?;
-    let end = 2 + 2 * count;
-    if end > args.len() {
-        return Err(Refusal::SYNTAX);
-    }
-    let Options { condition, returns_old: false, expiry } = options(args, end)? else {
-        return Err(Refusal::SYNTAX);
-    };
-    let expire_at = match expiry {
-        Expiry::At(form, at) => Some(form.positive(args.at(at), tx.now(), "msetex")?),
-        Expiry::None | Expiry::Keep => None,
-    };
-    let mut keys = (2..end).step_by(2).map(|at| args.at(at));
-    let happens = match condition {
-        Condition::Always => true,
-        Condition::IfAbsent => !keys.any(|key| tx.exists(key)),
-        Condition::IfPresent => keys.all(|key| tx.exists(key)),
-        Condition::IfEqual(_) => return Err(Refusal::SYNTAX),
-    };
-    if happens {
-        for at in (2..end).step_by(2) {
-            let (key, value) = (args.at(at), args.at(at + 1));
-            let kept = match expiry {
-                Expiry::Keep => tx.find(key).and_then(|entry| entry.expire_at()),
-                Expiry::None | Expiry::At(..) => expire_at,
-            };
-            put(tx, key, value, kept)?;
-            tx.notify(Class::String, "set", key);
-            if expire_at.is_some() {
-                tx.notify(Class::Generic, "expire", key);
-            }
-        }
-    }
-    reply.integer(i64::from(happens));
-    Ok(())
-}
-
-fn check_pairs(args: Args<'_>, command: &str) -> Outcome {
-    if args.len().is_multiple_of(2) {
-        return Err(Refusal::arity(command));
-    }
-    Ok(())
-}
-
-fn set_pairs(tx: &mut Tx<'_>, args: Args<'_>) -> Outcome {
-    for at in (1..args.len()).step_by(2) {
-        put(tx, args.at(at), args.at(at + 1), None)?;
-        tx.notify(Class::String, "set", args.at(at));
     }
     Ok(())
 }

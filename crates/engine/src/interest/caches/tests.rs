@@ -154,7 +154,7 @@ fn too_much_is_many_keys_or_long_ones() {
     assert!(!table.caches.is_over(0) && !table.caches.is_over(100));
     let mut gone = BTreeSet::new();
     while table.caches.is_over(10) {
-        table.caches.let_one_go(&mut random);
+        table.caches.forget_random_key(&mut random);
         gone.extend(table.told());
     }
     assert_eq!((table.caches.keys_len(), gone.len()), (10, 90));

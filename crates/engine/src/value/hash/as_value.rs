@@ -22,7 +22,7 @@ impl ValueType for Hash {
     fn encoding(&self) -> &'static str {
         match self {
             Self::Pack(_) => "listpack",
-            // The name that Redis gives it since 7.4.
+            // Redis's name for it since 7.4.
             Self::TimedPack(_) => "listpackex",
             Self::Table(_) | Self::TimedTable(_) => "hashtable",
         }
@@ -65,14 +65,14 @@ impl ValueType for Hash {
         match self {
             Self::Pack(pack) => Stored::Packed(kind::HASH_LISTPACK, pack.bytes()),
             Self::Table(fields) => Stored::InPieces(kind::HASH, fields.table.len()),
-            // The packed form of Redis would have to be sorted by time.
+            // Redis's packed form would have to be sorted by time.
             Self::TimedPack(_) | Self::TimedTable(_) => {
                 Stored::InPieces(kind::HASH_METADATA, self.len())
             }
         }
     }
 
-    /// The time that others are told from.
+    /// The earliest expiry, to which the others are relative.
     fn put_head(&self, out: &mut Vec<u8>) {
         if let Some(next) = self.next_expiry() {
             out.extend_from_slice(&next.to_le_bytes());

@@ -1,30 +1,31 @@
-//! A hash as commands see it: without the fields whose time has come.
+//! A hash as commands see it: without the fields that are due.
 //!
-//! As a rule nothing is due, because what is due is deleted soon, and then this is the hash itself.
+//! Usually nothing is due, because due fields are deleted soon. Then this is the hash itself.
 
 use super::{Hash, Text, Timed};
 use crate::work::Work;
 
-/// Random picks before all fields that are to be seen are gathered: a few of many may be due.
+/// Random picks that are tried before all visible fields are gathered. A pick fails if its field is
+/// due.
 const RANDOM_TRIES: usize = 16;
 
-/// A hash with an instant; fields that expire by then are not there.
+/// A hash at an instant: fields that expire by then are hidden.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
     hash: &'a Hash,
-    /// The instant, if it hides anything.
+    /// The instant in Unix milliseconds; `None` if no field is due by then.
     hidden_by: Option<i64>,
 }
 
 impl<'a> Seen<'a> {
-    /// `due_by`: in Unix milliseconds.
+    /// The hash at the instant `due_by`, in Unix milliseconds.
     #[inline]
     pub fn new(hash: &'a Hash, due_by: i64) -> Self {
         let hides = hash.next_expiry().is_some_and(|next| next <= due_by);
         Self { hash, hidden_by: hides.then_some(due_by) }
     }
 
-    /// The hash itself, if nothing of it is hidden.
+    /// The hash itself, if no field is hidden.
     pub fn whole(self) -> Option<&'a Hash> {
         self.hidden_by.is_none().then_some(self.hash)
     }
@@ -33,7 +34,7 @@ impl<'a> Seen<'a> {
         !matches!((self.hidden_by, expire_at), (Some(by), Some(at)) if at <= by)
     }
 
-    /// How many fields there are.
+    /// The number of visible fields.
     pub fn len(self, work: &Work) -> usize {
         match self.hidden_by {
             None => self.hash.len(),
@@ -41,7 +42,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The value of a field.
+    /// The value of a visible field.
     #[inline]
     pub fn get(self, field: &[u8]) -> Option<Text<'a>> {
         if self.hidden_by.is_some() && !self.contains(field) {
@@ -59,7 +60,7 @@ impl<'a> Seen<'a> {
         self.hash.expire_at(field).filter(|at| self.shows(*at))
     }
 
-    /// Every field with its value.
+    /// Every visible field with its value.
     pub fn iter(self, work: &'a Work) -> impl Iterator<Item = (Text<'a>, Text<'a>)> {
         let all = self.whole().into_iter().flat_map(Hash::iter);
         let some = self.hidden_by.map(|_| self.shown(work)).into_iter().flatten();
@@ -71,7 +72,8 @@ impl<'a> Seen<'a> {
         steps.filter(move |(_, _, at)| self.shows(*at))
     }
 
-    /// A field chosen evenly, with its value; `None` if there is none. `word` draws 64 random bits.
+    /// A visible field chosen evenly, with its value; `None` if there is none. `word` draws 64
+    /// random bits.
     pub fn random(
         self,
         work: &Work,

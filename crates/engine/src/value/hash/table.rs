@@ -1,12 +1,12 @@
-//! A table of fields that knows the bytes behind it.
+//! A table of fields, with the sum of their memory.
 
 use crate::work::Work;
 use structures::{Field, FieldRef, KeyHasher, Table};
 
-/// A table of fields and the sum of their blocks.
+/// A table of fields, and the bytes of their blocks.
 pub struct FieldTable {
     pub(super) table: Table<Field>,
-    /// Bytes behind the table's slots.
+    /// Bytes of the blocks that the table's slots point to.
     field_bytes: usize,
 }
 
@@ -20,7 +20,7 @@ impl FieldTable {
         Self { table: Table::new(hasher), field_bytes: 0 }
     }
 
-    /// Bytes of the struct and of everything behind it.
+    /// Bytes of the struct and of all its allocations.
     pub(super) fn allocated_bytes(&self) -> usize {
         size_of::<Self>() + self.table.allocated_bytes() + self.field_bytes
     }
@@ -29,7 +29,8 @@ impl FieldTable {
         self.table.find(self.table.hasher().hash(name), name)
     }
 
-    /// Gives a field a value. One that is there keeps its expiry; whether it is new.
+    /// Sets a field's value. A field that exists keeps its expiry. Returns whether the field is
+    /// new.
     pub(super) fn set(&mut self, name: &[u8], value: &[u8]) -> bool {
         let hash = self.table.hasher().hash(name);
         let Some(mut found) = self.table.find_mut(hash, name) else {
@@ -38,7 +39,7 @@ impl FieldTable {
             self.table.insert_new(hash, field);
             return true;
         };
-        // In place, the block keeps its size class and so its bytes.
+        // Written in place, the block keeps its size class and so its bytes.
         if !found.as_mut().set_value_in_place(value) {
             let field = Field::expiring(name, value, found.as_ref().expire_at());
             self.field_bytes += field.as_ref().allocated_bytes();
@@ -48,7 +49,7 @@ impl FieldTable {
         false
     }
 
-    /// Gives a field that is there an expiry, or takes it away.
+    /// Sets or removes the expiry of an existing field.
     pub(super) fn expire(&mut self, hash: u64, name: &[u8], expire_at: Option<i64>) {
         let Some(mut found) = self.table.find_mut(hash, name) else { return };
         if expire_at.is_some_and(|at| found.as_mut().set_expire_in_place(at)) {

@@ -1,9 +1,9 @@
 //! Hashes of which at least one field expires.
 //!
-//! A small one is a listpack with a time behind each value, and goes through it to find what is
-//! due: 10 bytes a field that expires, 2 for one that does not. A large one keeps the time in the
-//! field's own block, and an ordered index of times and field hashes beside the table: 8 bytes a
-//! field that expires, if its block's class has no room for them, and some 24 in the index.
+//! A small one is a listpack with a time behind each value, which is scanned to find due fields: 10
+//! bytes for a field that expires, 2 for one that does not. A large one keeps the time in the
+//! field's own block, and an ordered index of times and field hashes beside the table: 8 bytes for
+//! a field that expires, unless its block has room for them, and some 24 in the index.
 
 use super::table::FieldTable;
 use super::{Text, Timed};
@@ -19,25 +19,25 @@ pub(super) const WIDTH: usize = 3;
 /// Elements between a field and the next one.
 const SKIP: usize = WIDTH - 1;
 
-/// Stands for no time, as in Redis's listpacks of this kind.
+/// The time of a field that does not expire, as in Redis's listpacks of this kind.
 const NEVER: i64 = 0;
 
-/// Bytes that [`NEVER`] takes in a listpack, and those that a time takes.
+/// Bytes of [`NEVER`] in a listpack, and bytes of a time.
 const NEVER_BYTES: usize = 2;
 const TIME_BYTES: usize = 10;
 
-/// Bytes that a listpack of so many fields needs to let one of them expire.
+/// Bytes that a listpack of this many fields grows by, for one of them to expire.
 pub(super) fn room_for(fields: usize) -> usize {
     fields * NEVER_BYTES + TIME_BYTES
 }
 
-/// A small hash: fields, values and times, in the order in which the fields came.
+/// A small hash: a listpack of fields, values and times, in the order in which fields were added.
 #[derive(Clone)]
 pub struct TimedPack {
     pack: Listpack,
-    /// How many fields expire.
+    /// The number of fields that expire.
     timed: usize,
-    /// The earliest of their times.
+    /// The earliest expiry.
     next: i64,
 }
 
@@ -49,7 +49,7 @@ fn time_of(item: Item<'_>) -> Option<i64> {
 }
 
 impl TimedPack {
-    /// A listpack of these fields, none of which expires: it is not left so.
+    /// A listpack of these fields, none of which expires yet: the caller sets an expiry next.
     pub(super) fn of<'a>(pairs: impl Iterator<Item = (Text<'a>, Text<'a>)>) -> Self {
         let mut pack = Listpack::new();
         for (field, value) in pairs {
@@ -64,7 +64,7 @@ impl TimedPack {
         &self.pack
     }
 
-    /// Bytes of the struct and of everything behind it.
+    /// Bytes of the struct and of all its allocations.
     pub(super) fn allocated_bytes(&self) -> usize {
         size_of::<Self>() + self.pack.allocated_bytes()
     }
@@ -95,7 +95,7 @@ impl TimedPack {
         due.take(count).map(|(field, ..)| field.to_vec()).collect()
     }
 
-    /// The places of a field's value and time.
+    /// The places of a field's value and time in the listpack.
     fn places(&self, field: &[u8]) -> Option<(Cursor, Cursor)> {
         let value = self.pack.next(self.pack.find(field, SKIP)?)?;
         Some((value, self.pack.next(value)?))
@@ -106,7 +106,8 @@ impl TimedPack {
         Some((self.pack.at(value), time_of(self.pack.at(time))))
     }
 
-    /// Gives a field a value. One that is there keeps its expiry; whether it is new.
+    /// Sets a field's value. A field that exists keeps its expiry. Returns whether the field is
+    /// new.
     pub(super) fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         let found = self.places(field);
         match found {
@@ -138,7 +139,7 @@ impl TimedPack {
         true
     }
 
-    /// Notes that a field no longer has this time, if it had one.
+    /// Updates the count and the earliest time after a field lost this expiry.
     fn went(&mut self, before: Option<i64>) {
         let Some(before) = before else { return };
         self.timed -= 1;
@@ -147,7 +148,7 @@ impl TimedPack {
         }
     }
 
-    /// The plain form.
+    /// The plain small form, without times.
     pub(super) fn to_pairs(&self) -> Listpack {
         let mut pairs = Listpack::with_capacity(self.pack.total_bytes());
         for (field, value, _) in self.iter() {
@@ -158,7 +159,7 @@ impl TimedPack {
         pairs
     }
 
-    /// The large form.
+    /// The large form, with times.
     pub(super) fn to_table(&self, recipe: &Recipe<'_>) -> TimedTable {
         let mut table = TimedTable::of(Box::new(FieldTable::new(recipe.hasher)));
         for (field, value, at) in self.iter() {
@@ -170,7 +171,7 @@ impl TimedPack {
     }
 }
 
-/// A large hash.
+/// A large hash: a table, and an index of the fields that expire.
 pub struct TimedTable {
     fields: Box<FieldTable>,
     /// Times and hashes of the fields that expire.
@@ -178,7 +179,7 @@ pub struct TimedTable {
 }
 
 impl TimedTable {
-    /// A table of fields, none of which expires: it is not left so.
+    /// A large hash of these fields, none of which expires yet: the caller sets an expiry next.
     pub(super) fn of(fields: Box<FieldTable>) -> Self {
         Self { fields, due: Expiries::default() }
     }
@@ -187,13 +188,13 @@ impl TimedTable {
         &self.fields
     }
 
-    /// The plain form; an empty table stays behind.
+    /// Takes the fields out, as the plain large form. An empty table stays behind.
     pub(super) fn take_fields(&mut self) -> Box<FieldTable> {
         let empty = Box::new(FieldTable::new(*self.fields.table.hasher()));
         std::mem::replace(&mut self.fields, empty)
     }
 
-    /// Bytes of the struct and of everything behind it.
+    /// Bytes of the struct and of all its allocations.
     pub(super) fn allocated_bytes(&self) -> usize {
         let index = self.due.len() * Expiries::ENTRY_BYTES;
         size_of::<Self>() + self.fields.allocated_bytes() + index
@@ -208,7 +209,8 @@ impl TimedTable {
         self.due.len() == self.fields.table.len() && last.is_some_and(|at| at <= by)
     }
 
-    /// Fields of one time and one hash are found one after the other, as each is removed.
+    /// Several fields with one time and one hash are found one after another, because each is
+    /// removed before the next search.
     pub(super) fn due(&self, by: i64, count: usize) -> Vec<Vec<u8>> {
         let due = self.due.until(by).take(count);
         let find =
@@ -216,7 +218,8 @@ impl TimedTable {
         due.filter_map(find).map(|field| field.name().to_vec()).collect()
     }
 
-    /// Gives a field a value. One that is there keeps its expiry; whether it is new.
+    /// Sets a field's value. A field that exists keeps its expiry. Returns whether the field is
+    /// new.
     pub(super) fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         self.fields.set(field, value)
     }

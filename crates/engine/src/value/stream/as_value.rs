@@ -1,4 +1,4 @@
-//! A stream as a value among others.
+//! The stream as a [`ValueType`].
 
 use super::Stream;
 use crate::rdb::{RdbError, Source, kind};
@@ -25,12 +25,13 @@ impl ValueType for Box<Stream> {
         "stream"
     }
 
-    /// Blocks, pending entries and consumers: each is a piece of memory of its own.
+    /// Blocks, pending entries and consumers: each is an allocation of its own, to be freed in
+    /// steps.
     fn elements(&self) -> usize {
         self.blocks.len() + self.groups.len() + self.group_elements
     }
 
-    /// Never: a stream outlasts its entries, because it remembers its last ID and its groups.
+    /// Never: a stream without entries stays, because it keeps its last ID and its groups.
     fn is_empty(&self) -> bool {
         false
     }
@@ -57,7 +58,7 @@ impl ValueType for Box<Stream> {
         self.put_from(out, &mut cursor.1, bytes_max)
     }
 
-    /// A stream is one element, which is read part by part.
+    /// Reads the stream part by part, as one element.
     fn read_element<R: Read>(
         &mut self,
         source: &mut Source<R>,

@@ -4,12 +4,12 @@
 //! block  = count | deleted | number of fields | field … | 0 | entry …
 //! entry  = flags | millis | sequence | [number of fields] [field] value … | elements before this
 //! ```
-//! `count` entries are there and `deleted` more are only marked. IDs are differences to that of the
-//! block, which was the first entry's. An entry with the same fields as the block (`SAME_FIELDS`)
-//! has only values. Its last element says how many stand before it in the entry, so that a block
-//! can be read from its end; the 0 says so of the block's head.
+//! `count` entries exist and `deleted` more are only marked. IDs are differences to the block's
+//! base, which is the ID of its first entry. An entry with the same fields as the block
+//! (`SAME_FIELDS`) has only values. Its last element is the number of its elements before that one,
+//! so that a block can be read from its end; the 0 marks the end of the block's head.
 //!
-//! [`Block`] is made empty or from bytes that [`check`] has walked, so that whoever reads it may
+//! A [`Block`] is made from an entry, or from bytes that [`check`] has validated: its readers may
 //! rely on its form.
 
 use super::check::{DELETED, SAME_FIELDS, check};
@@ -19,12 +19,24 @@ use crate::work::Work;
 use structures::listpack::{Cursor, Item};
 use structures::{Listpack, MemberBuffer};
 
-/// Elements before the block's fields: count, deleted, number of fields.
+/// Elements of the head before the block's fields: count, deleted, number of fields.
 const HEAD: usize = 3;
 /// Elements of an entry before its fields: flags, and the two halves of its ID.
 const ENTRY_HEAD: usize = 3;
 
-/// Entries that lie together.
+/// Elements of an entry beside its fields and values, at most: these, the number of its fields, and
+/// that of its elements.
+const ENTRY_ELEMENTS_MAX: usize = ENTRY_HEAD + 2;
+/// Bytes of an element beside its text: its kind and length, and its length once more behind it.
+const ELEMENT_HEAD_BYTES_MAX: usize = 10;
+
+/// Bytes from which a block that is added to grows to twice its size, until it is full and gives
+/// back what it has not used: growing by a step for each entry took more time than the entries.
+const LARGE_BYTES: usize = 512;
+/// The most bytes by which such a block grows, beyond what an entry needs.
+const ROOM_BYTES_MAX: usize = 64 << 10;
+
+/// A block of entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
     pack: Listpack,
@@ -35,17 +47,17 @@ pub struct Block {
 pub struct Entry<'a> {
     pub id: StreamId,
     block: &'a Listpack,
-    /// Its first element: the flags.
+    /// The entry's first element: its flags.
     at: Cursor,
     flags: i64,
-    /// The first of its fields, or of its values if it has the block's fields.
+    /// The first of its fields; of its values if it has the block's fields.
     data: Cursor,
-    /// How many fields it has.
+    /// The number of its fields.
     pub len: usize,
 }
 
 impl Block {
-    /// A block whose first entry is this one; its ID becomes the block's.
+    /// A new block with one entry, whose ID is the block's base.
     pub fn of(fields: Fields<'_>) -> Self {
         let mut pack = Listpack::new();
         pack.push_back_integer(0);
@@ -60,7 +72,7 @@ impl Block {
         block
     }
 
-    /// A block from a file, a payload or the log. `base` is its ID.
+    /// A block from the bytes of a file, a payload or the log. `base` is the ID of its first entry.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -81,17 +93,17 @@ impl Block {
         self.pack.allocated_bytes()
     }
 
-    /// Entries that are there.
+    /// The number of entries, without deleted ones.
     pub fn count(&self) -> u64 {
         self.number(0) as u64
     }
 
-    /// Entries that are only marked as deleted.
+    /// The number of entries that are marked as deleted.
     fn deleted(&self) -> u64 {
         self.number(1) as u64
     }
 
-    /// Entries that are there, and those that were.
+    /// The number of entries, deleted ones included.
     pub fn slots(&self) -> u64 {
         self.count() + self.deleted()
     }
@@ -100,12 +112,18 @@ impl Block {
         self.pack.total_bytes()
     }
 
-    /// Appends an entry behind all others. `base` is the block's ID.
+    /// Appends an entry. `base` is the block's base.
     pub fn push(&mut self, base: StreamId, id: StreamId, fields: Fields<'_>) {
         let count = self.count();
         self.set_number(0, count + 1);
         let same = self.has_fields(fields);
         let pack = &mut self.pack;
+        if pack.total_bytes() >= LARGE_BYTES {
+            let texts: usize = fields.iter().map(|(field, value)| field.len() + value.len()).sum();
+            let elements = 2 * fields.len() + ENTRY_ELEMENTS_MAX;
+            let more = texts + elements * ELEMENT_HEAD_BYTES_MAX;
+            pack.reserve_back(more, more.max(pack.total_bytes().min(ROOM_BYTES_MAX)));
+        }
         pack.push_back_integer(if same { SAME_FIELDS } else { 0 });
         pack.push_back_integer(id.millis.wrapping_sub(base.millis) as i64);
         pack.push_back_integer(id.sequence.wrapping_sub(base.sequence) as i64);
@@ -123,12 +141,12 @@ impl Block {
         pack.push_back_integer(elements as i64);
     }
 
-    /// Gives memory back that was taken for more entries.
+    /// Gives back memory that was allocated for more entries.
     pub fn shrink(&mut self) {
         self.pack.shrink();
     }
 
-    /// Marks the entry with this ID as deleted; whether it was there.
+    /// Marks the entry with this ID as deleted; returns whether it existed.
     pub fn delete(&mut self, base: StreamId, id: StreamId, work: &Work) -> bool {
         let there = self.entries(base).inspect(|_| work.step());
         let found = { there }.find(|entry| !entry.is_deleted() && entry.id >= id);
@@ -139,7 +157,7 @@ impl Block {
         true
     }
 
-    /// Marks all entries below `below` as deleted; how many were there.
+    /// Marks all entries with smaller IDs than `below` as deleted; returns how many existed.
     pub fn delete_below(&mut self, base: StreamId, below: StreamId, work: &Work) -> u64 {
         let mut next = self.first(base);
         let mut deleted = 0;
@@ -150,7 +168,7 @@ impl Block {
                 self.mark(at, flags);
                 deleted += 1;
             }
-            // A flag has one form whatever it says, so nothing moved.
+            // Flags have one length whatever their value, so nothing has moved.
             next = Entry::at(&self.pack, base, at).and_then(|entry| entry.next(base));
         }
         self.count_deleted(deleted);
@@ -182,7 +200,7 @@ impl Block {
         Entry::at(&self.pack, base, cursor)
     }
 
-    /// The first of the block's fields, or the 0 behind them.
+    /// The place of the block's first field; of the 0 if it has no fields.
     fn fields_at(&self) -> Option<Cursor> {
         fields_at(&self.pack)
     }
@@ -219,12 +237,13 @@ impl Block {
     }
 }
 
-/// How many entries are there in a block that was checked.
+/// The number of entries in a valid block, without deleted ones.
 pub fn count_of(block: &[u8]) -> u64 {
     Listpack::first_of(block).and_then(integer).unwrap_or_default() as u64
 }
 
-/// Hands each entry that is there of a block's bytes to `visit`; nothing if they are none.
+/// Calls `visit` with each entry of a block's bytes that is not deleted; does nothing if they are
+/// no block.
 pub fn entries_of(base: StreamId, block: &[u8], mut visit: impl FnMut(Entry<'_>)) {
     let Ok(pack) = Listpack::from_bytes(block.to_vec()) else { return };
     let Ok(block) = Block::from_listpack(base, pack, &Work::default()) else { return };
@@ -255,7 +274,7 @@ impl<'a> Entry<'a> {
         self.flags & SAME_FIELDS == 0
     }
 
-    /// The entry whose flags stand there.
+    /// The entry whose first element is at this place.
     fn at(block: &'a Listpack, base: StreamId, at: Cursor) -> Option<Self> {
         let flags = integer(block.at(at))?;
         let millis_at = block.next(at)?;
@@ -275,7 +294,7 @@ impl<'a> Entry<'a> {
         Some(Self { id, block, at, flags, data, len: usize::try_from(len).ok()? })
     }
 
-    /// The entry whose last element stands there; `None` at the end of the head.
+    /// The entry whose last element is at this place; `None` at the end of the head.
     fn ending_at(block: &'a Listpack, base: StreamId, end: Cursor) -> Option<Self> {
         let elements = integer(block.at(end))?;
         let mut at = end;
@@ -299,7 +318,7 @@ impl<'a> Entry<'a> {
         Self::ending_at(self.block, base, end)
     }
 
-    /// Its fields and their values, in the order in which they were given.
+    /// The entry's fields and values, in the order in which they were added.
     pub fn fields(&self) -> impl Iterator<Item = (Item<'a>, Item<'a>)> + use<'a> {
         let mut data = self.block.iter_from(self.data);
         let mut names = match self.has_own_fields() {

@@ -1,17 +1,17 @@
-//! Whether a listpack is a block of a stream: what is read from a file, a payload or the log is not
-//! trusted. Everything that [`super::block`] relies on is asked here.
+//! Validation of a listpack as a block of a stream: bytes from a file, a payload or the log are not
+//! trusted. Everything that [`super::block`] relies on is checked here.
 
 use crate::stream_id::StreamId;
 use crate::work::Work;
 use structures::Listpack;
 use structures::listpack::{Item, Iter};
 
-/// The entry was deleted.
+/// Flag: the entry was deleted.
 pub(super) const DELETED: i64 = 1;
-/// The entry has the fields of its block.
+/// Flag: the entry has the fields of its block, and stores only values.
 pub(super) const SAME_FIELDS: i64 = 2;
 
-/// Walks a listpack from one end to the other.
+/// Checks a listpack from its first to its last element.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -38,7 +38,7 @@ pub fn check(base: StreamId, pack: &Listpack, work: &Work) -> Result<(), &'stati
             millis: base.millis.wrapping_add(integer(&mut items)? as u64),
             sequence: base.sequence.wrapping_add(integer(&mut items)? as u64),
         };
-        // What was deleted may stand before smaller IDs: XSETID lets them come.
+        // Deleted entries may precede smaller IDs (`Stream::set_id`).
         if !is_deleted {
             if id < base || last.is_some_and(|last| id <= last) {
                 return Err("entries of a stream that are not in the order of their IDs");

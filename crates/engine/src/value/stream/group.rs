@@ -1,4 +1,4 @@
-//! Groups of consumers: how far a group has read, who reads for it, and what was given to whom and
+//! Consumer groups: how far a group has read, its consumers, and the pending entries: delivered and
 //! not acknowledged (Redis documentation, "Redis Streams", consumer groups).
 
 use super::Stream;
@@ -8,63 +8,64 @@ use crate::work::Work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// Bytes that a pending entry takes: its place in two trees. A guess: half-full nodes.
+/// Bytes of a pending entry, which is in two trees. A guess: half-full nodes.
 const PENDING_BYTES: usize = 96;
 
-/// Bytes that a consumer or a group takes in a tree, beside itself and its name. A guess.
+/// Bytes of a consumer or a group in its tree, beside itself and its name. A guess.
 const SLOT_BYTES: usize = 64;
 
-/// A group of consumers.
+/// A consumer group.
 #[derive(Clone, Default)]
 pub struct Group {
     last_id: StreamId,
     read: i64,
     pending: BTreeMap<StreamId, Pending>,
-    /// Places among `slots`, by name.
+    /// Indices in `slots`, by consumer name.
     names: BTreeMap<Vec<u8>, u32>,
     slots: Vec<Option<Consumer>>,
-    /// Places that are free again.
+    /// Free indices of `slots`.
     free: Vec<u32>,
     name_bytes: usize,
 }
 
-/// An entry that was given to a consumer and not acknowledged.
+/// A pending entry: delivered to a consumer, and not acknowledged.
 #[derive(Clone, Copy)]
 pub struct Pending {
-    /// The consumer's place.
+    /// The consumer's index.
     slot: u32,
-    /// The last time it was given to somebody, as a Unix time in milliseconds.
+    /// The last delivery, as a Unix time in milliseconds.
     pub time: i64,
-    /// How often it was given to somebody.
+    /// The number of deliveries.
     pub count: u64,
 }
 
-/// One who reads for a group.
+/// A consumer of a group.
 #[derive(Clone)]
 pub struct Consumer {
     name: Vec<u8>,
-    /// The last time that it asked for something, as a Unix time in milliseconds.
+    /// The consumer's last request, as a Unix time in milliseconds.
     seen: i64,
     pending: BTreeSet<StreamId>,
 }
 
 impl Group {
-    /// The last entry that was given to somebody, or what the group was told of it.
+    /// The last delivered ID: of the last entry that the group read, or as XGROUP SETID set it.
     pub fn last_id(&self) -> StreamId {
         self.last_id
     }
 
-    /// How many entries came up to that one; [`super::lag::UNKNOWN`] if that is not known.
+    /// How many entries the stream had up to that one; [`super::lag::UNKNOWN`] if that is not
+    /// known.
     pub fn read(&self) -> i64 {
         self.read
     }
 
-    /// What is pending, from this ID on.
+    /// The pending entries from this ID on.
     pub fn pending_from(&self, from: StreamId) -> impl Iterator<Item = (StreamId, Pending)> {
         self.pending.range(from..).map(|(id, pending)| (*id, *pending))
     }
 
-    /// What is pending behind this ID, or all.
+    /// The pending entries behind this ID, or all.
     pub(super) fn pending_behind(
         &self,
         id: Option<StreamId>,
@@ -81,12 +82,12 @@ impl Group {
         self.pending.len()
     }
 
-    /// The first and the last ID that is pending.
+    /// The smallest and the greatest pending ID.
     pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
         Some((*self.pending.first_key_value()?.0, *self.pending.last_key_value()?.0))
     }
 
-    /// Consumers, in the order of their names.
+    /// The consumers, ordered by name.
     pub fn consumers(&self) -> impl Iterator<Item = &Consumer> {
         self.names.values().filter_map(|slot| self.at(*slot))
     }
@@ -99,7 +100,7 @@ impl Group {
         self.at(*self.names.get(name)?)
     }
 
-    /// The consumer that an entry is pending to.
+    /// The consumer to which an entry is pending.
     pub fn owner(&self, pending: Pending) -> Option<&Consumer> {
         self.at(pending.slot)
     }
@@ -112,7 +113,7 @@ impl Group {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    /// Bytes behind the group, with what it takes in its tree.
+    /// Bytes of the group and of its place in the tree.
     fn bytes(&self) -> usize {
         let consumers = self.names.len() * (size_of::<Consumer>() + SLOT_BYTES);
         let group = size_of::<Self>() + SLOT_BYTES;
@@ -153,7 +154,7 @@ impl Group {
         true
     }
 
-    /// Gives entries to a consumer, whoever had them.
+    /// Makes entries pending to a consumer, whichever consumer had them before.
     fn deliver(&mut self, slot: u32, time: i64, count: u64, ids: Ids<'_>, work: &Work) {
         for id in ids.iter() {
             work.step();
@@ -189,17 +190,17 @@ impl Consumer {
         &self.name
     }
 
-    /// The last time that it asked for something, as a Unix time in milliseconds.
+    /// The consumer's last request, as a Unix time in milliseconds.
     pub fn seen(&self) -> i64 {
         self.seen
     }
 
-    /// What is pending to it, from this ID on.
+    /// The IDs pending to it, from this one on.
     pub fn pending_from(&self, from: StreamId) -> impl Iterator<Item = StreamId> {
         self.pending.range(from..).copied()
     }
 
-    /// What is pending to it behind this ID, or all.
+    /// The IDs pending to it behind this one, or all.
     pub(super) fn pending_behind(&self, id: Option<StreamId>) -> impl Iterator<Item = StreamId> {
         let from = id.map_or(Bound::Unbounded, Bound::Excluded);
         self.pending.range((from, Bound::Unbounded)).copied()
@@ -211,7 +212,7 @@ impl Consumer {
 }
 
 impl Stream {
-    /// Makes a group; whether there was none of that name.
+    /// Creates a group; returns false if the name is taken.
     pub fn create_group(&mut self, name: &[u8], last: StreamId, read: i64) -> bool {
         if self.groups.contains_key(name) {
             return false;
@@ -222,7 +223,7 @@ impl Stream {
         true
     }
 
-    /// Says how far a group has read; whether there is such a group.
+    /// Sets a group's progress; returns whether the group exists.
     pub fn set_group(&mut self, name: &[u8], last: StreamId, read: i64) -> bool {
         let set = self.edit_group(name, |group| {
             group.last_id = last;
@@ -231,7 +232,7 @@ impl Stream {
         set.is_some()
     }
 
-    /// Deletes a group; whether it was there.
+    /// Deletes a group; returns whether it existed.
     pub fn delete_group(&mut self, name: &[u8], work: &Work) -> bool {
         let Some(group) = self.groups.remove(name) else { return false };
         work.steps(group.elements());
@@ -240,18 +241,18 @@ impl Stream {
         true
     }
 
-    /// Makes a consumer; whether the group is there and had none of that name.
+    /// Creates a consumer; returns false if the group does not exist or the name is taken.
     pub fn create_consumer(&mut self, group: &[u8], name: &[u8], seen: i64) -> bool {
         self.edit_group(group, |group| group.create_consumer(name, seen)) == Some(true)
     }
 
-    /// Deletes a consumer with what is pending to it; whether it was there.
+    /// Deletes a consumer with its pending entries; returns whether it existed.
     pub fn delete_consumer(&mut self, group: &[u8], name: &[u8], work: &Work) -> bool {
         self.edit_group(group, |group| group.delete_consumer(name, work)) == Some(true)
     }
 
-    /// Notes that a consumer was seen, and gives it entries, `count` times delivered and the last
-    /// time at `time`; whether it is there.
+    /// Notes that a consumer was seen, and makes entries pending to it: `count` times delivered,
+    /// the last time at `time`. Returns whether the consumer exists.
     #[allow(clippy::too_many_arguments, reason = "the operands of one effect")]
     pub fn deliver(
         &mut self,
@@ -272,12 +273,12 @@ impl Stream {
         delivered.flatten().is_some()
     }
 
-    /// Takes entries out of what is pending; how many were.
+    /// Removes entries from the pending ones; returns how many were pending.
     pub fn acknowledge(&mut self, group: &[u8], ids: Ids<'_>, work: &Work) -> u64 {
         self.edit_group(group, |group| group.acknowledge(ids, work)).unwrap_or(0)
     }
 
-    /// Changes a group, and keeps count of its bytes and elements.
+    /// Changes a group, and updates the stream's count of the groups' bytes and elements.
     fn edit_group<T>(&mut self, name: &[u8], edit: impl FnOnce(&mut Group) -> T) -> Option<T> {
         let group = self.groups.get_mut(name)?;
         let (bytes, elements) = (group.bytes(), group.elements());

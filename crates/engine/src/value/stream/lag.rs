@@ -1,5 +1,5 @@
-//! How many entries a group has read and has yet to read, as far as that is known (Redis
-//! documentation, XINFO GROUPS). Counts are lost by deletions amid a stream.
+//! A group's count of read entries and its lag, as far as they are known (Redis documentation,
+//! XINFO GROUPS). Deleting entries within the stream makes them unknown.
 
 use super::{Group, Stream};
 use crate::stream_id::StreamId;
@@ -8,7 +8,7 @@ use crate::stream_id::StreamId;
 pub const UNKNOWN: i64 = -1;
 
 impl Stream {
-    /// How many entries a group has yet to be given; `None` if that is not known.
+    /// The number of entries that were not delivered to the group yet; `None` if unknown.
     pub fn lag(&self, group: &Group) -> Option<i64> {
         let added = self.added as i64;
         if added == 0 {
@@ -22,18 +22,18 @@ impl Stream {
         (read != UNKNOWN).then(|| added.wrapping_sub(read))
     }
 
-    /// How many entries ever came up to this ID, as [`Counter::count_up_to`].
+    /// As [`Counter::count_up_to`].
     pub fn count_up_to(&self, id: StreamId) -> i64 {
         Counter::of(self).count_up_to(id)
     }
 
-    /// Lets the stream count as one of so many entries of which none was ever deleted.
+    /// Pretends that the stream has this many entries and last ID, and that none was ever deleted.
     pub(super) fn pretend(&mut self, len: u64, last: StreamId) {
         (self.len, self.added, self.last_id) = (len, len, last);
     }
 }
 
-/// Counts what a group reads of one stream.
+/// Counts the entries that a group reads of one stream.
 pub struct Counter<'a> {
     stream: &'a Stream,
     first: StreamId,
@@ -44,10 +44,11 @@ impl<'a> Counter<'a> {
         Self { stream, first: stream.first_id() }
     }
 
-    /// The count of a group that had read `read` entries and is given this one.
+    /// The count of read entries of a group that had read `read` and now reads the entry `id`.
     pub fn after(&mut self, read: i64, id: StreamId) -> i64 {
         if read != UNKNOWN && !self.has_gap_since(id) {
-            read.wrapping_add(1)
+            // A client may have set the largest count there is.
+            read.saturating_add(1)
         } else if self.stream.added > 0 {
             self.count_up_to(id)
         } else {
@@ -55,7 +56,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Whether an entry at or behind this ID was deleted, as far as the stream remembers.
+    /// Whether an entry from this ID on may have been deleted: the stream knows only the greatest
+    /// deleted ID.
     fn has_gap_since(&self, id: StreamId) -> bool {
         let max_deleted = self.stream.max_deleted;
         self.stream.len > 0
@@ -64,8 +66,15 @@ impl<'a> Counter<'a> {
             && id <= max_deleted
     }
 
-    /// How many entries ever came up to this ID; [`UNKNOWN`] if deletions or trimming hide it.
+    /// How many entries were ever added up to this ID; [`UNKNOWN`] if deletions or trimming hide
+    /// it.
     fn count_up_to(&self, id: StreamId) -> i64 {
+        // A stream that came by RESTORE may claim any count. No group has one below `UNKNOWN`: a
+        // dump could not tell it.
+        self.wrapping_count_up_to(id).max(UNKNOWN)
+    }
+
+    fn wrapping_count_up_to(&self, id: StreamId) -> i64 {
         let Stream { len, added, last_id, max_deleted, .. } = *self.stream;
         let (added, len) = (added as i64, len as i64);
         if added == 0 || (len == 0 && id <= last_id) || id == last_id {

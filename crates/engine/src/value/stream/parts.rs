@@ -1,4 +1,4 @@
-//! What a stream consists of, in the order in which it can be built: by effects, from a file, for
+//! A stream as a sequence of parts, from which it is built again: by effects, from a file, or for
 //! another key.
 
 use super::Stream;
@@ -9,14 +9,14 @@ use crate::value::Recipe;
 /// A part of a stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Part<'a> {
-    /// There are no entries: the stream itself.
+    /// An empty stream; the first part if there are no blocks.
     Empty,
-    /// Entries that lie together, as a listpack.
+    /// A block of entries, as a listpack.
     Block {
         base: StreamId,
         block: &'a [u8],
     },
-    /// What the stream remembers.
+    /// The stream's counters.
     Head {
         last: StreamId,
         added: u64,
@@ -32,7 +32,7 @@ pub enum Part<'a> {
         name: &'a [u8],
         seen: i64,
     },
-    /// An entry that is pending to a consumer, which was last seen at `seen`.
+    /// Entries pending to a consumer, which was last seen at `seen`.
     Pending {
         group: &'a [u8],
         consumer: &'a [u8],
@@ -66,10 +66,10 @@ impl<'a> Part<'a> {
 }
 
 impl Stream {
-    /// Hands every part to `visit`, until it fails.
+    /// Calls `visit` with each part in turn, until it fails.
     ///
     /// # Errors
-    /// That of `visit`.
+    /// The error of `visit`.
     pub(super) fn try_each_part<E>(
         &self,
         mut visit: impl FnMut(Part<'_>) -> Result<(), E>,
@@ -105,7 +105,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds a part, as its effect does.
+    /// Adds a part to the stream, as its effect does.
     ///
     /// # Errors
     /// What is wrong with it.

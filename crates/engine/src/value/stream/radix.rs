@@ -1,7 +1,8 @@
-//! How many nodes Redis's radix tree of a stream's blocks would have, which XINFO shows.
+//! The number of nodes of Redis's radix tree of a stream's blocks, which XINFO shows.
 //!
-//! The tree's keys are IDs, of sixteen bytes each. Where keys part is a node, a fork; so is each
-//! stretch of bytes between forks, but for the one byte that chooses a branch, and each end.
+//! The tree's keys are the blocks' base IDs, of sixteen bytes each. There is a node for each fork
+//! (where keys differ), for each stretch of bytes between forks without the byte that chooses a
+//! branch, and for each end.
 //!
 //! ```text
 //! root stretch ── fork ─┬─ 1 ── stretch ── end
@@ -14,7 +15,7 @@ use crate::stream_id::StreamId;
 use crate::work::Work;
 
 impl Stream {
-    /// The number of nodes, by going through all blocks.
+    /// The number of nodes, computed from all blocks.
     pub fn radix_nodes(&self, work: &Work) -> usize {
         let mut ids = self.blocks.keys();
         let Some(mut before) = ids.next() else { return 1 };
@@ -41,13 +42,14 @@ impl Stream {
     }
 }
 
-/// A node at this depth and the stretch before it, from the next fork above or from the root on.
+/// The nodes added by a fork or an end at this depth: itself, and the stretch below the next fork
+/// above it (`None`: below the root), if there is one.
 fn below(depth: usize, fork: Option<usize>) -> usize {
     let stretch_from = fork.map_or(0, |fork| fork + 1);
     1 + usize::from(depth > stretch_from)
 }
 
-/// Bytes that two IDs begin with in common.
+/// The number of leading bytes that two IDs share.
 fn shared_bytes(left: StreamId, right: StreamId) -> usize {
     let differing = u128::from(left) ^ u128::from(right);
     differing.leading_zeros() as usize / 8

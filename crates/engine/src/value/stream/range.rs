@@ -1,4 +1,4 @@
-//! Entries between two IDs, from either end. Deleted ones are passed over.
+//! Iteration over entries between two IDs, in either direction, without deleted ones.
 
 use super::Stream;
 use super::block::Entry;
@@ -8,17 +8,17 @@ impl Stream {
     /// The entries from `start` to `end`, both included, in the order of their IDs.
     pub fn range(&self, start: StreamId, end: StreamId) -> impl Iterator<Item = Entry<'_>> {
         let first = self.blocks.range(..=start).next_back().map_or(start, |(base, _)| *base);
-        // A map refuses a range that ends before it begins.
+        // A `BTreeMap` panics on a range that ends before it begins.
         let blocks = self.blocks.range(first..=end.max(first));
         let entries = blocks.flat_map(|(base, block)| block.entries(*base));
-        // Only those that are there are in order: see [`Stream::set_id`].
+        // Only entries that are not deleted are in order: see [`Stream::set_id`].
         entries
             .filter(|entry| !entry.is_deleted())
             .skip_while(move |entry| entry.id < start)
             .take_while(move |entry| entry.id <= end)
     }
 
-    /// The same from the greatest ID down.
+    /// The same entries from the greatest ID down.
     pub fn range_back(&self, start: StreamId, end: StreamId) -> impl Iterator<Item = Entry<'_>> {
         let first = self.blocks.range(..=start).next_back().map_or(start, |(base, _)| *base);
         let blocks = self.blocks.range(first..=end.max(first)).rev();

@@ -1,8 +1,7 @@
-//! A stream from a file of Redis, part by part: for a value that is loaded, and for effects.
+//! Reading a stream from an RDB file, part by part: into a value that is loaded, or as effects.
 //!
-//! What is pending stands in a file before the consumers, so it is kept until its consumer is read.
-//! Source: Redis 7.0.15 for the types 15 and 19; <https://rdb.fnordig.de/file_format.html> and what
-//! Redis 7.2 was seen to write for 21, which adds a time to consumers.
+//! A file has a group's pending entries before its consumers, so they are kept until their consumer
+//! is read.
 
 use super::block::count_of;
 use super::lag::UNKNOWN;
@@ -14,23 +13,24 @@ use crate::work::Work;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// The progress of reading a stream. A step reads one thing, and changes nothing if the bytes end
-/// before it does.
+/// The progress of reading a stream. A step reads one item; if the bytes end before it is complete,
+/// it changes nothing.
 pub(crate) struct Reading {
     kind: u8,
     stage: Stage,
     blocks: u64,
     groups: u64,
-    /// The group that is being read, and what is pending of it to nobody yet.
+    /// The group that is being read, and its pending entries whose consumer was not read yet.
     group: Vec<u8>,
     unowned: BTreeMap<StreamId, (i64, u64)>,
     consumers: u64,
     consumer: (Vec<u8>, i64),
-    /// Pending entries still to be read, of the group or of the consumer.
+    /// The number of pending entries still to be read, of the group or of the consumer.
     pending: u64,
-    /// Entries of the blocks that were read.
+    /// The number of entries in the blocks read so far.
     len: u64,
-    /// The same stream with its first block alone, to count what files before 7.0 do not say.
+    /// The stream with its first block alone, to compute the counts that files before 7.0 do not
+    /// have.
     head: Stream,
     has_blocks: bool,
 }
@@ -48,7 +48,7 @@ enum Stage {
 }
 
 impl Reading {
-    /// Begins a value of this type, behind the count of its blocks.
+    /// Begins to read a value of this RDB type, after its number of blocks.
     pub fn new(kind: u8, blocks: u64) -> Self {
         Self {
             kind,
@@ -70,10 +70,10 @@ impl Reading {
         self.stage == Stage::Done
     }
 
-    /// Reads one thing and hands what it says to `take`.
+    /// Reads one item and hands it to `take` as a part.
     ///
     /// # Errors
-    /// [`RdbError`] if the bytes are damaged, and that of `take`.
+    /// [`RdbError`] if the bytes are damaged, and the error of `take`.
     pub fn step<R: Read>(
         &mut self,
         source: &mut Source<R>,

@@ -1,4 +1,4 @@
-//! A stream in Redis's files: written in pieces, whatever its size.
+//! Writing a stream in RDB form, in pieces, whatever its size.
 //!
 //! ```text
 //! blocks: count | ID, listpack …
@@ -7,22 +7,23 @@
 //!                 pending: count | ID, time, deliveries …
 //!                 consumers: count | name, seen, pending: count | ID … …
 //! ```
-//! Numbers are lengths of the format, times are milliseconds (i64, little-endian), IDs of blocks
-//! and pending entries are sixteen bytes, big-endian. Source: Redis 7.0.15 as it writes type 19.
+//! Numbers have the format's length encoding, times are milliseconds (i64, little-endian), IDs of
+//! blocks and pending entries are sixteen bytes, big-endian. Source: type 19 as Redis 7.0.15 writes
+//! it.
 
 use super::{Group, Stream};
 use crate::rdb::length::{put_length, put_string};
 use crate::stream_id::StreamId;
 use std::ops::Bound;
 
-/// The progress of writing a stream: what comes next.
+/// The progress of writing a stream: the item that comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Place {
     stage: Stage,
-    /// Which group, and which of its consumers.
+    /// The indices of the group, and of the consumer in it.
     group: usize,
     consumer: usize,
-    /// The last block or pending entry that was written at this stage.
+    /// The last block or pending entry that was written in this stage.
     behind: Option<StreamId>,
 }
 
@@ -38,8 +39,8 @@ enum Stage {
 }
 
 impl Stream {
-    /// Goes on from `place` until about `bytes_max` more are written: a block is written whole.
-    /// Whether that was the end.
+    /// Writes from `place` on until about `bytes_max` more bytes are written: a block is written
+    /// whole. Returns whether the stream is complete.
     pub(super) fn put_from(&self, out: &mut Vec<u8>, place: &mut Place, bytes_max: usize) -> bool {
         let bytes_until = out.len().saturating_add(bytes_max);
         loop {
@@ -50,7 +51,8 @@ impl Stream {
         }
     }
 
-    /// Writes on in one stage, until that or the piece ends; whether the stream is written.
+    /// Writes within one stage, until the stage or the piece ends; returns whether the stream is
+    /// complete.
     fn put_stage(&self, out: &mut Vec<u8>, place: &mut Place, bytes_until: usize) -> bool {
         if place.stage == Stage::Blocks {
             if self.put_blocks(out, place, bytes_until) {
@@ -126,7 +128,7 @@ fn put_pending(out: &mut Vec<u8>, group: &Group, place: &mut Place, bytes_until:
     true
 }
 
-/// Writes a consumer, or on in it; whether the last of its group is written.
+/// Writes a consumer, or the rest of one; returns whether it was the last of its group.
 fn put_consumer(out: &mut Vec<u8>, group: &Group, place: &mut Place, bytes_until: usize) -> bool {
     let Some(consumer) = group.consumers().nth(place.consumer) else { return true };
     if place.stage == Stage::Consumer {
@@ -153,7 +155,7 @@ fn put_id(out: &mut Vec<u8>, id: StreamId) {
     put_length(out, id.sequence);
 }
 
-/// A string that is never written as an integer.
+/// Writes a string that must not be encoded as an integer.
 fn put_raw(out: &mut Vec<u8>, bytes: &[u8]) {
     put_length(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

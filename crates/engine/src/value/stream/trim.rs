@@ -1,25 +1,25 @@
-//! Which entries a limit takes from the front of a stream. The outcome is one ID, below which
-//! nothing stays, so that nobody has to decide it a second time.
+//! The computation of which entries a limit removes from the front of a stream. The result is one
+//! ID, below which all are removed: the effect needs no more.
 
 use super::Stream;
 use crate::stream_id::StreamId;
 use crate::work::Work;
 
-/// What XADD and XTRIM keep.
+/// The limit of XADD and XTRIM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// So many entries, the last.
+    /// MAXLEN: keep the last entries, this many.
     Length(u64),
-    /// Those from this ID on.
+    /// MINID: keep the entries from this ID on.
     Since(StreamId),
 }
 
 impl Stream {
-    /// The ID below which a limit leaves no entry, or [`StreamId::MIN`] if all go; `None` if it
-    /// takes nothing.
+    /// The ID below which the limit removes all entries, or [`StreamId::MIN`] if it removes every
+    /// entry; `None` if it removes nothing.
     ///
-    /// With `whole` only whole blocks go, and at most `entries_max` entries, if that is not 0: so
-    /// more may stay than the limit says.
+    /// With `whole` only whole blocks are removed, and at most `entries_max` entries unless that is
+    /// 0, so more may remain than the limit says.
     pub fn trimmed_below(
         &self,
         limit: Limit,
@@ -51,8 +51,9 @@ impl Stream {
         below
     }
 
-    /// The same ID, but none behind the first entry from a block on: an entry that was deleted may
-    /// have a greater one than those that come behind it ([`Self::set_id`]).
+    /// Lowers the ID to the first remaining entry, which is in the block `base` or a later one: a
+    /// deleted entry of an earlier block may have a greater ID than entries that follow it
+    /// ([`Self::set_id`]).
     fn not_beyond(&self, below: Option<StreamId>, base: StreamId) -> Option<StreamId> {
         let mut blocks = self.blocks.range(base..);
         let stays = blocks.find_map(|(base, _)| self.first_entry_of(*base));
@@ -62,7 +63,8 @@ impl Stream {
         }
     }
 
-    /// The same within the block where the limit ends; `left` entries are in it and behind it.
+    /// The ID within the block in which the limit ends. `left` counts the entries in that block and
+    /// after it.
     fn below_within(
         &self,
         base: StreamId,
@@ -81,7 +83,7 @@ impl Stream {
         }
     }
 
-    /// The ID of the first entry of a block that is there.
+    /// The ID of a block's first entry that is not deleted.
     fn first_entry_of(&self, base: StreamId) -> Option<StreamId> {
         let block = self.blocks.get(&base)?;
         block.entries(base).find(|entry| !entry.is_deleted()).map(|entry| entry.id)

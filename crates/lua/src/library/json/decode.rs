@@ -1,14 +1,11 @@
-//! JSON as values.
+//! Decoding JSON into Lua values.
 
 use super::super::NESTING_MAX;
 use super::{Options, number};
 use crate::errors;
-use crate::host::Host;
+use crate::host::{Host, STEP_BYTES};
 use mlua::{Lua, Value};
 use std::rc::Rc;
-
-/// Bytes that count as one step.
-const STEP_BYTES: usize = 64;
 
 enum Token {
     ObjectBegin,
@@ -26,7 +23,7 @@ enum Token {
 }
 
 impl Token {
-    /// As errors name it.
+    /// The token's name in error texts.
     fn name(&self) -> &'static str {
         match self {
             Self::ObjectBegin => "T_OBJ_BEGIN",
@@ -51,7 +48,7 @@ struct Decoder<'a> {
     options: &'a Options,
     text: &'a [u8],
     at: usize,
-    /// Where the newest token begins, or what is wrong with it.
+    /// The place at which the newest token begins, or at which it is wrong.
     token_at: usize,
     depth: usize,
 }
@@ -82,7 +79,7 @@ impl Decoder<'_> {
         errors::complain(self.lua, text)
     }
 
-    /// A byte; NUL behind the end, as C's strings end.
+    /// The byte at a place; NUL behind the end, as in C's strings.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
@@ -155,7 +152,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Whether what C would read as a number is none in JSON.
+    /// Whether the text here would be a number for C's `strtod`, but is not one in JSON.
     fn is_invalid_number(&self) -> bool {
         let first = self.byte(self.at);
         if first == b'+' {
@@ -210,7 +207,7 @@ impl Decoder<'_> {
         Ok(Token::String(text))
     }
 
-    /// `\uXXXX`, or two of them that make one character; whether they do.
+    /// Decodes `\uXXXX`, or a surrogate pair; returns false if it is no character.
     fn unicode(&mut self, text: &mut Vec<u8>) -> bool {
         let Some(unit) = self.hexadecimal(self.at + 2) else { return false };
         let mut length = 6;

@@ -1,15 +1,15 @@
-//! Values as JSON.
+//! Encoding Lua values as JSON.
 
 use super::super::NESTING_MAX;
 use super::{Invalid, Options, number};
 use crate::errors;
 use crate::given::{number as number_of, type_name};
-use crate::host::Host;
+use crate::host::{Host, STEP_BYTES};
 use mlua::{Lua, LuaString, Table, Value};
 use std::rc::Rc;
 
-/// Bytes of a string that count as one step.
-const STEP_BYTES: usize = 64;
+/// Bytes of a string that are encoded between two checks of the step count.
+const PIECE_BYTES: usize = 16 << 10;
 
 struct Encoder<'a> {
     lua: &'a Lua,
@@ -53,8 +53,17 @@ impl Encoder<'_> {
     }
 
     fn string(&mut self, text: &[u8]) -> mlua::Result<()> {
-        self.host.spend(self.lua, text.len() / STEP_BYTES)?;
         self.out.push(b'"');
+        for piece in text.chunks(PIECE_BYTES) {
+            self.host.spend(self.lua, 1 + piece.len() / STEP_BYTES)?;
+            self.host.check_room(self.lua, self.out.len())?;
+            self.piece(piece);
+        }
+        self.out.push(b'"');
+        Ok(())
+    }
+
+    fn piece(&mut self, text: &[u8]) {
         for &byte in text {
             let short = match byte {
                 b'"' | b'\\' | b'/' => byte,
@@ -74,8 +83,6 @@ impl Encoder<'_> {
             };
             self.out.extend_from_slice(&[b'\\', short]);
         }
-        self.out.push(b'"');
-        Ok(())
     }
 
     fn number(&mut self, value: &Value, number: f64) -> mlua::Result<()> {
@@ -108,13 +115,13 @@ impl Encoder<'_> {
         }
     }
 
-    /// The greatest index of a table that is a list; none for an object.
+    /// The length of a table that is a list; `None` for an object.
     fn list_length(&self, value: &Value, table: &Table) -> mlua::Result<Option<i64>> {
         let (mut greatest, mut count) = (0i64, 0i64);
         for pair in table.pairs::<Value, Value>() {
             self.host.spend(self.lua, 1)?;
             match pair?.0 {
-                // C keeps the index in 32 bits.
+                // The original keeps the index in 32 bits.
                 Value::Integer(index @ 1..) => {
                     if index as f64 > greatest as f64 {
                         greatest =

@@ -1,8 +1,8 @@
-//! Numbers as C prints and reads them.
+//! Numbers, printed and parsed as C does.
 
 use std::fmt::Write;
 
-/// A number as `%.{digits}g` prints it.
+/// Prints a number as C's `%.{digits}g` does.
 pub(super) fn format(number: f64, digits: usize, out: &mut Vec<u8>) {
     if !number.is_finite() {
         let text = if number.is_nan() { "nan" } else { "inf" };
@@ -45,8 +45,8 @@ pub(super) fn format(number: f64, digits: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The number at the front of a text, as C's `strtod` reads it, and its length: decimal,
-/// hexadecimal, infinite or none.
+/// Parses a number at the front of a text as C's `strtod` does: decimal, hexadecimal, infinity or
+/// not-a-number. Returns it with its length.
 pub(super) fn parse(text: &[u8]) -> Option<(f64, usize)> {
     let signs = usize::from(matches!(text.first(), Some(b'-' | b'+')));
     let is_negative = text.first() == Some(&b'-');
@@ -68,7 +68,7 @@ pub(super) fn parse(text: &[u8]) -> Option<(f64, usize)> {
     Some((if is_negative { -value } else { value }, signs + length))
 }
 
-/// `(letters)`, which may follow `nan`.
+/// The length of `(letters)`, which may follow `nan`.
 fn nan_payload(text: &[u8]) -> usize {
     let Some((b'(', rest)) = text.split_first() else { return 0 };
     let letters =
@@ -80,7 +80,7 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Bytes of an exponent behind `mark`, if there is one.
+/// The length of an exponent that begins with `mark`, if there is one.
 fn exponent(text: &[u8], mark: u8) -> usize {
     if !text.first().is_some_and(|byte| byte.eq_ignore_ascii_case(&mark)) {
         return 0;
@@ -108,7 +108,8 @@ fn decimal(text: &[u8]) -> Option<(f64, usize)> {
     number.parse().ok().map(|number| (number, length))
 }
 
-/// What follows `0x`. Digits beyond those that a double holds only count for its size.
+/// Parses the digits behind `0x`. Digits beyond the precision of a double count for the magnitude
+/// only.
 fn hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
     let (mut value, mut scale, mut length) = (0.0f64, 0i32, 0);
     let (mut has_digits, mut is_fraction) = (false, false);
@@ -141,7 +142,7 @@ fn hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
                 .map_or(i32::MAX, |by| by.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32),
         );
     }
-    // In halves, so that neither of them leaves the range of a double before the product does.
+    // In two factors, so that neither exceeds the range of a double before the product does.
     let half = scale / 2;
     Some((value * 2f64.powi(half) * 2f64.powi(scale - half), length + power))
 }

@@ -1,5 +1,5 @@
-//! Which clients CLIENT LIST shows and CLIENT KILL ends: those that fit every filter given. Redis
-//! 7.0 has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9.
+//! The filters of CLIENT LIST and CLIENT KILL: a client is chosen if it fits all of them. Redis 7.0
+//! has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9.
 
 use crate::core::Core;
 use crate::core::describe::{Kind, flags, kind_of};
@@ -11,40 +11,41 @@ use engine::value::text::canonical_integer;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-/// The flags that CLIENT LIST of any release may show.
+/// The client flags of CLIENT LIST in any release.
 const FLAGS: &[u8] = b"ABEIMNOPRSTUbcdegirtux";
 
-/// Capabilities that a client may announce: redirection. Here nobody can.
+/// Capabilities that a client may announce to a Valkey: redirection. No client has any here.
 const CAPABILITIES: &[u8] = b"r";
 
-/// One filter.
+/// A filter.
 enum Criterion<'a> {
     Ids(BTreeSet<i64>),
     Kind(Kind),
     User(UserId),
     Peer(&'a [u8]),
     Local(&'a [u8]),
-    /// Older than so many seconds.
+    /// MAXAGE: connected for at least this many seconds.
     Age(u64),
     Name(&'a [u8]),
     LibraryName(&'a [u8]),
     LibraryVersion(&'a [u8]),
     Database(u32),
     Ip(&'a [u8]),
-    /// All of these flags.
+    /// FLAGS: has all of these flags.
     Flags(&'a [u8]),
-    /// All of these capabilities.
+    /// CAPA: has all of these capabilities.
     Capabilities(&'a [u8]),
 }
 
 pub(super) struct Filter<'a> {
-    /// Each kind once for itself and once negated, with what it must come to.
+    /// The filters, each with whether it must match (false for NOT-). There is at most one of each
+    /// kind and sense.
     criteria: Vec<(bool, Criterion<'a>)>,
     pub spares_caller: bool,
 }
 
 impl<'a> Filter<'a> {
-    /// Reads the filters from argument 2 on.
+    /// Reads the filters, from argument 2 on.
     ///
     /// # Errors
     /// Redis's texts, those of Valkey for its own.
@@ -82,7 +83,7 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// Of several of one kind the last counts, but for IDs, which come together.
+    /// Adds a filter. It replaces an earlier one of the same kind, but IDs are all kept.
     fn add(&mut self, wanted: bool, criterion: Criterion<'a>) {
         let kind = discriminant(&criterion);
         let is_same = |(other, it): &&mut (bool, _)| *other == wanted && discriminant(it) == kind;
@@ -93,12 +94,12 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// The client at an address, as the old form of CLIENT KILL names it.
+    /// The filter of the old form of CLIENT KILL: the client at an address.
     pub fn of_peer(peer: &'a [u8]) -> Self {
         Self { criteria: vec![(true, Criterion::Peer(peer))], spares_caller: false }
     }
 
-    /// Whether a client fits all of them.
+    /// Whether a client matches all filters.
     pub fn fits(&self, core: &Core, session: &Session) -> bool {
         self.criteria.iter().all(|(wanted, it)| it.fits(core, session) == *wanted)
     }
@@ -114,7 +115,7 @@ fn id_of(argument: &[u8]) -> Result<i64, Refusal> {
     checked(canonical_integer(argument).ok_or(NO_ID)?)
 }
 
-/// Refuses a value with a letter that is none of `known`.
+/// Refuses a value with a letter other than the `known` ones.
 fn letters<'v>(what: &str, value: &'v [u8], known: &[u8]) -> Result<&'v [u8], Refusal> {
     if value.iter().all(|letter| known.contains(letter)) {
         return Ok(value);
@@ -179,7 +180,7 @@ impl<'a> Criterion<'a> {
             Self::Peer(peer) => who.peer.as_bytes() == *peer,
             Self::Local(local) => who.local.as_bytes() == *local,
             Self::Age(seconds) => core.turn.monotonic.seconds_since(who.created) >= *seconds,
-            // Who has none is not found by an empty one.
+            // An empty name matches no client.
             Self::Name(name) => !name.is_empty() && who.name == *name,
             Self::LibraryName(name) => !name.is_empty() && library.as_bytes() == *name,
             Self::LibraryVersion(name) => !name.is_empty() && version.as_bytes() == *name,

@@ -10,7 +10,7 @@ use engine::work::Work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// What the options of CLIENT TRACKING say, in whatever order they stand.
+/// The options of CLIENT TRACKING, in any order.
 #[derive(Default)]
 struct Options<'a> {
     redirect: Option<u64>,
@@ -54,7 +54,8 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// What is to be remembered, if the options go together and with what is on already.
+    /// The mode of tracking that the options ask for. Refused if options exclude each other, or the
+    /// mode that is on already.
     fn remembered(&self, now: Option<&Tracking>) -> Result<Remembered, Refusal> {
         const BROADCAST_IS_ANOTHER: Refusal = Refusal::of(
             "ERR You can't switch BCAST mode on/off before disabling tracking for this client, \
@@ -110,7 +111,7 @@ pub(super) fn tracking(server: &mut Server, client: ConnectionId, args: Args<'_>
             spares_own: options.spares_own,
             redirect: options.redirect,
             is_redirect_broken: false,
-            is_named: now.is_some_and(|now| now.is_named),
+            caching_was_called: now.is_some_and(|now| now.caching_was_called),
             prefixes: BTreeSet::new(),
             prefix_bytes: 0,
         };
@@ -125,7 +126,7 @@ pub(super) fn tracking(server: &mut Server, client: ConnectionId, args: Args<'_>
             tracking.add_prefix(b"");
         }
         server.core.track(client, tracking);
-        // Prefixes are kept like the names of subscriptions, and bounded with them.
+        // Prefixes count as input of the client, as names of subscriptions do.
         server.core.check_input(client);
     } else if args.is(2, "OFF") {
         server.core.untrack(client);
@@ -136,14 +137,14 @@ pub(super) fn tracking(server: &mut Server, client: ConnectionId, args: Args<'_>
     Ok(())
 }
 
-/// Refuses prefixes of which one begins with another: a key would be told twice.
+/// Refuses prefixes of which one begins with another: a change would be told twice.
 fn check_overlaps(
     present: &BTreeSet<Vec<u8>>,
     wanted: &[&[u8]],
     work: &Work,
 ) -> Result<(), Refusal> {
     let present: BTreeMap<&[u8], usize> = present.iter().map(|it| (it.as_slice(), 1)).collect();
-    // Those behind the one that is looked at, and how often each is there.
+    // The prefixes after the one that is checked, with how often each occurs.
     let mut later: BTreeMap<&[u8], usize> = BTreeMap::new();
     for prefix in wanted {
         work.step();
@@ -169,7 +170,7 @@ fn check_overlaps(
     Ok(())
 }
 
-/// The first of `others`, in their order, that begins with a prefix or that it begins with.
+/// The first of `others` that is a prefix of `prefix`, or of which it is one.
 fn overlapping<'o>(others: &BTreeMap<&'o [u8], usize>, prefix: &[u8]) -> Option<&'o [u8]> {
     let mut shorter = None;
     let mut bound = Some(prefix);
@@ -225,12 +226,13 @@ pub(super) fn caching(server: &mut Server, client: ConnectionId, args: Args<'_>)
     } else {
         return Err(Refusal::SYNTAX);
     }
-    tracking.is_named = true;
+    tracking.caching_was_called = true;
     session.reply().ok();
     Ok(())
 }
 
-/// Who is told in the client's place; -1: tracking is off.
+/// CLIENT GETREDIR: the ID of the client that gets the notices; 0 for the client itself, -1 if
+/// tracking is off.
 pub(super) fn get_redirection(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     let session = server.core.clients.at_mut(client);
     let id = redirection(session);
@@ -244,15 +246,15 @@ pub(super) fn tracking_info(server: &mut Server, client: ConnectionId, _: Args<'
     let redirect = redirection(session);
     let tracking = session.tracking.as_deref();
     let is = |what| tracking.is_some_and(|tracking| tracking.remembered == what);
-    let is_named = tracking.is_some_and(|tracking| tracking.is_named);
+    let caching_was_called = tracking.is_some_and(|tracking| tracking.caching_was_called);
     let flags = [
         ("off", tracking.is_none()),
         ("on", tracking.is_some()),
         ("bcast", is(Remembered::Broadcast)),
         ("optin", is(Remembered::OptIn)),
-        ("caching-yes", is(Remembered::OptIn) && is_named),
+        ("caching-yes", is(Remembered::OptIn) && caching_was_called),
         ("optout", is(Remembered::OptOut)),
-        ("caching-no", is(Remembered::OptOut) && is_named),
+        ("caching-no", is(Remembered::OptOut) && caching_was_called),
         ("noloop", tracking.is_some_and(|tracking| tracking.spares_own)),
         ("broken_redirect", tracking.is_some_and(|tracking| tracking.is_redirect_broken)),
     ];
@@ -289,7 +291,7 @@ mod tests {
         }
     }
 
-    /// As redis-server 7.0.15 answers.
+    /// The expected text is redis-server 7.0.15's.
     #[test]
     fn the_first_overlap_is_told() {
         assert_eq!(checked(&[], &["a", "b", "cd", "ce"]), "fine");

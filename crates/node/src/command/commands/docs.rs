@@ -1,4 +1,4 @@
-//! COMMAND DOCS: what each command is for, its past, and its arguments as a tree.
+//! COMMAND DOCS: summary, history and arguments of each command.
 
 use super::{lookup, top_level};
 use crate::server::Server;
@@ -30,7 +30,7 @@ pub(super) fn docs(server: &mut Server, client: ConnectionId, args: Args<'_>) ->
 /// The documentation of one command, in the order of Redis's fields.
 fn write_command(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
     let row = &command.row;
-    // As Redis names it, whatever it is called here.
+    // Redis's name, also if the command was renamed.
     let name = command.declared.name.as_str();
     let deprecated = history::deprecated(name);
     let (since, instead) = deprecated.unwrap_or_default();
@@ -95,8 +95,8 @@ fn write_changes<'a>(changes: impl Iterator<Item = (&'a str, &'a str)> + Clone, 
     }
 }
 
-/// `keys` counts the keys that were written: each without a token has a specification of its own,
-/// as far as there are so many.
+/// Writes the arguments. `keys` counts the keys written so far: each key without a token has the
+/// next key specification, as far as there are any.
 fn write_arguments(tree: &[Argument], specs: &[Spec], keys: &mut usize, reply: &mut Reply) {
     reply.array(tree.len());
     for argument in tree {
@@ -129,7 +129,7 @@ fn write_arguments(tree: &[Argument], specs: &[Spec], keys: &mut usize, reply: &
     }
 }
 
-/// The index of the specification that finds a key.
+/// The index of the key specification for a key argument.
 fn spec_of(argument: &Argument, specs: &[Spec], keys: &mut usize) -> Option<usize> {
     let behind = |token: &String| specs.iter().position(|spec| spec.is_behind(token));
     if let Some(found) = argument.token.as_ref().and_then(behind) {

@@ -3,7 +3,6 @@
 use super::{Text, human, ratio};
 use crate::core::hex_id;
 use crate::server::Server;
-use crate::session::Session;
 use base::ConnectionId;
 use base::machine::Usage;
 
@@ -41,27 +40,35 @@ pub(super) fn server(server: &Server, _: ConnectionId, text: &mut Text) {
 
 /// Sizes of the keyspace, in bytes.
 pub(crate) struct Memory {
-    /// Entries, values and tables: what `maxmemory` limits.
+    /// Entries, values and tables, and what sessions occupy. `maxmemory` limits all but what
+    /// replicas occupy.
     pub used: u64,
     /// The part of `used` that is not entries and values.
     pub overhead: u64,
-    /// Buffers of clients; not limited by `maxmemory`.
+    /// What clients occupy that are no replicas.
     pub clients: u64,
+    /// What replicas occupy.
+    pub replicas: u64,
     pub peak: u64,
 }
 
 impl Memory {
     pub fn of(server: &Server) -> Self {
         let keyspace = &server.core.shard.engine.keyspace;
-        let used = keyspace.used_bytes() as u64;
         let overhead = keyspace.databases().map(|(_, database)| {
             (database.table().allocated_bytes() + database.expiry_bytes()) as u64
         });
-        let clients = server.core.sessions().map(Session::memory_bytes).sum::<usize>();
+        let (mut clients, mut replicas) = (0, 0);
+        for session in server.core.sessions() {
+            let sum = if session.is_any_replica() { &mut replicas } else { &mut clients };
+            *sum += session.memory_bytes() as u64;
+        }
+        let used = keyspace.used_bytes() as u64 + clients + replicas;
         Self {
             used,
-            overhead: overhead.sum(),
-            clients: clients as u64,
+            overhead: overhead.sum::<u64>() + clients + replicas,
+            clients,
+            replicas,
             peak: server.core.process.statistics.memory_peak_bytes.max(used),
         }
     }
@@ -92,17 +99,18 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("allocator_resident", usage.allocator.resident);
     text.line("total_system_memory", usage.memory_bytes);
     text.line("total_system_memory_human", human(usage.memory_bytes));
-    let interpreter = server.scripts.interpreter.used_bytes();
+    let machine = &server.core.process.options.machine;
+    let interpreter = machine.interpreter_bytes(server.scripts.interpreter.used_bytes());
     for field in ["used_memory_lua", "used_memory_vm_eval"] {
         text.line(field, interpreter);
     }
     text.line("used_memory_lua_human", human(interpreter as u64));
     text.line("used_memory_scripts_eval", server.scripts.bytes());
     text.line("number_of_cached_scripts", server.scripts.len());
-    let (libraries, functions) = server.libraries.counts();
-    text.line("number_of_functions", functions);
-    text.line("number_of_libraries", libraries);
-    let for_functions = server.libraries.interpreter.used_bytes();
+    text.line("number_of_functions", server.libraries.functions_len());
+    text.line("number_of_libraries", server.core.shard.engine.keyspace.libraries().len());
+    text.line("kiln_libraries_failed", server.libraries.failed_len());
+    let for_functions = machine.interpreter_bytes(server.libraries.interpreter.used_bytes());
     text.line("used_memory_vm_functions", for_functions);
     text.line("used_memory_vm_total", interpreter + for_functions);
     text.line("used_memory_vm_total_human", human((interpreter + for_functions) as u64));
@@ -115,17 +123,17 @@ pub(super) fn memory(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("maxmemory_human", human(settings.maxmemory));
     text.line("maxmemory_policy", server.core.process.settings.maxmemory_policy);
     fragmentation(&memory, &usage, text);
-    text.line("mem_not_counted_for_evict", 0);
+    text.line("mem_not_counted_for_evict", memory.replicas);
     text.line("mem_replication_backlog", 0);
-    text.line("mem_total_replication_buffers", 0);
-    text.line("mem_clients_slaves", 0);
+    text.line("mem_total_replication_buffers", memory.replicas);
+    text.line("mem_clients_slaves", memory.replicas);
     text.line("mem_clients_normal", memory.clients);
     text.line("mem_cluster_links", 0);
     text.line("mem_aof_buffer", 0);
     text.line("mem_allocator", server.core.process.options.machine.allocator_name());
     text.line("active_defrag_running", 0);
     text.line("lazyfree_pending_objects", 0);
-    text.line("lazyfreed_objects", 0);
+    text.line("lazyfreed_objects", server.core.shard.engine.keyspace.statistics.freed_apart.get());
     text.line("kiln_client_tracking_bytes", server.core.interest.caches.allocated_bytes());
 }
 
@@ -168,7 +176,8 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("rdb_last_load_keys_expired", 0);
     text.line("rdb_last_load_keys_loaded", state.keys_loaded);
     text.line("aof_enabled", 0);
-    text.line("aof_rewrite_in_progress", 0);
+    // A snapshot is what shortens the log, whoever asked for it.
+    text.line("aof_rewrite_in_progress", u8::from(saving.is_saving));
     text.line("aof_rewrite_scheduled", 0);
     text.line("aof_last_rewrite_time_sec", -1);
     text.line("aof_current_rewrite_time_sec", -1);

@@ -167,7 +167,7 @@ pub(super) fn keyspace(server: &Server, _: ConnectionId, text: &mut Text) {
         let mut line = format!("keys={},expires={expires},avg_ttl={average}", database.len());
         let hashes = database.field_expiries().len();
         if hashes > 0 {
-            // Hashes with fields that expire, as Redis names them since 7.4.
+            // Hashes with field expiries, under Redis's name since 7.4.
             line.push_str(&format!(",subexpiry={hashes}"));
         }
         text.line(&format!("db{}", id.0), line);

@@ -32,7 +32,7 @@ impl Server {
         Verdict::Run
     }
 
-    /// Whether the data may be out of date, and are not to be shown then.
+    /// Whether the data may be out of date and must not be served then.
     pub(crate) fn is_stale(&self, asker: &Asker) -> bool {
         self.core.master().is_some()
             && !self.link.is_up()

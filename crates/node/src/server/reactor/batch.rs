@@ -180,7 +180,7 @@ impl Server {
         let batch_max = self.core.process.options.limits.batch_requests_max.min(BATCH_REQUESTS_MAX);
         let input = &mut self.core.clients.at_mut(client).input;
         let mut bytes = std::mem::take(&mut input.bytes);
-        input.executing = (bytes.len() - input.consumed, bytes.capacity() - bytes.len());
+        input.executing = (bytes.len() - input.consumed, bytes.capacity());
         input.peak = input.peak.max(bytes.len());
         while goes_on && !share.is_used_up() && self.core.clients.at(client).takes_requests() {
             if self.core.chokes(client) {
@@ -211,8 +211,11 @@ impl Server {
         session.input.compact(&mut bytes);
         session.input.bytes = bytes;
         session.input.executing = (0, 0);
+        // What a long request will take counts from its head on.
+        session.input.make_room(0, session.input.wanted);
         // A request that was cut off by the hangup never comes to an end.
-        let ends = session.flow.peer_has_closed && !goes_on && !session.flow.is_queued;
+        let goes_on = goes_on || session.flow.is_queued || session.runs_script();
+        let ends = session.flow.peer_has_closed && !goes_on;
         session.flow.is_closing |= ends;
         let is_drained = session.output.pending_bytes() == 0;
         if session.flow.reading_is_off {
@@ -276,7 +279,7 @@ impl Server {
             return (0, 0);
         };
         let hash = |argument| self.core.shard.engine.keyspace.hash(argument);
-        let key = args.get(command.first_key).filter(|_| command.first_key > 0);
+        let key = args.get(command.likely_key).filter(|_| command.likely_key > 0);
         let member = command.declared.member.and_then(|at| args.get(at));
         (key.map_or(0, hash), member.map_or(0, hash))
     }

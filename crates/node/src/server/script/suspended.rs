@@ -1,60 +1,57 @@
-//! A script that runs for longer than a turn: its unit lies aside, and the loop turns on.
+//! Suspended scripts: the unit of a script that runs for longer than a turn is laid aside, and the
+//! loop turns on.
 //!
-//! What it did is in memory and not in the log, and its unit is not over. So nothing else may
-//! touch the keyspace meanwhile: no request but the few that may while a script runs (ALLOW_BUSY),
-//! no expiry, no eviction, no snapshot, no migration. All of that waits for the script's end, as it
-//! does in Redis. What goes on is what others were promised: the log is polled, the lease is
-//! renewed, replies leave, connections are accepted. Once the script has run for
-//! `busy-reply-threshold`, those who ask are told BUSY.
+//! Its effects are in memory and not in the log, and its unit is not over. So nothing else may
+//! touch the keyspace meanwhile: no request but the few with the flag ALLOW_BUSY, no expiry, no
+//! eviction, no snapshot, no migration. All of that waits for the script's end, as in Redis. What
+//! goes on: the log is polled, the lease is renewed, replies leave, connections are accepted. When
+//! the script has run for `busy-reply-threshold`, other clients are told BUSY.
 //!
 //! ```text
 //! turn: events → log, lease → BUSY, SCRIPT KILL → a slice of the script → append, send
 //! ```
-//! Time stands still for it, and so does the clock in the records that renew the lease: a replica
-//! that was told a later one would let keys go that the script still sees.
+//! The time does not advance for it, nor in the records that renew the lease: with a later time in
+//! a record, a replica would expire keys that the script still sees.
 //!
-//! A replica of the log applies nothing while a script reads from it, and stands for nothing: as
-//! amid any long command.
+//! A replica of the log applies no records while a script reads from it, and does not stand for
+//! leadership, as within any long command.
 //!
-//! Whatever ends this life of the process ends the script with it: what it had done is gone with
-//! the memory, and nobody was told of it.
+//! Whatever ends this life of the process ends the script: its effects are lost with the memory,
+//! and nobody was told of them.
 
 use super::{Script, Server};
 use crate::core::clients::Monitored;
 use crate::server::dispatch::Call;
 use crate::server::queue::Queue;
 use crate::session::{Blocked, OwnedRequest};
-use base::time::MILLISECOND;
 use base::{ConnectionId, Event};
 use engine::interest::Notices;
-use engine::refusal::Refusal;
 use engine::unit::{Context, Unit};
-use lua::Kind;
 use txlog::record;
 
-/// A unit that lies aside, with the script amid it.
+/// A suspended unit with its script.
 pub(crate) struct Suspended {
     pub script: Script,
-    /// The calls that have not ended: of the script's command, and of the EXEC around it.
-    calls: Vec<(Call, OwnedRequest)>,
-    /// What is left to do of the transaction.
+    /// The calls that have not ended: the script's command, and the EXEC around it.
+    pub(super) calls: Vec<(Call, OwnedRequest)>,
+    /// The rest of the transaction.
     queue: Option<Queue>,
-    /// `None` until the unit was laid aside.
-    aside: Option<Box<Aside>>,
-    /// What its client was answered so far by the transaction; whether it was too much.
+    /// The unit's state; `None` until the unit is laid aside.
+    pub(super) aside: Option<Box<Aside>>,
+    /// The replies of the transaction before the script; and whether they exceeded their limit.
     answered: (Vec<u8>, bool),
-    /// What happened to connections that the server asked for.
+    /// Events of connections that the server dialed, which wait for the script's end.
     events: Vec<Event>,
-    /// Why it is to end, if it is.
-    killed: Option<&'static str>,
-    /// The process ends, and does not wait for it.
-    is_given_up: bool,
-    /// Caches are to drop everything when it has ended.
+    /// The error with which it is killed, if it is.
+    pub(super) killed: Option<&'static str>,
+    /// The process stops without waiting for it.
+    pub(super) is_given_up: bool,
+    /// Tracking clients are told to drop everything when it has ended.
     drops_caches: bool,
 }
 
-/// What belongs to a unit until its end.
-struct Aside {
+/// The state of the core that belongs to one unit.
+pub(super) struct Aside {
     unit: Unit,
     notices: Notices,
     ended: Vec<(ConnectionId, u64)>,
@@ -75,8 +72,8 @@ impl Aside {
 }
 
 impl Server {
-    /// A script took as long as a turn may take: its unit is laid aside when those who called it
-    /// have returned.
+    /// Begins to suspend a script that took as long as a turn may take. The unit is laid aside when
+    /// the functions that called it have returned.
     pub(super) fn begin_to_suspend(&mut self, script: Script) {
         self.suspended = Some(Box::new(Suspended {
             script,
@@ -91,8 +88,8 @@ impl Server {
         }));
     }
 
-    /// Everybody drops what they cached: at once, or behind what a script that runs has read, which
-    /// its client has yet to hear.
+    /// Tells every tracking client to drop its whole cache: now, or after the running script, which
+    /// may have read keys that its client is yet to be told about.
     pub(crate) fn drop_caches(&mut self) {
         match &mut self.suspended {
             Some(suspended) => suspended.drops_caches = true,
@@ -100,32 +97,33 @@ impl Server {
         }
     }
 
-    /// Whether the unit of a script is not over: what the keyspace holds is not what the log says.
+    /// Whether a script's unit is suspended: then the keyspace holds changes that the log does not
+    /// have.
     pub fn is_amid_script(&self) -> bool {
         self.suspended.is_some()
     }
 
-    /// Whether the running unit is about to be laid aside.
+    /// Whether the running unit will be laid aside when its calls have returned.
     pub(crate) fn is_suspending(&self) -> bool {
         self.suspended.as_ref().is_some_and(|suspended| suspended.aside.is_none())
     }
 
-    /// Notes a call that goes on when the script does.
+    /// Keeps a call that goes on when the script does.
     pub(crate) fn leave_call(&mut self, call: Call, request: OwnedRequest) {
         if let Some(suspended) = &mut self.suspended {
             suspended.calls.push((call, request));
         }
     }
 
-    /// Notes what is left to do of a transaction when the script has ended.
+    /// Keeps the rest of a transaction for the time when the script has ended.
     pub(crate) fn leave_queue(&mut self, queue: Queue) {
         if let Some(suspended) = &mut self.suspended {
             suspended.queue = Some(queue);
         }
     }
 
-    /// Lays the running unit aside. What its client was answered stands behind the offset `written`
-    /// of its output.
+    /// Lays the running unit aside. The replies of its client so far are behind the offset
+    /// `written` of the output.
     pub(crate) fn suspend(&mut self, client: ConnectionId, written: u64) {
         let Some(mut suspended) = self.suspended.take() else { return };
         let output = &mut self.core.clients.at_mut(client).output;
@@ -139,7 +137,7 @@ impl Server {
         self.suspended = Some(suspended);
     }
 
-    /// Exchanges what belongs to the script's unit with what lies in its place.
+    /// Exchanges the state of the script's unit with that of the unit in its place.
     fn exchange(&mut self, suspended: &mut Suspended) {
         let Some(aside) = &mut suspended.aside else { return };
         let core = &mut self.core;
@@ -149,14 +147,14 @@ impl Server {
         std::mem::swap(&mut core.clients.ended, &mut aside.ended);
         std::mem::swap(&mut core.clients.monitored, &mut aside.monitored);
         std::mem::swap(&mut core.begun, &mut aside.begun);
-        // Those who follow may have gone meanwhile.
+        // Replicas of Redis may have come or gone meanwhile.
         let is_followed = aside.unit.feed.is_on();
         if core.shard.unit.feed.is_on() != is_followed {
             core.shard.unit.feed.switch(is_followed);
         }
     }
 
-    /// Goes on with the script for as long as a turn may take.
+    /// Runs the script for as long as a turn may take.
     pub(crate) fn go_on_with_script(&mut self) {
         if self.suspended.as_ref().is_none_or(|it| it.is_given_up) {
             return;
@@ -166,8 +164,9 @@ impl Server {
         if let Some(why) = suspended.killed {
             self.interpreter(suspended.script.kind).kill(why);
         }
-        self.core.turn.lap = self.core.process.options.clock.monotonic();
-        match self.drive(&mut suspended.script) {
+        let began = self.core.process.options.clock.monotonic();
+        self.core.turn.lap = began;
+        match self.drive(&mut suspended.script, began) {
             Some(outcome) => self.end_suspended(*suspended, outcome),
             None => {
                 self.exchange(&mut suspended);
@@ -177,20 +176,7 @@ impl Server {
         }
     }
 
-    /// Whether a script has run for so long that others are told.
-    fn judge_busy(&mut self, script: &mut Script) {
-        let threshold_ms = self.core.process.settings.busy_reply_threshold_ms;
-        let now = self.core.process.options.clock.monotonic();
-        let ran_ms = now.since(script.started) / MILLISECOND;
-        if script.is_busy || threshold_ms == 0 || ran_ms < threshold_ms {
-            return;
-        }
-        script.is_busy = true;
-        let (name, killed_by) = (&script.name, kill_command(script.kind));
-        tracing::warn!(ran_ms, name, "Slow script detected: {killed_by} ends it");
-    }
-
-    /// The script has ended: goes on with those who called it, and ends the unit.
+    /// Ends the script: returns to its callers, and ends the unit.
     fn end_suspended(&mut self, suspended: Suspended, outcome: lua::Outcome) {
         let Suspended { script, calls, queue, answered, events, drops_caches, .. } = suspended;
         let client = script.client();
@@ -229,75 +215,20 @@ impl Server {
         self.core.enqueue(client);
     }
 
-    /// What others are told while a script runs for long, if one does.
-    pub(crate) fn busy_refusal(&self) -> Option<Refusal> {
-        let suspended = self.suspended.as_ref().filter(|it| it.aside.is_some())?;
-        Some(busy(suspended.script.kind))
-    }
-
-    /// Whether requests are executed: not while a script runs of which others are not yet told.
-    pub(crate) fn takes_requests(&self) -> bool {
-        self.suspended.as_ref().is_none_or(|it| it.script.is_busy)
-    }
-
-    /// Ends the script that runs for long, which SCRIPT KILL or FUNCTION KILL asks for.
-    ///
-    /// # Errors
-    /// There is none, or it may not be ended; in Redis's words.
-    pub(crate) fn kill_script(&mut self, kind: Kind) -> Result<(), Refusal> {
-        let Some(suspended) = &mut self.suspended else {
-            return Err(Refusal::of("NOTBUSY No scripts in execution right now."));
-        };
-        if suspended.script.is_master() {
-            return Err(UNKILLABLE_OF_MASTER);
-        }
-        if suspended.script.has_written {
-            return Err(UNKILLABLE);
-        }
-        if suspended.script.kind != kind {
-            return Err(busy(suspended.script.kind));
-        }
-        suspended.killed = Some("ERR Script killed by user with SCRIPT KILL...");
-        Ok(())
-    }
-
-    /// The function that runs for long, if one does.
-    ///
-    /// # Errors
-    /// It is a script.
-    pub(crate) fn running_function(&self) -> Result<Option<RunningFunction>, Refusal> {
-        let Some(suspended) = &self.suspended else { return Ok(None) };
-        if suspended.script.kind == Kind::Scripts {
-            return Err(busy(Kind::Scripts));
-        }
-        let request = suspended.calls.first().map(|(_, request)| request);
-        let command = request
-            .map_or_else(Vec::new, |request| request.args().iter().map(<[u8]>::to_vec).collect());
-        let nanos = self.core.turn.monotonic.since(suspended.script.started);
-        let (name, millis) = (suspended.script.name.clone(), (nanos / 1_000_000) as i64);
-        Ok(Some(RunningFunction { name, command, millis }))
-    }
-
-    /// Whether a clean stop must wait for a script. One that has written nothing is ended.
-    pub(crate) fn waits_for_script(&mut self) -> bool {
-        let Some(suspended) = &mut self.suspended else { return false };
-        if !suspended.script.has_written {
-            suspended.killed.get_or_insert("ERR the server stops");
-        }
-        !suspended.is_given_up
-    }
-
-    /// The process ends without the script that runs: what it did is lost, and nobody was told of
-    /// it.
+    /// Gives up the running script: the process stops without it. Its effects are lost, and nobody
+    /// was told of them.
     pub(crate) fn give_script_up(&mut self) {
         if let Some(suspended) = &mut self.suspended {
-            tracing::warn!(name = suspended.script.name, "stops amid a script, which did nothing");
+            tracing::warn!(
+                name = &*suspended.script.name,
+                "stops amid a script, which did nothing"
+            );
             suspended.is_given_up = true;
         }
     }
 
-    /// Keeps an event for the end of the script, about a connection that the server asked for:
-    /// what a feature does then may touch keys.
+    /// Keeps an event of a dialed connection until the script has ended: a feature may touch keys
+    /// when it handles it.
     pub(crate) fn defer(&mut self, event: Event) {
         if let Some(suspended) = &mut self.suspended
             && !suspended.events.contains(&event)
@@ -306,13 +237,13 @@ impl Server {
         }
     }
 
-    /// Whether a connection is a client's that may go amid a script.
+    /// Whether a connection may be closed while a script is suspended.
     pub(crate) fn is_free_of_script(&self, connection: ConnectionId) -> bool {
         let is_client = self.core.clients.has(connection);
         self.suspended.is_some() && is_client && !self.is_needed_by_script(connection)
     }
 
-    /// Whether a connection's session must be there until the script has ended.
+    /// Whether a connection's session is needed until the script has ended.
     pub(crate) fn is_needed_by_script(&self, connection: ConnectionId) -> bool {
         self.suspended.as_ref().is_some_and(|suspended| {
             let is_master = |session: &crate::session::Session| session.is_master();
@@ -321,38 +252,3 @@ impl Server {
         })
     }
 }
-
-/// A function that runs for long.
-pub(crate) struct RunningFunction {
-    pub name: String,
-    /// What its client asked for.
-    pub command: Vec<Vec<u8>>,
-    /// How long it has run, in milliseconds.
-    pub millis: i64,
-}
-
-/// The command that ends a script or a function.
-fn kill_command(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Scripts => "SCRIPT KILL",
-        Kind::Functions => "FUNCTION KILL",
-    }
-}
-
-/// What others are told while a script or a function runs for long.
-fn busy(kind: Kind) -> Refusal {
-    Refusal::new(format!(
-        "BUSY Redis is busy running a script. You can only call {} or SHUTDOWN NOSAVE.",
-        kill_command(kind)
-    ))
-}
-
-const UNKILLABLE: Refusal = Refusal::of(
-    "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
-     either wait the script termination or kill the server in a hard way using the SHUTDOWN \
-     NOSAVE command.",
-);
-const UNKILLABLE_OF_MASTER: Refusal = Refusal::of(
-    "UNKILLABLE The busy script was sent by a master instance in the context of replication and \
-     cannot be killed.",
-);

@@ -1,26 +1,27 @@
 //! Encrypted connections, with clients by rustls on threads of their own.
 
 use super::*;
-use crate::tls::papers::Papers;
+use crate::tls::test_authority::TestAuthority;
 use base::tls::ClientAuth;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::path::Path;
 
 type Client = StreamOwned<ClientConnection, TcpStream>;
 
-fn listening(papers: &Papers, client_auth: ClientAuth) -> NetDriver {
+fn listening(authority: &TestAuthority, client_auth: ClientAuth) -> NetDriver {
     let tls = Arc::new(Tls::default());
-    tls.adopt(&papers.settings("server", client_auth)).expect("good papers");
+    tls.adopt(&authority.settings("server", client_auth)).expect("good certificates");
     let options = NetOptions { port: None, tls_port: Some(0), tls, ..options() };
     NetDriver::bind(&options).expect("loopback has ports")
 }
 
 /// What a client trusts and shows.
-fn client_config(papers: &Papers, name: Option<&str>) -> Arc<ClientConfig> {
+fn client_config(authority: &TestAuthority, name: Option<&str>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(papers.folder.join("ca.crt")).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_file(authority.folder.join("ca.crt")).unwrap()).unwrap();
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -28,7 +29,7 @@ fn client_config(papers: &Papers, name: Option<&str>) -> Arc<ClientConfig> {
     Arc::new(match name {
         None => builder.with_no_client_auth(),
         Some(name) => {
-            let pair = papers.issue(name);
+            let pair = authority.issue(name);
             let chain = vec![CertificateDer::from_pem_file(&pair.certificate).unwrap()];
             builder
                 .with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(&pair.key).unwrap())
@@ -78,11 +79,11 @@ fn echo(driver: &mut NetDriver, clients: usize) -> Vec<Option<Vec<u8>>> {
 
 #[test]
 fn what_is_encrypted_arrives_both_ways_whoever_is_slow() {
-    let papers = Papers::new("echo");
-    let mut driver = listening(&papers, ClientAuth::No);
+    let authority = TestAuthority::new("echo");
+    let mut driver = listening(&authority, ClientAuth::No);
     let clients: Vec<_> = (0..8_usize)
         .map(|number| {
-            let mut stream = dial(&driver, &client_config(&papers, None));
+            let mut stream = dial(&driver, &client_config(&authority, None));
             thread::spawn(move || {
                 for round in 0..40 {
                     let length = 1 + (number * 31 + round * 7919) % 200_000;
@@ -108,9 +109,9 @@ fn what_is_encrypted_arrives_both_ways_whoever_is_slow() {
 
 #[test]
 fn what_counts_as_sent_arrives_although_the_connection_is_closed_at_once() {
-    let papers = Papers::new("sent");
-    let mut driver = listening(&papers, ClientAuth::No);
-    let mut stream = dial(&driver, &client_config(&papers, None));
+    let authority = TestAuthority::new("sent");
+    let mut driver = listening(&authority, ClientAuth::No);
+    let mut stream = dial(&driver, &client_config(&authority, None));
     let reader = thread::spawn(move || {
         stream.write_all(b"x").expect("is taken");
         thread::sleep(Duration::from_millis(300));
@@ -144,15 +145,15 @@ fn what_counts_as_sent_arrives_although_the_connection_is_closed_at_once() {
 
 #[test]
 fn a_certificate_says_who_a_client_is() {
-    let papers = Papers::new("who");
+    let authority = TestAuthority::new("who");
     for (auth, name, is_let_in) in [
         (ClientAuth::Required, Some("alice"), true),
         (ClientAuth::Required, None, false),
         (ClientAuth::Optional, Some("bob"), true),
         (ClientAuth::Optional, None, true),
     ] {
-        let mut driver = listening(&papers, auth);
-        let mut stream = dial(&driver, &client_config(&papers, name));
+        let mut driver = listening(&authority, auth);
+        let mut stream = dial(&driver, &client_config(&authority, name));
         let client = thread::spawn(move || {
             let mut heard = [0; 2];
             stream.write_all(b"hi").and_then(|()| stream.read_exact(&mut heard)).is_ok()
@@ -180,9 +181,13 @@ fn turn_until(driver: &mut NetDriver, is_over: impl Fn(&NetDriver) -> bool) {
 
 /// Asks for an encrypted connection from one driver to another; what the one that asks hears, and
 /// the name that the other one is shown.
-fn dial_over(papers: &Papers, from: &str, to: &mut NetDriver) -> (Event, Option<Vec<u8>>) {
+fn dial_over(
+    authority: &TestAuthority,
+    from: &str,
+    to: &mut NetDriver,
+) -> (Event, Option<Vec<u8>>) {
     let tls = Arc::new(Tls::default());
-    tls.adopt(&papers.settings(from, ClientAuth::No)).expect("good papers");
+    tls.adopt(&authority.settings(from, ClientAuth::No)).expect("good certificates");
     let mut caller = NetDriver::bind(&NetOptions { port: None, tls, ..options() }).unwrap();
     let port = to.local_port().expect("a listener");
     caller.connect(&base::driver::Endpoint::tcp("127.0.0.1", port).encrypted(true));
@@ -223,26 +228,26 @@ fn dial_over(papers: &Papers, from: &str, to: &mut NetDriver) -> (Event, Option<
 
 #[test]
 fn servers_ask_for_encrypted_connections_and_show_who_they_are() {
-    let papers = Papers::new("servers");
-    let mut there = listening(&papers, ClientAuth::Required);
-    let (heard, name) = dial_over(&papers, "replica", &mut there);
+    let authority = TestAuthority::new("servers");
+    let mut there = listening(&authority, ClientAuth::Required);
+    let (heard, name) = dial_over(&authority, "replica", &mut there);
     assert!(matches!(heard, Event::Connected { .. }), "{heard:?}");
     assert_eq!(name, Some(b"replica".to_vec()));
 }
 
 #[test]
 fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
-    let (papers, others) = (Papers::new("believer"), Papers::new("impostor"));
+    let (authority, others) = (TestAuthority::new("believer"), TestAuthority::new("impostor"));
     let mut there = listening(&others, ClientAuth::No);
-    let (heard, _) = dial_over(&papers, "replica", &mut there);
+    let (heard, _) = dial_over(&authority, "replica", &mut there);
     let Event::Unreachable { why, .. } = heard else { panic!("{heard:?}") };
     assert!(why.contains("invalid peer certificate"), "{why}");
 }
 
 #[test]
 fn who_speaks_no_tls_or_stops_amid_a_handshake_is_nobodys_client() {
-    let papers = Papers::new("strangers");
-    let mut driver = listening(&papers, ClientAuth::No);
+    let authority = TestAuthority::new("strangers");
+    let mut driver = listening(&authority, ClientAuth::No);
     driver.handshakes.limits.nanos_max = SECOND_NANOS / 2;
     let mut plain = connect(&driver);
     plain.write_all(b"PING\r\n").unwrap();
@@ -263,9 +268,9 @@ fn who_speaks_no_tls_or_stops_amid_a_handshake_is_nobodys_client() {
 
 #[test]
 fn who_goes_amid_a_record_is_seen_to_go() {
-    let papers = Papers::new("amid");
-    let mut driver = listening(&papers, ClientAuth::No);
-    let mut stream = dial(&driver, &client_config(&papers, None));
+    let authority = TestAuthority::new("amid");
+    let mut driver = listening(&authority, ClientAuth::No);
+    let mut stream = dial(&driver, &client_config(&authority, None));
     let client = thread::spawn(move || {
         let mut heard = [0; 2];
         stream.write_all(b"hi").and_then(|()| stream.read_exact(&mut heard)).expect("an echo");
@@ -281,12 +286,12 @@ fn who_goes_amid_a_record_is_seen_to_go() {
 
 #[test]
 fn of_too_many_handshakes_the_oldest_gives_way() {
-    let papers = Papers::new("many");
-    let mut driver = listening(&papers, ClientAuth::No);
+    let authority = TestAuthority::new("many");
+    let mut driver = listening(&authority, ClientAuth::No);
     driver.handshakes.limits.count_max = 5;
     let _silent: Vec<TcpStream> = (0..30).map(|_| connect(&driver)).collect();
     turn_until(&mut driver, |driver| driver.connections_count() == 5);
-    let mut stream = dial(&driver, &client_config(&papers, None));
+    let mut stream = dial(&driver, &client_config(&authority, None));
     let client = thread::spawn(move || {
         let mut heard = [0; 2];
         stream.write_all(b"hi").and_then(|()| stream.read_exact(&mut heard)).expect("an echo");
@@ -300,9 +305,9 @@ fn of_too_many_handshakes_the_oldest_gives_way() {
 
 #[test]
 fn a_renewed_certificate_is_shown_to_new_clients_and_costs_no_connection() {
-    let papers = Papers::new("renewed");
-    let mut driver = listening(&papers, ClientAuth::No);
-    let config = client_config(&papers, None);
+    let authority = TestAuthority::new("renewed");
+    let mut driver = listening(&authority, ClientAuth::No);
+    let config = client_config(&authority, None);
     let ask = |driver: &mut NetDriver, mut stream: Client| {
         let client = thread::spawn(move || {
             let mut heard = [0; 2];
@@ -328,7 +333,7 @@ fn a_renewed_certificate_is_shown_to_new_clients_and_costs_no_connection() {
     let old = dial(&driver, &config);
     let old = ask(&mut driver, old);
     assert_eq!(shown(&old), Some(b"server".to_vec()));
-    driver.tls.adopt(&papers.settings("renewed", ClientAuth::No)).unwrap();
+    driver.tls.adopt(&authority.settings("renewed", ClientAuth::No)).unwrap();
     let new = dial(&driver, &config);
     let new = ask(&mut driver, new);
     assert_eq!(shown(&new), Some(b"renewed".to_vec()));
@@ -338,9 +343,9 @@ fn a_renewed_certificate_is_shown_to_new_clients_and_costs_no_connection() {
 
 #[test]
 fn whatever_a_stranger_says_the_handshake_ends() {
-    let papers = Papers::new("hostile words");
+    let authority = TestAuthority::new("hostile words");
     let name = ServerName::try_from("localhost").unwrap();
-    let mut client = ClientConnection::new(client_config(&papers, None), name).unwrap();
+    let mut client = ClientConnection::new(client_config(&authority, None), name).unwrap();
     let mut hello = Vec::new();
     client.write_tls(&mut hello).unwrap();
     hostile::shake_hands(&hello);
@@ -357,4 +362,19 @@ fn whatever_a_stranger_says_the_handshake_ends() {
         }
         hostile::shake_hands(&said);
     }
+}
+
+/// What the fuzzer's target `tls` begins with, and what it ever found.
+#[test]
+fn the_fuzzers_seeds_are_survived() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/tls");
+    let seeds = std::fs::read_dir(folder).expect("the seeds are a folder of the repository");
+    let mut survived = 0;
+    for seed in seeds {
+        let path = seed.expect("a folder can be listed").path();
+        println!("{path:?}");
+        hostile::shake_hands(&std::fs::read(path).expect("a seed can be read"));
+        survived += 1;
+    }
+    assert!(survived >= 5, "too few seeds");
 }

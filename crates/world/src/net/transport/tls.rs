@@ -1,15 +1,15 @@
-//! Bytes in records of TLS, over a socket that does not block.
+//! A TLS connection over a socket that does not block.
 //!
 //! ```text
 //! socket ─▶ records ─▶ rustls ─▶ plain bytes ─▶ input of the loop
 //! output ─▶ a chunk of it, as a record ─▶ socket      (at most one chunk is under way)
 //! ```
-//! A chunk counts as sent when the kernel has taken all of its record: so what the loop believes to
-//! be sent is, and a connection that it closes afterwards loses nothing. Until then the loop keeps
-//! its bytes and offers them again; they are not encrypted twice.
+//! A chunk counts as sent when the kernel has taken its whole record. So bytes that the loop
+//! believes to be sent are sent, and closing the connection afterwards loses none. Until then the
+//! loop keeps the bytes and offers them again; they are not encrypted twice.
 //!
-//! What a peer can make this hold is bounded: a record that is incomplete (18 KB), the plain bytes
-//! of those that are whole (16 KB and one record), and our chunk.
+//! Memory per connection is bounded: an incomplete record (18 KB), the plain bytes of complete ones
+//! (16 KB and one record), and our chunk.
 
 use base::driver::{Received, Sent};
 use rustix::fd::OwnedFd;
@@ -21,11 +21,12 @@ use std::io::{self, BufRead, Read, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Plain bytes that are encrypted at a time: what one record holds (RFC 8446, 5.1).
+/// Plain bytes that are encrypted at a time: the most that one record holds (RFC 8446, 5.1).
 const CHUNK_BYTES_MAX: usize = 16 << 10;
 
-/// Records without bytes that are read before others have their turn: a peer that sends nothing
-/// else must not keep the loop.
+/// Reads of a socket in a row that bring no application data although each was full. They are 4 KiB
+/// each, so tickets and new keys come nowhere near: they are some 200 bytes. A peer that sends
+/// nothing else must not keep the loop busy.
 const SILENT_READS_MAX: usize = 32;
 
 /// A connection whose bytes are encrypted.
@@ -33,23 +34,23 @@ const SILENT_READS_MAX: usize = 32;
 pub struct Tls {
     pub socket: OwnedFd,
     connection: Connection,
-    /// Plain bytes of the chunk under way: encrypted, and not counted as sent.
+    /// Plain bytes of the chunk under way: already encrypted, not yet counted as sent.
     under_way: usize,
 }
 
-/// How far a handshake is.
+/// The state of a handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Handshake {
-    /// It goes on when the socket is ready.
+    /// Not over: go on when the socket is ready.
     Pending,
-    /// Both sides are who they say; bytes may already be there.
+    /// Over: the peer is verified, and its first bytes may already be there.
     Done,
     Failed(String),
 }
 
-/// What came of reading from the socket.
+/// The outcome of reading from the socket.
 enum Wire {
-    /// Something; `emptied`: for now there is no more.
+    /// Some records came. `emptied`: the socket has no more for now.
     Records {
         emptied: bool,
     },
@@ -81,7 +82,7 @@ impl Tls {
         Ok(Self { socket, connection, under_way: 0 })
     }
 
-    /// The certificate that the other end has shown.
+    /// The certificate that the other end sent in the handshake.
     pub fn peer_certificate(&self) -> Option<&[u8]> {
         self.connection.peer_certificates()?.first().map(AsRef::as_ref)
     }
@@ -127,7 +128,7 @@ impl Tls {
                 Ok(Wire::Records { emptied: all }) => emptied = all,
                 Ok(Wire::WouldBlock) => emptied = true,
                 Ok(Wire::Closed) => {
-                    // What was whole before it counts.
+                    // Records that were complete before the end still count.
                     self.take_plain(into, before + bytes_max);
                     let count = into.len() - before;
                     let whole = Received::Bytes { count, more: true };
@@ -154,7 +155,7 @@ impl Tls {
                 Ok(false) => return Sent::Bytes(sent),
                 Err(_) => return Sent::Closed,
             }
-            // The chunk is out, and the loop offers its bytes again.
+            // The chunk was sent; the loop offers its bytes again here, and they are counted now.
             let done = self.under_way.min(bytes.len() - sent);
             self.under_way -= done;
             sent += done;
@@ -170,20 +171,22 @@ impl Tls {
         }
     }
 
-    /// Sends what the connection itself has to say, as far as the socket takes it.
+    /// Sends the connection's own pending records (alerts, tickets), as far as the socket takes
+    /// them.
     pub fn flush(&mut self) {
-        // A failure is found by whoever reads or sends next.
+        // Nothing to handle here: if the socket has failed, the next read or send finds it and
+        // closes.
         let _ = self.write_records();
     }
 
-    /// Says that nothing more comes, if the socket takes it at once.
+    /// Sends `close_notify`, if the socket takes it at once.
     pub fn say_goodbye(&mut self) {
         self.connection.send_close_notify();
         self.flush();
     }
 
-    /// Moves plain bytes into a buffer until it has this length; whether the peer has said that
-    /// there will be no more.
+    /// Moves plain bytes into a buffer up to a length. Returns whether the peer has ended its
+    /// stream.
     fn take_plain(&mut self, into: &mut Vec<u8>, length_max: usize) -> bool {
         let mut reader = self.connection.reader();
         while into.len() < length_max {
@@ -210,15 +213,19 @@ impl Tls {
         }
         let emptied = socket.emptied;
         let processed = self.connection.process_new_packets();
-        // What the other end must be told of it: an alert, tickets, a new key.
-        self.flush();
+        // Answers of the connection itself: an alert, tickets, a new key. A client that does not
+        // speak TLS gets no alert: it would take that for a reply.
+        let speaks_plainly = matches!(processed, Err(rustls::Error::InvalidMessage(_)));
+        if !speaks_plainly || !self.connection.is_handshaking() {
+            self.flush();
+        }
         match processed {
             Ok(_) => Ok(Wire::Records { emptied }),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// Whether everything that is encrypted was taken by the kernel.
+    /// Writes pending records to the socket; returns whether the kernel took all of them.
     fn write_records(&mut self) -> io::Result<bool> {
         while self.connection.wants_write() {
             let mut socket = Socket { socket: &self.socket, emptied: false };
@@ -232,10 +239,10 @@ impl Tls {
     }
 }
 
-/// A socket as rustls wants it.
+/// The socket as `std::io::Read` and `Write`, which rustls needs.
 struct Socket<'s> {
     socket: &'s OwnedFd,
-    /// It gave less than it was asked for.
+    /// Whether the last read returned less than asked for: then the socket is empty for now.
     emptied: bool,
 }
 

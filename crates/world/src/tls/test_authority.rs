@@ -1,4 +1,4 @@
-//! Certificates for tests: an authority, and those for whom it vouches.
+//! Certificates for tests: an authority, and certificates that it signs.
 #![allow(clippy::disallowed_methods, reason = "a test writes the files that an operator would")]
 #![allow(clippy::unwrap_used, reason = "only tests and the fuzzer come here")]
 
@@ -6,16 +6,16 @@ use base::tls::{ClientAuth, KeyPair, TlsSettings};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair as Keys};
 use std::path::PathBuf;
 
-/// Certificates and keys in a folder of their own.
-pub struct Papers {
+/// A folder with an authority's certificate, and those that it issues.
+pub struct TestAuthority {
     pub folder: PathBuf,
     issuer: Issuer<'static, Keys>,
 }
 
-impl Papers {
-    /// An authority, whose certificate is `ca.crt`.
+impl TestAuthority {
+    /// Creates the folder and an authority, whose certificate is `ca.crt`.
     pub fn new(name: &str) -> Self {
-        let name = format!("kiln-papers-{}-{name}", std::process::id());
+        let name = format!("kiln-authority-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let keys = Keys::generate().unwrap();
@@ -27,13 +27,14 @@ impl Papers {
         Self { folder, issuer: Issuer::new(params, keys) }
     }
 
-    /// A certificate in this name, `NAME.crt`, with its key `NAME.key`.
+    /// Issues a certificate with this common name: `NAME.crt`, with its key `NAME.key`.
     pub fn issue(&self, name: &str) -> KeyPair {
         let keys = Keys::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.signed_by(&keys, &self.issuer).unwrap();
-        let pair = KeyPair { certificate: self.path(name, "crt"), key: self.path(name, "key") };
+        let (certificate_file, key) = (self.path(name, "crt"), self.path(name, "key"));
+        let pair = KeyPair { certificate: certificate_file, key, password: None };
         std::fs::write(&pair.certificate, certificate.pem()).unwrap();
         std::fs::write(&pair.key, keys.serialize_pem()).unwrap();
         pair
@@ -43,7 +44,7 @@ impl Papers {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Settings of a server with this name.
+    /// TLS settings of a server with a certificate of this name.
     pub fn settings(&self, name: &str, client_auth: ClientAuth) -> TlsSettings {
         TlsSettings {
             accepts: true,
@@ -62,7 +63,7 @@ impl Papers {
     }
 }
 
-impl Drop for Papers {
+impl Drop for TestAuthority {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }

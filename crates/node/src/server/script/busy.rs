@@ -1,0 +1,118 @@
+//! Requests of others while a script is suspended: BUSY, SCRIPT KILL, FUNCTION STATS, and a clean
+//! stop that waits for its end.
+
+use super::{Script, Server};
+use base::time::MILLISECOND;
+use engine::refusal::Refusal;
+use lua::Kind;
+use std::rc::Rc;
+
+impl Server {
+    /// Notes that the script has run for so long that others are told BUSY.
+    pub(super) fn judge_busy(&mut self, script: &mut Script) {
+        let threshold_ms = self.core.process.settings.busy_reply_threshold_ms;
+        let now = self.core.process.options.clock.monotonic();
+        let ran_ms = now.since(script.started) / MILLISECOND;
+        if script.is_busy || threshold_ms == 0 || ran_ms < threshold_ms {
+            return;
+        }
+        script.is_busy = true;
+        let (name, killed_by) = (&*script.name, kill_command(script.kind));
+        tracing::warn!(ran_ms, name, "Slow script detected: {killed_by} ends it");
+    }
+
+    /// The refusal for other clients while a script runs for long, if one does.
+    pub(crate) fn busy_refusal(&self) -> Option<Refusal> {
+        let suspended = self.suspended.as_ref().filter(|it| it.aside.is_some())?;
+        Some(busy(suspended.script.kind))
+    }
+
+    /// Whether requests are executed: not while a script is suspended and others are not yet told
+    /// BUSY.
+    pub(crate) fn takes_requests(&self) -> bool {
+        self.suspended.as_ref().is_none_or(|it| it.script.is_busy)
+    }
+
+    /// SCRIPT KILL, FUNCTION KILL: kills the running script or function.
+    ///
+    /// # Errors
+    /// None is running, or it may not be killed; in Redis's words.
+    pub(crate) fn kill_script(&mut self, kind: Kind) -> Result<(), Refusal> {
+        let Some(suspended) = &mut self.suspended else {
+            return Err(Refusal::of("NOTBUSY No scripts in execution right now."));
+        };
+        if suspended.script.is_master() {
+            return Err(UNKILLABLE_OF_MASTER);
+        }
+        if suspended.script.has_written {
+            return Err(UNKILLABLE);
+        }
+        if suspended.script.kind != kind {
+            return Err(busy(suspended.script.kind));
+        }
+        suspended.killed = Some("ERR Script killed by user with SCRIPT KILL...");
+        Ok(())
+    }
+
+    /// The suspended function, if there is one.
+    ///
+    /// # Errors
+    /// A script is running, not a function.
+    pub(crate) fn running_function(&self) -> Result<Option<RunningFunction>, Refusal> {
+        let Some(suspended) = &self.suspended else { return Ok(None) };
+        if suspended.script.kind == Kind::Scripts {
+            return Err(busy(Kind::Scripts));
+        }
+        let request = suspended.calls.first().map(|(_, request)| request);
+        let command = request
+            .map_or_else(Vec::new, |request| request.args().iter().map(<[u8]>::to_vec).collect());
+        let nanos = self.core.turn.monotonic.since(suspended.script.started);
+        let (name, millis) = (Rc::clone(&suspended.script.name), (nanos / 1_000_000) as i64);
+        Ok(Some(RunningFunction { name, command, millis }))
+    }
+
+    /// Whether a clean stop must wait for a script. A script that has written nothing is killed
+    /// instead.
+    pub(crate) fn waits_for_script(&mut self) -> bool {
+        let Some(suspended) = &mut self.suspended else { return false };
+        if !suspended.script.has_written {
+            suspended.killed.get_or_insert("ERR the server stops");
+        }
+        !suspended.is_given_up
+    }
+}
+
+/// A running function.
+pub(crate) struct RunningFunction {
+    pub name: Rc<str>,
+    /// The request of its client.
+    pub command: Vec<Vec<u8>>,
+    /// How long it has run, in milliseconds.
+    pub millis: i64,
+}
+
+/// The command that kills a script or a function.
+fn kill_command(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Scripts => "SCRIPT KILL",
+        Kind::Functions => "FUNCTION KILL",
+    }
+}
+
+/// The refusal for other clients while a script or a function runs for long.
+fn busy(kind: Kind) -> Refusal {
+    Refusal::new(format!(
+        "BUSY Redis is busy running a script. You can only call {} or SHUTDOWN NOSAVE.",
+        kill_command(kind)
+    ))
+}
+
+const UNKILLABLE: Refusal = Refusal::of(
+    "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+     either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+     NOSAVE command.",
+);
+const UNKILLABLE_OF_MASTER: Refusal = Refusal::of(
+    "UNKILLABLE The busy script was sent by a master instance in the context of replication and \
+     cannot be killed.",
+);
