@@ -1,10 +1,12 @@
-"""The files that say which tests count: one test name a line, repeated when a file runs it again.
+"""The files that say which tests count, by their names.
 
-- `denominator/FILE.txt`: what a stock server passes in every one of several runs. Fixed: it never
-  shrinks because a server under test lacks something.
+- `denominator/FILE.txt`: what a stock server passes in every one of several runs. A line is the letters
+  of the modes (units.py) and the test's name, repeated when a file runs it again. Fixed: it never shrinks
+  because a server under test lacks something.
 - `flaky.txt`: what stock passed in some runs only, with how often. They do not count.
-- `passing.txt`: what Kiln must pass today, `unit/name<TAB>test`. It only grows, until it equals the
-  denominator.
+- `differences.txt`: what Kiln does not pass, in any mode, `file<TAB>test<TAB>why`. Everything else of the
+  denominator must pass. First those that need an AOF or a fork, then, behind the line `# others`, at most
+  ten more.
 """
 
 import pathlib
@@ -13,30 +15,49 @@ from collections import Counter
 HERE = pathlib.Path(__file__).resolve().parent
 DENOMINATOR = HERE / "denominator"
 FLAKY = HERE / "flaky.txt"
-PASSING = HERE / "passing.txt"
+DIFFERENCES = HERE / "differences.txt"
+
+# How many tests may differ that need neither an AOF nor a fork.
+OTHERS_MAX = 10
+
+
+def _lines(unit):
+    """What the file of this unit says: how often each test must pass, for each letter of a mode."""
+    counts = {}
+    path = DENOMINATOR / unit.file
+    for line in path.read_text().splitlines() if path.exists() else []:
+        letters, name = line.split(" ", 1)
+        for letter in letters:
+            counts.setdefault(letter, Counter())[name] += 1
+    return counts
 
 
 def denominator(unit):
-    """How often each test of `unit` must pass."""
-    return Counter((DENOMINATOR / unit.file).read_text().splitlines())
+    """How often each test of `unit` must pass in its mode."""
+    return _lines(unit).get(unit.mode.letter, Counter())
 
 
 def write_denominator(unit, names):
-    lines = sorted(names.elements())
-    (DENOMINATOR / unit.file).write_text("".join(f"{line}\n" for line in lines))
+    """Puts `names` in the place of what the file said of the unit's mode."""
+    counts = {**_lines(unit), unit.mode.letter: names}
+    lines = []
+    for name in set().union(*counts.values()):
+        for nth in range(max(count[name] for count in counts.values())):
+            letters = "".join(sorted(letter for letter, count in counts.items() if count[name] > nth))
+            lines.append((name, f"{letters} {name}\n"))
+    (DENOMINATOR / unit.file).write_text("".join(line for _, line in sorted(lines)))
 
 
-def passing():
-    """What must pass today, as a counter of names for each unit's name."""
-    required = {}
-    if PASSING.exists():
-        for line in PASSING.read_text().splitlines():
-            unit, _, name = line.partition("\t")
-            required.setdefault(unit, Counter())[name] += 1
-    return required
-
-
-def write_passing(required):
-    lines = sorted(f"{unit}\t{name}\n" for unit, names in required.items()
-                   for name in names.elements())
-    PASSING.write_text("".join(lines))
+def differences():
+    """The tests that Kiln does not pass, by the names of their files."""
+    named, others = {}, None
+    for line in DIFFERENCES.read_text().splitlines():
+        if line.startswith("#"):
+            others = 0 if line == "# others" else others
+            continue
+        unit, name, _why = line.split("\t")
+        named.setdefault(unit, set()).add(name)
+        others = None if others is None else others + 1
+    if others is None or others > OTHERS_MAX:
+        raise SystemExit(f"{DIFFERENCES}: {others} others are named, at most {OTHERS_MAX} may be")
+    return named

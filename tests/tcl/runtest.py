@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections import Counter
 
 from harness import paths
@@ -42,6 +43,7 @@ class Outcome:
     finished: bool
     output: str
     reason: str = ""
+    seconds: float = 0
 
 
 # What the suite waits for in the output of a server that it started: its process's id, which it
@@ -52,17 +54,22 @@ exec {command} "$@" 2>&1
 """
 
 
-def run(unit, command, arguments=()):
+def run(unit, command):
     """Runs `unit` against servers started by `command`; they are ended in every case."""
-    if unit.spawn:
-        return _run_spawning(unit, command)
-    arguments = list(arguments)
-    if unit.debug:
-        arguments += ["--enable-debug-command", "yes"]
-    server = Server(command, arguments, folder=paths.fast_folder())
+    began = time.monotonic()
+    outcome = (_run_spawning if unit.mode.spawn else _run_given)(unit, command)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _run_given(unit, command):
+    """Runs a file against the one server that it is given."""
+    server = Server(command, unit.mode.server, folder=paths.fast_folder())
     suite = _suite_folder(server.directory, unit)
     try:
         server.start()
+        if "--cluster-mode" in unit.mode.flags:
+            _own_all_slots(server)
         target = ["--host", "127.0.0.1", "--port", str(server.port)]
         output, reason = _runtest(unit, target, suite)
         if not server.alive():
@@ -72,6 +79,19 @@ def run(unit, command, arguments=()):
     finally:
         server.close()
     return _parse(output, reason)
+
+
+def _own_all_slots(server):
+    """Gives all slots to a server of a cluster that has none yet."""
+    with server.client() as client:
+        if b"cluster_state:ok" in client.call("CLUSTER", "INFO"):
+            return
+        client.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        for _ in range(300):
+            if b"cluster_state:ok" in client.call("CLUSTER", "INFO"):
+                return
+            time.sleep(0.1)
+    raise Died("the cluster is not ok though its server has all slots")
 
 
 def _run_spawning(unit, command):
@@ -103,10 +123,28 @@ def _suite_folder(directory, unit):
             (suite / "tests" / entry.name).symlink_to(entry)
     if unit.without:
         _leave_out(suite / "tests" / "unit", unit)
+    if "--tls" in unit.mode.flags:
+        _certificates(suite / "tests" / "tls")
     (suite / "src").mkdir()
     for name in ("redis-cli", "redis-benchmark"):
         (suite / "src" / name).symlink_to(paths.tool(name))
     return suite
+
+
+def _certificates(folder):
+    """What `utils/gen-test-certs.sh` makes, under the names that the suite knows."""
+    folder.mkdir()
+
+    def openssl(line):
+        subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
+
+    openssl("req -x509 -newkey rsa:2048 -nodes -sha256 -days 2 -subj /CN=Authority -keyout ca.key -out ca.crt")
+    openssl("genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048 -out redis.dh")
+    for name, kind in (("server", "nsCertType=server"), ("client", "nsCertType=client"), ("redis", "")):
+        (folder / "extensions").write_text(kind)
+        openssl(f"req -new -newkey rsa:2048 -nodes -sha256 -subj /CN={name} -keyout {name}.key -out {name}.csr")
+        openssl(f"x509 -req -sha256 -days 2 -CA ca.crt -CAkey ca.key -CAcreateserial -extfile extensions"
+                f" -in {name}.csr -out {name}.crt")
 
 
 def _leave_out(folder, unit):
@@ -125,11 +163,13 @@ def _leave_out(folder, unit):
 def _runtest(unit, target, suite):
     """Returns runtest's output and, when it had to be ended, why. `target` names a running server;
     with none the suite starts its own."""
-    ports = Ports(64)
-    line = ["./runtest", *target, "--durable", "--single", unit.name, "--clients", "1",
-            "--baseport", str(ports.first), "--portcount", "64", "--timeout", str(QUIET_SECONDS_MAX)]
-    if unit.tags:
-        line += ["--tags", unit.tags]
+    # The suite's two processes meet at a port of the 32 below those that its servers take.
+    ports = Ports(32 + 64)
+    line = ["./runtest", *target, "--durable", "--single", unit.name, "--clients", "1", "--baseport",
+            str(ports.first + 32), "--portcount", "64", "--timeout", str(QUIET_SECONDS_MAX)]
+    line += unit.mode.flags
+    if unit.mode.tags:
+        line += ["--tags", unit.mode.tags]
     settings = {**environment(), "TERM": "dumb"}
     with open(suite / "output", "wb") as output:
         process = subprocess.Popen(

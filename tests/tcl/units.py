@@ -2,64 +2,107 @@
 
 import dataclasses
 
-# Tests that need DEBUG or PFDEBUG, and those that take minutes, are left out of most files: what
-# remains is what a stock server passes as it comes out of the box.
-WITHOUT_DEBUG = "-slow -needs:debug -needs:pfdebug"
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """One way to run a file: what runtest and the server are told. `letter` marks its tests in
+    `denominator/`. With `spawn` the suite starts its servers itself, each with a redis.conf of its
+    own, in which DEBUG is allowed; else it is given one that runs."""
+
+    name: str
+    letter: str
+    tags: str = ""
+    spawn: bool = False
+    flags: tuple = ()
+    server: tuple = ()
+
+
+DEBUG = ("--enable-debug-command", "yes")
+
+# A server as it comes out of the box, without DEBUG; the same with it; one that speaks to clients of a
+# cluster; servers that the suite starts itself, which reaches every file; and those over TLS.
+PLAIN = Mode("plain", "p", "-slow -needs:debug -needs:pfdebug")
+WITH_DEBUG = Mode("debug", "d", server=DEBUG)
+CLUSTER = Mode("cluster", "c", "-slow", flags=("--cluster-mode",),
+               server=(*DEBUG, "--cluster-enabled", "yes"))
+SPAWN = Mode("spawn", "s", "-slow", spawn=True)
+TLS = Mode("tls", "t", "-slow", spawn=True, flags=("--tls",))
+MODES = {mode.name: mode for mode in (PLAIN, WITH_DEBUG, CLUSTER, SPAWN, TLS)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """One file. `tags` is runtest's filter; `debug` starts the server with DEBUG allowed. With
-    `spawn` the suite starts its servers itself, each with a redis.conf of its own. `without` are
-    lines that stand outside of every test and ask for what is not there, which would end the file."""
+    """One file in one mode. `long` keeps it for the long form of the tests. `without` are lines that
+    stand outside of every test and ask for what is not there, which would end the file."""
 
     name: str
-    tags: str = WITHOUT_DEBUG
-    debug: bool = False
-    spawn: bool = False
-    seconds_max: int = 1200
+    mode: Mode
+    long: bool = False
+    seconds_max: int = 1800
     without: tuple = ()
+
+    @property
+    def key(self):
+        return f"{self.name} {self.mode.name}"
 
     @property
     def file(self):
         return self.name.removeprefix("unit/").replace("/", "-") + ".txt"
 
 
-def _plain(*names):
-    return [Unit(f"unit/{name}") for name in names]
+# Files that a running server can be given.
+EXTERNAL = """
+    type/string type/incr type/list type/list-2 type/list-3 type/set type/zset type/hash type/stream
+    type/stream-cgroups expire keyspace scan info-command quit pubsub slowlog latency-monitor lazyfree
+    pause violations sort bitops bitfield geo hyperloglog multi protocol introspection introspection-2
+    dump tracking scripting functions other querybuf replybufsize
+""".split()
+
+# Files whose every test needs servers that the suite starts. The others of Redis's make no sense here:
+# - aofrw, integration/aof*: they read files of an AOF.
+# - memefficiency, integration/dismiss-mem: they look at what jemalloc and a fork do.
+# - shutdown, integration/shutdown: they wait for a fork, or for replicas that were told nothing.
+# - oom-score-adj: the score is left to the service manager.
+# - integration/rdb, corrupt-dump*, convert-*, logging: they put a file in the place of the server's own data,
+#   or crash it by DEBUG.
+# - integration/replication*, psync2*, block-repl, failover: a replica of Redis hands its master's stream on,
+#   or is one's partner in a partial synchronisation; replicas are of the log here.
+# - cluster, cluster-scripting, cluster/*: they start several shards and move slots between them.
+# - moduleapi/*: there are no modules.
+SPAWNED = """
+    unit/printver unit/auth unit/acl unit/acl-v2 unit/info unit/pubsubshard unit/wait unit/networking
+    unit/limits unit/obuf-limits unit/maxmemory unit/client-eviction unit/pendingquerybuf
+    integration/redis-cli integration/redis-benchmark
+""".split()
+
+# There is no debugger of scripts.
+WITHOUT = {"unit/scripting": ("    r script debug sync",)}
+
+# Of each file one mode is asked for by every run, servers that the suite starts itself, but for these:
+# those that take minutes, and one whose tests are all slow.
+SHORT_MODE = {"geo": PLAIN, "hyperloglog": PLAIN, "querybuf": WITH_DEBUG}
+LONG = ("unit/maxmemory",)
 
 
-def _spawning(*names):
-    return [Unit(f"unit/{name}", tags="-slow", spawn=True, seconds_max=1800) for name in names]
+def _units():
+    for name in EXTERNAL:
+        for mode in (PLAIN, WITH_DEBUG, CLUSTER, SPAWN):
+            yield f"unit/{name}", mode, mode is not SHORT_MODE.get(name, SPAWN)
+    for name in SPAWNED:
+        yield name, SPAWN, name in LONG
+    yield "unit/tls", TLS, False
 
 
-UNITS = [
-    *_plain("type/string", "type/incr", "type/list", "type/list-3", "type/set", "type/zset"),
-    *_plain("type/hash", "expire", "keyspace", "scan", "multi", "pubsub", "sort", "bitops"),
-    *_plain("bitfield", "protocol", "info-command", "slowlog", "latency-monitor", "lazyfree"),
-    *_plain("pause", "quit", "violations"),
-    Unit("unit/type/stream", tags="", debug=True),
-    *_spawning("type/stream-cgroups"),
-    Unit("unit/geo", tags="", debug=True, seconds_max=1800),
-    Unit("unit/hyperloglog", tags="", debug=True, seconds_max=1800),
-    Unit("unit/querybuf", tags="", debug=True),
-    *_spawning("auth", "acl", "acl-v2", "networking", "info", "pubsubshard", "wait"),
-    # There is no debugger of scripts.
-    Unit("unit/scripting", tags="-slow", spawn=True, seconds_max=1800,
-         without=("    r script debug sync",)),
-    *_spawning("introspection", "introspection-2", "dump", "tracking"),
-]
+UNITS = [Unit(name, mode, long, without=WITHOUT.get(name, ())) for name, mode, long in _units()]
 
 
-def find(names):
-    """The units of these names (`unit/sort`, `sort`, `type/string`); all when there are none."""
-    if not names:
-        return UNITS
-    by_name = {unit.name: unit for unit in UNITS}
-    chosen = []
-    for name in names:
-        full = name if name.startswith("unit/") else f"unit/{name}"
-        if full not in by_name:
-            raise SystemExit(f"{name} is not one of: " + " ".join(by_name))
-        chosen.append(by_name[full])
-    return chosen
+def find(names, modes, long):
+    """The units of these names (`unit/sort`, `sort`, `type/string`; all when there are none) in
+    these modes. Those of the long form count with `long`, and when they are asked for by mode."""
+    known = {unit.name for unit in UNITS}
+    full = [name if name in known else f"unit/{name}" for name in names]
+    if unknown := set(full) - known:
+        raise SystemExit(f"{' '.join(sorted(unknown))}: not one of {' '.join(sorted(known))}")
+    return [unit for unit in UNITS
+            if (unit.name in full or not full)
+            and (unit.mode.name in modes if modes else long or not unit.long)]
