@@ -14,6 +14,10 @@ DRAWN = {"SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER", "SPOP", "RANDOMKEY"}
 
 # Redis 7.2 gave them an option; 7.0 refuses one more argument.
 RANKS = {"ZRANK", "ZREVRANK"}
+TOO_MANY = b"wrong number of arguments"
+
+# Redis's PFSELFTEST counts elements that it draws, and so fails once in a while.
+FAILED_BY_CHANCE = b"TESTFAILED Too big error"
 
 # A scan's cursor is each server's own.
 SCANS = {"SCAN", "SSCAN", "HSCAN", "ZSCAN"}
@@ -39,12 +43,14 @@ def is_sort(request):
 def replies(request, expected, got, source=None):
     """`source` is the encoding of what a SORT reads."""
     name = _text(request[0]).upper()
-    if name in RANKS and len(request) > 3:
-        return expected[0] == b"-"
+    if name in RANKS and expected[0] == b"-" and TOO_MANY in expected[1]:
+        return True
+    if name == "PFSELFTEST" and expected[0] == b"-" and FAILED_BY_CHANCE in expected[1]:
+        return True
     if expected[0] != got[0]:
         return False
     if expected[0] == b"-":
-        return _quoted(expected[1]) == _quoted(got[1])
+        return quoted(expected[1]) == quoted(got[1])
     if name in SECONDS | MILLIS:
         return _times(expected, got, APART_SECONDS * (1000 if name in MILLIS else 1))
     if name in STREAM_TIMES:
@@ -99,7 +105,7 @@ def _sorts(sort, expected, got):
     return Counter(sort.rows(expected)) == Counter(sort.rows(got))
 
 
-def _quoted(error):
+def quoted(error):
     """An error as far as it is text: bytes of a request that are none are shown in another way
     (docs/compatibility.md)."""
     return re.split(rb"[^\x01-\x7f]", error, maxsplit=1)[0]

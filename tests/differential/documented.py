@@ -14,10 +14,12 @@ OTHERS = {
     "command|getkeysandflags": UNSAID, "config|get": "no block around one argument", "debug": UNSAID,
     "geohash": MAY_BE_NONE, "geopos": MAY_BE_NONE, "georadius": COUNT, "georadius_ro": COUNT,
     "georadiusbymember": COUNT, "georadiusbymember_ro": COUNT, "geosearch": COUNT, "geosearchstore": COUNT,
-    "migrate": "an empty key is a string", "pfmerge": MAY_BE_NONE, "psubscribe": "no block around one argument",
+    "hscan": "NOVALUES", "migrate": "an empty key is a string", "module|loadex": "no block around ARGS",
+    "pfmerge": MAY_BE_NONE, "psubscribe": "no block around one argument",
     "replicaof": NO_ONE, "slaveof": NO_ONE, "set": "IFEQ", "sort": "patterns are counted among its keys",
-    "sort_ro": "patterns are counted among its keys", "xtrim": "no block around all of them",
-    "zrank": "WITHSCORE", "zrevrank": "WITHSCORE",
+    "sort_ro": "patterns are counted among its keys", "xadd": "KEEPREF, DELREF, ACKED",
+    "xtrim": "KEEPREF, DELREF, ACKED, and no block around all of them",
+    "zrank": "WITHSCORE", "zrevrank": "WITHSCORE", "zscan": "NOSCORES",
 }
 
 

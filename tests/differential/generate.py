@@ -159,6 +159,8 @@ class Generator:
             argument["name"] == "timeout" for argument in self.trees[self.name])
         any_word = self.random.choice([*PATTERNS, *options] if waits else
                                       [*MEMBERS, *PATTERNS, *options, "0", "-1"])
+        if self.name == "xadd" and any_word == "*":
+            any_word = "?"  # no ID by the server's clock
         harmless = words[0] not in DRAWN
         return self.random.choice([
             words[:at] + [any_word] + words[at:],

@@ -15,6 +15,10 @@ UNSHARED = ["--maxmemory", "1024gb", "--maxmemory-policy", "allkeys-lru"]
 ARGUMENTS = ["--notify-keyspace-events", EVENTS, "--enable-debug-command", "yes", *UNSHARED]
 
 
+# The channel of messages that say: so far, these are the events.
+MARK = "mark"
+
+
 class Difference(Exception):
     """The servers did not do the same."""
 
@@ -36,7 +40,6 @@ class Side:
         except BaseException:
             self.server.close()
             raise
-        self.asked = 0
 
     def ask(self, request):
         """The reply, and the events that came before it ended."""
@@ -44,13 +47,15 @@ class Side:
 
     def heard(self):
         """The events that came since this was asked last."""
-        self.asked += 1
-        mark = f"mark{self.asked}"
-        self.bell.call("PUBLISH", mark, "")
+        self.bell.call("PUBLISH", MARK, "")
+        return self.until_mark()
+
+    def until_mark(self):
+        """The events before the next message that a client sent to `MARK`."""
         events = []
         while True:
             _, [_, _, (_, channel), (_, payload)] = self.listener.read()
-            if channel == mark.encode():
+            if channel == MARK.encode():
                 return events
             # The event and its key, as both kinds of channel tell it.
             events.append((channel.decode("latin-1"), payload.decode("latin-1")))

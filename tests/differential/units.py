@@ -1,6 +1,9 @@
 """What a campaign sends as one: a request alone, in a transaction with others, or made by a script."""
 
+import re
+
 import alike
+import scripts
 from generate import KEYS
 from pair import Difference, line
 from wire import shown
@@ -29,8 +32,11 @@ MADE_ANEW = [[b"ZADD", b"0", b"a", b"0", b"b", b"0", b"c", b"0", b"hello", b"0",
 SCRIPTS = ["return redis.call(unpack(ARGV))", "return redis.pcall(unpack(ARGV))",
            "redis.setresp(3) return redis.call(unpack(ARGV))"]
 
-# Of all units, how many are transactions, and how many are scripts.
-TRANSACTIONS, SCRIPTED = 0.08, 0.12
+# Of all units, how many are transactions, how many are such scripts, how many are drawn whole (`scripts.py`), and
+# how many are about functions.
+SHARES = (0.08, 0.08, 0.06, 0.02)
+SHARES_WITHOUT_OWN_SCRIPTS = (0.08, 0.08, 0, 0)
+SHARES_WITHOUT_SCRIPTS = (0.08, 0, 0, 0)
 TRANSACTION_LENGTHS = range(1, 6)
 
 
@@ -123,23 +129,69 @@ class Script(Unit):
         same(self.inner, expected[0], got[0], of=self.requests[0])
 
 
+class Written(Unit):
+    """Requests about a script or a library that is drawn whole."""
+
+    def compare(self, expected, got):
+        for request, one, other in zip(self.requests, expected, got):
+            if [word.upper() for word in request[:2]] == [b"FUNCTION", b"LIST"]:
+                one, other = in_order(one), in_order(other)
+            if one != other and not both_say(one, other):
+                raise Difference(f"{line(request)}\n  stock  {shown(one)}\n  tested {shown(other)}")
+
+
+def in_order(reply):
+    """A reply whose arrays are sorted: libraries and functions come in the order of hash tables."""
+    kind, value = reply
+    return (kind, sorted(map(in_order, value), key=repr)) if isinstance(value, list) else reply
+
+
+# Of several functions that are there already, a hash table says which is named.
+TAKEN = rb"Function \w+ already exists"
+
+
+def both_say(one, other):
+    """Whether these are errors that are alike as far as they are text."""
+    if not one[0] == other[0] == b"-":
+        return False
+    one, other = (re.sub(TAKEN, b"", alike.quoted(error)) for _, error in (one, other))
+    return one == other
+
+
 def same(request, expected, got, source=None, of=None):
     if not alike.replies(request, expected, got, source):
         raise Difference(f"{line(of or request)}\n  stock  {shown(expected)}\n  tested {shown(got)}")
 
 
-def drawn(generator, count, scripts):
-    """So many units; none is a script unless `scripts`."""
-    return [one(generator, scripts) for _ in range(count)]
+def drawn(generator, count, shares):
+    """So many units, of each kind as large a share."""
+    return [one(generator, shares) for _ in range(count)]
 
 
-def one(generator, scripts):
-    kind = generator.random.random()
-    if kind < TRANSACTIONS:
-        return Transaction([plain(generator) for _ in range(generator.random.choice(TRANSACTION_LENGTHS))])
-    if kind < TRANSACTIONS + SCRIPTED and scripts:
-        return Script(generator.random.choice(SCRIPTS), plain(generator))
+def one(generator, shares):
+    kinds = [transaction, script, written, of_functions, lone]
+    (kind,) = generator.random.choices(kinds, [*shares, 1 - sum(shares)])
+    return kind(generator)
+
+
+def lone(generator):
     return Lone(generator.request())
+
+
+def transaction(generator):
+    return Transaction([plain(generator) for _ in range(generator.random.choice(TRANSACTION_LENGTHS))])
+
+
+def script(generator):
+    return Script(generator.random.choice(SCRIPTS), plain(generator))
+
+
+def written(generator):
+    return Written(scripts.requests(scripts.Writer(generator.random, lambda: plain(generator))))
+
+
+def of_functions(generator):
+    return Written(scripts.of_functions(scripts.Writer(generator.random, lambda: plain(generator))))
 
 
 def plain(generator):

@@ -147,7 +147,7 @@ def nothing_shows_a_secret(command):
                 for number, answer in enumerate(answers):
                     shown = flat(answer)
                     assert MARKER not in shown, f"answer {number}: {shown[:300]}"
-                answer = follow(client, other, b"kiln_link_error:the master refuses masterauth")
+                answer = follow(client, other, b"kiln_link_error:Unable to AUTH to MASTER")
                 assert MARKER not in answer, answer
                 client.call("CONFIG", "REWRITE")
                 client.call("PING", "the last line")

@@ -21,6 +21,14 @@ func groupKeys(group int) []string {
 	return keys
 }
 
+// memberNames are few, half of them numbers: sets and lists have encodings for those.
+var memberNames = []string{"m0", "m1", "m2", "m3", "1", "2", "3", "4"}
+
+// fieldTimes asks when each field of a hash expires.
+func fieldTimes(key string) []string {
+	return append([]string{"HPEXPIRETIME", key, "FIELDS", strconv.Itoa(len(memberNames))}, memberNames...)
+}
+
 // serial numbers values and expiry times, so that no two of a run are equal.
 var serial int64
 
@@ -41,13 +49,16 @@ func (d *drawer) command(r *row) []string {
 	return w.out
 }
 
-// words is a request being drawn. `announced` is what its numkeys said.
+// words is a request being drawn. `announced` is what its numkeys said, `fields` how many fields its numfields
+// said that are still to come behind the first.
 type words struct {
 	*drawer
 	name      string
 	out       []string
 	announced int
 	written   bool
+	fields    int
+	isCounted bool
 }
 
 func (w *words) parts(parts []part) {
@@ -67,6 +78,9 @@ func (w *words) parts(parts []part) {
 				times = w.Intn(3)
 			}
 		}
+		if w.isCounted && first == "field" {
+			times = w.fields
+		}
 		for ; times > 0; times-- {
 			w.parts(p.alternatives[w.Intn(len(p.alternatives))])
 		}
@@ -80,6 +94,9 @@ func (w *words) word(word string) {
 	case word == "numkeys":
 		w.announced = 1 + w.Intn(3)
 		w.out = append(w.out, strconv.Itoa(w.announced))
+	case word == "numfields":
+		w.fields, w.isCounted = w.Intn(3), true
+		w.out = append(w.out, strconv.Itoa(1+w.fields))
 	case isKey(word):
 		count := 1
 		if w.announced > 0 && !w.written && word == "key" {
@@ -180,10 +197,17 @@ func (w *words) value(name string) string {
 	case "radius", "width", "height":
 		return w.of("200", "3000", "100000", "2000000")
 	case "member", "member1", "member2", "field", "pivot", "element":
-		// Few, half of them numbers: sets and lists have encodings for those.
-		return w.of("m0", "m1", "m2", "m3", "1", "2", "3", "4")
+		return w.of(memberNames...)
 	case "entryid":
 		return w.number(0, 12)
+	case "groupid":
+		return w.of(">", ">", ">", w.number(0, 12))
+	case "group":
+		return w.of("g", "g", "g", "h")
+	case "consumer":
+		return w.of("alice", "bob")
+	case "wait":
+		return w.of("10", "20", "30")
 	case "pattern":
 		if w.name == "KEYS" {
 			return fmt.Sprintf("{g%d}%s", w.group, w.of("*", "[ab]"))

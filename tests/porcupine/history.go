@@ -25,6 +25,8 @@ type history struct {
 	clients  int32
 	lost     int // operations without a reply
 	commands int
+	// hasFunctions says whether the servers have the library that FCALL calls.
+	hasFunctions bool
 	// goesElsewhere says of which replies that nothing has happened and another server is to be asked.
 	goesElsewhere func([]reply) bool
 }
@@ -72,7 +74,7 @@ func (h *history) add(client int, op operation, call int64, a answer) {
 
 func (h *history) onlyReads(op operation) bool {
 	for _, request := range op.requests {
-		if !h.table.isRead[request[0]] {
+		if !h.table.isRead[h.table.name(request)] {
 			return false
 		}
 	}
@@ -85,7 +87,7 @@ func (h *history) count(requests [][]string, replies []reply) {
 	defer h.Unlock()
 	for i, r := range replies {
 		if !r.isError() {
-			h.answered[requests[i][0]]++
+			h.answered[h.table.name(requests[i])]++
 		}
 	}
 }
@@ -129,9 +131,9 @@ func (c *client) one() error {
 	case choice < 4:
 		return c.transaction(operation{c.group, transaction, c.several(2 + c.Intn(3))})
 	case choice < 6:
-		return c.watched(operation{c.group, watched, append([][]string{c.read()}, c.several(1+c.Intn(2))...)})
+		return c.watched(operation{c.group, watched, append([][]string{c.watchable()}, c.several(1+c.Intn(2))...)})
 	}
-	requests := prepared(c.command(c.row()))
+	requests := prepared(c.draw(c.row()))
 	if len(requests) > 1 {
 		return c.transaction(operation{c.group, transaction, requests})
 	}
@@ -155,17 +157,53 @@ func prepared(request []string) [][]string {
 	return [][]string{{"ZUNIONSTORE", source, "1", source, "WEIGHTS", "0"}, request}
 }
 
-// row draws a command: mostly of the group's own family, often one on keys of any type.
-func (c *client) row() *row {
-	family := c.families[c.group%len(c.families)]
-	switch choice := c.Intn(20); {
-	case choice < 5 && c.table.rows["generic"] != nil:
-		family = "generic"
-	case choice < 7:
-		family = c.families[c.Intn(len(c.families))]
+// changesPart are the commands that may change a part of a string. Elements that are added to a HyperLogLog
+// damaged by them are refused by Redis and here, and Redis may have changed a part of it, which Kiln has not
+// (docs/compatibility.md). So no group of keys meets both.
+var changesPart = map[string]bool{"SETRANGE": true, "APPEND": true, "SETBIT": true, "BITFIELD": true, "BITOP": true}
+
+const hyperloglog = "hyperloglog"
+
+// values is the family of what a group's keys mostly hold. Groups of scripts hold each in turn.
+func (c *client) values() string {
+	turn, count := c.group, len(c.families)
+	for c.families[turn%count] == scripting && turn >= count {
+		turn /= count
 	}
-	rows := c.table.rows[family]
-	return rows[c.Intn(len(rows))]
+	if family := c.families[turn%count]; family != scripting {
+		return family
+	}
+	return c.families[0]
+}
+
+// row draws a command: mostly of the group's own family, often one on keys of any type.
+func (c *client) row() *row { return c.rowOf(c.families[c.group%len(c.families)]) }
+
+func (c *client) rowOf(own string) *row {
+	values := c.values()
+	for {
+		family := own
+		switch choice := c.Intn(20); {
+		case choice < 5 && c.table.rows["generic"] != nil:
+			family = "generic"
+		case choice < 7:
+			family = c.families[c.Intn(len(c.families))]
+		}
+		rows := c.table.rows[family]
+		r := rows[c.Intn(len(rows))]
+		isDamage := values == hyperloglog && changesPart[r.name] || values != hyperloglog && family == hyperloglog
+		if !isDamage && (r.name != "FCALL" || c.hasFunctions) {
+			return r
+		}
+	}
+}
+
+// draw draws one request of a row.
+func (c *client) draw(r *row) []string {
+	if r.family == scripting {
+		return c.run(r)
+	}
+	return c.command(r)
 }
 
 // several draws requests for a transaction. Random ones are judged by their reply alone, and so are
@@ -173,7 +211,7 @@ func (c *client) row() *row {
 func (c *client) several(count int) [][]string {
 	var requests [][]string
 	for len(requests) < count {
-		if request := c.command(c.row()); choosing[request[0]] == nil {
+		if request := c.draw(c.row()); choosing[request[0]] == nil {
 			requests = append(requests, prepared(request)...)
 		}
 	}
@@ -183,7 +221,17 @@ func (c *client) several(count int) [][]string {
 func (c *client) read() []string {
 	for {
 		r := c.row()
-		if request := c.command(r); r.isRead && choosing[r.name] == nil && len(prepared(request)) == 1 {
+		if request := c.draw(r); r.isRead && choosing[r.name] == nil && len(prepared(request)) == 1 {
+			return request
+		}
+	}
+}
+
+// watchable is a read of what WATCH watches: in Redis, and here, no change of a stream's groups is a change of
+// the key.
+func (c *client) watchable() []string {
+	for {
+		if request := c.read(); !streamReplies[request[0]] {
 			return request
 		}
 	}
@@ -282,7 +330,10 @@ func (c *client) look(group int) error {
 	for _, key := range groupKeys(group) {
 		op.requests = append(op.requests, []string{"GET", key}, []string{"LRANGE", key, "0", "-1"},
 			[]string{"SMEMBERS", key}, []string{"HGETALL", key},
-			[]string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"TTL", key})
+			[]string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"TTL", key}, fullStream(key))
+		if h := c.history; h.table.hasFields {
+			op.requests = append(op.requests, fieldTimes(key))
+		}
 	}
 	return c.transaction(op)
 }

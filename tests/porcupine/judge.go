@@ -25,15 +25,17 @@ type judges struct {
 	port int
 	// tells says whether a history without an order is written down for whoever asks why.
 	tells bool
+	// hasFields says whether fields of hashes expire, which a Valkey knows.
+	hasFields bool
 }
 
-func startJudges() (*judges, func(), error) {
-	program, err := findOracle()
+func startJudges(hasFields bool) (*judges, func(), error) {
+	program, err := findOracle(hasFields)
 	if err != nil {
 		return nil, nil, err
 	}
 	port, stop, err := startOracle(program, *runs)
-	return &judges{port, !*expectBad}, stop, err
+	return &judges{port, !*expectBad, hasFields}, stop, err
 }
 
 // verdict is about one history.
@@ -80,7 +82,7 @@ func (j *judges) check(h *history) verdict {
 		all.Add(1)
 		go func(database int) {
 			defer all.Done()
-			o, err := newOracle(j.port, database, h.began.Unix())
+			o, err := newOracle(j.port, database, h.began.Unix(), j.hasFields)
 			if err != nil {
 				panic(fmt.Sprintf("the oracle is gone: %v", err))
 			}
@@ -179,7 +181,7 @@ func identity(one porcupine.Operation) string { return fmt.Sprint(one.ClientId, 
 
 // selfTest makes sure that a history that cannot be explained is refused, and its twin is not.
 func (j *judges) selfTest() bool {
-	o, err := newOracle(j.port, 0, time.Now().Unix())
+	o, err := newOracle(j.port, 0, time.Now().Unix(), j.hasFields)
 	if err != nil {
 		return false
 	}

@@ -25,6 +25,7 @@ var (
 	clients   = flag.Int("clients", 8, "concurrent clients")
 	groups    = flag.Int("groups", 5, "groups of keys that clients meet on at a time")
 	chosen    = flag.String("families", "", "families, with commas; all if none is named")
+	oracleIs  = flag.String("oracle", "redis", "`redis`, or valkey: histories of what Redis 7.0 does not know")
 	seed      = flag.Int64("seed", time.Now().UnixNano(), "of the commands and the kills")
 	expectBad = flag.Bool("expect-broken", false, "succeed only when a history is refused")
 	members   = flag.String("members", "", "ports of a shard's members, with commas: histories of these "+
@@ -52,6 +53,9 @@ func record(t *table, families []string, number int) (*history, error) {
 		return nil, err
 	}
 	h := newHistory(t, families)
+	if h.hasFunctions, err = s.load(library()); err != nil {
+		return nil, err
+	}
 	// Each generation has groups of its own and lives through one crash. Groups go on from round to
 	// round, so that every family is a group's own sooner or later.
 	var stop, generation int32
@@ -111,11 +115,15 @@ func fail(err error) {
 
 func main() {
 	flag.Parse()
-	t, err := readTable(*commands)
+	isValkey := *oracleIs == "valkey"
+	t, err := readTable(*commands, isValkey)
 	if err != nil {
 		fail(err)
 	}
 	families := t.families
+	if isValkey {
+		families = ofValkey
+	}
 	if *chosen != "" {
 		families = strings.Split(*chosen, ",")
 	}
@@ -131,7 +139,7 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	judges, stop, err := startJudges()
+	judges, stop, err := startJudges(isValkey)
 	if err != nil {
 		fail(err)
 	}

@@ -59,10 +59,12 @@ var refusals = map[string]bool{"READONLY": true, "MOVED": true, "CLUSTERDOWN": t
 var answeredByAnyone = map[string]bool{"KEYS": true}
 
 // refused says whether any of the requests of one operation was refused, and so none executed: one
-// refused while it is queued refuses EXEC as well.
+// refused while it is queued refuses EXEC as well. A script is refused when it comes to write, and then
+// each of its writes is: it has changed nothing either, nor has what stands beside it in EXEC, or EXEC
+// would have been refused.
 func refused(replies []reply) bool {
 	for _, r := range replies {
-		if word, _, _ := strings.Cut(r.text, " "); r.isError() && refusals[word] {
+		if word, _, _ := strings.Cut(r.text, " "); r.isError() && refusals[word] || refused(r.elements) {
 			return true
 		}
 	}

@@ -1,5 +1,6 @@
 // The oracle: a stock redis-server that says what a request answers in a state, and which state it
-// leaves. So every command has a model, and a history is held against Redis's semantics too.
+// leaves. So every command has a model, and a history is held against Redis's semantics too. Where fields of
+// hashes expire it is a Valkey.
 //
 // A state is what a group's keys hold. To take a step, the oracle puts the values into an empty
 // database (RESTORE), executes the unit (MULTI, EXEC) and reads the values again (DUMP).
@@ -18,9 +19,6 @@ import (
 type state struct {
 	values [keysPerGroup]value
 }
-
-// streamType is the first byte of what DUMP gives of a stream (RDB_TYPE_STREAM_LISTPACKS_2).
-const streamType = "\x13"
 
 type value struct {
 	payload  string // as DUMP gives it; empty if the key does not exist
@@ -43,6 +41,8 @@ type oracle struct {
 	loaded *state // what the database holds now
 	empty  *state
 	asked  int
+	// hasFields says whether fields of hashes expire.
+	hasFields bool
 }
 
 type step struct {
@@ -69,22 +69,27 @@ func startOracle(program, runs string) (port int, stop func(), err error) {
 	return s.port, stop, nil
 }
 
-// findOracle is the stock server's path.
-func findOracle() (string, error) {
-	path, err := exec.LookPath("redis-server")
+// findOracle is the path of the stock server, or of the other one.
+func findOracle(isValkey bool) (string, error) {
+	name := "redis-server"
+	if isValkey {
+		name = "valkey-server"
+	}
+	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("redis-server is missing: run tests/install")
+		return "", fmt.Errorf("%s is missing: run tests/install", name)
 	}
 	return path, nil
 }
 
-func newOracle(port, database int, began int64) (*oracle, error) {
+func newOracle(port, database int, began int64, hasFields bool) (*oracle, error) {
 	link, err := dial(port)
 	if err != nil {
 		return nil, err
 	}
-	_, err = link.call([]string{"SELECT", strconv.Itoa(database)})
-	return &oracle{link: link, began: began}, err
+	_, err = link.call([]string{"SELECT", strconv.Itoa(database)},
+		[]string{"FUNCTION", "LOAD", "REPLACE", library()})
+	return &oracle{link: link, began: began, hasFields: hasFields}, err
 }
 
 // judge prepares for a group, and forgets the one before it.
@@ -117,7 +122,10 @@ func (o *oracle) execute(from *state, requests [][]string) outcome {
 	look := len(batch)
 	digest := []string{"DEBUG", "DIGEST-VALUE"}
 	for _, key := range o.keys {
-		batch = append(batch, []string{"DUMP", key}, []string{"PEXPIRETIME", key})
+		batch = append(batch, []string{"DUMP", key}, []string{"PEXPIRETIME", key}, fullStream(key))
+		if o.hasFields {
+			batch = append(batch, fieldTimes(key))
+		}
 		digest = append(digest, key)
 	}
 	replies, err := o.link.call(append(batch, digest)...)
@@ -143,25 +151,27 @@ func restore(key string, v value) []string {
 }
 
 // intern finds the state that the database holds now. What makes it that state is what it means: a
-// digest without encodings, and expiry times without the moments in which they were asked for.
+// digest without encodings, and expiry times without the moments in which they were asked for. Of a stream the
+// digest has the entries alone, neither its groups nor the last ID nor what was deleted.
 func (o *oracle) intern(look []reply) *state {
 	s, id := &state{}, ""
+	digests, width := look[len(look)-1].elements, (len(look)-1)/keysPerGroup
 	for i := range s.values {
-		dump, expiry, digest := look[2*i], look[2*i+1], look[2*keysPerGroup].elements[i]
+		about := look[i*width : (i+1)*width]
+		dump, expiry, stream := about[0], about[1], about[2]
 		if dump.kind != '$' {
 			id += "0 0 "
 			continue
 		}
 		s.values[i] = value{dump.text, expiry.text}
-		steps := "-"
-		if at, _ := strconv.ParseInt(expiry.text, 10, 64); at >= 0 {
-			ahead := float64(at)/1000 - float64(o.began)
-			steps = fmt.Sprint(math.Round(ahead / timeStepSeconds))
+		id += digests[i].text + " " + o.stepsTo(expiry) + " "
+		if stream.kind == '*' {
+			id += stream.withoutTimes().String() + " "
 		}
-		id += digest.text + " " + steps + " "
-		if strings.HasPrefix(dump.text, streamType) {
-			// Of a stream the digest has the entries alone: neither the last ID nor what was deleted.
-			id += dump.text + " "
+		for _, times := range about[3:] {
+			for _, at := range times.elements {
+				id += o.stepsTo(at) + " "
+			}
 		}
 	}
 	if known := o.states[id]; known != nil {
@@ -169,4 +179,13 @@ func (o *oracle) intern(look []reply) *state {
 	}
 	o.states[id] = s
 	return s
+}
+
+// stepsTo is how many steps lie before a time of expiry in milliseconds.
+func (o *oracle) stepsTo(expiry reply) string {
+	at, _ := strconv.ParseInt(expiry.text, 10, 64)
+	if at < 0 {
+		return "-"
+	}
+	return fmt.Sprint(math.Round((float64(at)/1000 - float64(o.began)) / timeStepSeconds))
 }

@@ -105,11 +105,26 @@ var unordered = map[string]int{"SMEMBERS": 1, "SUNION": 1, "SINTER": 1, "SDIFF":
 	"GEORADIUSBYMEMBER_RO": 1}
 
 // timeUnits says of which commands a reply is a time, and in which unit.
-var timeUnits = map[string]float64{"TTL": 1, "EXPIRETIME": 1, "PTTL": 1000, "PEXPIRETIME": 1000}
+var timeUnits = map[string]float64{"TTL": 1, "EXPIRETIME": 1, "PTTL": 1000, "PEXPIRETIME": 1000,
+	"HTTL": 1, "HEXPIRETIME": 1, "HPTTL": 1000, "HPEXPIRETIME": 1000}
 
 // canonical is the reply to a request as text.
 func (r reply) canonical(request []string, began int64) string {
 	name := strings.ToUpper(request[0])
+	if name == "EVAL" || name == "FCALL" {
+		return canonicalScript(r, request, began)
+	}
+	if streamReplies[name] {
+		return r.withoutTimes().String()
+	}
+	if timeUnits[name] > 0 && r.kind == '*' {
+		// A time for each field.
+		var parts []string
+		for _, element := range r.elements {
+			parts = append(parts, element.canonical(request, began))
+		}
+		return strings.Join(parts, " ")
+	}
 	if unit := timeUnits[name]; unit > 0 && r.kind == ':' && r.text[0] != '-' {
 		at, _ := strconv.ParseFloat(r.text, 64)
 		if strings.Contains(name, "TIME") {

@@ -97,6 +97,24 @@ func (s *server) start() error {
 	return fmt.Errorf("no PONG within %d s: %s", startSecondsMax, s.said())
 }
 
+// load gives it a library of functions, and says whether it has them. One that loses writes is not given any: that
+// it lost them would be noticed too easily.
+func (s *server) load(library string) (bool, error) {
+	if *expectBad {
+		return false, nil
+	}
+	link, err := dial(s.port)
+	if err != nil {
+		return false, err
+	}
+	defer link.Close()
+	replies, err := link.call([]string{"FUNCTION", "LOAD", library})
+	if err == nil && replies[0].isError() {
+		err = errors.New(replies[0].text)
+	}
+	return err == nil, err
+}
+
 func (s *server) kill() {
 	atomic.AddInt32(&s.kills, 1)
 	s.process.Process.Kill()

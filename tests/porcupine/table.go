@@ -10,8 +10,6 @@ import (
 	"strings"
 )
 
-const noFieldExpires = "the oracle is a Redis 7.0, in which no field expires"
-
 // leftOut names every command that no history contains, each with its reason. A command of the table
 // that is neither drawn nor named here fails the suite, and so does a name that the table lacks.
 var leftOut = map[string]string{
@@ -31,38 +29,22 @@ var leftOut = map[string]string{
 	"OBJECT REFCOUNT": "tells about memory, not about data",
 	"PFDEBUG":         "shows the encoding of a value",
 	"PFSELFTEST":      "touches no key, and takes long",
-	"DELIFEQ":         "the oracle is a Redis 7.0, which does not know it",
-	"MSETEX":          "the oracle is a Redis 7.0, which does not know it",
-	"HEXPIRE":         noFieldExpires,
-	"HPEXPIRE":        noFieldExpires,
-	"HEXPIREAT":       noFieldExpires,
-	"HPEXPIREAT":      noFieldExpires,
-	"HTTL":            noFieldExpires,
-	"HPTTL":           noFieldExpires,
-	"HEXPIRETIME":     noFieldExpires,
-	"HPEXPIRETIME":    noFieldExpires,
-	"HPERSIST":        noFieldExpires,
-	"HSETEX":          noFieldExpires,
-	"HGETEX":          noFieldExpires,
-	"HGETDEL":         noFieldExpires,
-
-	"XGROUP CREATE":         timesOfGroups,
-	"XGROUP SETID":          timesOfGroups,
-	"XGROUP DESTROY":        timesOfGroups,
-	"XGROUP CREATECONSUMER": timesOfGroups,
-	"XGROUP DELCONSUMER":    timesOfGroups,
-	"XREADGROUP":            timesOfGroups,
-	"XACK":                  timesOfGroups,
-	"XPENDING":              timesOfGroups,
-	"XCLAIM":                timesOfGroups,
-	"XAUTOCLAIM":            timesOfGroups,
-	"XINFO STREAM":          "tells how the blocks of a stream came about",
-	"XINFO GROUPS":          timesOfGroups,
-	"XINFO CONSUMERS":       timesOfGroups,
+	"XACKDEL":         "no oracle knows Redis 8.2",
+	"XDELEX":          "no oracle knows Redis 8.2",
 }
 
-// timesOfGroups: the oracle tells states apart by DUMP, and no two have the same times.
-const timesOfGroups = "a group of a stream holds when its consumers were given entries, by the oracle's clock"
+// notInRedis names every command that no Redis 7.0 knows: histories of them have a Valkey for their oracle.
+var notInRedis = map[string]bool{"DELIFEQ": true, "MSETEX": true, "HEXPIRE": true, "HPEXPIRE": true,
+	"HEXPIREAT": true, "HPEXPIREAT": true, "HTTL": true, "HPTTL": true, "HEXPIRETIME": true, "HPEXPIRETIME": true,
+	"HPERSIST": true, "HSETEX": true, "HGETEX": true, "HGETDEL": true}
+
+// ofValkey are the families whose commands answer alike in Redis 7.0, in Valkey and here, to their errors.
+var ofValkey = []string{"hash", "generic", "string"}
+
+// otherInValkey names the commands of those families that Valkey refuses in other cases.
+var otherInValkey = map[string]bool{
+	"GETEX": true, // it looks at the time before it looks for the key
+}
 
 // instead holds usage lines that are drawn in place of the table's, where a free draw would mostly be
 // refused or its answer would depend on what no model knows.
@@ -100,7 +82,7 @@ var instead = map[string][]string{
 	"ZRANGEBYLEX":    {"ZRANGEBYLEX key lexmin lexmax [LIMIT offset count]"},
 	"ZREVRANGEBYLEX": {"ZREVRANGEBYLEX key lexmax lexmin [LIMIT offset count]"},
 	"ZREMRANGEBYLEX": {"ZREMRANGEBYLEX key lexmin lexmax"},
-	// What later releases added to them the oracle does not know.
+	// What later releases added to them a Redis 7.0 does not know.
 	"SET": {"SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | " +
 		"PXAT unix-time-milliseconds | KEEPTTL]"},
 	"ZRANK":    {"ZRANK key member"},
@@ -109,10 +91,22 @@ var instead = map[string][]string{
 	"XADD":      {"XADD key [NOMKSTREAM] [<MAXLEN | MINID> few] entryid field value"},
 	"XTRIM":     {"XTRIM key <MAXLEN | MINID> few"},
 	"XDEL":      {"XDEL key entryid [entryid ...]"},
-	"XSETID":    {"XSETID key entryid"},
+	"XSETID":    {"XSETID key entryid [ENTRIESADDED few] [MAXDELETEDID entryid]"},
 	"XRANGE":    {"XRANGE key entryid entryid [COUNT few]"},
 	"XREVRANGE": {"XREVRANGE key entryid entryid [COUNT few]"},
-	"XREAD":     {"XREAD [COUNT few] STREAMS key entryid"},
+	// Who waits behind `$` means the end as it is when the request comes, and is served at another moment.
+	"XREAD": {"XREAD [COUNT few] STREAMS key <entryid | $>", "XREAD [COUNT few] BLOCK wait STREAMS key entryid"},
+	// Who waits in a group has made its consumer when the request comes, and is given entries at another moment.
+	"XREADGROUP":    {"XREADGROUP GROUP group consumer [COUNT few] [NOACK] STREAMS key groupid"},
+	"XGROUP CREATE": {"XGROUP CREATE key group <entryid | $> [MKSTREAM] [ENTRIESREAD few]"},
+	"XGROUP SETID":  {"XGROUP SETID key group <entryid | $> [ENTRIESREAD few]"},
+	"XACK":          {"XACK key group entryid [entryid ...]"},
+	// How long ago something was delivered the model does not know: every entry has been idle for 0 ms.
+	"XPENDING": {"XPENDING key group", "XPENDING key group [IDLE 0] - + few [consumer]"},
+	"XCLAIM": {"XCLAIM key group consumer 0 entryid [entryid ...] [IDLE few | TIME unix-time-milliseconds] " +
+		"[RETRYCOUNT few] [FORCE] [JUSTID] [LASTID entryid]"},
+	"XAUTOCLAIM":   {"XAUTOCLAIM key group consumer 0 entryid [COUNT count] [JUSTID]"},
+	"XINFO STREAM": {"XINFO STREAM key [FULL COUNT few]"},
 	// Few, because whoever loses the reply to one must consider every choice.
 	"SPOP": {"SPOP key", "SPOP key few"},
 }
@@ -129,16 +123,18 @@ type table struct {
 	families []string
 	rows     map[string][]*row
 	isRead   map[string]bool
+	// hasFields says whether fields of hashes expire.
+	hasFields bool
 }
 
 // readTable runs the program that prints the table and decides what becomes of each row.
-func readTable(program string) (*table, error) {
+func readTable(program string, isValkey bool) (*table, error) {
 	words := strings.Fields(program)
 	output, err := exec.Command(words[0], words[1:]...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}
-	t := &table{rows: map[string][]*row{}, isRead: map[string]bool{}}
+	t := &table{rows: map[string][]*row{}, isRead: map[string]bool{}, hasFields: isValkey}
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(strings.NewReader(string(output)))
 	for lines.Scan() {
@@ -149,7 +145,7 @@ func readTable(program string) (*table, error) {
 		family, usage := fields[0], fields[2]
 		name := commandName(usage)
 		seen[name] = true
-		if leftOut[name] != "" {
+		if leftOut[name] != "" || notInRedis[name] && !isValkey || otherInValkey[name] && isValkey {
 			continue
 		}
 		usages := instead[name]
@@ -166,14 +162,26 @@ func readTable(program string) (*table, error) {
 		t.rows[family] = append(t.rows[family], r)
 		t.isRead[name] = r.isRead
 	}
-	for _, names := range []map[string]bool{names(leftOut), names(instead)} {
+	for _, names := range []map[string]bool{names(leftOut), names(instead), notInRedis, otherInValkey} {
 		for name := range names {
 			if !seen[name] {
 				return nil, fmt.Errorf("%s is named here and not in the command table", name)
 			}
 		}
 	}
+	t.families, t.rows[scripting] = append(t.families, scripting), scriptRows()
 	return t, nil
+}
+
+// name is the name of the row that a request was drawn from: of a container's subcommand two words.
+func (t *table) name(request []string) string {
+	if len(request) > 1 {
+		long := request[0] + " " + request[1]
+		if _, is := t.isRead[long]; is {
+			return long
+		}
+	}
+	return request[0]
 }
 
 func names[V any](of map[string]V) map[string]bool {
