@@ -19,6 +19,7 @@ class Cell:
     """One measurement: this command from so many connections, so many requests ahead.
 
     `test` is redis-benchmark's own, or names `command`. `before` are requests that prepare it.
+    `value` is the length of a value, in bytes.
     """
 
     test: str
@@ -27,13 +28,16 @@ class Cell:
     requests: int
     command: tuple = ()
     before: tuple = ()
+    value: int = VALUE_BYTES
+    tls: bool = False
 
     def scaled(self, scale):
         return dataclasses.replace(self, requests=max(2000, int(self.requests * scale)))
 
     @property
     def name(self):
-        return f"{self.test.upper()} {self.connections} × {self.pipeline}"
+        kind = f" of {self.value} B" * (self.value != VALUE_BYTES) + " over TLS" * self.tls
+        return f"{self.test.upper()} {self.connections} × {self.pipeline}{kind}"
 
 
 @dataclasses.dataclass
@@ -51,8 +55,12 @@ def measure(server, cell):
     if cell.before:
         fill(server.port, cell.before)
     before = server.cpu_seconds()
-    row = benchmark(server.port, "-c", str(cell.connections), "-P", str(cell.pipeline),
-                    "-n", str(cell.requests), *(cell.command or ("-t", cell.test)))
+    port, speak = server.port, ()
+    if cell.tls:
+        port, speak = server.tls_port, ("--tls", "--cacert", str(server.authority.file("ca.crt")))
+    row = benchmark(port, *speak, "-c", str(cell.connections), "-P", str(cell.pipeline),
+                    "-n", str(cell.requests), "-d", str(cell.value),
+                    *(cell.command or ("-t", cell.test)))
     cpu = server.cpu_seconds() - before
     return Sample(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]),
                   cpu / cell.requests * 1e6)

@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from harness import paths  # noqa: E402
-from harness.server import Server  # noqa: E402
+from harness.server import Ports, Server  # noqa: E402
 
 SERVER_CORE = "0"
 LOAD_CORE = "1"
@@ -21,9 +21,31 @@ class Subject:
     arguments: tuple = ()
     durable: bool = False
 
-    def server(self):
-        kind = Floor if self.name == "floor" else Server
-        return kind(self.command, self.arguments, wrapper=["taskset", "-c", SERVER_CORE])
+    def server(self, authority=None):
+        """A server, not yet started. With `authority` it speaks TLS as well, with their `server`."""
+        kind = Floor if self.name == "floor" else Encrypted if authority else Server
+        server = kind(self.command, self.arguments, wrapper=["taskset", "-c", SERVER_CORE])
+        if authority:
+            server.authority = authority
+        return server
+
+
+class Encrypted(Server):
+    """A server that speaks TLS as well, on `tls_port`."""
+
+    def line(self):
+        return [*super().line(), "--tls-port", str(self.tls_port),
+                "--tls-cert-file", str(self.authority.file("server.crt")),
+                "--tls-key-file", str(self.authority.file("server.key")), "--tls-auth-clients", "no"]
+
+    def launch(self):
+        self.tls_ports = Ports()
+        self.tls_port = self.tls_ports.first
+        super().launch()
+
+    def close(self):
+        super().close()
+        self.tls_ports.close()
 
 
 class Floor(Server):

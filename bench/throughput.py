@@ -6,6 +6,7 @@ Turns are interleaved and each turn starts with another subject: this kind of ma
 
 import load
 import subjects
+from harness.authority import TestAuthority
 from load import Cell
 
 CELLS = [
@@ -27,11 +28,16 @@ CELLS = [
     Cell("brpop", 100, 16, 1_000_000, ("BRPOP", "mylist", "0")),
     Cell("eval", 100, 16, 500_000,
          ("EVAL", "return redis.call('SET',KEYS[1],ARGV[1])", "1", "key:__rand_int__", "x" * 100)),
-    Cell("xadd", 100, 16, 500_000),
+    Cell("xadd", 100, 16, 500_000, ("XADD", "mystream", "*", "field", "x" * 100)),
     # From the stream that XADD has filled, each entry to be acknowledged.
     Cell("xreadgroup", 100, 16, 400_000,
          ("XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "STREAMS", "mystream", ">"),
          (("XGROUP", "CREATE", "mystream", "group", "0"),)),
+    # TLS 1.3, with a key of P-256.
+    Cell("get", 100, 1, 250_000, tls=True),
+    Cell("get", 100, 16, 1_500_000, tls=True),
+    Cell("set", 100, 16, 1_000_000, tls=True),
+    Cell("set", 100, 16, 250_000, value=1000, tls=True),
 ]
 
 SUBJECTS = [subjects.KILN, subjects.REDIS, subjects.REDIS_ALWAYS, subjects.FLOOR]
@@ -41,24 +47,31 @@ FLOOR_TESTS = {"get", "set"}
 
 
 def measured(subject, cell):
-    return subject is not subjects.FLOOR or cell.test in FLOOR_TESTS
+    return subject is not subjects.FLOOR or cell.test in FLOOR_TESTS and not cell.tls
 
 
 def run(options, note):
     """Returns {cell: {subject: [sample of each turn]}} as plain data."""
     found = {}
-    for turn in range(options.turns):
-        first = turn % len(SUBJECTS)
-        for subject in SUBJECTS[first:] + SUBJECTS[:first]:
-            with subject.server() as server:
-                if subject is not subjects.FLOOR:
-                    load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
-                for cell in CELLS:
-                    if measured(subject, cell):
-                        sample = load.measure(server, cell.scaled(options.scale))
-                        found.setdefault(cell.name, {}).setdefault(subject.name, []).append(
-                            vars(sample))
-                        note(f"turn {turn + 1}: {subject.name}: {cell.name}: "
-                             f"{sample.requests_per_second:,.0f}/s, "
-                             f"{sample.cpu_seconds_per_million:.2f} CPU-s per million")
+    with TestAuthority() as authority:
+        authority.issue("server")
+        for turn in range(options.turns):
+            first = turn % len(SUBJECTS)
+            for subject in SUBJECTS[first:] + SUBJECTS[:first]:
+                for cell, sample in samples(subject, authority, options.scale):
+                    found.setdefault(cell.name, {}).setdefault(subject.name, []).append(
+                        vars(sample))
+                    note(f"turn {turn + 1}: {subject.name}: {cell.name}: "
+                         f"{sample.requests_per_second:,.0f}/s, "
+                         f"{sample.cpu_seconds_per_million:.2f} CPU-s per million")
     return found
+
+
+def samples(subject, authority, scale):
+    """One turn of a subject: each cell with what it showed."""
+    with subject.server(authority) as server:
+        if subject is not subjects.FLOOR:
+            load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
+        for cell in CELLS:
+            if measured(subject, cell):
+                yield cell, load.measure(server, cell.scaled(scale))
