@@ -1,21 +1,9 @@
 //! Libraries of functions are data: they outlive whoever loaded them.
 
-use crate::three::Three;
+use crate::three::{Three, ask};
 
 const LIBRARY: &str = "#!lua name=lib
 redis.register_function('bump', function(keys) return redis.call('INCR', keys[1]) end)";
-
-fn request(words: &[&str]) -> String {
-    let bulks = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
-    format!("*{}\r\n{}", words.len(), bulks.collect::<String>())
-}
-
-fn ask(three: &mut Three, member: usize, words: &[&str]) -> String {
-    let client = three.connect(member);
-    client.send(request(words).as_bytes());
-    three.elapse(500);
-    String::from_utf8(client.received()).expect("replies are text")
-}
 
 #[test]
 fn a_library_survives_the_server_that_loaded_it() {

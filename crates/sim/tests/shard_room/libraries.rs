@@ -1,6 +1,7 @@
 //! Libraries of functions that a start has to load: the loop does so a slice at a time.
 
 use crate::primary::{LEASE_MILLIS, Primary};
+use crate::three::request;
 use base::time::MILLISECOND;
 
 /// Each takes some stretches of [`STRETCH_MILLIS`]; all together several leases.
@@ -8,11 +9,6 @@ const LIBRARIES: usize = 20;
 
 /// What a pause of a library's code takes here, in milliseconds. More than a turn may.
 const STRETCH_MILLIS: u64 = 20;
-
-fn request(words: &[&str]) -> String {
-    let bulks = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
-    format!("*{}\r\n{}", words.len(), bulks.collect::<String>())
-}
 
 /// A primary that has slow libraries and has compiled none of them, as after a start. Its client
 /// has sent these requests before.

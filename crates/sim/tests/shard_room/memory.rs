@@ -1,31 +1,12 @@
 //! What `maxmemory` counts, DEBUG POPULATE and RELOAD NOSAVE, and files without keys.
 
-use crate::three::Three;
+use crate::three::{Three, ask, request};
 use engine::rdb::Crc64;
 use engine::save::checksum;
 
 const DEBUG: [&str; 2] = ["--enable-debug-command", "yes"];
 const LIBRARY: &str = "#!lua name=lib
 redis.register_function('one', function() return 1 end)";
-
-fn request(words: &[&str]) -> String {
-    let bulks = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
-    format!("*{}\r\n{}", words.len(), bulks.collect::<String>())
-}
-
-fn ask(three: &mut Three, member: usize, words: &[&str]) -> String {
-    let client = three.connect(member);
-    client.send(request(words).as_bytes());
-    let mut said = Vec::new();
-    for _ in 0..50 {
-        three.elapse(100);
-        said.extend(client.received());
-        if said.ends_with(b"\n") {
-            break;
-        }
-    }
-    String::from_utf8_lossy(&said).into_owned()
-}
 
 fn led(three: &mut Three) {
     assert_eq!(three.leader_after(3), Some(0));

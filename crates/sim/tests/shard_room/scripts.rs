@@ -2,6 +2,7 @@
 //! is there as a whole or not at all.
 
 use crate::primary::{Appended, LEASE_MILLIS, Primary};
+use crate::three::request;
 use base::time::MILLISECOND;
 use node::Stop;
 use sim::network::SimClient;
@@ -21,8 +22,7 @@ const KILLED: &str = "-ERR Script killed by user with SCRIPT KILL... script: ";
 fn eval(script: &str, keys: &[&str]) -> String {
     let count = keys.len().to_string();
     let words: Vec<&str> = ["EVAL", script, &count].into_iter().chain(keys.to_vec()).collect();
-    let bulks = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
-    format!("*{}\r\n{}", words.len(), bulks.collect::<String>())
+    request(&words)
 }
 
 /// A script that does something, takes so many stretches, and does something else.

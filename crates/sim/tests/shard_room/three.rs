@@ -233,6 +233,27 @@ impl Three {
     }
 }
 
+/// A request as clients send it.
+pub fn request(words: &[&str]) -> String {
+    let bulks = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), bulks.collect::<String>())
+}
+
+/// What a new client of a member is answered, within 5 s.
+pub fn ask(three: &mut Three, number: usize, words: &[&str]) -> String {
+    let client = three.connect(number);
+    client.send(request(words).as_bytes());
+    let mut said = Vec::new();
+    for _ in 0..50 {
+        three.elapse(100);
+        said.extend(client.received());
+        if said.ends_with(b"\n") {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
 fn connect(service: &MemoryService) -> MemoryStore {
     service.connect(LIMITS, PATIENCE_NANOS, Box::new(|_| Fate::default()))
 }
