@@ -179,7 +179,7 @@ impl Appender {
 
     /// Stamps the first record that is held and hands it to the log.
     fn hand_over_next(&mut self) {
-        let durable = self.in_log(self.durable).sequence;
+        let durable = self.durable_mark();
         let Some(stamper) = &mut self.stamper else { return };
         let Some(record) = self.held.pop() else { return };
         self.data.add(record.buffer.len());
@@ -193,7 +193,7 @@ impl Appender {
         if let Some(clock) = self.held.clock() {
             return self.renew_ahead(renewal, clock);
         }
-        let durable = self.in_log(self.durable).sequence;
+        let durable = self.durable_mark();
         let has_gathered = self.has_gathered();
         if let Some(stamper) = self.stamper.as_mut().filter(|_| !has_gathered) {
             let Renewal { lease_millis, member } = renewal;
@@ -206,7 +206,7 @@ impl Appender {
     /// Appends a `Yield`, and nothing behind it.
     pub fn append_yield(&mut self, successor: &[u8], now: UnixMillis) {
         self.renewal = None;
-        let durable = self.in_log(self.durable).sequence;
+        let durable = self.durable_mark();
         if let Some(stamper) = &mut self.stamper {
             let record = stamper.give_up(successor, now, durable);
             debug_assert!(self.held.is_empty(), "who hands over has appended everything");

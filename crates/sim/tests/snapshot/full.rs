@@ -3,10 +3,16 @@
 
 use super::world::{DISK_NANOS, Ledger, Life};
 use base::time::MILLISECOND;
-use base::{Clock, Sequence};
+use base::{Clock, Position, Sequence};
+use bytes::Bytes;
 use shard::snapshots::Pace;
 use sim::disk::{Faults, SimDisk};
 use sim::network::SimClient;
+use sim::tapped_log::{Listener, TappedLog};
+use std::cell::Cell;
+use std::rc::Rc;
+use txlog::record::decode_header;
+use txlog::{LogEvent, Part};
 
 const LEASE_MILLIS: u64 = 1000;
 
@@ -42,7 +48,10 @@ fn heard(client: &mut SimClient) -> String {
 /// A life with a key `a`, on a disk on which little is left, and the client that has just asked for
 /// a unit that does not fit.
 fn begin_full(disk: &SimDisk) -> (Life, SimClient) {
-    let mut life = begin(disk, 1);
+    fill(begin(disk, 1), disk)
+}
+
+fn fill(mut life: Life, disk: &SimDisk) -> (Life, SimClient) {
     assert_eq!(ask(&mut life, "SET a 1\r\n"), "+OK\r\n");
     let capacity_bytes = Some(disk.used_bytes() + 2_000);
     disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
@@ -153,4 +162,70 @@ fn a_stop_waits_for_a_full_disk_only_so_long() {
     client.send(b"SHUTDOWN NOSAVE\r\n");
     run(&mut life, 60_000);
     assert!(life.server.ended().is_some(), "30 s are over");
+}
+
+/// Asserts of each record that the place that it names as durable is known to be, and counts parts
+/// of units.
+struct Marks {
+    durable: Position,
+    /// What became durable is not told.
+    is_deaf: Rc<Cell<bool>>,
+    told: Sequence,
+    parts: Rc<Cell<u32>>,
+}
+
+impl Listener for Marks {
+    fn appends(&mut self, place: Sequence, record: &Bytes) {
+        let header = decode_header(record, false).expect("a record of our own");
+        assert!(header.durable <= self.told, "record {place} says {}", header.durable);
+        if header.part != Part::Whole {
+            self.parts.set(self.parts.get() + 1);
+        }
+    }
+
+    fn told(&mut self, events: &mut Vec<LogEvent>) {
+        for event in events.extract_if(.., |event| matches!(event, LogEvent::Durable(_))) {
+            if let LogEvent::Durable(at) = event {
+                self.durable = at;
+            }
+        }
+        if !self.is_deaf.get() && self.told < self.durable.sequence {
+            self.told = self.durable.sequence;
+            events.push(LogEvent::Durable(self.durable));
+        }
+    }
+}
+
+/// A start takes a record that is missing below a place that was durable for damage. A renewal that
+/// goes ahead is on its way when the disk has room again, and the parts that follow it say how far
+/// the log is durable: not through the renewal.
+#[test]
+fn parts_behind_a_renewal_that_is_under_way_do_not_say_that_it_is_durable() {
+    let disk = SimDisk::new(1);
+    let mut life = begin(&disk, 1);
+    let durable = life.server.core.shard.durable();
+    let (is_deaf, parts): (Rc<Cell<bool>>, Rc<Cell<u32>>) = Default::default();
+    life.server.core.shard.wrap_log(|log| {
+        let (is_deaf, parts) = (Rc::clone(&is_deaf), Rc::clone(&parts));
+        let listener = Marks { durable, is_deaf, told: durable.sequence, parts };
+        Box::new(TappedLog { log, listener })
+    });
+    let (mut life, mut writer) = fill(life, &disk);
+    run(&mut life, 3 * LEASE_MILLIS);
+    assert!(!life.server.core.shard.is_in_log(), "the log has made durable what it took");
+    is_deaf.set(true);
+    // A request makes the idle holder renew, ahead of what is held.
+    let reader = life.connect();
+    reader.send(b"PING\r\n");
+    while !life.server.core.shard.is_in_log() {
+        run(&mut life, 1);
+    }
+    parts.set(0);
+    disk.set_faults(Faults::default());
+    run(&mut life, 2000);
+    assert!(parts.get() > 0, "parts are handed over while the renewal is under way");
+    is_deaf.set(false);
+    run(&mut life, 3000);
+    let replies = heard(&mut writer);
+    assert_eq!(replies, format!("*{KEYS}\r\n{}", "+OK\r\n".repeat(KEYS as usize)));
 }

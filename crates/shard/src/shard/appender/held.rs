@@ -85,6 +85,13 @@ impl Appender {
         self.durable < self.handed() || self.held.ahead.is_some()
     }
 
+    /// The last durable place of the log, for a record that is stamped now. A renewal that went
+    /// ahead has moved what comes behind it on, and is not durable itself.
+    pub(super) fn durable_mark(&self) -> Sequence {
+        let place = self.in_log(self.durable).sequence;
+        Sequence(place.0 - u64::from(self.held.ahead.is_some()))
+    }
+
     /// Whether the log takes a further record of a large unit. One that is lost to this process is
     /// given all, and says so.
     fn takes_more(&self) -> bool {
@@ -110,7 +117,7 @@ impl Appender {
         if self.is_in_log() {
             return;
         }
-        let durable = self.in_log(self.durable).sequence;
+        let durable = self.durable_mark();
         let after = self.in_log(self.handed());
         let Some(stamper) = &mut self.stamper else { return };
         let record = stamper.renew(renewal.lease_millis, &renewal.member, clock, durable);
