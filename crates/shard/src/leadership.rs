@@ -90,6 +90,9 @@ pub struct Leadership {
     moment: Moment,
     now: UnixMillis,
     shard_clock: ShardClock,
+    /// What the primary's clock showed in the first record that was heard. It may have stood still
+    /// for long by then, so it is not known to run before it shows something else.
+    first_clock: Option<UnixMillis>,
     /// What the primary's clock showed when it was last heard running, and when that was.
     heard_clock: Option<Heard>,
     /// Whether this machine's wall clock may become the shard's.
@@ -124,6 +127,7 @@ impl Leadership {
             moment: Moment::default(),
             now: UnixMillis(0),
             shard_clock: ShardClock::default(),
+            first_clock: None,
             heard_clock: None,
             wall: Wall::default(),
             is_in_trouble: false,
@@ -257,12 +261,15 @@ impl Leadership {
         }
     }
 
-    /// Notes what the shard's clock showed. While the primary is amid a command that takes long,
-    /// its records show the same instant again and again, and it runs on from the first of them.
+    /// Notes what the shard's clock showed. While the primary is amid a command that takes long, or
+    /// its log's disk is full, its records show the same instant again and again, and it runs on
+    /// from the first of them.
     fn hear_clock(&mut self, shard: &Shard, now: MonotonicNanos) {
-        let shown = shard.applied_clock();
-        if let Some(clock) = shown.filter(|new| self.heard_clock.is_none_or(|it| it.0 != *new)) {
-            self.heard_clock = Some((clock, now));
+        let Some(shown) = shard.applied_clock() else { return };
+        let first = *self.first_clock.get_or_insert(shown);
+        let last = self.heard_clock.map_or(first, |(clock, _)| clock);
+        if shown != last {
+            self.heard_clock = Some((shown, now));
         }
     }
 

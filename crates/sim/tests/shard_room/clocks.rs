@@ -1,7 +1,7 @@
 //! A server whose wall clock is wrong leads only when nobody else can; and never if it has heard no
 //! primary and its clock is far ahead of the log.
 
-use crate::three::Three;
+use crate::three::{Three, request};
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 
@@ -111,4 +111,28 @@ fn a_shards_clock_that_is_far_ahead_stays_so_until_somebody_sets_it_back() {
     three.end(0);
     assert_eq!(three.leader_after(4), Some(1));
     assert!(is_right(three.clock_of(1)), "{}", three.clock_of(1));
+}
+
+/// A script's unit has one time, which the renewals amid it say as well. Who is told of no other
+/// does not know for how long the shard's clock has stood still.
+#[test]
+fn a_clock_that_stood_still_before_it_was_heard_is_not_taken_for_the_shards() {
+    const STOOD_MILLIS: u64 = 5000;
+    let mut three = Three::new(&[]);
+    assert_eq!(three.leader_after(3), Some(0));
+    let client = three.connect(0);
+    client.send(request(&["EVAL", "while true do end", "0"]).as_bytes());
+    three.elapse(STOOD_MILLIS);
+    three.end(1);
+    three.restart(1, 0, &[]);
+    three.elapse(2000);
+    let stood = -three.clock_of(1);
+    assert!(stood >= STOOD_MILLIS.cast_signed(), "its records show when the script began: {stood}");
+    three.end(0);
+    three.end(2);
+    while three.leader_after(0).is_none() {
+        three.pass(1);
+    }
+    let behind = -three.clock_of(1);
+    assert!(behind < 1000, "no key lives for longer by what the script took: {behind}");
 }
