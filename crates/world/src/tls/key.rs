@@ -5,6 +5,8 @@
 //! line `Proc-Type: 4,ENCRYPTED`, is refused: it derives the cipher's key by one round of MD5.
 
 use base::tls::Password;
+use pkcs8::pkcs5::EncryptionScheme;
+use pkcs8::pkcs5::pbes2::Kdf;
 use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -16,6 +18,16 @@ const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 const OLD_FORM: &str = "Proc-Type: 4,ENCRYPTED";
 
 const NONE: &str = "there is no private key in it";
+
+/// The largest number of rounds of PBKDF2, some seconds of one core. OpenSSL writes 2,048 unless it
+/// is told, and OWASP advises 600,000.
+const PBKDF2_ROUNDS_MAX: u32 = 2_000_000;
+
+/// The most memory of scrypt, in bytes: four times what OpenSSL asks for unless it is told.
+const SCRYPT_BYTES_MAX: u64 = 64 << 20;
+
+/// The largest number of times that scrypt goes through its memory.
+const SCRYPT_PASSES_MAX: u16 = 16;
 
 /// Reads a private key from the text of its file.
 ///
@@ -41,10 +53,28 @@ pub(super) fn private_key(
                     tls-client-key-file-pass)");
     };
     let encrypted = EncryptedPrivateKeyInfo::try_from(encrypted.as_bytes()).map_err(|_| NONE)?;
+    if asks_too_much(&encrypted.encryption_algorithm) {
+        return Err("its password is derived at too high a cost; `openssl pkcs8 -topk8 -iter` \
+                    writes it with fewer rounds");
+    }
     let key = encrypted.decrypt(&password.0).map_err(|_| {
         "it cannot be decrypted: the password is another, or the cipher is none of PBES2 with AES"
     })?;
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
+}
+
+/// Whether deriving the cipher's key takes longer, or more memory, than a server may spend on it
+/// that serves others meanwhile: the file says how much (RFC 8018, RFC 7914 section 7).
+fn asks_too_much(scheme: &EncryptionScheme<'_>) -> bool {
+    match scheme.pbes2().map(|parameters| &parameters.kdf) {
+        Some(Kdf::Pbkdf2(kdf)) => kdf.iteration_count > PBKDF2_ROUNDS_MAX,
+        Some(Kdf::Scrypt(kdf)) => {
+            let bytes = kdf.cost_parameter.saturating_mul(128 * u64::from(kdf.block_size));
+            bytes > SCRYPT_BYTES_MAX || kdf.parallelization > SCRYPT_PASSES_MAX
+        }
+        // What is none of these is not decrypted.
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -56,15 +86,37 @@ mod tests {
     const ENCRYPTED: &[u8] = include_bytes!("key/encrypted.pem");
     /// The same key by `openssl pkcs8 -topk8 -nocrypt`.
     const PLAIN: &[u8] = include_bytes!("key/plain.pem");
+    /// The same key by `openssl pkcs8 -topk8 -scrypt -passout pass:1234`.
+    const SCRYPT: &[u8] = include_bytes!("key/scrypt.pem");
+
+    fn read(text: &[u8], password: Option<&Password>) -> PrivateKeyDer<'static> {
+        private_key(text, password).expect("it can be read")
+    }
 
     #[test]
     fn an_encrypted_key_is_what_it_was_before() {
         let password = Password(b"1234".to_vec());
-        let plain = private_key(PLAIN, None).unwrap();
-        assert_eq!(private_key(ENCRYPTED, Some(&password)).unwrap(), plain);
-        assert_eq!(private_key(PLAIN, Some(&password)).unwrap(), plain, "it needs none");
+        let plain = read(PLAIN, None);
+        assert_eq!(read(ENCRYPTED, Some(&password)), plain);
+        assert_eq!(read(SCRYPT, Some(&password)), plain);
+        assert_eq!(read(PLAIN, Some(&password)), plain, "it needs none");
         let behind = [b"Bag Attributes\n".as_slice(), ENCRYPTED, b"and more\n"].concat();
-        assert_eq!(private_key(&behind, Some(&password)).unwrap(), plain);
+        assert_eq!(read(&behind, Some(&password)), plain);
+    }
+
+    /// Otherwise a file says for how long the server is still, or how much memory it takes: the
+    /// three ask for 3,000,000 rounds, 260 MB, and 127 passes over 16 MB.
+    #[test]
+    fn a_key_whose_password_costs_too_much_is_refused() {
+        let password = Password(b"1234".to_vec());
+        for text in [
+            include_bytes!("key/pbkdf2_slow.pem").as_slice(),
+            include_bytes!("key/scrypt_large.pem"),
+            include_bytes!("key/scrypt_slow.pem"),
+        ] {
+            let why = private_key(text, Some(&password)).expect_err("it costs too much");
+            assert!(why.contains("too high a cost"), "{why}");
+        }
     }
 
     #[test]
