@@ -31,6 +31,9 @@ PARTS = 2
 
 SECONDS_MAX = 900
 
+# Of pytest: all passed, some failed, none was chosen. A test that takes too long ends it with 1.
+GOOD_EXITS = {0, 1, 5}
+
 # How often tests may end the process by their timeouts: on a very slow machine.
 DEATHS_MAX = 20
 
@@ -108,7 +111,8 @@ class RedisPy:
             printed += text
             if "Timeout +++" not in text:
                 break
-        if not written.exists():
+        # A part of few tests may have none of them.
+        if not written.exists() or ran.returncode not in GOOD_EXITS:
             raise RuntimeError(f"pytest ended with {ran.returncode}: {printed[-2000:]}")
         return printed
 
