@@ -39,16 +39,16 @@ impl Secrecy {
 /// Words in the names of directives whose values are secret.
 const SECRET_WORDS: [&str; 5] = ["auth", "pass", "user", "secret", "token"];
 
-/// Whether a name has a word of secrets in it. The longest names have some 50 bytes, and what is
-/// longer is no name.
+/// Bytes of a name that are looked at.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Whether a directive's name contains one of [`SECRET_WORDS`]. Of a longer name than any directive
+/// has, only the first [`NAME_BYTES_MAX`] bytes are searched.
 fn sounds_secret(name: &[u8]) -> bool {
     let name = name.get(..NAME_BYTES_MAX).unwrap_or(name).to_ascii_lowercase();
     let has = |word: &&str| name.windows(word.len()).any(|part| part == word.as_bytes());
     SECRET_WORDS.iter().any(has)
 }
-
-/// Bytes of a name that are looked at.
-const NAME_BYTES_MAX: usize = 256;
 
 /// A line of a configuration file without its secrets: the directive's name, quoted or not, and its
 /// value.

@@ -115,7 +115,7 @@ pub struct NodeSettings {
     /// How long a script may run, in milliseconds, before other clients are told BUSY; 0: they
     /// never are.
     pub busy_reply_threshold_ms: u64,
-    /// Whether scripts have functions of Lua that Redis has deprecated.
+    /// Whether scripts may call Lua's getfenv, setfenv and newproxy.
     pub lua_enable_deprecated_api: bool,
     /// In milliseconds; 0: off.
     pub latency_monitor_threshold: u64,

@@ -32,8 +32,8 @@ pub enum Room {
 }
 
 impl Engine {
-    /// Evicts up to `keys_max` keys while memory is above `maxmemory`. `beside`: bytes that others
-    /// than the data occupy, and that the limit counts.
+    /// Evicts up to `keys_max` keys while memory is above `maxmemory`, which counts the bytes of
+    /// the data and `beside`, those that clients occupy.
     pub fn evict(
         &mut self,
         now: UnixMillis,
@@ -57,7 +57,8 @@ impl Engine {
 }
 
 impl Keyspace {
-    /// Whether the data and the bytes `beside` it are more than `maxmemory`.
+    /// Whether memory is above `maxmemory`: the bytes of the data and `beside`, those that clients
+    /// occupy.
     pub fn is_over_limit(&self, beside: u64) -> bool {
         let limit = self.settings.maxmemory;
         limit > 0 && (self.used_bytes() as u64).saturating_add(beside) > limit

@@ -100,7 +100,8 @@ impl Spare {
 pub(crate) struct Host {
     pub(crate) kind: Kind,
     pub(crate) limits: Limits,
-    /// Whether scripts have `getfenv`, `setfenv` and `newproxy`.
+    /// The directive `lua-enable-deprecated-api`: whether scripts may call `getfenv`, `setfenv` and
+    /// `newproxy`.
     pub(crate) offers_deprecated: bool,
     /// A Lua function that leaves the interpreter's stack, and returns when it is resumed.
     exit: RefCell<Option<Function>>,

@@ -67,7 +67,7 @@ struct Claim<'a> {
     shows_ids: bool,
 }
 
-/// What a claim means for one entry.
+/// The outcome of a claim for one pending entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claimed {
     /// It goes to the consumer, with this delivery count.
@@ -78,7 +78,7 @@ enum Claimed {
     Gone,
 }
 
-/// Consecutive entries for which a claim means the same: one effect.
+/// Consecutive entries with the same outcome: one effect.
 struct Run {
     means: Claimed,
     ids: Vec<StreamId>,
@@ -91,7 +91,8 @@ impl Claim<'_> {
         found.ok_or_else(|| no_key_or_group(self.key, self.group))
     }
 
-    /// What the claim means for an entry that is pending as told, if it is.
+    /// The outcome for one entry; `pending` is its row in the group's list of pending entries, if
+    /// it has one.
     fn judge(&self, stream: &Stream, id: StreamId, pending: Option<Pending>, now: i64) -> Claimed {
         if stream.get(id).is_none() {
             return if pending.is_some() { Claimed::Gone } else { Claimed::No };
@@ -113,7 +114,7 @@ impl Claim<'_> {
         })
     }
 
-    /// Does what the claim means for these entries.
+    /// Applies the outcome to the entries of a run.
     fn carry_out(&self, tx: &mut Tx<'_>, run: &Run) -> Outcome {
         let (group, consumer, time) = (self.group, self.consumer, self.time);
         let ids = packed(run.ids.iter().copied());
