@@ -137,7 +137,12 @@ fn provider(settings: &TlsSettings) -> Result<Arc<CryptoProvider>, String> {
 
 fn unusable(pair: &KeyPair, error: &rustls::Error) -> String {
     let (certificate, key) = (pair.certificate.display(), pair.key.display());
-    format!("{certificate} and {key} cannot be used: {error}")
+    let mut text = format!("{certificate} and {key} cannot be used: {error}");
+    if text.contains("UnsupportedCertVersion") {
+        text += ". Certificates must be of X.509 version 3; `openssl x509 -req` writes that with \
+                 `-extfile`, and `openssl req -x509` always";
+    }
+    text
 }
 
 type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);

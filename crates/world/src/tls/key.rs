@@ -23,11 +23,9 @@ const NONE: &str = "there is no private key in it";
 /// is told, and OWASP advises 600,000.
 const PBKDF2_ROUNDS_MAX: u32 = 2_000_000;
 
-/// The most memory of scrypt, in bytes: four times what OpenSSL asks for unless it is told.
+/// The most memory that scrypt goes through, in bytes, over all its passes: four times what OpenSSL
+/// asks for unless it is told.
 const SCRYPT_BYTES_MAX: u64 = 64 << 20;
-
-/// The largest number of times that scrypt goes through its memory.
-const SCRYPT_PASSES_MAX: u16 = 16;
 
 /// Reads a private key from the text of its file.
 ///
@@ -37,7 +35,8 @@ pub(super) fn private_key(
     text: &[u8],
     password: Option<&Password>,
 ) -> Result<PrivateKeyDer<'static>, &'static str> {
-    let words = std::str::from_utf8(text).unwrap_or_default();
+    // What stands around a key may be in any encoding.
+    let words = String::from_utf8_lossy(text);
     if words.contains(OLD_FORM) {
         return Err(
             "it is encrypted in an old form; `openssl pkcs8 -topk8` writes the one that is read",
@@ -70,7 +69,7 @@ fn asks_too_much(scheme: &EncryptionScheme<'_>) -> bool {
         Some(Kdf::Pbkdf2(kdf)) => kdf.iteration_count > PBKDF2_ROUNDS_MAX,
         Some(Kdf::Scrypt(kdf)) => {
             let bytes = kdf.cost_parameter.saturating_mul(128 * u64::from(kdf.block_size));
-            bytes > SCRYPT_BYTES_MAX || kdf.parallelization > SCRYPT_PASSES_MAX
+            bytes.saturating_mul(u64::from(kdf.parallelization)) > SCRYPT_BYTES_MAX
         }
         // What is none of these is not decrypted.
         _ => false,
@@ -100,7 +99,8 @@ mod tests {
         assert_eq!(read(ENCRYPTED, Some(&password)), plain);
         assert_eq!(read(SCRYPT, Some(&password)), plain);
         assert_eq!(read(PLAIN, Some(&password)), plain, "it needs none");
-        let behind = [b"Bag Attributes\n".as_slice(), ENCRYPTED, b"and more\n"].concat();
+        let behind =
+            [b"Bag Attributes of Z\xfcrich\n".as_slice(), ENCRYPTED, b"and more\n"].concat();
         assert_eq!(read(&behind, Some(&password)), plain);
     }
 

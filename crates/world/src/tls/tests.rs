@@ -25,6 +25,7 @@ fn what_cannot_be_used_is_refused_by_name_and_changes_nothing() {
     std::fs::write(&empty, "").unwrap();
     let encrypted = authority.folder.join("encrypted.key");
     std::fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n").unwrap();
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/key/version_1");
     let with_pair = |certificate: &Path, key: &Path| TlsSettings {
         key_pair: Some(KeyPair {
             certificate: certificate.into(),
@@ -44,6 +45,7 @@ fn what_cannot_be_used_is_refused_by_name_and_changes_nothing() {
         ("there is no private key in it", with_pair(&pair.certificate, &empty)),
         ("there is no private key in it", with_pair(&pair.certificate, &encrypted)),
         ("cannot be used", with_pair(&pair.certificate, &other.key)),
+        ("X.509 version 3", with_pair(&old.with_extension("crt"), &old.with_extension("key"))),
         ("tls-ca-cert-file", TlsSettings { trusted_file: None, ..good.clone() }),
         ("TLSv1.1 is not spoken", TlsSettings { protocols: "TLSv1.1".into(), ..good.clone() }),
         ("AES128-SHA is not", TlsSettings { ciphers: "AES128-SHA".into(), ..good.clone() }),
