@@ -136,7 +136,7 @@ class Written(Unit):
         for request, one, other in zip(self.requests, expected, got):
             if [word.upper() for word in request[:2]] == [b"FUNCTION", b"LIST"]:
                 one, other = in_order(one), in_order(other)
-            if one != other and not both_say(one, other):
+            if one != other and not both_say(one, other) and as_said(one) != as_said(other):
                 raise Difference(f"{line(request)}\n  stock  {shown(one)}\n  tested {shown(other)}")
 
 
@@ -144,6 +144,15 @@ def in_order(reply):
     """A reply whose arrays are sorted: libraries and functions come in the order of hash tables."""
     kind, value = reply
     return (kind, sorted(map(in_order, value), key=repr)) if isinstance(value, list) else reply
+
+
+def as_said(reply):
+    """A reply whose strings are text: a script may answer with an error that it caught, in which bytes of a
+    request that are no UTF-8 are shown in another way (docs/compatibility.md)."""
+    kind, value = reply
+    if isinstance(value, list):
+        return kind, [as_said(item) for item in value]
+    return kind, value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 # Of several functions that are there already, a hash table says which is named.

@@ -84,8 +84,9 @@ fn find<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, Refusa
     tx.find(key).map(stream::of).transpose()
 }
 
-/// A name for an error text.
+/// A name for an error text: up to its first NUL, as C's string functions read it.
 fn quoted(name: &[u8]) -> String {
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).replace(['\r', '\n'], " ")
 }
 
