@@ -127,15 +127,19 @@ fn write_info(catalog: &Catalog, command: &Registered, reply: &mut Reply) {
         reply.simple(format!("@{category}"));
     }
     let tips = command.row.tips;
-    reply.array(tips.len());
+    reply.set(tips.len());
     for tip in tips {
         reply.bulk(tip);
     }
-    reply.array(command.specs.len());
+    reply.set(command.specs.len());
     for spec in &command.specs {
         spec.write(reply);
     }
-    reply.array(command.subcommands.len());
+    // Without any it is an empty set, in Redis too.
+    match command.subcommands.len() {
+        0 => reply.set(0),
+        count => reply.array(count),
+    }
     for id in &command.subcommands {
         write_info(catalog, catalog.command(*id), reply);
     }

@@ -110,3 +110,22 @@ fn keys_of_requests_are_those_that_redis_finds() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// In RESP3, as Redis 7.0.15 answers `COMMAND INFO get object`.
+#[test]
+fn what_has_no_order_is_a_set_in_command_info() {
+    let shape = |name: &str| {
+        let catalog = &standard().0;
+        let command = lookup(catalog, name.as_bytes()).expect("it is there");
+        let mut reply = Reply::new(resp::Protocol::Resp3);
+        write_info(catalog, command, &mut reply);
+        String::from_utf8(reply.into_bytes()).expect("all of it is text").replace("\r\n", " ")
+    };
+    let get = shape("get");
+    let start = "*10 $3 get :2 ~2 +readonly +fast :1 :1 :1 ~3 +@read +@string +@fast ~0 ~1 %3 ";
+    assert!(get.starts_with(start), "{get}");
+    assert!(get.ends_with(":0 ~0 "), "{get}");
+    let container = shape("object");
+    let start = "*10 $6 object :-2 ~0 :0 :0 :0 ~1 +@slow ~0 ~0 *";
+    assert!(container.starts_with(start), "{container}");
+}
