@@ -193,16 +193,17 @@ pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> S
     let Value::Table(table) = raised else {
         let text = raised.as_string().map(|text| text.as_bytes().to_vec());
         if text.as_deref().is_none_or(|text| text == NO_MEMORY) {
-            return ScriptError { text: no_memory.as_bytes().to_vec(), was_counted: false };
+            return ScriptError::no_memory(no_memory);
         }
         let text = text.unwrap_or_else(|| b"execution failure".to_vec());
         let shown = &text[..text.len().min(FOREIGN_TEXT_BYTES_MAX)];
         let text = [format!("ERR Error running script {name}, ").as_bytes(), shown].concat();
-        return ScriptError { text, was_counted: false };
+        return ScriptError::of(text);
     };
     let text = field(lua, &table, "err");
     let mut text = text.unwrap_or_else(|| b"ERR the script failed with an unknown error".to_vec());
-    if text == b"ERR not enough memory" {
+    let lacks_memory = text == b"ERR not enough memory";
+    if lacks_memory {
         text = no_memory.as_bytes().to_vec();
     }
     if let (Some(source), Some(line)) = (field(lua, &table, "source"), field(lua, &table, "line")) {
@@ -212,7 +213,7 @@ pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> S
         text.extend_from_slice(&line);
         text.push(b'.');
     }
-    ScriptError { text, was_counted: was_counted(&table) }
+    ScriptError { text, was_counted: was_counted(&table), lacks_memory }
 }
 
 /// Whether an error table says that its error was counted already.
@@ -220,15 +221,15 @@ pub(crate) fn was_counted(table: &Table) -> bool {
     matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
 }
 
-/// The text of an error, without a place: an error reply without its `-`.
-pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> Vec<u8> {
+/// An error without its place. `no_memory` is the text if memory ran out.
+pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> ScriptError {
     match visible_error(lua, error) {
-        Ok(Value::Table(table)) => field(lua, &table, "err").unwrap_or_default(),
+        Ok(Value::Table(table)) => ScriptError::of(field(lua, &table, "err").unwrap_or_default()),
         Ok(Value::String(text)) if text.as_bytes() != NO_MEMORY => {
-            [b"ERR ", &*text.as_bytes()].concat()
+            ScriptError::of([b"ERR ", &*text.as_bytes()].concat())
         }
-        Ok(Value::Nil | Value::String(_)) | Err(_) => no_memory.as_bytes().to_vec(),
-        Ok(other) => format!("ERR {}", other.to_string().unwrap_or_default()).into_bytes(),
+        Ok(Value::Nil | Value::String(_)) | Err(_) => ScriptError::no_memory(no_memory),
+        Ok(other) => ScriptError::of(format!("ERR {}", other.to_string().unwrap_or_default())),
     }
 }
 

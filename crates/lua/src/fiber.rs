@@ -119,9 +119,9 @@ impl Runner {
         let compiled = self.host.within_limit(&self.lua, || {
             compile(&self.lua, body, "@user_script", &self.sandbox.globals)
         });
-        let function = compiled
-            .map_err(|text| failure(b"ERR Error compiling script (new function): ", &text))?;
-        self.compiled.keep(&function).map_err(|_| failure(b"", self.host.memory_text().as_bytes()))
+        let function =
+            compiled.map_err(|why| behind(b"ERR Error compiling script (new function): ", why))?;
+        self.compiled.keep(&function).map_err(|_| ScriptError::no_memory(self.host.memory_text()))
     }
 
     fn run(&mut self, invocation: Invocation) {
@@ -133,9 +133,7 @@ impl Runner {
             self.host.check_alive(&self.lua).map(|()| failed)
         });
         let result = match self.host.killed() {
-            Some(text) if result.is_ok() => {
-                Err(ScriptError { text: text.into_bytes(), was_counted: false })
-            }
+            Some(text) if result.is_ok() => Err(ScriptError::of(text)),
             _ => match result {
                 Ok(failed) => failed.map_or(Ok(()), Err),
                 Err(error) => {
@@ -201,11 +199,10 @@ impl Runner {
         let compiled = self.host.within_limit(&self.lua, || {
             compile(&self.lua, code, "@user_function", &self.sandbox.globals)
         });
-        let function =
-            compiled.map_err(|text| failure(b"ERR Error compiling function: ", &text))?;
+        let function = compiled.map_err(|why| behind(b"ERR Error compiling function: ", why))?;
         let fails = |error: mlua::Error| {
-            let text = errors::plain(&self.lua, &error, &self.host.memory_text());
-            failure(b"ERR Error registering functions: ", &text)
+            let why = errors::plain(&self.lua, &error, &self.host.memory_text());
+            behind(b"ERR Error registering functions: ", why)
         };
         self.host.begin(&self.lua, Stage::Loading).map_err(fails)?;
         self.sandbox.show_library_globals(true).map_err(fails)?;
@@ -213,7 +210,7 @@ impl Runner {
         let result = self.host.within_limit(&self.lua, || self.sandbox.run()).map_err(fails);
         self.sandbox.show_library_globals(false).map_err(fails)?;
         match self.host.killed() {
-            Some(text) => Err(failure(b"ERR Error registering functions: ", text.as_bytes())),
+            Some(text) => Err(behind(b"ERR Error registering functions: ", ScriptError::of(text))),
             None => result.map(drop),
         }
     }
@@ -251,6 +248,7 @@ fn texts(strings: &Arguments) -> Option<Variadic<&str>> {
     strings.iter().map(|string| str::from_utf8(string).ok()).collect()
 }
 
-fn failure(prefix: &[u8], text: &[u8]) -> ScriptError {
-    ScriptError { text: [prefix, text].concat(), was_counted: false }
+/// An error with a text before its own.
+fn behind(prefix: &[u8], why: ScriptError) -> ScriptError {
+    ScriptError { text: [prefix, &why.text].concat(), ..why }
 }

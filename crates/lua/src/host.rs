@@ -228,24 +228,27 @@ impl Host {
 
     /// The steps that so many instructions count for, with this much memory in use. Most take as
     /// long as with little memory, but some take as long as all of it: they concatenate or compare
-    /// long strings, or let a table or the collector's work grow. Which one did shows the clock.
+    /// long strings, or let a table or the collector's work grow. Which one did shows the clock,
+    /// if there is one.
     fn steps_for(&self, instructions: u32, used: usize) -> usize {
-        let instructions = instructions as usize;
-        match &self.clock {
-            Some(clock) if used >= TIMED_BYTES => {
-                let ran_nanos = clock.monotonic().since(self.resumed_at.get());
-                if ran_nanos < PAUSE_NANOS { instructions } else { usize::MAX }
-            }
-            _ => instructions * (1 + used / HEAVY_BYTES),
-        }
+        let is_timed = self.clock.is_some() && used >= TIMED_BYTES;
+        instructions as usize * if is_timed { 1 } else { 1 + used / HEAVY_BYTES }
     }
 
-    /// Counts steps, and pauses when they are used up.
+    /// Whether a script that uses so much memory that single instructions take long has run for as
+    /// long as it may without a pause.
+    fn has_run_long(&self, lua: &Lua) -> bool {
+        let clock = self.clock.as_ref().filter(|_| lua.used_memory() >= TIMED_BYTES);
+        clock.is_some_and(|it| it.monotonic().since(self.resumed_at.get()) >= PAUSE_NANOS)
+    }
+
+    /// Counts steps, and pauses when they are used up, or when time is.
     ///
     /// # Errors
     /// The script was killed.
     pub(crate) fn spend(self: &Rc<Self>, lua: &Lua, steps: usize) -> mlua::Result<()> {
         let steps = i64::try_from(steps).unwrap_or(i64::MAX);
+        let steps = if self.has_run_long(lua) { i64::MAX } else { steps };
         let left = self.steps_left.get().saturating_sub(steps);
         self.steps_left.set(left);
         // A pause that cannot be made is due again at once.
@@ -275,7 +278,7 @@ impl Host {
     pub(crate) fn end_untold(self: &Rc<Self>, lua: &Lua, why: &mlua::Error) -> mlua::Error {
         if self.killed.borrow().is_none() {
             let report = self.freely(lua, || errors::plain(lua, why, &self.memory_text()));
-            self.kill(&String::from_utf8_lossy(&report));
+            self.kill(&String::from_utf8_lossy(&report.text));
         }
         self.check_alive(lua).err().unwrap_or_else(|| why.clone())
     }
@@ -337,6 +340,20 @@ impl Host {
     pub(crate) fn check_room(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
         let has_room = lua.used_memory().saturating_add(bytes) <= self.limits.memory_bytes;
         if has_room { Ok(()) } else { Err(errors::text(lua, errors::NO_MEMORY)) }
+    }
+
+    /// Counts a copy of this many bytes before it is made, whether or not anything comes of it.
+    ///
+    /// # Errors
+    /// They and what else is held are beyond the memory limit, or the script was killed.
+    pub(crate) fn spend_copy(
+        self: &Rc<Self>,
+        lua: &Lua,
+        bytes: usize,
+        held: usize,
+    ) -> mlua::Result<()> {
+        self.check_room(lua, bytes.saturating_add(held))?;
+        self.spend(lua, bytes / STEP_BYTES)
     }
 
     /// Runs `act` without the memory limit; it must need little memory. Without a limit no

@@ -189,11 +189,9 @@ impl Interpreter {
 
     fn fiber(&mut self) -> Result<&mut Fiber, ScriptError> {
         if self.fiber.is_none() {
-            let stack =
-                DefaultStack::new(self.limits.stack_bytes).map_err(|error| ScriptError {
-                    text: format!("ERR there is no stack for scripts: {error}").into_bytes(),
-                    was_counted: false,
-                })?;
+            let stack = DefaultStack::new(self.limits.stack_bytes).map_err(|error| {
+                ScriptError::of(format!("ERR there is no stack for scripts: {error}"))
+            })?;
             let mut host = Host::new(self.kind, self.limits, self.random, self.clock.clone());
             host.offers_deprecated = self.offers_deprecated;
             let host = Rc::new(host);

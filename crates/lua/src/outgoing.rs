@@ -36,7 +36,8 @@ pub(crate) fn write(
     let Value::Table(table) = value else { return writer.value(value, 0).map(|()| None) };
     if text(table, "err")?.is_some() {
         let text = errors::field(lua, table, "err").unwrap_or_default();
-        return Ok(Some(ScriptError { text, was_counted: errors::was_counted(table) }));
+        let was_counted = errors::was_counted(table);
+        return Ok(Some(ScriptError { was_counted, ..ScriptError::of(text) }));
     }
     host.spend(lua, 1)?;
     writer.sound_table(table, 0).map(|()| None)

@@ -395,7 +395,7 @@ fn compile(
     host.spend(lua, bytes / COMPILED_STEP_BYTES)?;
     Ok(match source::compile(lua, &source.as_bytes(), &name, &globals) {
         Ok(function) => (Value::Function(function), Value::Nil),
-        Err(text) => (Value::Nil, Value::String(lua.create_string(text)?)),
+        Err(why) => (Value::Nil, Value::String(lua.create_string(&why.text)?)),
     })
 }
 

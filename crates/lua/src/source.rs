@@ -1,5 +1,7 @@
 //! Compilation of source code into Lua functions.
 
+use crate::errors;
+use crate::step::ScriptError;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Table};
 
@@ -15,21 +17,21 @@ pub(crate) fn compile(
     source: &[u8],
     name: &str,
     globals: &Table,
-) -> Result<Function, Vec<u8>> {
+) -> Result<Function, ScriptError> {
     if let Some((&BYTECODE, rest)) = source.split_first() {
         // The error is that of another control character, with this byte's number in it.
         let text = compile(lua, &[&[1], rest].concat(), name, globals).map(drop);
-        let text = text.err().unwrap_or_default();
+        let text = text.err().map(|why| why.text).unwrap_or_default();
         let end = text.strip_suffix(b"'char(1)'").unwrap_or(&text);
-        return Err([end, b"'char(27)'"].concat());
+        return Err(ScriptError::of([end, b"'char(27)'"].concat()));
     }
     lua.gc_stop();
     let chunk = lua.load(source).set_name(name).set_mode(ChunkMode::Text);
     let result = chunk.set_environment(globals.clone()).into_function();
     lua.gc_restart();
     result.map_err(|error| match error {
-        mlua::Error::SyntaxError { message, .. } => message.into_bytes(),
-        mlua::Error::MemoryError(_) => b"not enough memory".to_vec(),
-        other => other.to_string().into_bytes(),
+        mlua::Error::SyntaxError { message, .. } => ScriptError::of(message),
+        mlua::Error::MemoryError(_) => ScriptError::no_memory(errors::NO_MEMORY),
+        other => ScriptError::of(other.to_string()),
     })
 }

@@ -135,6 +135,20 @@ pub struct ScriptError {
     pub text: Vec<u8>,
     /// Whether a command raised it, which has counted it in the statistics of errors.
     pub was_counted: bool,
+    /// Whether memory ran out. A text that says so may be the script's own.
+    pub lacks_memory: bool,
+}
+
+impl ScriptError {
+    /// An error that no command raised.
+    pub fn of(text: impl Into<Vec<u8>>) -> Self {
+        Self { text: text.into(), was_counted: false, lacks_memory: false }
+    }
+
+    /// The error of a script that memory ran out for.
+    pub(crate) fn no_memory(text: impl Into<Vec<u8>>) -> Self {
+        Self { lacks_memory: true, ..Self::of(text) }
+    }
 }
 
 /// A function that a library registered.

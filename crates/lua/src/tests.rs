@@ -315,3 +315,13 @@ fn more_scripts_and_functions_are_kept_than_lua_has_references() {
     let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
     assert_eq!(reply.bytes(), format!(":{MANY}\r\n").as_bytes());
 }
+
+/// As the Lua that Redis builds with, for scripts that were written for Lua 5.0.
+#[test]
+fn gmatch_has_its_name_of_lua_5_0_too() {
+    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let body = "local t = {} for word in string.gfind('a bc', '%a+') do t[#t + 1] = word end
+        return t";
+    let reply = eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
+    assert_eq!(reply, "*2 $1 a $2 bc ");
+}

@@ -14,7 +14,9 @@ use engine::refusal::Refusal;
 use engine::work::Work;
 pub use loading::Slice;
 use loading::{Failed, Loading};
-use lua::{Answer, Interpreter, Kind, Limits, LoadedFunction, Outcome, ScriptRef, Step};
+use lua::{
+    Answer, Interpreter, Kind, Limits, LoadedFunction, Outcome, ScriptError, ScriptRef, Step,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -106,7 +108,7 @@ impl Libraries {
 
     /// The number of compiled functions.
     pub fn functions_len(&self) -> usize {
-        self.owners.len()
+        self.by_name.values().map(|library| library.functions.len()).sum()
     }
 
     /// A function, with its registered name.
@@ -242,7 +244,7 @@ impl Libraries {
         let mut answer = Answer::Begin;
         loop {
             if let Some(outcome) = self.step(answer) {
-                return registered(outcome);
+                return Ok(registered(outcome)?);
             }
             if is_late() {
                 self.interpreter.kill(TOO_LONG);
@@ -252,9 +254,9 @@ impl Libraries {
     }
 
     /// Prepares the interpreter to run the code of a library.
-    fn begin(&mut self, code: &[u8]) -> Result<(), Refusal> {
+    fn begin(&mut self, code: &[u8]) -> Result<(), NotLoaded> {
         let header = header_of(code)?;
-        self.interpreter.start_loading(header.body).map_err(crate::scripts::refusal)
+        Ok(self.interpreter.start_loading(header.body)?)
     }
 
     /// Runs the code of a library up to its next pause; its outcome if it has ended.
@@ -289,17 +291,41 @@ fn refuse(text: String) -> Refusal {
     Refusal::new(format!("ERR {text}"))
 }
 
+/// Why a library cannot be loaded.
+struct NotLoaded {
+    refusal: Refusal,
+    /// Whether it might be with more memory.
+    lacks_memory: bool,
+}
+
+impl From<Refusal> for NotLoaded {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, lacks_memory: false }
+    }
+}
+
+impl From<ScriptError> for NotLoaded {
+    fn from(error: ScriptError) -> Self {
+        let lacks_memory = error.lacks_memory;
+        Self { refusal: crate::scripts::refusal(error), lacks_memory }
+    }
+}
+
+impl From<NotLoaded> for Refusal {
+    fn from(failure: NotLoaded) -> Self {
+        failure.refusal
+    }
+}
+
 /// The functions that a library has registered.
-fn registered(outcome: Outcome) -> Result<Registered, Refusal> {
+fn registered(outcome: Outcome) -> Result<Registered, NotLoaded> {
     match outcome {
         Outcome::Loaded(functions) if functions.is_empty() => {
-            Err(refuse("No functions registered".to_owned()))
+            Err(refuse("No functions registered".to_owned()).into())
         }
         Outcome::Loaded(functions) => Ok(functions.into_iter().map(with_name).collect()),
-        Outcome::NotLoaded(error) | Outcome::Failed(_, error) => {
-            Err(crate::scripts::refusal(error))
-        }
-        Outcome::Reply(_) => Err(refuse("the code of a library answers nobody".to_owned())),
+        Outcome::NotLoaded(error) | Outcome::Failed(_, error) => Err(error.into()),
+        Outcome::Reply(_) => Err(refuse("the code of a library answers nobody".to_owned()).into()),
     }
 }
 

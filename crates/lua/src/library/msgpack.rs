@@ -53,7 +53,7 @@ impl Packer<'_> {
         self.host.spend(self.lua, 1)?;
         self.host.check_room(self.lua, self.packed.len())?;
         match value {
-            Value::String(text) => self.string(&text.as_bytes()),
+            Value::String(text) => self.string(&text.as_bytes())?,
             Value::Boolean(value) => self.packed.push(0xc2 + u8::from(*value)),
             Value::Integer(number) => self.integer(*number),
             Value::Number(number) => self.number(*number),
@@ -63,13 +63,15 @@ impl Packer<'_> {
         Ok(())
     }
 
-    fn string(&mut self, text: &[u8]) {
+    fn string(&mut self, text: &[u8]) -> mlua::Result<()> {
+        self.host.spend_copy(self.lua, text.len(), self.packed.len())?;
         match text.len() {
             length @ ..32 => self.packed.push(0xa0 | length as u8),
             length @ ..=0xff => self.packed.extend([0xd9, length as u8]),
             length => self.length(0xda, length),
         }
         self.packed.extend_from_slice(text);
+        Ok(())
     }
 
     /// Writes a length: 16 bits behind `mark`, or 32 bits behind `mark + 1`.
@@ -294,6 +296,7 @@ impl<'a> Unpacker<'a> {
     fn string(&mut self, length: usize) -> mlua::Result<Value> {
         let (text, left) = self.left.split_at_checked(length).ok_or_else(|| self.missing())?;
         self.left = left;
+        self.host.spend_copy(self.lua, length, 0)?;
         self.lua.create_string(text).map(Value::String)
     }
 

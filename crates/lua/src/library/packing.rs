@@ -11,7 +11,7 @@
 use super::{Library, RESULTS_MAX};
 use crate::errors;
 use crate::given::{Given, number, to_integer};
-use crate::host::Host;
+use crate::host::{Host, STEP_BYTES};
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 use std::rc::Rc;
 
@@ -164,7 +164,7 @@ fn pack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<LuaString
                 if value.len() < size {
                     return Err(given.refuse(argument + 1, "string too short"));
                 }
-                host.check_room(lua, packed.len() + size)?;
+                host.spend_copy(lua, size, packed.len())?;
                 packed.extend_from_slice(&value[..size]);
                 if item.option == b's' {
                     packed.push(0);
@@ -244,14 +244,20 @@ fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiVa
                 };
                 size = usize::try_from(to_unsigned(length)).unwrap_or(usize::MAX);
                 let bytes = rest.get(..size).ok_or_else(too_short)?;
+                host.spend_copy(lua, size, 0)?;
                 Some(Value::String(lua.create_string(bytes)?))
             }
-            b'c' => Some(Value::String(lua.create_string(bytes)?)),
+            b'c' => {
+                host.spend_copy(lua, size, 0)?;
+                Some(Value::String(lua.create_string(bytes)?))
+            }
             b's' => {
                 let Some(end) = rest.iter().position(|&byte| byte == 0) else {
+                    host.spend(lua, rest.len() / STEP_BYTES)?;
                     return Err(format.fail("unfinished string in data"));
                 };
                 size = end + 1;
+                host.spend_copy(lua, size, 0)?;
                 Some(Value::String(lua.create_string(&rest[..end])?))
             }
             b'x' => None,

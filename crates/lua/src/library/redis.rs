@@ -171,7 +171,6 @@ pub(crate) fn call(
             return errors::error_table(lua, format!("ERR {text}").as_bytes()).map(Value::Table);
         }
     };
-    host.spend(lua, 1 + arguments.source().len() / STEP_BYTES)?;
     let protocol = host.protocol.get();
     let step = Step::Call(Call { arguments, raises, protocol });
     let Answer::Reply(reply) = host.ask_through(lua, step, leave)? else {
@@ -191,20 +190,23 @@ fn needs_script(lua: &Lua, host: &Host, what: &str) -> mlua::Result<()> {
     Err(error(lua, &format!("{what} can only be called inside a script invocation")))
 }
 
-/// The arguments as those of a command, or the error text if they cannot be.
+/// The arguments as those of a command, or the error text if they cannot be. They are counted
+/// before they are copied: one string may be there many times over, and the last argument may be
+/// none that a command takes.
 ///
 /// # Errors
-/// There is no memory for them: one string may be there many times over.
+/// There is no memory for them, or the script was killed.
 fn command(
     lua: &Lua,
-    host: &Host,
+    host: &Rc<Host>,
     given: &Given<'_>,
 ) -> mlua::Result<Result<Arguments, &'static str>> {
     if given.len() == 0 {
         return Ok(Err("Please specify at least one argument for this redis lib call"));
     }
     let bytes = text_bytes(given, 1);
-    host.check_room(lua, bytes + CALL_ROOM_BYTES)?;
+    host.spend(lua, 1 + given.len())?;
+    host.spend_copy(lua, bytes, CALL_ROOM_BYTES)?;
     let mut arguments = std::mem::take(&mut host.spare.borrow_mut().arguments);
     arguments.reserve(given.len(), bytes);
     for index in 1..=given.len() {

@@ -26,10 +26,9 @@ pub(crate) fn add(
     library.add("match", |lua, host, given| find(lua, host, &given, false))?;
     library.add("gmatch", |lua, host, given| gmatch(lua, host, &given))?;
     library.add("gsub", move |lua, host, given| gsub(lua, host, &given, &replace_all, &pcall))?;
-    library.add("rep", |lua, host, given| repeat(lua, host, &given))?;
-    library.add("gfind", |lua, _, _| -> mlua::Result<()> {
-        Err(errors::complain(lua, "'string.gfind' was renamed to 'string.gmatch'"))
-    })
+    // Its name in Lua 5.0, which Redis's Lua still knows.
+    library.add("gfind", |lua, host, given| gmatch(lua, host, &given))?;
+    library.add("rep", |lua, host, given| repeat(lua, host, &given))
 }
 
 /// `find` and `match`.
@@ -74,6 +73,7 @@ fn find_plain(
     let mut from = 0;
     while let Some(places) = source.len().checked_sub(from + text.len()) {
         let Some(at) = source[from..=from + places].iter().position(|&byte| byte == first) else {
+            host.spend(lua, places / STEP_BYTES)?;
             break;
         };
         let same = source[from + at..].iter().zip(text).take_while(|(a, b)| a == b).count();
@@ -324,8 +324,7 @@ fn repeat(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<LuaStri
     let (text, count) = (given.string(1)?, given.int(2)?);
     let text = text.as_bytes();
     let bytes = text.len().saturating_mul(usize::try_from(count).unwrap_or(0));
-    host.check_room(lua, bytes)?;
-    host.spend(lua, bytes / STEP_BYTES)?;
+    host.spend_copy(lua, bytes, 0)?;
     let count = if text.is_empty() { 0 } else { bytes / text.len() };
     lua.create_string(text.repeat(count))
 }

@@ -181,6 +181,38 @@ fn a_script_with_much_memory_pauses_by_the_time_that_its_instructions_take() {
     assert!(slow > 10_000, "each look finds that much time has gone: {slow}");
 }
 
+/// What copies or visits megabytes counts them, also where nothing comes of it.
+#[test]
+fn copies_that_come_to_nothing_are_counted() {
+    let acts = [
+        "pcall(redis.call, unpack(t))",
+        "pcall(redis.pcall, unpack(t))",
+        "pcall(redis.acl_check_cmd, unpack(t))",
+        "pcall(cmsgpack.pack, s, s)",
+        "pcall(cmsgpack.unpack, packed)",
+        "pcall(struct.pack, 'c0i', s, 'none')",
+        "pcall(struct.unpack, 'c2000000i', s)",
+        "pcall(struct.unpack, 's', s)",
+        "pcall(string.find, s, 'y')",
+    ];
+    for act in acts {
+        let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+        let body = format!(
+            "local s = string.rep('x', 2e6) local t, packed = {{s, s, {{}}}}, cmsgpack.pack(s)
+            for i = 1, 50 do {act} end return 1"
+        );
+        let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+        start(&mut interpreter, script);
+        let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
+        while let Step::Paused = step {
+            pauses += 1;
+            step = interpreter.resume(Answer::GoOn);
+        }
+        assert!(matches!(step, Step::Done(Outcome::Reply(_))), "{act}: {step:?}");
+        assert!(pauses >= 50, "{act}: each visits 2 MB, which is 3 pauses, but of {pauses}");
+    }
+}
+
 /// What one script leaves in its interpreter, no other can see.
 #[test]
 fn scripts_leave_nothing_behind() {

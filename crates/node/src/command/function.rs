@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::libraries::{Registered, header_of};
 use crate::server::Server;
 use crate::server::script::{Wanted, key_count};
-use base::{ConnectionId, DatabaseId};
+use base::{ConnectionId, DatabaseId, MonotonicNanos};
 use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
 use engine::effect::Effect;
 use engine::functions::Header;
@@ -20,6 +20,14 @@ use restore::{dump, restore};
 
 /// The longest time that the code of a library may run when it is loaded. Redis's number.
 const LOAD_NANOS_MAX: u64 = 500_000_000;
+
+/// The longest time that all code of one payload may run when it is restored: a server that renews
+/// its lease between two turns must not be still for longer.
+const RESTORE_NANOS_MAX: u64 = 5_000_000_000;
+
+/// The longest time that the code of one command of a master may run: the master has run it, and
+/// what is refused here is missing here. It bounds what never ends.
+const MASTER_NANOS_MAX: u64 = 60_000_000_000;
 
 /// The flags of commands that load libraries.
 const LOADS: Flags = Flags::WRITE.union(Flags::DENYOOM).union(Flags::NEEDS_LIBRARIES);
@@ -124,26 +132,33 @@ impl Server {
         );
     }
 
-    /// Compiles the code of a library that is to be loaded.
+    /// Compiles the code of a library that a command brings, which began to compile what it brings
+    /// at `began`.
     ///
     /// # Errors
-    /// It is too long, ran for too long, is no library, or takes too much memory. A master's is
-    /// not limited: it has it already.
+    /// It is too long, ran for too long, is no library, or takes too much memory. A master's may
+    /// take what it takes, but for time without end: the master has it already.
     fn compile_library(
         &mut self,
         client: ConnectionId,
         code: &[u8],
+        began: MonotonicNanos,
     ) -> Result<Registered, Refusal> {
         let is_bound = !self.core.clients.at(client).is_master();
         if is_bound && code.len() > lua::SOURCE_BYTES_MAX {
             return Err(TOO_LONG);
         }
+        let (own_max, all_max) = match is_bound {
+            true => (LOAD_NANOS_MAX, RESTORE_NANOS_MAX),
+            false => (MASTER_NANOS_MAX, MASTER_NANOS_MAX),
+        };
         let clock = std::sync::Arc::clone(&self.core.process.options.clock);
-        let began = clock.monotonic();
+        let own_began = clock.monotonic();
         let work = self.core.work();
         let mut is_late = || {
             work.steps(crate::scripts::PAUSE_WORK_STEPS);
-            is_bound && clock.monotonic().since(began) > LOAD_NANOS_MAX
+            let now = clock.monotonic();
+            now.since(own_began) > own_max || now.since(began) > all_max
         };
         let functions = self.libraries.compile(code, &mut is_late)?;
         if is_bound && !self.libraries.leaves_room() {
@@ -206,7 +221,8 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         let name = String::from_utf8_lossy(&name);
         return Err(Refusal::new(format!("ERR Library '{name}' already exists")));
     }
-    let functions = server.compile_library(client, code)?;
+    let began = server.core.process.options.clock.monotonic();
+    let functions = server.compile_library(client, code, began)?;
     let taken = functions
         .keys()
         .find(|function| server.libraries.owner(function).is_some_and(|owner| owner != name));

@@ -5,7 +5,7 @@
 //! others is loaded before them, all of them anew. One that fails all the same is named in the log
 //! and in the error of FCALL, and is tried again when another one is forgotten.
 
-use super::{Libraries, Outcome, Refusal, TOO_LONG, refuse, registered};
+use super::{Libraries, NotLoaded, Outcome, TOO_LONG, refuse, registered};
 use crate::scripts::PAUSE_WORK_STEPS;
 use base::{Clock, MonotonicNanos};
 use engine::functions;
@@ -93,7 +93,7 @@ impl Libraries {
                 let code = Arc::clone(code);
                 self.loading = Some(Loading { name, code, answer: Answer::Begin, ran_nanos: 0 });
             }
-            Err(refusal) => self.fail(name, code, refusal, data),
+            Err(failure) => self.fail(name, code, failure, true, data),
         }
         true
     }
@@ -115,7 +115,8 @@ impl Libraries {
     }
 
     fn finish(&mut self, loading: Loading, outcome: Outcome, data: &functions::Libraries) {
-        let Loading { name, code, .. } = loading;
+        let Loading { name, code, ran_nanos, .. } = loading;
+        let is_in_time = ran_nanos <= LOAD_NANOS_MAX;
         match registered(outcome) {
             Ok(functions) => {
                 let Some(taken) = functions.keys().find(|it| self.owner(it).is_some()) else {
@@ -124,30 +125,31 @@ impl Libraries {
                 let taken = String::from_utf8_lossy(taken);
                 let refusal = refuse(format!("Function {taken} already exists"));
                 self.discard(functions);
-                self.fail(name, &code, refusal, data);
+                self.fail(name, &code, refusal.into(), is_in_time, data);
             }
-            Err(refusal) => self.fail(name, &code, refusal, data),
+            Err(failure) => self.fail(name, &code, failure, is_in_time, data),
         }
     }
 
     /// Notes that a library cannot be loaded; or loads all anew, it before the others, if it lacked
-    /// memory.
+    /// memory. What did not run for too long may succeed without other libraries.
     fn fail(
         &mut self,
         name: Vec<u8>,
         code: &Arc<[u8]>,
-        refusal: Refusal,
+        failure: NotLoaded,
+        depends_on_others: bool,
         data: &functions::Libraries,
     ) {
+        let NotLoaded { refusal, lacks_memory } = failure;
         let why = refusal.0.strip_prefix("ERR ").unwrap_or(&refusal.0).to_owned();
         let may_be_first = self.first.len() < FIRST_MAX && !self.first.contains(&name);
-        if why.contains("not enough memory") && may_be_first && !self.by_name.is_empty() {
+        if lacks_memory && may_be_first && !self.by_name.is_empty() {
             self.first.push(name);
             return self.begin_anew(data);
         }
         let shown = String::from_utf8_lossy(&name);
         tracing::error!(name = %shown, %why, "a library of functions cannot be loaded");
-        let depends_on_others = !why.contains(TOO_LONG.strip_prefix("ERR ").unwrap_or(TOO_LONG));
         let code = Arc::clone(code);
         self.failed.insert(name, Failed { code, why, depends_on_others });
     }

@@ -276,9 +276,7 @@ impl Server {
                 return Ok(());
             }
             lua::Outcome::Failed(_, error) | lua::Outcome::NotLoaded(error) => error,
-            lua::Outcome::Loaded(_) => {
-                ScriptError { text: b"ERR a library answers nobody".to_vec(), was_counted: false }
-            }
+            lua::Outcome::Loaded(_) => ScriptError::of("ERR a library answers nobody"),
         };
         if failed.was_counted {
             self.core.clients.reply(client).error(&failed.text);

@@ -67,3 +67,24 @@ fn a_script_calls_no_command_that_changes_the_server() {
     }
     assert_eq!(ask(&mut three, 0, &["FCALL", "bump", "1", "n"]), ":1\r\n");
 }
+
+/// FUNCTION LOAD takes both, so FUNCTION RESTORE of what FUNCTION DUMP made takes them again.
+#[test]
+fn names_that_differ_in_case_alone_may_be_in_one_library() {
+    const BOTH: &str = "#!lua name=both
+redis.register_function('f', function() return 'small' end)
+redis.register_function('F', function() return 'large' end)";
+    let mut three = Three::new(&[]);
+    assert_eq!(three.leader_after(3), Some(0));
+    assert_eq!(ask(&mut three, 0, &["FUNCTION", "LOAD", BOTH]), "$4\r\nboth\r\n");
+    let mut libraries = engine::functions::Libraries::default();
+    libraries.load(BOTH.as_bytes()).expect("it has a name");
+    let payload = engine::dump::dump_libraries(&libraries, &engine::work::Work::default());
+    let header = format!("*4\r\n$8\r\nFUNCTION\r\n$7\r\nRESTORE\r\n${}\r\n", payload.len());
+    let client = three.connect(0);
+    client.send(&[header.as_bytes(), &payload, b"\r\n$5\r\nFLUSH\r\n"].concat());
+    three.elapse(1000);
+    assert_eq!(client.received(), b"+OK\r\n");
+    let figures = ask(&mut three, 0, &["FUNCTION", "STATS"]);
+    assert!(figures.ends_with("functions_count\r\n:2\r\n"), "{figures}");
+}

@@ -44,10 +44,11 @@ pub(super) fn restore(server: &mut Server, client: ConnectionId, args: Args<'_>)
         LibrariesError::Other => Refusal::of("ERR given type is not a function"),
         LibrariesError::Torn => Refusal::of("ERR failed loading the given functions payload"),
     })?;
+    let began = server.core.process.options.clock.monotonic();
     let mut compiled = Vec::new();
     let mut refused = Ok(());
     for code in &codes {
-        match server.compile_library(client, code) {
+        match server.compile_library(client, code, began) {
             Ok(functions) => compiled.push((code, functions)),
             Err(refusal) => {
                 refused = Err(refusal);
@@ -70,7 +71,8 @@ pub(super) fn restore(server: &mut Server, client: ConnectionId, args: Args<'_>)
     Ok(())
 }
 
-/// Refuses a RESTORE in which two libraries or two functions would have the same name.
+/// Refuses a RESTORE in which two libraries, or functions of two of them, would have the same name.
+/// Within a library names may differ in case alone, as FUNCTION LOAD lets them.
 fn check_names(
     libraries: &Libraries,
     compiled: &[(&Vec<u8>, Registered)],
@@ -85,11 +87,11 @@ fn check_names(
             return Err(Refusal::new(format!("ERR Library '{name}' already exists")));
         }
         names.insert(name);
-        if let Some(function) =
-            registered.keys().find(|it| !functions.insert(it.to_ascii_lowercase()))
-        {
+        let own: BTreeSet<_> = registered.keys().map(|it| it.to_ascii_lowercase()).collect();
+        if let Some(function) = own.intersection(&functions).next() {
             return Err(already_there("Function", function));
         }
+        functions.extend(own);
     }
     if policy == Policy::Flush {
         return Ok(());
