@@ -128,8 +128,8 @@ impl Server {
         }
     }
 
-    /// Evicts keys if memory is short, and refuses what needs more of it: commands that are said to,
-    /// and all that would be queued.
+    /// Evicts keys if memory is short, and refuses what needs more of it: commands that are said
+    /// to, and all that would be queued.
     fn judge_memory(&mut self, asker: &Asker, command: &Registered, demand: Demand) -> Verdict {
         let client = asker.client;
         // Who executes next finds no client too many, and may be one itself.

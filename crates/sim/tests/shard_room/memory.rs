@@ -163,6 +163,7 @@ fn nothing_is_queued_while_memory_is_short() {
     assert_eq!(
         String::from_utf8_lossy(&client.received()),
         "$-1\r\n+OK\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n\
-         -EXECABORT Transaction discarded because of previous errors.\r\n+OK\r\n*0\r\n+OK\r\n+OK\r\n"
+         -EXECABORT Transaction discarded because of previous errors.\r\n\
+         +OK\r\n*0\r\n+OK\r\n+OK\r\n"
     );
 }
