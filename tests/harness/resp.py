@@ -65,6 +65,13 @@ class Client:
             raise reply
         return reply
 
+    def refusal(self, *parts):
+        """Sends one request that must be refused; the text of its error."""
+        self.send(*parts)
+        reply = self.read()
+        assert isinstance(reply, Refusal), f"{parts} was answered {reply!r}"
+        return str(reply)
+
     def read(self):
         """The next reply, waiting for it up to the socket's timeout."""
         line = self._line()
