@@ -55,3 +55,9 @@ def stock_command():
 def valkey_command():
     """Valkey 9.1: the oracle for what Redis 7.0 does not have."""
     return tool("valkey-server")
+
+
+def server_command(named):
+    """What a suite's `--server-command` means: `stock` and `valkey` are these two, all else is a command."""
+    oracles = {"stock": stock_command, "valkey": valkey_command}
+    return oracles[named]() if named in oracles else named
