@@ -5,11 +5,14 @@ fails by raising; its name is the claim.
 """
 
 import asyncio
+import pathlib
 import sys
-import traceback
 
 import redis
 import redis.asyncio
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness.examples import try_each  # noqa: E402
 
 
 def strings(r):
@@ -146,18 +149,5 @@ EXAMPLES = [strings, expiry, hashes, lists, sets, sorted_sets, bits, pipelines, 
             publish_and_subscribe, scan, server, many_databases, resp3, asynchronous]
 
 
-def main():
-    client = redis.Redis(port=int(sys.argv[1]), decode_responses=True)
-    for example in EXAMPLES:
-        name = example.__name__.replace("_", " ")
-        try:
-            example(client)
-        except Exception as error:  # one example must not hide the next
-            line = traceback.extract_tb(error.__traceback__)[1].line
-            print(f"FAIL {name}: {type(error).__name__}: {error} at {line}")
-        else:
-            print(f"ok {name}")
-
-
 if __name__ == "__main__":
-    main()
+    try_each(EXAMPLES, redis.Redis(port=int(sys.argv[1]), decode_responses=True))

@@ -3,12 +3,15 @@
 The port is the only argument. Each function is one example and fails by raising; its name is the claim.
 """
 
+import pathlib
 import sys
 import threading
 import time
-import traceback
 
 import redis
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harness.examples import try_each  # noqa: E402
 
 PORT = int(sys.argv[1])
 
@@ -107,7 +110,8 @@ def flask_caching():
     from flask_caching import Cache
 
     app = Flask("cached")
-    cache = Cache(app, config={"CACHE_TYPE": "RedisCache", "CACHE_REDIS_PORT": PORT, "CACHE_KEY_PREFIX": "flask:"})
+    cache = Cache(app, config={"CACHE_TYPE": "RedisCache", "CACHE_REDIS_PORT": PORT,
+                               "CACHE_KEY_PREFIX": "flask:"})
     calls = []
 
     @app.route("/page")
@@ -129,14 +133,16 @@ def django_redis():
     from django.conf import settings
 
     settings.configure(
-        CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"redis://127.0.0.1:{PORT}/1"}},
+        CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache",
+                            "LOCATION": f"redis://127.0.0.1:{PORT}/1"}},
         SESSION_ENGINE="django.contrib.sessions.backends.cache", INSTALLED_APPS=["django.contrib.sessions"])
     django.setup()
     from django.contrib.sessions.backends.cache import SessionStore
     from django.core.cache import cache
 
     assert cache.set("k", {"a": 1}, timeout=100) and cache.get("k") == {"a": 1} and 0 < cache.ttl("k") <= 100
-    assert cache.add("k", 2) is False and cache.incr_version("k") == 2 and cache.get("k", version=2) == {"a": 1}
+    assert cache.add("k", 2) is False and cache.incr_version("k") == 2
+    assert cache.get("k", version=2) == {"a": 1}
     cache.set("n", 1)
     assert cache.incr("n") == 2 and cache.get_or_set("m", lambda: 7) == 7
     assert sorted(cache.keys("*")) and cache.delete_pattern("*") >= 2 and cache.keys("*") == []
@@ -166,23 +172,7 @@ def streams_and_groups():
     assert info["length"] == 2 and r.xinfo_groups("events")[0]["name"] == "readers"
 
 
-EXAMPLES = [redis_py_lock, redis_py_lock_is_taken_by_one_at_a_time, registered_scripts, functions, python_redis_lock,
-            pottery_redlock_and_collections, flask_caching, django_redis, streams_and_groups]
+EXAMPLES = [redis_py_lock, redis_py_lock_is_taken_by_one_at_a_time, registered_scripts, functions,
+            python_redis_lock, pottery_redlock_and_collections, flask_caching, django_redis, streams_and_groups]
 
-
-def main():
-    failed = 0
-    for example in EXAMPLES:
-        connect().flushall()
-        try:
-            example()
-            print(f"ok {example.__name__}")
-        except Exception as error:
-            failed += 1
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            text = " ".join(f"{type(error).__name__} {error}".split())
-            print(f"FAIL {example.__name__}: {text} ({where.name}, line {where.lineno})")
-    sys.exit(0 if not failed else 1)
-
-
-main()
+try_each(EXAMPLES, before=lambda: connect().flushall())
