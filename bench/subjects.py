@@ -3,10 +3,12 @@
 import dataclasses
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from harness import paths  # noqa: E402
-from harness.server import Ports, Server  # noqa: E402
+from harness.server import Server  # noqa: E402
+from harness.tls_server import TlsServer  # noqa: E402
 
 SERVER_CORE = "0"
 LOAD_CORE = "1"
@@ -22,30 +24,14 @@ class Subject:
     durable: bool = False
 
     def server(self, authority=None):
-        """A server, not yet started. With `authority` it speaks TLS as well, with their `server`."""
-        kind = Floor if self.name == "floor" else Encrypted if authority else Server
-        server = kind(self.command, self.arguments, wrapper=["taskset", "-c", SERVER_CORE])
+        """A server, not yet started. With `authority` it speaks TLS as well, but for the floor."""
+        wrapper = ["taskset", "-c", SERVER_CORE]
+        if self.name == "floor":
+            return Floor(self.command, wrapper=wrapper)
         if authority:
-            server.authority = authority
-        return server
-
-
-class Encrypted(Server):
-    """A server that speaks TLS as well, on `tls_port`."""
-
-    def line(self):
-        return [*super().line(), "--tls-port", str(self.tls_port),
-                "--tls-cert-file", str(self.authority.file("server.crt")),
-                "--tls-key-file", str(self.authority.file("server.key")), "--tls-auth-clients", "no"]
-
-    def launch(self):
-        self.tls_ports = Ports()
-        self.tls_port = self.tls_ports.first
-        super().launch()
-
-    def close(self):
-        super().close()
-        self.tls_ports.close()
+            return TlsServer(self.command, authority, *self.arguments, "--tls-auth-clients", "no",
+                             wrapper=wrapper)
+        return Server(self.command, self.arguments, wrapper=wrapper)
 
 
 class Floor(Server):
@@ -56,7 +42,6 @@ class Floor(Server):
 
     def wait_ready(self, seconds=60.0):
         """It answers +OK to PING."""
-        import time
         for _ in range(200):
             try:
                 with self.client(timeout=5.0) as client:

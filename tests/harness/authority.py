@@ -2,6 +2,7 @@
 
 import pathlib
 import shutil
+import ssl
 import subprocess
 import tempfile
 
@@ -35,6 +36,16 @@ class TestAuthority:
                       "-CA", self.file("ca.crt"), "-CAkey", self.file("ca.key"), "-CAcreateserial",
                       "-extfile", self.file("extensions"), "-out", self.file(f"{name}.crt"))
         return self.file(f"{name}.crt"), self.file(f"{name}.key")
+
+    def context(self, name=None, **bounds):
+        """Of Python's ssl, for a client: as NAME, or without a certificate; with bounds such as
+        `maximum_version`."""
+        context = ssl.create_default_context(cafile=str(self.file("ca.crt")))
+        if name:
+            context.load_cert_chain(self.file(f"{name}.crt"), self.file(f"{name}.key"))
+        for bound, value in bounds.items():
+            setattr(context, bound, value)
+        return context
 
     def __enter__(self):
         return self

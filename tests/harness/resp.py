@@ -34,11 +34,14 @@ def encode(*parts):
 
 
 class Client:
-    """One connection. `send` and `read` may be used apart, for pipelines."""
+    """One connection. `send` and `read` may be used apart, for pipelines. With `tls`, a context of
+    Python's ssl, it is encrypted."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=REPLY_SECONDS_MAX):
+    def __init__(self, port, host="127.0.0.1", timeout=REPLY_SECONDS_MAX, tls=None):
         self.socket = socket.create_connection((host, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         self.buffer = bytearray()
         self.start = 0
 

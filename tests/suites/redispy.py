@@ -6,7 +6,6 @@ clouds, which need no server.
 """
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -16,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import paths  # noqa: E402
-from harness.server import Ports, Server, die_with_parent, environment  # noqa: E402
 from harness.authority import TestAuthority  # noqa: E402
+from harness.server import Server, die_with_parent, environment  # noqa: E402
+from harness.tls_server import TlsServer  # noqa: E402
 
 VERSION = "5.3.1"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,7 +44,6 @@ PLAIN, REPLICA, TLS = 6379, 6380, 6666
 LEFT_OUT = ["--ignore=tests/test_auth", "--ignore=tests/test_graph_utils", *(
     f"--ignore-glob=*test_{name}.py"
     for name in "search json bloom timeseries graph sentinel sentinel_managed_connection cluster".split())]
-
 
 # The version that a server is said to have where tests of what came after Redis 7.0 are asked for.
 LATER = "8.0.0"
@@ -78,23 +77,19 @@ class RedisPy:
             shutil.rmtree(folder, ignore_errors=True)
 
     def part(self, command, folder, authority, number, is_chosen, later):
-        with Ports() as tls:
-            arguments = ["--tls-port", str(tls.first), "--tls-auth-clients", "optional",
-                         "--tls-cert-file", authority.file("redis.crt"), "--tls-key-file", authority.file("redis.key"),
-                         "--tls-ca-cert-file", authority.file("ca.crt")]
-            if later:
-                arguments = []  # none of them is about TLS, which the Valkey at hand has not
-            with Server(command, list(map(str, arguments)), folder=paths.fast_folder()) as server:
-                written = folder / f"outcomes-{number}"
-                order = {"ports": {PLAIN: server.port, REPLICA: server.port, TLS: tls.first},
-                         "told": LATER if later else None,
-                         "asked": str(folder / "asked") if is_chosen else None,
-                         "part": number, "parts": PARTS, "outcomes": str(written)}
-                printed = self.pytest(folder, order, written)
-                (paths.RUNS / f"{self.name}-{number}.log").write_text(printed)
-                # The last line about a test is what came of it; one that only began has ended the process.
-                rows = (line.split("\t", 1) for line in written.read_text().splitlines())
-                return {name: outcome == "passed" for outcome, name in rows}
+        with new_server(command, authority, later) as server:
+            written = folder / f"outcomes-{number}"
+            ports = {PLAIN: server.port, REPLICA: server.port}
+            if not later:
+                ports[TLS] = server.tls_port
+            order = {"ports": ports, "told": LATER if later else None,
+                     "asked": str(folder / "asked") if is_chosen else None,
+                     "part": number, "parts": PARTS, "outcomes": str(written)}
+            printed = self.pytest(folder, order, written)
+            (paths.RUNS / f"{self.name}-{number}.log").write_text(printed)
+            # The last line about a test is what came of it; one that only began has ended the process.
+            rows = (line.split("\t", 1) for line in written.read_text().splitlines())
+            return {name: outcome == "passed" for outcome, name in rows}
 
     def pytest(self, folder, order, written):
         """What pytest prints, started again behind each test that ends the process."""
@@ -103,7 +98,8 @@ class RedisPy:
             ran = subprocess.run(
                 [str(VENV / "bin" / "python"), "-m", "pytest", "-c", str(HERE / "python" / "pytest.ini"),
                  "--rootdir", ".", "-p", "kiln_suite", "-p", "no:cacheprovider", "-q", "--tb=short",
-                 "-m", "not onlycluster and not redismod", "--protocol", str(self.protocol), *LEFT_OUT, "tests"],
+                 "-m", "not onlycluster and not redismod", "--protocol", str(self.protocol), *LEFT_OUT,
+                 "tests"],
                 cwd=folder, capture_output=True, text=True, timeout=SECONDS_MAX, preexec_fn=die_with_parent,
                 env={**environment(), "PYTHONPATH": str(HERE / "python"), "PYTHONDONTWRITEBYTECODE": "1",
                      "KILN_SUITE": json.dumps(order)})
@@ -115,6 +111,14 @@ class RedisPy:
         if not written.exists() or ran.returncode not in GOOD_EXITS:
             raise RuntimeError(f"pytest ended with {ran.returncode}: {printed[-2000:]}")
         return printed
+
+
+def new_server(command, authority, later):
+    """One that speaks TLS, but for later tests: none of them is about it, and the Valkey at hand has none."""
+    folder = paths.fast_folder()
+    if later:
+        return Server(command, folder=folder)
+    return TlsServer(command, authority, "--tls-auth-clients", "optional", name="redis", folder=folder)
 
 
 def lay_out(folder, authority):
