@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,9 @@ FOLDER = paths.CACHE / "suites"
 PORTS_FILE = HERE / "go" / "ports.go"
 
 SECONDS_MAX = 900
+
+# The port at which tests expect the server; at the others they start servers themselves.
+SERVER_PORT = 6379
 
 # A test's line, or that of a part of one.
 OUTCOME = re.compile(r"^ *--- (PASS|FAIL|SKIP): (.*) \([0-9.]+s\)$", re.MULTILINE)
@@ -49,7 +53,7 @@ class GoSuite:
     # The tests do not ask who the server is: what came after Redis 7.0 is tested beside the rest.
     asks_version = False
 
-    def __init__(self, name, module, version, packages, patches=(), theirs=(6379,), ginkgo_skip=None):
+    def __init__(self, name, module, version, packages, patches=(), theirs=(SERVER_PORT,), ginkgo_skip=None):
         self.name, self.module, self.version, self.packages = name, module, version, packages
         self.patches, self.theirs = patches, list(theirs)
         self.ginkgo_skip = ginkgo_skip
@@ -92,7 +96,8 @@ class GoSuite:
 
 
 def packages_that_ask(folder):
-    """The names of the packages in a folder whose tests ask for a port: one may test from inside, one from outside."""
+    """The names of the packages in a folder whose tests ask for a port: one may test from inside, one from
+    outside."""
     texts = [file.read_text() for file in folder.glob("*_test.go")]
     return {re.search(r"^package (\w+)$", text, re.MULTILINE)[1] for text in texts if "kilnPort(" in text}
 
@@ -114,20 +119,31 @@ class Run:
             shutil.rmtree(folder, ignore_errors=True)
 
     def run(self, folder, ports, server):
-        source, self.folder = self.suite.source / self.package, folder
-        for name in ("testdata", "scripts"):
-            if (source / name).is_dir():
-                shutil.copytree(source / name, folder / name)
-        programs = folder / "testdata" / "redis" / "src"
-        programs.mkdir(parents=True)
-        (folder / "testdata" / "redis" / "redis.conf").touch()
-        wrapper = programs / "redis-server"
-        wrapper.write_text(WRAPPER.format(command=" ".join(server.command)))
-        wrapper.chmod(0o755)
-        numbers = {6379: server.port, **{theirs: ports.first + at for at, theirs in enumerate(self.suite.theirs)
-                                         if theirs != 6379}}
+        self.folder = folder
+        programs = self.lay_out(server.command)
+        numbers = {theirs: ports.first + at for at, theirs in enumerate(self.suite.theirs)}
+        numbers[SERVER_PORT] = server.port
         surroundings = {**environment(), "KILN_PORTS": " ".join(f"{a}={b}" for a, b in numbers.items()),
                         "PATH": f"{programs}:{os.environ['PATH']}", "RUN_MONITOR_TEST": "true"}
+        found = {**self.tests(surroundings), **self.specs()}
+        return {self.prefix + name: passed for name, passed in found.items()}
+
+    def lay_out(self, command):
+        """The files that the tests look for beside them, a redis-server among them; the folder of that."""
+        source = self.suite.source / self.package
+        for name in ("testdata", "scripts"):
+            if (source / name).is_dir():
+                shutil.copytree(source / name, self.folder / name)
+        programs = self.folder / "testdata" / "redis" / "src"
+        programs.mkdir(parents=True)
+        (self.folder / "testdata" / "redis" / "redis.conf").touch()
+        wrapper = programs / "redis-server"
+        wrapper.write_text(WRAPPER.format(command=shlex.join(command)))
+        wrapper.chmod(0o755)
+        return programs
+
+    def tests(self, surroundings):
+        """What came of each test of Go: the program is started again behind one that ended it."""
         found, output = {}, ""
         for _ in range(PANICS_MAX):
             ended = sorted({name.split("/")[0] for name in found})
@@ -139,7 +155,7 @@ class Run:
                 break
             found[begun[-1]] = False
         (paths.RUNS / f"{self.suite.name}-{self.suite.program(self.package).stem}.log").write_text(output)
-        return {self.prefix + name: passed for name, passed in {**found, **self.specs()}.items()}
+        return found
 
     def go(self, surroundings, ended):
         """What the program prints that runs everything but what has `ended`."""

@@ -1,6 +1,6 @@
 """The suites: libraries whose own tests can be had from the registries, and what of them runs."""
 
-from gosuite import GoSuite
+from gosuite import SERVER_PORT, GoSuite
 from redispy import RedisPy
 
 # What go-redis's tests start by themselves: a server, one beside it, and the shards of a ring.
@@ -8,7 +8,7 @@ RING = [6380, 6381, 6390, 6391, 6392]
 
 GO_REDIS = GoSuite(
     "go-redis", "github.com/redis/go-redis/v9", "v9.7.3", [".", "doctests"],
-    theirs=[6379, *RING],
+    theirs=[SERVER_PORT, *RING],
     patches=[
         ("main_test.go", r"(?m)^const \(", "var ("),
         # Processes for tests that are left out are not started.

@@ -5,8 +5,8 @@ JSON object: `ports` (theirs to ours), `told` (the server's version as the tests
 `asked` (a file of the tests to run, one a line, or null for all), `part` and `parts` (of those, every
 `parts`-th), and `outcomes` (the file to write: `begun`, `passed`, `failed` or `skipped`, a tab, and the test).
 
-Some tests end the whole process when they take too long. Whoever starts it again finds in `outcomes` what has
-begun, and goes on behind it.
+Some tests end the whole process when they take too long. Whoever starts it again finds in `outcomes` what
+has begun, and goes on behind it.
 """
 
 import json
@@ -46,8 +46,6 @@ def pytest_collection_modifyitems(items):
     if OUTCOMES.exists():
         begun = {line.split("\t", 1)[1] for line in OUTCOMES.read_text().splitlines()}
         items[:] = [item for item in items if item.nodeid not in begun]
-
-
     # Also where nothing is left to run: that the tests were read shows by the file.
     OUTCOMES.touch()
 
