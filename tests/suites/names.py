@@ -8,6 +8,8 @@
 
 import pathlib
 
+from harness import judge
+
 HERE = pathlib.Path(__file__).resolve().parent
 DENOMINATOR = HERE / "denominator"
 DIFFERENCES = HERE / "differences.txt"
@@ -29,5 +31,4 @@ def write_denominator(suite, names, later=False):
 
 def differences(suite):
     """Reasons by test."""
-    rows = (line.split("\t") for line in DIFFERENCES.read_text().splitlines() if not line.startswith("#"))
-    return {test: reason for of, test, reason in rows if of == suite}
+    return judge.differences(DIFFERENCES).get(suite, {})

@@ -12,13 +12,15 @@
 import pathlib
 from collections import Counter
 
+from harness import judge
+
 HERE = pathlib.Path(__file__).resolve().parent
 DENOMINATOR = HERE / "denominator"
 FLAKY = HERE / "flaky.txt"
 DIFFERENCES = HERE / "differences.txt"
 
-# How many tests may differ that need neither an AOF nor a fork.
-OTHERS_MAX = 10
+# The line behind which those stand that need neither an AOF nor a fork, and how many may.
+OTHERS, OTHERS_MAX = "# others", 10
 
 
 def _lines(unit):
@@ -49,15 +51,8 @@ def write_denominator(unit, names):
 
 
 def differences():
-    """The tests that Kiln does not pass, by the names of their files."""
-    named, others = {}, None
-    for line in DIFFERENCES.read_text().splitlines():
-        if line.startswith("#"):
-            others = 0 if line == "# others" else others
-            continue
-        unit, name, _why = line.split("\t")
-        named.setdefault(unit, set()).add(name)
-        others = None if others is None else others + 1
-    if others is None or others > OTHERS_MAX:
-        raise SystemExit(f"{DIFFERENCES}: {others} others are named, at most {OTHERS_MAX} may be")
-    return named
+    """The tests that Kiln does not pass, each with its reason, by the names of their files."""
+    _, heading, others = DIFFERENCES.read_text().partition(f"\n{OTHERS}\n")
+    if not heading or len(others.splitlines()) > OTHERS_MAX:
+        raise SystemExit(f"{DIFFERENCES}: at most {OTHERS_MAX} tests may stand behind a line '{OTHERS}'")
+    return judge.differences(DIFFERENCES)

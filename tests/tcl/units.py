@@ -69,8 +69,9 @@ EXTERNAL = """
 #   or is one's partner in a partial synchronisation; replicas are of the log here.
 # - cluster, cluster-scripting, cluster/*: they start several shards and move slots between them.
 # - moduleapi/*: there are no modules.
+# - printver: it has no test.
 SPAWNED = """
-    unit/printver unit/auth unit/acl unit/acl-v2 unit/info unit/pubsubshard unit/wait unit/networking
+    unit/auth unit/acl unit/acl-v2 unit/info unit/pubsubshard unit/wait unit/networking
     unit/limits unit/obuf-limits unit/maxmemory unit/client-eviction unit/pendingquerybuf
     integration/redis-cli integration/redis-benchmark
 """.split()
