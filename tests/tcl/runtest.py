@@ -20,15 +20,16 @@ import time
 from collections import Counter
 
 from harness import paths
-from harness.server import Died, Server, die_with_parent, environment, Ports
+from harness.authority import TestAuthority
+from harness.server import Died, Ports, Server, die_with_parent, environment
 
 PASSED = re.compile(r"^\[ok\]: (.*) \(\d+ ms\)$")
 FAILED = re.compile(r"^\[err\]: (.*) in tests/\S+\.tcl$")
+DONE = re.compile(r"^\[\d+/\d+ done\]: ")
+
 # How long one test may take: the slowest takes 15 s on a busy machine with a stock server. A server
 # that hangs is found all the same, only later.
 QUIET_SECONDS_MAX = 300
-
-DONE = re.compile(r"^\[\d+/\d+ done\]: ")
 
 # Names that hold what the run measured or drew: the name without it is the test's identity.
 VARYING = [re.compile(r"(?<=\()\d+(?= (?:ms|usec)\))")]
@@ -40,7 +41,6 @@ class Outcome:
 
     passed: Counter
     failed: Counter
-    finished: bool
     output: str
     reason: str = ""
     seconds: float = 0
@@ -134,17 +134,13 @@ def _suite_folder(directory, unit):
 def _certificates(folder):
     """What `utils/gen-test-certs.sh` makes, under the names that the suite knows."""
     folder.mkdir()
-
-    def openssl(line):
-        subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
-
-    openssl("req -x509 -newkey rsa:2048 -nodes -sha256 -days 2 -subj /CN=Authority -keyout ca.key -out ca.crt")
-    openssl("genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048 -out redis.dh")
-    for name, kind in (("server", "nsCertType=server"), ("client", "nsCertType=client"), ("redis", "")):
-        (folder / "extensions").write_text(kind)
-        openssl(f"req -new -newkey rsa:2048 -nodes -sha256 -subj /CN={name} -keyout {name}.key -out {name}.csr")
-        openssl(f"x509 -req -sha256 -days 2 -CA ca.crt -CAkey ca.key -CAcreateserial -extfile extensions"
-                f" -in {name}.csr -out {name}.crt")
+    with TestAuthority() as authority:
+        shutil.copy(authority.file("ca.crt"), folder)
+        for name in ("server", "client", "redis"):
+            for file in authority.issue(name, rsa=True):
+                shutil.copy(file, folder)
+    line = [paths.tool("openssl"), "genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048"]
+    subprocess.run([*line, "-out", folder / "redis.dh"], check=True, capture_output=True)
 
 
 def _leave_out(folder, unit):
@@ -206,7 +202,7 @@ def _parse(output, reason):
             finished = True
     if not finished and not reason:
         reason = "the file was aborted:\n" + "\n".join(output.splitlines()[-12:])
-    return Outcome(passed, failed, finished, output, reason)
+    return Outcome(passed, failed, output, reason)
 
 
 def _identity(name):
