@@ -32,7 +32,6 @@ STREAM_TIMES = {"XPENDING", "XINFO"}
 # Numbers from here on are times, others are counts.
 TIMES_MIN = 10**12
 
-
 SORTS = {"SORT", "SORT_RO"}
 
 
@@ -114,7 +113,8 @@ def quoted(error):
 def _times(expected, got, apart):
     """One time, or one for each field."""
     if expected[0] == b"*":
-        return len(expected[1]) == len(got[1]) and all(map(_times, expected[1], got[1], [apart] * len(got[1])))
+        return len(expected[1]) == len(got[1]) and all(
+            _times(one, other, apart) for one, other in zip(expected[1], got[1]))
     return _near(expected, got, apart) if expected[0] == got[0] == b":" else expected == got
 
 

@@ -1,6 +1,7 @@
 """What COMMAND DOCS says of arguments, to be held against redis-server's."""
 
 from pair import Difference
+from wire import fields
 
 COUNT = "COUNT is said to name its block, as LIMIT does"
 UNSAID = "redis-server says nothing of them"
@@ -57,11 +58,6 @@ def collect(commands, found):
         found[name] = described
         if "subcommands" in described:
             collect(fields(described["subcommands"]), found)
-
-
-def fields(reply):
-    items = reply[1]
-    return {items[at][1].decode(): items[at + 1] for at in range(0, len(items), 2)}
 
 
 def shape(described):

@@ -6,6 +6,8 @@ mostly valid. One in some is then damaged: a word changed, added, taken away or 
 
 import random
 
+from wire import fields
+
 GROUPS = {"generic", "string", "list", "set", "sorted-set", "hash", "hyperloglog", "geo", "bitmap"}
 
 # What speaks to other servers, waits for them, or tells of the process and not of the data.
@@ -173,13 +175,13 @@ class Generator:
 def trees(client, groups=GROUPS, beside=frozenset()):
     """The arguments of every command of these groups that is compared, by name, and of some others."""
     found = {}
-    for name, docs in _map(client.call("COMMAND", "DOCS")).items():
-        docs = _map(docs)
+    for name, docs in fields(client.call("COMMAND", "DOCS")).items():
+        docs = fields(docs)
         if docs["group"][1].decode() not in groups and name not in beside:
             continue
         inner = {name: docs}
         if "subcommands" in docs:
-            inner = {key: _map(value) for key, value in _map(docs["subcommands"]).items()}
+            inner = {key: fields(value) for key, value in fields(docs["subcommands"]).items()}
         for command, described in inner.items():
             if command not in LEFT_OUT:
                 listed = described.get("arguments", (b"*", []))[1]
@@ -188,13 +190,8 @@ def trees(client, groups=GROUPS, beside=frozenset()):
 
 
 def _argument(reply):
-    fields = _map(reply)
-    argument = {key: value[1].decode() for key, value in fields.items() if key not in ("flags", "arguments")}
-    argument["flags"] = {flag.decode() for _, flag in fields.get("flags", (b"*", []))[1]}
-    argument["arguments"] = [_argument(inner) for inner in fields.get("arguments", (b"*", []))[1]]
+    described = fields(reply)
+    argument = {key: value[1].decode() for key, value in described.items() if key not in ("flags", "arguments")}
+    argument["flags"] = {flag.decode() for _, flag in described.get("flags", (b"*", []))[1]}
+    argument["arguments"] = [_argument(inner) for inner in described.get("arguments", (b"*", []))[1]]
     return argument
-
-
-def _map(reply):
-    items = reply[1]
-    return {items[at][1].decode(): items[at + 1] for at in range(0, len(items), 2)}

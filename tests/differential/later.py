@@ -8,15 +8,16 @@ import re
 import alike
 from generate import KEYS, MEMBERS, WHEN, Generator, trees
 from pair import Difference, line
+from wire import shown
 
 EXPIRING = {"hexpire", "hpexpire", "hexpireat", "hpexpireat", "httl", "hpttl", "hexpiretime", "hpexpiretime",
             "hpersist", "hsetex", "hgetex", "hgetdel"}
 OTHERS = {"hset", "hdel", "hget", "hgetall", "hincrby", "hincrbyfloat", "hlen", "hexists", "hsetnx",
           "hmget", "hkeys", "hvals", "hstrlen", "hrandfield", "rename", "del", "exists", "persist", "type"}
 
-# Later commands and options of other types. Beside them nothing is drawn whose errors are in other words in Valkey.
-STRINGS = {"set", "get", "delifeq", "msetex", "incr", "append", "zadd", "zrank", "zrevrank",
-           "copy"}
+# Later commands and options of other types. Beside them nothing is drawn whose errors are in other words in
+# Valkey.
+OTHER_TYPES = {"set", "get", "delifeq", "msetex", "incr", "append", "zadd", "zrank", "zrevrank", "copy"}
 
 # Words that a damaged request has where its key should be.
 OPTIONS = {b"FIELDS", b"NX", b"XX", b"FNX", b"FXX", b"EX", b"PX", b"EXAT", b"PXAT", b"KEEPTTL", b"PERSIST"}
@@ -25,7 +26,7 @@ OPTIONS = {b"FIELDS", b"NX", b"XX", b"FNX", b"FXX", b"EX", b"PX", b"EXAT", b"PXA
 FROM_SCRIPT = rb" script: [0-9a-f]{40}, on "
 
 # Scores that both write alike, or refuse: Valkey writes the shortest number that is the same, and refuses
-# hexadecimal ones. A value whose time has passed when it comes is told as if it had been there here, as in Redis.
+# hexadecimal ones.
 SCORES = ["0", "1", "-2", "3.25", "10", "inf", "-inf", "1e3", "nan", "x", ""]
 
 # Of a request that announces how many fields follow, one in so many says another number.
@@ -57,11 +58,11 @@ class Later(Generator):
                 words[at + 1] = str(number).encode()
         return words
 
-
     def word(self, kind, name):
         if kind == "double":
             return self.random.choice(SCORES)
-        if name in WHEN and self.name in STRINGS:
+        if name in WHEN and self.name in OTHER_TYPES:
+            # None that has passed: there a value is told as if it had been there, here and in Redis.
             return WHEN[name][0]
         return super().word(kind, name)
 
@@ -95,7 +96,7 @@ def ask(pair, request):
     (expected, expected_events), (got, got_events) = pair.both(*request)
     got = translated(got)
     if not alike.replies(request, expected, got):
-        raise Difference(f"{line(request)}\n  valkey {expected}\n  tested {got}")
+        raise Difference(f"{line(request)}\n  valkey {shown(expected)}\n  tested {shown(got)}")
     if told(expected_events) != told(got_events):
         raise Difference(f"{line(request)}: events\n  valkey {expected_events}\n  tested {got_events}")
 

@@ -1,7 +1,6 @@
 """What the campaign compares with, and how: redis-server 7.0.15 in all that it knows, and a Valkey 9.1 in
 commands that came later."""
 
-import alike
 import later
 import units
 from generate import BESIDE_STREAMS, GROUPS, KEYS, MEMBERS, STREAM_GROUPS, Generator, trees
@@ -40,8 +39,9 @@ class Redis:
         *(["XINFO", "STREAM", key, "FULL", "COUNT", "0"] for key in STREAM_KEYS),
     )
 
-    def __init__(self, client, has_scripts):
-        self.shares = units.SHARES if has_scripts else units.SHARES_WITHOUT_SCRIPTS
+    shares = units.SHARES
+
+    def __init__(self, client):
         self.described = without_slow(trees(client, GROUPS | STREAM_GROUPS))
         self.of_streams = without_slow(trees(client, STREAM_GROUPS, BESIDE_STREAMS))
 
@@ -55,7 +55,8 @@ class Redis:
 
     @staticmethod
     def told(events):
-        """A key past its time that a command with a destination puts nothing into is `del` in redis-server."""
+        """A key past its time that a command with a destination puts nothing into is `del` in
+        redis-server."""
         return [tuple(word.replace("expired", "del") for word in event) for event in events]
 
 
@@ -74,8 +75,8 @@ class Valkey:
                                               for key in KEYS))
     shares = units.SHARES_WITHOUT_OWN_SCRIPTS
 
-    def __init__(self, client, _has_scripts):
-        self.described = later.described(client, later.EXPIRING | later.OTHERS | later.STRINGS)
+    def __init__(self, client):
+        self.described = later.described(client, later.EXPIRING | later.OTHERS | later.OTHER_TYPES)
 
     def generator(self, seed):
         return later.Later(seed, self.described)

@@ -14,6 +14,10 @@ UNSHARED = ["--maxmemory", "1024gb", "--maxmemory-policy", "allkeys-lru"]
 
 ARGUMENTS = ["--notify-keyspace-events", EVENTS, "--enable-debug-command", "yes", *UNSHARED]
 
+# Small, so that random requests meet every encoding.
+SMALL_ENCODINGS = ["--hash-max-listpack-entries", "6", "--zset-max-listpack-entries", "6",
+                   "--set-max-intset-entries", "5", "--list-max-listpack-size", "4",
+                   "--stream-node-max-entries", "4", "--rdbcompression", "no"]
 
 # The channel of messages that say: so far, these are the events.
 MARK = "mark"

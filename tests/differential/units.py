@@ -14,9 +14,9 @@ from wire import shown
 OWN_ENCODINGS = {"SORT", "SORT_RO", "INCRBYFLOAT", "SETBIT", "BITFIELD"}
 OWN_VALUES = {"SPOP"}
 
-# What a SORT of an unordered source looks up comes in another order. KEYS tells of the keys past their time that
-# it meets, because their absence must be in the log before it is told; redis-server leaves them where they are.
-# SCAN with TYPE looks each key up, and tells of those that are gone meanwhile.
+# What a SORT of an unordered source looks up comes in another order. KEYS tells of the keys past their time
+# that it meets, because their absence must be in the log before it is told; redis-server leaves them where they
+# are. SCAN with TYPE looks each key up, and tells of those that are gone meanwhile.
 LOOSE = {"SORT", "SORT_RO", "KEYS", "SCAN"}
 
 # What compares members of a sorted set and not their scores. Where scores differ Redis leaves open what that
@@ -32,11 +32,10 @@ MADE_ANEW = [[b"ZADD", b"0", b"a", b"0", b"b", b"0", b"c", b"0", b"hello", b"0",
 SCRIPTS = ["return redis.call(unpack(ARGV))", "return redis.pcall(unpack(ARGV))",
            "redis.setresp(3) return redis.call(unpack(ARGV))"]
 
-# Of all units, how many are transactions, how many are such scripts, how many are drawn whole (`scripts.py`), and
-# how many are about functions.
+# Of all units, how many are transactions, how many are such scripts, how many are drawn whole (`scripts.py`),
+# and how many are about functions.
 SHARES = (0.08, 0.08, 0.06, 0.02)
 SHARES_WITHOUT_OWN_SCRIPTS = (0.08, 0.08, 0, 0)
-SHARES_WITHOUT_SCRIPTS = (0.08, 0, 0, 0)
 TRANSACTION_LENGTHS = range(1, 6)
 
 

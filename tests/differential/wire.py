@@ -32,6 +32,12 @@ class TypedClient(Client):
         raise Disconnected(f"not a reply: {line[:80]!r}")
 
 
+def fields(reply):
+    """What a map holds, or an array of names and values in turn, by its names."""
+    items = reply[1]
+    return {items[at][1].decode(): items[at + 1] for at in range(0, len(items), 2)}
+
+
 def shown(reply, bytes_max=300):
     """A reply as one line."""
     kind, value = reply
