@@ -15,6 +15,7 @@ import time
 
 import load
 import subjects
+from harness.info import info_fields
 from harness.resp import Refusal
 from harness.server import Server
 
@@ -123,9 +124,8 @@ def requests_of(shape, name, options):
 def log_figures(server):
     """Records and bytes that the server has handed to its log."""
     with server.client() as client:
-        lines = client.call("INFO", "persistence").decode().split("\r\n")
-    fields = dict(line.split(":", 1) for line in lines if ":" in line)
-    return int(fields["kiln_log_records_appended"]), int(fields["kiln_log_bytes_appended"])
+        shown = info_fields(client.call("INFO", "persistence"))
+    return int(shown["kiln_log_records_appended"]), int(shown["kiln_log_bytes_appended"])
 
 
 def through_bare(log, shape, of_kiln, options):
