@@ -191,6 +191,7 @@ impl Host {
         self.steps_left.set(i64::from(self.limits.pause_steps));
         self.protocol.set(Protocol::Resp2);
         self.registered.borrow_mut().clear();
+        self.note_resumed(lua);
         if self.looks_every.get() == self.limits.look_instructions {
             return Ok(());
         }
@@ -235,11 +236,22 @@ impl Host {
         instructions as usize * if is_timed { 1 } else { 1 + used / HEAVY_BYTES }
     }
 
+    /// The clock, while so much memory is in use that it is to be looked at.
+    fn clock(&self, lua: &Lua) -> Option<&dyn Clock> {
+        self.clock.as_deref().filter(|_| lua.used_memory() >= TIMED_BYTES)
+    }
+
+    /// Notes that a script begins to run, or runs on.
+    fn note_resumed(&self, lua: &Lua) {
+        if let Some(clock) = self.clock(lua) {
+            self.resumed_at.set(clock.monotonic());
+        }
+    }
+
     /// Whether a script that uses so much memory that single instructions take long has run for as
     /// long as it may without a pause.
     fn has_run_long(&self, lua: &Lua) -> bool {
-        let clock = self.clock.as_ref().filter(|_| lua.used_memory() >= TIMED_BYTES);
-        clock.is_some_and(|it| it.monotonic().since(self.resumed_at.get()) >= PAUSE_NANOS)
+        self.clock(lua).is_some_and(|it| it.monotonic().since(self.resumed_at.get()) >= PAUSE_NANOS)
     }
 
     /// Counts steps, and pauses when they are used up, or when time is.
@@ -254,9 +266,7 @@ impl Host {
         // A pause that cannot be made is due again at once.
         if left <= 0 && self.leave(lua, Step::Paused) {
             self.steps_left.set(i64::from(self.limits.pause_steps));
-            if let Some(clock) = self.clock.as_ref().filter(|_| lua.used_memory() >= TIMED_BYTES) {
-                self.resumed_at.set(clock.monotonic());
-            }
+            self.note_resumed(lua);
             self.answer.take();
         }
         self.check_alive(lua)
