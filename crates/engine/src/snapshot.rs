@@ -149,6 +149,8 @@ impl Writing {
         let unfinished =
             self.unfinished.get_or_insert_with(|| Big { database, key: key(), cursor });
         let is_written = if bytes_max == usize::MAX {
+            // A buffer that doubles is copied: of a long list that took longer than the writing.
+            self.bytes.reserve(value.allocated_bytes());
             put_pieces(&mut self.bytes, value, &mut unfinished.cursor, work);
             true
         } else {
