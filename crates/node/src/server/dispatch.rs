@@ -55,7 +55,9 @@ impl Server {
         let verdict = self.judge(&asker, known, demand, args);
         // Behind what the gate may have told this client of: keys that were evicted for it.
         let written = self.core.clients.at(client).output.end();
-        let queues = known.is_some_and(|command| super::gate::is_queued(&asker, command));
+        let queues = known.is_some_and(|command| {
+            asker.is_in_transaction && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)
+        });
         match verdict {
             Verdict::Run => {}
             Verdict::Later => return Dispatched::Later,

@@ -7,6 +7,7 @@ mod replica;
 use crate::core::asker::Asker;
 use crate::core::verdict::{Verdict, needs_data};
 use crate::server::Server;
+use base::ConnectionId;
 use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
@@ -53,7 +54,7 @@ impl Server {
         if let Some(denied) = self.core.denied(asker.client, command, args) {
             return Verdict::Refuse(denied.refusal(command));
         }
-        if let refused @ Verdict::Refuse(_) = self.judge_memory(asker, command, demand) {
+        if let refused @ Verdict::Refuse(_) = self.judge_memory(asker.client, demand) {
             return refused;
         }
         if demand.has(Demand::WRITE) && self.lacks_replicas() {
@@ -128,10 +129,8 @@ impl Server {
         }
     }
 
-    /// Evicts keys if memory is short, and refuses what needs more of it: commands that are said
-    /// to, and all that would be queued.
-    fn judge_memory(&mut self, asker: &Asker, command: &Registered, demand: Demand) -> Verdict {
-        let client = asker.client;
+    /// Evicts keys if memory is short, and refuses what needs more of it.
+    fn judge_memory(&mut self, client: ConnectionId, demand: Demand) -> Verdict {
         // Who executes next finds no client too many, and may be one itself.
         self.core.evict_clients();
         if self.core.clients.at(client).flow.is_cut {
@@ -141,8 +140,7 @@ impl Server {
         if self.suspended.is_none() {
             self.core.is_short_of_room = self.core.make_room(Some(client)) == Room::None;
         }
-        let needs_room = demand.has(Demand::ROOM) || is_queued(asker, command);
-        if self.core.is_short_of_room && needs_room {
+        if self.core.is_short_of_room && demand.has(Demand::ROOM) {
             return Verdict::Refuse(OUT_OF_MEMORY);
         }
         Verdict::Run
@@ -165,11 +163,6 @@ const MODULE_REFUSED: &str = "ERR MODULE command not allowed. If the enable-modu
                               is set to \"local\", you can run it from a local connection, \
                               otherwise you need to set this option in the configuration file, \
                               and then restart the server.";
-
-/// Whether a request is put into the queue of its client's transaction.
-pub(super) fn is_queued(asker: &Asker, command: &Registered) -> bool {
-    asker.is_in_transaction && !command.flags.contains(Flags::RUNS_INSIDE_MULTI)
-}
 
 /// Whether a command cannot be part of a transaction. MIGRATE can in Redis, where everything waits
 /// for the other server; here only its client does, and a unit waits for nothing.

@@ -149,21 +149,3 @@ fn a_file_takes_the_place_of_all_data_if_it_is_whole() {
     assert_eq!(ask(&mut three, next, &["DBSIZE"]), ":0\r\n", "the log says so");
     assert_eq!(ask(&mut three, next, &["FCALL", "one", "0"]), ":1\r\n");
 }
-
-/// A queue may grow without end.
-#[test]
-fn nothing_is_queued_while_memory_is_short() {
-    let mut three = Three::new(&[]);
-    led(&mut three);
-    let limit = ["CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1"];
-    assert_eq!(ask(&mut three, 0, &limit), "+OK\r\n");
-    let client = three.connect(0);
-    client.send(b"GET k\r\nMULTI\r\nGET k\r\nEXEC\r\nMULTI\r\nEXEC\r\nMULTI\r\nDISCARD\r\n");
-    three.elapse(500);
-    assert_eq!(
-        String::from_utf8_lossy(&client.received()),
-        "$-1\r\n+OK\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n\
-         -EXECABORT Transaction discarded because of previous errors.\r\n\
-         +OK\r\n*0\r\n+OK\r\n+OK\r\n"
-    );
-}
