@@ -13,11 +13,13 @@
 //!
 //! A unit of many parts is handed over as the log takes them: [`held`] keeps the rest.
 
+mod buffers;
 mod held;
 
 use super::growth::Growth;
 use crate::role::renewal::{self, Purpose, Renewal};
 use base::{Clock, Moment, MonotonicNanos, Position, Sequence, UnixMillis};
+use buffers::Buffers;
 use bytes::{Bytes, BytesMut};
 use engine::work::Pulse;
 use held::Held;
@@ -36,6 +38,7 @@ pub(super) struct Appender {
     pub stamper: Option<Stamper>,
     /// Effects of units that have ended, behind room for a record's header.
     pub gathered: BytesMut,
+    buffers: Buffers,
     /// The last record appended, as it was first meant; or the last one applied. The newest may
     /// still be held.
     pub appended: Position,
@@ -75,6 +78,7 @@ impl Appender {
             log,
             stamper,
             gathered: empty_record(0),
+            buffers: Buffers::default(),
             appended: at,
             held: Held::default(),
             shifted: 0,
@@ -122,9 +126,7 @@ impl Appender {
 
     /// Appends what has gathered, as one record.
     pub fn append_gathered(&mut self, now: UnixMillis) {
-        let capacity = self.gathered.len().min(1 << 20);
-        let mut next = BytesMut::with_capacity(capacity);
-        next.resize(record::HEADER_BYTES, 0);
+        let next = self.buffers.take(self.gathered.len());
         let buffer = std::mem::replace(&mut self.gathered, next);
         self.append(Part::Whole, buffer, now);
     }
@@ -184,6 +186,7 @@ impl Appender {
         let Some(record) = self.held.pop() else { return };
         self.data.add(record.buffer.len());
         let bytes = stamper.stamp(Kind::Data, record.part, record.buffer, record.now, durable);
+        self.buffers.lend(&bytes);
         self.hand_over(bytes);
     }
 
