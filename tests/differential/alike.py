@@ -96,6 +96,14 @@ def is_miss(event):
     return channel.endswith(":keymiss") or payload == "keymiss"
 
 
+def is_end_of_stranger(event, keys):
+    """Whether it tells that a key is gone that is none of these."""
+    channel, payload = event
+    kind, _, named = channel.partition("__:")
+    what, key = (named, payload) if kind.startswith("__keyevent") else (payload, named)
+    return what == "del" and key not in keys
+
+
 def _sorts(sort, expected, got):
     if not sort.order_is_chance:
         return expected == got

@@ -38,6 +38,9 @@ SHARES = (0.08, 0.08, 0.06, 0.02)
 SHARES_WITHOUT_OWN_SCRIPTS = (0.08, 0.08, 0, 0)
 TRANSACTION_LENGTHS = range(1, 6)
 
+# Longer words are texts of scripts.
+NAME_BYTES_MAX = 100
+
 
 def name_of(request):
     return request[0].decode("latin-1").upper()
@@ -76,6 +79,17 @@ class Unit:
     def loosens_events(self):
         """Whether its events may come in another order, and what it looks up for itself goes untold."""
         return any(name_of(request) in LOOSE for request in self.requests)
+
+
+class Look(Unit):
+    """Looks at every key that requests may have named: of those past their time nothing is left then."""
+
+    def __init__(self, asked):
+        words = {word for unit in asked for request in unit.requests for word in request}
+        super().__init__([[b"EXISTS", *sorted(word for word in words if len(word) <= NAME_BYTES_MAX)]])
+
+    def loosens_events(self):
+        return True
 
 
 class Lone(Unit):
