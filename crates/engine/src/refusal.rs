@@ -2,6 +2,13 @@
 
 use std::borrow::Cow;
 
+/// Bytes of a request as an error quotes them: as text in one line, up to the first zero byte, where
+/// C's strings end.
+pub fn quoted(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(bytes).replace(['\r', '\n'], " ")
+}
+
 /// One error reply: its code (`ERR`, `WRONGTYPE`) and text, without the leading `-`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal(pub Cow<'static, str>);
@@ -36,10 +43,10 @@ impl Refusal {
 
     /// Redis's text for a container's subcommand that does not fit what follows it, quoted as sent.
     pub fn subcommand(container: &str, subcommand: &[u8]) -> Self {
-        let named = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+        let named = quoted(&subcommand[..subcommand.len().min(128)]);
         Self::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try {container} HELP.",
-            named.replace(['\r', '\n'], " ")
+            "ERR unknown subcommand or wrong number of arguments for '{named}'. Try {container} \
+             HELP."
         ))
     }
 

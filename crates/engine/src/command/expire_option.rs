@@ -5,7 +5,7 @@
 //! Every form ends as an absolute Unix time in milliseconds, because effects carry outcomes.
 
 use crate::command::Args;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, quoted};
 use base::UnixMillis;
 use resp::integer::parse_i64;
 
@@ -134,7 +134,7 @@ impl Conditions {
                 b"GT" => &mut conditions.only_if_later,
                 b"LT" => &mut conditions.only_if_earlier,
                 _ => {
-                    let word = String::from_utf8_lossy(word);
+                    let word = quoted(word);
                     return Err(Refusal::new(format!("ERR Unsupported option {word}")));
                 }
             };

@@ -29,7 +29,7 @@ mod references;
 mod tests;
 
 use super::{Command, DataFn};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, quoted};
 use crate::tx::Tx;
 use crate::value::stream::{self, Stream};
 use crate::view::View;
@@ -82,12 +82,6 @@ fn find_read<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, R
 /// WRONGTYPE if the key holds another type.
 fn find<'t>(tx: &'t mut Tx<'_>, key: &[u8]) -> Result<Option<&'t Stream>, Refusal> {
     tx.find(key).map(stream::of).transpose()
-}
-
-/// A name for an error text: up to its first NUL, as C's string functions read it.
-fn quoted(name: &[u8]) -> String {
-    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(name).replace(['\r', '\n'], " ")
 }
 
 /// Redis's refusal if the key or the group does not exist.

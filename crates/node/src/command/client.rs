@@ -12,7 +12,7 @@ use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, Outcome};
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use engine::value::text::canonical_integer;
 use filter::Filter;
 
@@ -149,7 +149,7 @@ fn set_info(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcom
     } else if args.is(2, "LIB-VER") {
         &mut server.core.clients.at_mut(client).who.library.1
     } else {
-        let option = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
+        let option = quoted(args.at(2));
         return Err(Refusal::new(format!("ERR Unrecognized option '{option}'")));
     };
     let value = args.at(3);

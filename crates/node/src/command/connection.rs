@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::session::ReplyMode;
 use base::{ConnectionId, DatabaseId};
 use engine::command::{Args, Command, Flags, Group, Outcome, Secrets, int_argument};
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use resp::Protocol;
 
 /// The names of users stand in files whose words are split at blanks.
@@ -170,7 +170,7 @@ fn hello(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
             server.core.clients.at_mut(client).who.name = checked_name(args.at(at + 1))?;
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
+            let option = quoted(args.at(at));
             return Err(Refusal::new(format!("ERR Syntax error in HELLO option '{option}'")));
         }
     }

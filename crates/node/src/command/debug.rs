@@ -13,7 +13,7 @@ use engine::access::idle_seconds;
 use engine::command::{Args, Command, Flags, Group, Outcome};
 use engine::debug_digest::{self, Digest};
 use engine::glob;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use engine::value::EntryRef;
 use engine::value::text::canonical_integer;
 use engine::value::{Value, encoding};
@@ -172,7 +172,7 @@ fn match_long_text(server: &mut Server, client: ConnectionId, args: Args<'_>) ->
 }
 
 fn error(_: &mut Server, _: ConnectionId, args: Args<'_>) -> Outcome {
-    let text = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
+    let text = quoted(args.at(2));
     Err(Refusal::new(text))
 }
 

@@ -13,7 +13,7 @@ use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
 use engine::effect::Effect;
 use engine::functions::Header;
 use engine::glob;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use lua::Kind;
 use resp::Reply;
 use restore::{dump, restore};
@@ -210,7 +210,7 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let mut replaces = false;
     for index in 2..args.len() - 1 {
         if !args.is(index, "REPLACE") {
-            let option = String::from_utf8_lossy(args.at(index));
+            let option = quoted(args.at(index));
             return Err(Refusal::new(format!("ERR Unknown option given: {option}")));
         }
         replaces = true;
@@ -276,7 +276,7 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
             let text = args.get(index);
             pattern = Some(text.ok_or(Refusal::of("ERR library name argument was not given"))?);
         } else {
-            let argument = String::from_utf8_lossy(args.at(index));
+            let argument = quoted(args.at(index));
             return Err(Refusal::new(format!("ERR Unknown argument {argument}")));
         }
         index += 1;

@@ -5,7 +5,7 @@ use crate::server::Server;
 use base::ConnectionId;
 use catalog::Registered;
 use engine::command::{Args, Command, Group, Outcome};
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use resp::Reply;
 use statistics::Histogram;
 use statistics::latency::graph;
@@ -66,7 +66,7 @@ fn draw(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let found =
         server.core.process.latency.events().iter().find(|(name, _)| name.as_bytes() == args.at(2));
     let Some((name, series)) = found else {
-        let event = String::from_utf8_lossy(args.at(2)).replace(['\r', '\n'], " ");
+        let event = quoted(args.at(2));
         return Err(Refusal::new(format!("ERR No samples available for event '{event}'")));
     };
     server

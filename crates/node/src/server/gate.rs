@@ -11,7 +11,7 @@ use base::ConnectionId;
 use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 
 /// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
 const EXCERPT_BYTES_MAX: usize = 128;
@@ -182,10 +182,7 @@ fn subscriber_refusal(command: &Registered) -> Option<Refusal> {
 }
 
 fn unknown_command(args: Args<'_>) -> Refusal {
-    let printable = |bytes: &[u8], limit: usize| {
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limit)]);
-        text.replace(['\r', '\n'], " ")
-    };
+    let printable = |bytes: &[u8], limit: usize| quoted(&bytes[..bytes.len().min(limit)]);
     let mut excerpt = String::new();
     for argument in args.from(1) {
         if excerpt.len() >= EXCERPT_BYTES_MAX {
@@ -203,7 +200,7 @@ fn unknown_command(args: Args<'_>) -> Refusal {
 fn unknown_subcommand(container: &str, subcommand: &[u8]) -> Refusal {
     Refusal::new(format!(
         "ERR unknown subcommand '{}'. Try {} HELP.",
-        String::from_utf8_lossy(&subcommand[..subcommand.len().min(EXCERPT_BYTES_MAX)]),
+        quoted(&subcommand[..subcommand.len().min(EXCERPT_BYTES_MAX)]),
         container.to_ascii_uppercase()
     ))
 }

@@ -2,7 +2,7 @@
 
 use super::{load, refusal, store};
 use crate::command::{Args, Command, DataFn, Flags, Group, Outcome, write};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, quoted};
 use crate::tx::Tx;
 use crate::view::View;
 use resp::Reply;
@@ -50,7 +50,7 @@ fn pfdebug(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     } else {
         return Err(Refusal::new(format!(
             "ERR Unknown PFDEBUG subcommand '{}'",
-            String::from_utf8_lossy(args.at(1))
+            quoted(args.at(1))
         )));
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::core::describe::{Kind, flags, kind_of};
 use crate::session::Session;
 use catalog::acl::UserId;
 use engine::command::Args;
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use engine::value::text::canonical_integer;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -120,7 +120,7 @@ fn letters<'v>(what: &str, value: &'v [u8], known: &[u8]) -> Result<&'v [u8], Re
     if value.iter().all(|letter| known.contains(letter)) {
         return Ok(value);
     }
-    let value = String::from_utf8_lossy(value).replace(['\r', '\n'], " ");
+    let value = quoted(value);
     Err(Refusal::new(format!("ERR Unknown {what} found in the provided filter: {value}")))
 }
 
@@ -135,7 +135,7 @@ impl<'a> Criterion<'a> {
             Self::Local(value)
         } else if is("USER") {
             let user = core.process.acl.find(value).ok_or_else(|| {
-                let user = String::from_utf8_lossy(value).replace(['\r', '\n'], " ");
+                let user = quoted(value);
                 Refusal::new(format!("ERR No such user '{user}'"))
             })?;
             Self::User(user)

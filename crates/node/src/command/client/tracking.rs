@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::session::tracking::{Remembered, Tracking};
 use base::ConnectionId;
 use engine::command::{Args, Outcome, int_argument};
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use engine::work::Work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -194,12 +194,11 @@ fn overlapping<'o>(others: &BTreeMap<&'o [u8], usize>, prefix: &[u8]) -> Option<
 }
 
 fn overlap(prefix: &[u8], whose: &str, other: &[u8]) -> Refusal {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(['\r', '\n'], " ");
     Refusal::new(format!(
         "ERR Prefix '{}' overlaps with {whose} prefix '{}'. Prefixes for a single client must not \
          overlap.",
-        text(prefix),
-        text(other)
+        quoted(prefix),
+        quoted(other)
     ))
 }
 

@@ -6,7 +6,7 @@ use crate::server::Server;
 use crate::server::nodes::{Node, Nodes};
 use base::ConnectionId;
 use engine::command::{Args, Outcome};
-use engine::refusal::Refusal;
+use engine::refusal::{Refusal, quoted};
 use engine::slot::SLOTS;
 use resp::Reply;
 
@@ -178,5 +178,5 @@ pub fn count_failure_reports(server: &mut Server, client: ConnectionId, args: Ar
 }
 
 fn unknown(id: &[u8]) -> Refusal {
-    Refusal::new(format!("ERR Unknown node {}", String::from_utf8_lossy(id)))
+    Refusal::new(format!("ERR Unknown node {}", quoted(id)))
 }
