@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Bytes of a request as an error quotes them: as text in one line, up to the first zero byte, where
-/// C's strings end.
+/// Bytes of a request as an error quotes them: as text in one line, up to the first zero byte,
+/// where C's strings end.
 pub fn quoted(bytes: &[u8]) -> String {
     let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(bytes).replace(['\r', '\n'], " ")
