@@ -11,7 +11,7 @@ use crate::outgoing;
 use crate::sandbox::Sandbox;
 use crate::script::{Invocation, ScriptRef};
 use crate::source::compile;
-use crate::step::{Arguments, Outcome, ScriptError, Step};
+use crate::step::{Arguments, Ending, ScriptError, Step};
 use corosensei::Yielder;
 use mlua::{Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 use std::rc::Rc;
@@ -185,14 +185,14 @@ impl Runner {
         let result = self.run_library(code);
         self.clean_up(usize::MAX);
         let registered = self.host.registered.take();
-        let outcome = match result {
-            Ok(()) => Outcome::Loaded(registered.into_values().collect()),
+        let ending = match result {
+            Ok(()) => Ending::Loaded(registered.into_values().collect()),
             Err(error) => {
                 registered.values().for_each(|it| self.compiled.forget(it.callback));
-                Outcome::NotLoaded(error)
+                Ending::NotLoaded(error)
             }
         };
-        self.tell(Told::Step(Step::Done(outcome)));
+        self.tell(Told::Step(Step::Done(ending)));
     }
 
     fn run_library(&self, code: &[u8]) -> Result<(), ScriptError> {

@@ -8,8 +8,8 @@ use crate::compiled::Compiled;
 use crate::errors;
 use crate::limits::Limits;
 use crate::random::Random;
-use crate::script::{Kind, ScriptRef};
-use crate::step::{Answer, Arguments, LoadedFunction, Outcome, ScriptError, Step};
+use crate::script::{CodeKind, ScriptRef};
+use crate::step::{Answer, Arguments, Ending, LoadedFunction, ScriptError, Step};
 use base::{Clock, MonotonicNanos};
 use mlua::{Function, HookTriggers, Lua, VmState};
 use resp::{Protocol, Reply};
@@ -98,7 +98,7 @@ impl Spare {
 }
 
 pub(crate) struct Host {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CodeKind,
     pub(crate) limits: Limits,
     /// The directive `lua-enable-deprecated-api`: whether scripts may call `getfenv`, `setfenv` and
     /// `newproxy`.
@@ -136,7 +136,7 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new(
-        kind: Kind,
+        kind: CodeKind,
         limits: Limits,
         random: Random,
         clock: Option<Arc<dyn Clock>>,
@@ -409,14 +409,14 @@ impl Host {
         )
     }
 
-    /// Tells the outcome of a run.
+    /// Tells how a run ended.
     pub(crate) fn finish(&self, reply: Option<Reply>, result: Result<(), ScriptError>) {
-        let outcome = match (reply, result) {
-            (Some(reply), Ok(())) => Outcome::Reply(reply),
-            (Some(reply), Err(error)) => Outcome::Failed(reply, error),
-            (None, Ok(())) => Outcome::Loaded(Vec::new()),
-            (None, Err(error)) => Outcome::NotLoaded(error),
+        let ending = match (reply, result) {
+            (Some(reply), Ok(())) => Ending::Reply(reply),
+            (Some(reply), Err(error)) => Ending::Failed(reply, error),
+            (None, Ok(())) => Ending::Loaded(Vec::new()),
+            (None, Err(error)) => Ending::NotLoaded(error),
         };
-        *self.told.borrow_mut() = Some(Told::Step(Step::Done(outcome)));
+        *self.told.borrow_mut() = Some(Told::Step(Step::Done(ending)));
     }
 }

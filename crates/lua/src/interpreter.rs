@@ -4,7 +4,7 @@ use crate::fiber;
 use crate::host::{Host, Order, Told};
 use crate::limits::Limits;
 use crate::random::Random;
-use crate::script::{Invocation, Kind, ScriptRef};
+use crate::script::{CodeKind, Invocation, ScriptRef};
 use crate::step::{Answer, Arguments, ScriptError, Step};
 use base::Clock;
 use corosensei::Coroutine;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// It runs one script at a time. The state is created for the first one.
 pub struct Interpreter {
-    kind: Kind,
+    kind: CodeKind,
     limits: Limits,
     offers_deprecated: bool,
     fiber: Option<Fiber>,
@@ -34,7 +34,7 @@ struct Fiber {
 }
 
 impl Interpreter {
-    pub fn new(kind: Kind, limits: Limits) -> Self {
+    pub fn new(kind: CodeKind, limits: Limits) -> Self {
         Self {
             kind,
             limits,
@@ -241,7 +241,7 @@ mod tests {
     /// A function that holds the interpreter which holds it would keep both.
     #[test]
     fn nothing_of_an_interpreter_outlives_it() {
-        for kind in [Kind::Scripts, Kind::Functions] {
+        for kind in [CodeKind::Scripts, CodeKind::Functions] {
             let mut interpreter = Interpreter::new(kind, Limits::default());
             let host = Rc::downgrade(&interpreter.fiber().expect("a stack").host);
             interpreter.compile(b"return cjson.encode(cmsgpack.pack({1}))").expect("this is Lua");

@@ -55,7 +55,7 @@ mod tests;
 
 pub use interpreter::Interpreter;
 pub use limits::{Limits, SOURCE_BYTES_MAX};
-pub use script::{Invocation, Kind, ScriptRef};
+pub use script::{CodeKind, Invocation, ScriptRef};
 pub use step::{
-    Answer, Arguments, Call, FUNCTION_FLAGS, LoadedFunction, Outcome, ScriptError, Step,
+    Answer, Arguments, Call, Ending, FUNCTION_FLAGS, LoadedFunction, ScriptError, Step,
 };

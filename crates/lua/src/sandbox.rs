@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::library::redis::{self, Callers};
 use crate::library::{Library, RESULTS_MAX, bit, json, msgpack, packing, strings, tables};
 use crate::limits::SOURCE_BYTES_MAX;
-use crate::script::{Kind, ScriptRef};
+use crate::script::{CodeKind, ScriptRef};
 use crate::source;
 use mlua::{Function, Lua, MultiValue, Table, Value, Variadic};
 use std::cell::RefCell;
@@ -213,7 +213,7 @@ impl Builder<'_> {
             Err(given.refuse(usize::try_from(index).unwrap_or(1), &why))
         })?;
         rust.table.raw_set("is_view", self.marks.clone())?;
-        rust.table.raw_set("has_libraries", self.host.kind == Kind::Functions)?;
+        rust.table.raw_set("has_libraries", self.host.kind == CodeKind::Functions)?;
         let views = Rc::clone(&self.views);
         rust.add("insert_slowly", move |lua, host, given| match given.at(1) {
             Value::Table(table) if views.contains(table) => Err(errors::text(lua, READ_ONLY)),
@@ -367,7 +367,7 @@ impl Builder<'_> {
     /// The globals of a library's code while it is loaded: only `redis`, with few functions.
     fn library_globals(&self, strict: &Table) -> mlua::Result<Table> {
         let globals = self.lua.create_table()?;
-        if self.host.kind == Kind::Functions {
+        if self.host.kind == CodeKind::Functions {
             let redis = redis::build_for_libraries(self.lua, self.host)?;
             redis.set_metatable(Some(strict.clone()))?;
             globals.raw_set("redis", self.view(&redis)?)?;

@@ -4,10 +4,10 @@ use crate::step::Arguments;
 use resp::Reply;
 use std::rc::Rc;
 
-/// The use of an interpreter. The globals differ, and so do some errors.
+/// The kind of code that an interpreter runs. The globals differ, and so do some errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// EVAL: keys and arguments are globals.
+pub enum CodeKind {
+    /// Scripts of EVAL: keys and arguments are globals.
     Scripts,
     /// Libraries of functions. A function gets keys and arguments as parameters.
     Functions,

@@ -19,8 +19,8 @@ pub enum Step {
     },
     /// The script has used up its steps. Answer with [`Answer::GoOn`], after others had their turn.
     Paused,
-    /// The run ended, with this outcome. There is nothing to resume any more.
-    Done(Outcome),
+    /// The run ended in this way. There is nothing to resume any more.
+    Done(Ending),
 }
 
 /// The answer to a [`Step`], for [`crate::Interpreter::resume`].
@@ -115,9 +115,9 @@ impl Arguments {
     }
 }
 
-/// The outcome of a run.
+/// How a run ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum Ending {
     /// A script's or function's value, appended to the reply that the run was started with.
     Reply(Reply),
     /// The script failed, or returned an error. The reply is as it was when the run started.

@@ -36,10 +36,10 @@ fn eval_with(
     let mut step = interpreter.resume(Answer::Begin);
     loop {
         step = match step {
-            Step::Done(Outcome::Reply(reply)) => {
+            Step::Done(Ending::Reply(reply)) => {
                 return String::from_utf8_lossy(&reply.into_bytes()).replace("\r\n", " ");
             }
-            Step::Done(Outcome::Failed(reply, error)) => {
+            Step::Done(Ending::Failed(reply, error)) => {
                 assert!(reply.is_empty());
                 return format!("-{}", String::from_utf8_lossy(&error.text));
             }
@@ -54,7 +54,7 @@ fn eval_with(
 }
 
 fn eval(body: &str) -> String {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     eval_with(&mut interpreter, body, &["k1", "k2"], &["a1"], |step| match step {
         Step::Call(call) => {
             let mut reply = Reply::new(call.protocol);
@@ -81,7 +81,7 @@ fn a_command_takes_as_many_arguments_as_unpack_returns() {
             "local a = {{}} for i = 1, {count} do a[i] = 1 end
             return redis.call('lpush', 'l', unpack(a))"
         );
-        let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+        let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
         eval_with(&mut interpreter, &body, &[], &[], |step| match step {
             Step::Call(call) => {
                 Answer::Reply(format!(":{}\r\n", call.arguments.len()).into_bytes())
@@ -148,7 +148,7 @@ fn a_script_that_runs_long_pauses_and_can_be_killed() {
          coroutine.resume(co) end",
         "table.sort({3,2,1,5,4}, function(a, b) while true do end end)",
     ] {
-        let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+        let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
         let script = interpreter.compile(body.as_bytes()).unwrap();
         start(&mut interpreter, script);
         let mut step = interpreter.resume(Answer::Begin);
@@ -163,7 +163,7 @@ fn a_script_that_runs_long_pauses_and_can_be_killed() {
             }
             step = interpreter.resume(Answer::GoOn);
         }
-        let Step::Done(Outcome::Failed(_, error)) = step else { panic!("{body}: {step:?}") };
+        let Step::Done(Ending::Failed(_, error)) = step else { panic!("{body}: {step:?}") };
         assert!(error.text.starts_with(b"ERR Script killed by user"), "{error:?}");
         if body == "while true do end" {
             assert!(error.text.ends_with(b", on @user_script:1."), "{error:?}");
@@ -175,7 +175,7 @@ fn a_script_that_runs_long_pauses_and_can_be_killed() {
 
 #[test]
 fn a_script_that_is_given_up_ends() {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let script = interpreter.compile(b"while true do pcall(redis.call, 'x') end").unwrap();
     start(&mut interpreter, script);
     assert!(matches!(interpreter.resume(Answer::Begin), Step::Call(_)));
@@ -185,7 +185,7 @@ fn a_script_that_is_given_up_ends() {
 #[test]
 fn memory_is_limited_and_given_back() {
     let mut interpreter =
-        Interpreter::new(Kind::Scripts, Limits { memory_bytes: 32 << 20, ..Limits::default() });
+        Interpreter::new(CodeKind::Scripts, Limits { memory_bytes: 32 << 20, ..Limits::default() });
     for body in [
         "local t = {} for i = 1, 1e9 do t[i] = {} end",
         "return #string.rep('x', 1e9)",
@@ -203,7 +203,7 @@ fn memory_is_limited_and_given_back() {
             }
             step = interpreter.resume(Answer::GoOn);
         }
-        let Step::Done(Outcome::Failed(_, error)) = step else { panic!("{body}: {step:?}") };
+        let Step::Done(Ending::Failed(_, error)) = step else { panic!("{body}: {step:?}") };
         let text = String::from_utf8_lossy(&error.text);
         assert!(text.contains("33554432 bytes") || text.contains("killed"), "{text}");
         assert!(interpreter.used_bytes() <= 8 << 20, "{body}: {}", interpreter.used_bytes());
@@ -212,7 +212,7 @@ fn memory_is_limited_and_given_back() {
 
 #[test]
 fn a_library_registers_functions() {
-    let mut interpreter = Interpreter::new(Kind::Functions, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Functions, Limits::default());
     interpreter
         .start_loading(
             b"local n = 0
@@ -221,9 +221,7 @@ fn a_library_registers_functions() {
             callback=function() return math.random(1, 10) end}",
         )
         .unwrap();
-    let Step::Done(Outcome::Loaded(functions)) = interpreter.resume(Answer::Begin) else {
-        panic!()
-    };
+    let Step::Done(Ending::Loaded(functions)) = interpreter.resume(Answer::Begin) else { panic!() };
     assert_eq!(functions.len(), 2);
     assert_eq!(functions[1].flags, ["no-writes"]);
     for n in 1..3 {
@@ -234,7 +232,7 @@ fn a_library_registers_functions() {
             given: Arguments::of([&b"k"[..]]).unwrap(),
             reply: Reply::new(Protocol::Resp2),
         });
-        let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+        let Step::Done(Ending::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
         assert_eq!(reply.bytes(), format!("*2\r\n:{n}\r\n$1\r\nk\r\n").as_bytes());
     }
 }
@@ -243,7 +241,7 @@ fn a_library_registers_functions() {
 #[test]
 fn a_library_that_holds_much_does_not_slow_down_every_call() {
     let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
-    let mut interpreter = Interpreter::new(Kind::Functions, limits);
+    let mut interpreter = Interpreter::new(CodeKind::Functions, limits);
     interpreter
         .start_loading(
             b"local much, weak = {}, nil
@@ -257,7 +255,7 @@ fn a_library_that_holds_much_does_not_slow_down_every_call() {
     while let Step::Paused = step {
         step = interpreter.resume(Answer::GoOn);
     }
-    let Step::Done(Outcome::Loaded(functions)) = step else { panic!("{step:?}") };
+    let Step::Done(Ending::Loaded(functions)) = step else { panic!("{step:?}") };
     let mut call = |name: &str| {
         let function = functions.iter().find(|it| it.name == name.as_bytes()).unwrap();
         interpreter.start(Invocation {
@@ -271,7 +269,7 @@ fn a_library_that_holds_much_does_not_slow_down_every_call() {
         while let Step::Paused = step {
             step = interpreter.resume(Answer::GoOn);
         }
-        let Step::Done(Outcome::Reply(reply)) = step else { panic!("{step:?}") };
+        let Step::Done(Ending::Reply(reply)) = step else { panic!("{step:?}") };
         String::from_utf8(reply.bytes().to_vec()).unwrap()
     };
     call("fill");
@@ -283,13 +281,13 @@ fn a_library_that_holds_much_does_not_slow_down_every_call() {
 #[test]
 fn more_scripts_and_functions_are_kept_than_lua_has_references() {
     const MANY: usize = 20_000;
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let scripts: Vec<ScriptRef> = (0..MANY)
         .map(|number| interpreter.compile(format!("return {number}").as_bytes()).unwrap())
         .collect();
     for (number, script) in scripts.iter().enumerate() {
         start(&mut interpreter, *script);
-        let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+        let Step::Done(Ending::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
         assert_eq!(reply.bytes(), format!(":{number}\r\n").as_bytes());
     }
     // A place that is free again is used once.
@@ -299,7 +297,7 @@ fn more_scripts_and_functions_are_kept_than_lua_has_references() {
     assert_eq!(two[0], scripts[7]);
     assert!(!scripts.contains(&two[1]));
 
-    let mut interpreter = Interpreter::new(Kind::Functions, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Functions, Limits::default());
     let code = format!(
         "for i = 1, {MANY} do redis.register_function('f' .. i, function() return i end) end"
     );
@@ -308,18 +306,18 @@ fn more_scripts_and_functions_are_kept_than_lua_has_references() {
     while let Step::Paused = step {
         step = interpreter.resume(Answer::GoOn);
     }
-    let Step::Done(Outcome::Loaded(functions)) = step else { panic!("{step:?}") };
+    let Step::Done(Ending::Loaded(functions)) = step else { panic!("{step:?}") };
     assert_eq!(functions.len(), MANY);
     let last = functions.iter().find(|it| it.name == format!("f{MANY}").as_bytes()).unwrap();
     start(&mut interpreter, last.callback);
-    let Step::Done(Outcome::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+    let Step::Done(Ending::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
     assert_eq!(reply.bytes(), format!(":{MANY}\r\n").as_bytes());
 }
 
 /// As the Lua that Redis builds with, for scripts that were written for Lua 5.0.
 #[test]
 fn gmatch_has_its_name_of_lua_5_0_too() {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let body = "local t = {} for word in string.gfind('a bc', '%a+') do t[#t + 1] = word end
         return t";
     let reply = eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);

@@ -15,7 +15,7 @@ use engine::work::Work;
 pub use loading::Slice;
 use loading::{Failed, Loading};
 use lua::{
-    Answer, Interpreter, Kind, Limits, LoadedFunction, Outcome, ScriptError, ScriptRef, Step,
+    Answer, CodeKind, Ending, Interpreter, Limits, LoadedFunction, ScriptError, ScriptRef, Step,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Libraries {
             failed: BTreeMap::new(),
             unwanted: Vec::new(),
             followed: 0,
-            interpreter: Interpreter::new(Kind::Functions, limits),
+            interpreter: Interpreter::new(CodeKind::Functions, limits),
         }
     }
 
@@ -243,8 +243,8 @@ impl Libraries {
         self.begin(code)?;
         let mut answer = Answer::Begin;
         loop {
-            if let Some(outcome) = self.step(answer) {
-                return Ok(registered(outcome)?);
+            if let Some(ending) = self.step(answer) {
+                return Ok(registered(ending)?);
             }
             if is_late() {
                 self.interpreter.kill(TOO_LONG);
@@ -259,10 +259,10 @@ impl Libraries {
         Ok(self.interpreter.start_loading(header.body)?)
     }
 
-    /// Runs the code of a library up to its next pause; its outcome if it has ended.
-    fn step(&mut self, answer: Answer) -> Option<Outcome> {
+    /// Runs the code of a library up to its next pause; how it ended, if it has.
+    fn step(&mut self, answer: Answer) -> Option<Ending> {
         match self.interpreter.resume(answer) {
-            Step::Done(outcome) => return Some(outcome),
+            Step::Done(ending) => return Some(ending),
             Step::Log { level, text } => crate::scripts::log_line(level, &text),
             Step::Paused => {}
             // `redis` has neither while a library is loaded.
@@ -318,14 +318,14 @@ impl From<NotLoaded> for Refusal {
 }
 
 /// The functions that a library has registered.
-fn registered(outcome: Outcome) -> Result<Registered, NotLoaded> {
-    match outcome {
-        Outcome::Loaded(functions) if functions.is_empty() => {
+fn registered(ending: Ending) -> Result<Registered, NotLoaded> {
+    match ending {
+        Ending::Loaded(functions) if functions.is_empty() => {
             Err(refuse("No functions registered".to_owned()).into())
         }
-        Outcome::Loaded(functions) => Ok(functions.into_iter().map(with_name).collect()),
-        Outcome::NotLoaded(error) | Outcome::Failed(_, error) => Err(error.into()),
-        Outcome::Reply(_) => Err(refuse("the code of a library answers nobody".to_owned()).into()),
+        Ending::Loaded(functions) => Ok(functions.into_iter().map(with_name).collect()),
+        Ending::NotLoaded(error) | Ending::Failed(_, error) => Err(error.into()),
+        Ending::Reply(_) => Err(refuse("the code of a library answers nobody".to_owned()).into()),
     }
 }
 

@@ -10,7 +10,7 @@ mod declared;
 use base::sha1::sha1;
 pub use declared::Declared;
 use engine::refusal::Refusal;
-use lua::{Interpreter, Kind, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef};
+use lua::{CodeKind, Interpreter, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -84,7 +84,7 @@ impl Default for Scripts {
             recent: [None; RECENT],
             bytes: 0,
             loaded_bytes: 0,
-            interpreter: Interpreter::new(Kind::Scripts, Limits::default()),
+            interpreter: Interpreter::new(CodeKind::Scripts, Limits::default()),
             may_call_more: false,
         }
     }

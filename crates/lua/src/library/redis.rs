@@ -72,7 +72,7 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>, callers: &Callers) -> mlua::Resu
     library.add("setresp", |lua, host, given| set_protocol(lua, host, &given))?;
     library.add("set_repl", |lua, host, given| check_replication(lua, host, &given))?;
     library.add("acl_check_cmd", |lua, host, given| check_rights(lua, host, &given))?;
-    if host.kind == crate::script::Kind::Scripts {
+    if host.kind == crate::script::CodeKind::Scripts {
         // There is no debugger, and effects are always what is logged: these three do nothing.
         library.add("breakpoint", |_, _, _| Ok(false))?;
         library.add("debug", |_, _, _| Ok(()))?;

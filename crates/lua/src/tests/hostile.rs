@@ -100,7 +100,7 @@ fn survive(interpreter: &mut Interpreter, body: &str) {
 #[test]
 fn hostile_scripts_harm_nobody() {
     let limits = Limits { memory_bytes: 32 << 20, reply_bytes: 64 << 20, ..Limits::default() };
-    let mut interpreter = Interpreter::new(Kind::Scripts, limits);
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
     for body in SCRIPTS {
         survive(&mut interpreter, body);
         let reply = eval_with(&mut interpreter, "return #KEYS", &[], &[], |_| Answer::GoOn);
@@ -120,14 +120,14 @@ fn a_script_without_memory_for_a_reply_ends() {
 
 fn end_for_want_of_memory(reply: &[u8]) {
     let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
-    let mut interpreter = Interpreter::new(Kind::Scripts, limits);
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
     let body = "local s = string.rep('x', 2e7) while true do pcall(redis.pcall, 'getset') end";
     let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
     start(&mut interpreter, script);
     let (mut step, mut calls) = (interpreter.resume(Answer::Begin), 0);
-    let outcome = loop {
+    let ending = loop {
         let answer = match step {
-            Step::Done(outcome) => break outcome,
+            Step::Done(ending) => break ending,
             Step::Call(_) => {
                 calls += 1;
                 assert_eq!(calls, 1, "it goes on behind a command of which it heard nothing");
@@ -137,7 +137,7 @@ fn end_for_want_of_memory(reply: &[u8]) {
         };
         step = interpreter.resume(answer);
     };
-    let Outcome::Failed(_, error) = outcome else { panic!("{outcome:?}") };
+    let Ending::Failed(_, error) = ending else { panic!("{ending:?}") };
     let text = String::from_utf8_lossy(&error.text);
     assert!(text.starts_with("ERR not enough memory"), "{text}");
     assert_eq!(eval_with(&mut interpreter, "return 1", &[], &[], |_| Answer::GoOn), ":1 ");
@@ -158,7 +158,7 @@ impl base::Clock for Steady {
 
 /// How often a script with much memory pauses, if each look at the clock is so much later.
 fn pauses(nanos: u64) -> usize {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), nanos)));
     let body = "local t = {} for i = 1, 4e5 do t[i] = 'x' .. i end return #t";
     let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
@@ -168,7 +168,7 @@ fn pauses(nanos: u64) -> usize {
         pauses += 1;
         step = interpreter.resume(Answer::GoOn);
     }
-    let Step::Done(Outcome::Reply(reply)) = step else { panic!("{step:?}") };
+    let Step::Done(Ending::Reply(reply)) = step else { panic!("{step:?}") };
     assert_eq!(reply.bytes(), b":400000\r\n");
     pauses
 }
@@ -196,7 +196,7 @@ fn copies_that_come_to_nothing_are_counted() {
         "pcall(string.find, s, 'y')",
     ];
     for act in acts {
-        let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+        let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
         let body = format!(
             "local s = string.rep('x', 2e6) local t, packed = {{s, s, {{}}}}, cmsgpack.pack(s)
             for i = 1, 50 do {act} end return 1"
@@ -208,7 +208,7 @@ fn copies_that_come_to_nothing_are_counted() {
             pauses += 1;
             step = interpreter.resume(Answer::GoOn);
         }
-        assert!(matches!(step, Step::Done(Outcome::Reply(_))), "{act}: {step:?}");
+        assert!(matches!(step, Step::Done(Ending::Reply(_))), "{act}: {step:?}");
         assert!(pauses >= 50, "{act}: each visits 2 MB, which is 3 pauses, but of {pauses}");
     }
 }
@@ -216,7 +216,7 @@ fn copies_that_come_to_nothing_are_counted() {
 /// What one script leaves in its interpreter, no other can see.
 #[test]
 fn scripts_leave_nothing_behind() {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let mut eval = |body: &str| eval_with(&mut interpreter, body, &["k"], &[], |_| Answer::GoOn);
     eval("cjson.encode_max_depth(2) table.foreach = nil");
     assert_eq!(eval("return cjson.encode({{{1}}})"), "$7 [[[1]]] ");
@@ -233,7 +233,7 @@ fn scripts_leave_nothing_behind() {
 /// No function that a script can reach writes into a table that all scripts see.
 #[test]
 fn no_function_changes_what_all_scripts_see() {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let mut eval = |body: &str| eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
     // But for what never returns, and what asks the server.
     let all = "local views, functions, seen, hit = {}, {}, { [KEYS] = true, [ARGV] = true }, {}
@@ -270,7 +270,7 @@ fn no_function_changes_what_all_scripts_see() {
 
 /// Runs scripts of one interpreter that has the deprecated functions.
 fn with_deprecated(bodies: &[(&str, &str)]) {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     interpreter.offer_deprecated();
     for (body, expected) in bodies {
         let reply = eval_with(&mut interpreter, body, &["k"], &[], |_| Answer::GoOn);
@@ -362,7 +362,7 @@ fn a_proxy_has_a_metatable_and_no_finalizer() {
 
 #[test]
 fn proxies_are_collected() {
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     interpreter.offer_deprecated();
     let body = "for i = 1, 1000 do getmetatable(newproxy(true)).__index = {} end return 1";
     let mut eval = |body: &str| {

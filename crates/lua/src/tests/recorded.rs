@@ -43,9 +43,9 @@ fn run(interpreter: &mut Interpreter, body: &[u8], protocol: Protocol) -> Vec<u8
         reply: Reply::new(protocol),
     });
     let mut next = Answer::Begin;
-    let outcome = loop {
+    let ending = loop {
         next = match interpreter.resume(next) {
-            Step::Done(outcome) => break outcome,
+            Step::Done(ending) => break ending,
             Step::Call(call) => Answer::Reply(answer(&call)),
             Step::CheckRights(arguments) => match arguments.iter().next() {
                 Some(b"nosuch") => Answer::UnknownCommand,
@@ -55,9 +55,9 @@ fn run(interpreter: &mut Interpreter, body: &[u8], protocol: Protocol) -> Vec<u8
         };
     };
     interpreter.forget(script);
-    match outcome {
-        Outcome::Reply(reply) => reply.into_bytes(),
-        Outcome::Failed(_, error) => encode(error),
+    match ending {
+        Ending::Reply(reply) => reply.into_bytes(),
+        Ending::Failed(_, error) => encode(error),
         other => panic!("{other:?}"),
     }
 }
@@ -67,7 +67,7 @@ fn scripts_answer_as_redis_does() {
     let mut lines = include_str!("recorded.jsonl").lines();
     let parse = |line| serde_json::from_str::<serde_json::Value>(line).unwrap();
     let prelude = bytes(&parse(lines.next().unwrap())[2]);
-    let mut interpreter = Interpreter::new(Kind::Scripts, Limits::default());
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let mut count = 0;
     for line in lines {
         let case = parse(line);

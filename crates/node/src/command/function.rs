@@ -14,7 +14,7 @@ use engine::effect::Effect;
 use engine::functions::Header;
 use engine::glob;
 use engine::refusal::{Refusal, quoted};
-use lua::Kind;
+use lua::CodeKind;
 use resp::Reply;
 use restore::{dump, restore};
 
@@ -202,7 +202,7 @@ fn call(server: &mut Server, client: ConnectionId, args: Args<'_>, is_read_only:
     }
     let keys = key_count(args, 2)?;
     let wanted =
-        Wanted { kind: Kind::Functions, name, script, declared: Some(declared), is_read_only };
+        Wanted { kind: CodeKind::Functions, name, script, declared: Some(declared), is_read_only };
     server.run_script(client, wanted, args.tail(3), keys)
 }
 
@@ -360,7 +360,7 @@ fn stats(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
 }
 
 fn kill(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.kill_script(Kind::Functions)?;
+    server.kill_script(CodeKind::Functions)?;
     server.core.clients.reply(client).ok();
     Ok(())
 }

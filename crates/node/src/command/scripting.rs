@@ -8,7 +8,7 @@ use crate::server::script::{Wanted, key_count};
 use base::ConnectionId;
 use engine::command::{Args, Command, Flags, Group, KeySpec, Outcome};
 use engine::refusal::Refusal;
-use lua::Kind;
+use lua::CodeKind;
 
 pub const COMMANDS: &[Command<NodeFn>] = &[
     run("EVAL script numkeys [key [key ...]] [arg [arg ...]]", eval)
@@ -118,7 +118,7 @@ fn kept(server: &mut Server, args: Args<'_>) -> Result<(Found, usize), Refusal> 
 
 fn wanted(found: Found, is_read_only: bool) -> Wanted {
     Wanted {
-        kind: Kind::Scripts,
+        kind: CodeKind::Scripts,
         name: found.name,
         script: found.compiled,
         declared: found.declared,
@@ -133,7 +133,7 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
 }
 
 fn kill(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
-    server.kill_script(Kind::Scripts)?;
+    server.kill_script(CodeKind::Scripts)?;
     server.core.clients.reply(client).ok();
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! others is loaded before them, all of them anew. One that fails all the same is named in the log
 //! and in the error of FCALL, and is tried again when another one is forgotten.
 
-use super::{Libraries, NotLoaded, Outcome, TOO_LONG, refuse, registered};
+use super::{Ending, Libraries, NotLoaded, TOO_LONG, refuse, registered};
 use crate::scripts::PAUSE_WORK_STEPS;
 use base::{Clock, MonotonicNanos};
 use engine::functions;
@@ -101,9 +101,9 @@ impl Libraries {
     /// Runs the code of the library that is being loaded up to its next pause.
     fn go_on(&mut self, data: &functions::Libraries, slice: &mut Slice<'_>) {
         let Some(mut loading) = self.loading.take() else { return };
-        let outcome = self.step(std::mem::replace(&mut loading.answer, Answer::GoOn));
+        let ending = self.step(std::mem::replace(&mut loading.answer, Answer::GoOn));
         loading.ran_nanos += slice.pause();
-        let Some(outcome) = outcome else {
+        let Some(ending) = ending else {
             if loading.ran_nanos > LOAD_NANOS_MAX {
                 self.interpreter.kill(TOO_LONG);
             }
@@ -111,13 +111,13 @@ impl Libraries {
             return;
         };
         self.free_unwanted();
-        self.finish(loading, outcome, data);
+        self.finish(loading, ending, data);
     }
 
-    fn finish(&mut self, loading: Loading, outcome: Outcome, data: &functions::Libraries) {
+    fn finish(&mut self, loading: Loading, ending: Ending, data: &functions::Libraries) {
         let Loading { name, code, ran_nanos, .. } = loading;
         let is_in_time = ran_nanos <= LOAD_NANOS_MAX;
-        match registered(outcome) {
+        match registered(ending) {
             Ok(functions) => {
                 let Some(taken) = functions.keys().find(|it| self.owner(it).is_some()) else {
                     return self.keep(&name, &code, functions);
@@ -170,12 +170,12 @@ impl Libraries {
             return;
         }
         self.interpreter.kill("ERR the library is gone");
-        let outcome = loop {
-            if let Some(outcome) = self.step(Answer::GoOn) {
-                break outcome;
+        let ending = loop {
+            if let Some(ending) = self.step(Answer::GoOn) {
+                break ending;
             }
         };
-        if let Ok(functions) = registered(outcome) {
+        if let Ok(functions) = registered(ending) {
             self.discard(functions);
         }
         self.free_unwanted();

@@ -26,14 +26,14 @@ use catalog::Demand;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::unit::Context;
-use lua::{Answer, Arguments, Interpreter, Invocation, Kind, ScriptError, ScriptRef, Step};
+use lua::{Answer, Arguments, CodeKind, Interpreter, Invocation, ScriptError, ScriptRef, Step};
 use resp::Reply;
 use std::rc::Rc;
 use txlog::Gate;
 
 /// The script or function that a request runs.
 pub(crate) struct Wanted {
-    pub kind: Kind,
+    pub kind: CodeKind,
     /// The hash of a script, or the name of a function.
     pub name: Rc<str>,
     pub script: ScriptRef,
@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
 
 /// A running script or function.
 pub(crate) struct Script {
-    pub kind: Kind,
+    pub kind: CodeKind,
     pub name: Rc<str>,
     /// The client whose request runs it.
     asker: Asker,
@@ -132,7 +132,7 @@ impl Server {
         self.interpreter(kind).start(invocation);
         let started = script.started;
         match self.drive(&mut script, started) {
-            Some(outcome) => self.answer_script(&script, outcome),
+            Some(ending) => self.answer_script(&script, ending),
             None => {
                 self.begin_to_suspend(script);
                 Ok(())
@@ -165,10 +165,10 @@ impl Server {
         self.libraries.is_behind(self.core.shard.engine.keyspace.libraries())
     }
 
-    fn interpreter(&mut self, kind: Kind) -> &mut Interpreter {
+    fn interpreter(&mut self, kind: CodeKind) -> &mut Interpreter {
         match kind {
-            Kind::Scripts => &mut self.scripts.interpreter,
-            Kind::Functions => &mut self.libraries.interpreter,
+            CodeKind::Scripts => &mut self.scripts.interpreter,
+            CodeKind::Functions => &mut self.libraries.interpreter,
         }
     }
 
@@ -229,13 +229,13 @@ impl Server {
     }
 
     /// Runs a script until it ends, or has run as long as a turn may take since `began` (`None`).
-    fn drive(&mut self, script: &mut Script, began: MonotonicNanos) -> Option<lua::Outcome> {
+    fn drive(&mut self, script: &mut Script, began: MonotonicNanos) -> Option<lua::Ending> {
         let limits = self.core.process.options.limits;
         let mut pauses = 0;
         loop {
             let answer = std::mem::replace(&mut script.answer, Answer::GoOn);
             let now = match self.interpreter(script.kind).resume(answer) {
-                Step::Done(outcome) => return Some(outcome),
+                Step::Done(ending) => return Some(ending),
                 Step::Call(call) => {
                     script.answer = Answer::Reply(self.call_for_script(script, &call));
                     self.interpreter(script.kind).take_back(call.arguments);
@@ -264,19 +264,19 @@ impl Server {
     }
 
     /// Answers the client of a script that has ended.
-    fn answer_script(&mut self, script: &Script, outcome: lua::Outcome) -> Outcome {
+    fn answer_script(&mut self, script: &Script, ending: lua::Ending) -> Outcome {
         let client = script.client();
         self.core.clients.at_mut(client).database = script.database;
-        let failed = match outcome {
-            lua::Outcome::Reply(mut reply) => {
+        let failed = match ending {
+            lua::Ending::Reply(mut reply) => {
                 let is_over = reply.unbound();
                 let output = &mut self.core.clients.at_mut(client).output;
                 output.reply.raw(reply.bytes());
                 output.note_over(is_over);
                 return Ok(());
             }
-            lua::Outcome::Failed(_, error) | lua::Outcome::NotLoaded(error) => error,
-            lua::Outcome::Loaded(_) => ScriptError::of("ERR a library answers nobody"),
+            lua::Ending::Failed(_, error) | lua::Ending::NotLoaded(error) => error,
+            lua::Ending::Loaded(_) => ScriptError::of("ERR a library answers nobody"),
         };
         if failed.was_counted {
             self.core.clients.reply(client).error(&failed.text);

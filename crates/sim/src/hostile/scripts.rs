@@ -1,6 +1,6 @@
 //! Arbitrary bytes as a script, and as replies to its commands.
 
-use lua::{Answer, Arguments, Interpreter, Invocation, Kind, Limits, Outcome, Step};
+use lua::{Answer, Arguments, CodeKind, Ending, Interpreter, Invocation, Limits, Step};
 use resp::{Protocol, Reply};
 
 /// Pauses before a script is killed.
@@ -20,7 +20,7 @@ const MEMORY_BYTES: usize = 16 << 20;
 /// text of its last argument as an encoded reply, so replies are arbitrary too.
 pub fn run_script(input: &[u8]) {
     let limits = Limits { memory_bytes: MEMORY_BYTES, ..Limits::default() };
-    let mut interpreter = Interpreter::new(Kind::Scripts, limits);
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
     if let Ok(script) = interpreter.compile(input) {
         interpreter.start(Invocation {
             script,
@@ -40,22 +40,22 @@ pub fn run_script(input: &[u8]) {
         given: Arguments::default(),
         reply: Reply::new(Protocol::Resp2),
     });
-    let Outcome::Reply(reply) = finish(&mut interpreter) else { panic!("no script may harm it") };
+    let Ending::Reply(reply) = finish(&mut interpreter) else { panic!("no script may harm it") };
     assert_eq!(reply.bytes(), b"$5\r\nsound\r\n");
 
-    let mut interpreter = Interpreter::new(Kind::Functions, limits);
+    let mut interpreter = Interpreter::new(CodeKind::Functions, limits);
     if interpreter.start_loading(input).is_ok() {
         finish(&mut interpreter);
     }
 }
 
-fn finish(interpreter: &mut Interpreter) -> Outcome {
+fn finish(interpreter: &mut Interpreter) -> Ending {
     let (mut pauses, mut calls, mut after_kill) = (0, 0, 0);
     let mut answer = Answer::Begin;
     loop {
         let step = interpreter.resume(answer);
         answer = match step {
-            Step::Done(outcome) => return outcome,
+            Step::Done(ending) => return ending,
             Step::Paused => {
                 pauses += 1;
                 Answer::GoOn

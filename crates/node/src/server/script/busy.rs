@@ -4,7 +4,7 @@
 use super::{Script, Server};
 use base::time::MILLISECOND;
 use engine::refusal::Refusal;
-use lua::Kind;
+use lua::CodeKind;
 use std::rc::Rc;
 
 impl Server {
@@ -37,7 +37,7 @@ impl Server {
     ///
     /// # Errors
     /// None is running, or it may not be killed; in Redis's words.
-    pub(crate) fn kill_script(&mut self, kind: Kind) -> Result<(), Refusal> {
+    pub(crate) fn kill_script(&mut self, kind: CodeKind) -> Result<(), Refusal> {
         let Some(suspended) = &mut self.suspended else {
             return Err(Refusal::of("NOTBUSY No scripts in execution right now."));
         };
@@ -60,8 +60,8 @@ impl Server {
     /// A script is running, not a function.
     pub(crate) fn running_function(&self) -> Result<Option<RunningFunction>, Refusal> {
         let Some(suspended) = &self.suspended else { return Ok(None) };
-        if suspended.script.kind == Kind::Scripts {
-            return Err(busy(Kind::Scripts));
+        if suspended.script.kind == CodeKind::Scripts {
+            return Err(busy(CodeKind::Scripts));
         }
         let request = suspended.calls.first().map(|(_, request)| request);
         let command = request
@@ -92,15 +92,15 @@ pub(crate) struct RunningFunction {
 }
 
 /// The command that kills a script or a function.
-fn kill_command(kind: Kind) -> &'static str {
+fn kill_command(kind: CodeKind) -> &'static str {
     match kind {
-        Kind::Scripts => "SCRIPT KILL",
-        Kind::Functions => "FUNCTION KILL",
+        CodeKind::Scripts => "SCRIPT KILL",
+        CodeKind::Functions => "FUNCTION KILL",
     }
 }
 
 /// The refusal for other clients while a script or a function runs for long.
-fn busy(kind: Kind) -> Refusal {
+fn busy(kind: CodeKind) -> Refusal {
     Refusal::new(format!(
         "BUSY Redis is busy running a script. You can only call {} or SHUTDOWN NOSAVE.",
         kill_command(kind)

@@ -167,7 +167,7 @@ impl Server {
         let began = self.core.process.options.clock.monotonic();
         self.core.turn.lap = began;
         match self.drive(&mut suspended.script, began) {
-            Some(outcome) => self.end_suspended(*suspended, outcome),
+            Some(ending) => self.end_suspended(*suspended, ending),
             None => {
                 self.exchange(&mut suspended);
                 self.judge_busy(&mut suspended.script);
@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// Ends the script: returns to its callers, and ends the unit.
-    fn end_suspended(&mut self, suspended: Suspended, outcome: lua::Outcome) {
+    fn end_suspended(&mut self, suspended: Suspended, ending: lua::Ending) {
         let Suspended { script, calls, queue, answered, events, drops_caches, .. } = suspended;
         let client = script.client();
         self.deferred.extend(events);
@@ -191,7 +191,7 @@ impl Server {
         let mut calls = calls.into_iter();
         if let Some((mut call, request)) = calls.next() {
             call.written = self.core.begin_reply(client);
-            let outcome = self.answer_script(&script, outcome);
+            let outcome = self.answer_script(&script, ending);
             self.end_call(client, call, request.args(), outcome);
         }
         if let Some(queue) = queue {
