@@ -141,11 +141,14 @@ impl Runner {
                 }
             },
         };
-        if result.is_err() {
-            reply.truncate(from);
-        }
         self.clean_up(given.source().len());
-        self.host.finish(Some(reply), result);
+        self.tell(Told::Step(Step::Done(match result {
+            Ok(()) => Ending::Reply(reply),
+            Err(error) => {
+                reply.truncate(from);
+                Ending::Failed(reply, error)
+            }
+        })));
     }
 
     fn call(&self, script: ScriptRef, keys: usize, given: &Arguments) -> mlua::Result<Value> {

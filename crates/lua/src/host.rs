@@ -9,10 +9,10 @@ use crate::errors;
 use crate::limits::Limits;
 use crate::random::Random;
 use crate::script::{CodeKind, ScriptRef};
-use crate::step::{Answer, Arguments, Ending, LoadedFunction, ScriptError, Step};
+use crate::step::{Answer, Arguments, LoadedFunction, ScriptError, Step};
 use base::{Clock, MonotonicNanos};
 use mlua::{Function, HookTriggers, Lua, VmState};
-use resp::{Protocol, Reply};
+use resp::Protocol;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -407,16 +407,5 @@ impl Host {
             "ERR not enough memory: all scripts together may use {} bytes",
             self.limits.memory_bytes
         )
-    }
-
-    /// Tells how a run ended.
-    pub(crate) fn finish(&self, reply: Option<Reply>, result: Result<(), ScriptError>) {
-        let ending = match (reply, result) {
-            (Some(reply), Ok(())) => Ending::Reply(reply),
-            (Some(reply), Err(error)) => Ending::Failed(reply, error),
-            (None, Ok(())) => Ending::Loaded(Vec::new()),
-            (None, Err(error)) => Ending::NotLoaded(error),
-        };
-        *self.told.borrow_mut() = Some(Told::Step(Step::Done(ending)));
     }
 }
