@@ -70,7 +70,7 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
             sandbox,
             compiled,
             runs: 0,
-            collect_above: collect_above(&host.limits, 0),
+            collect_above: collect_above(&host.meter.limits, 0),
         };
         loop {
             let order = host.order.borrow_mut().take();
@@ -232,7 +232,7 @@ impl Runner {
         // Garbage that stayed all the same is collected after a later script.
         if self.lua.used_memory() > self.collect_above {
             let _ = self.lua.gc_collect();
-            self.collect_above = collect_above(&self.host.limits, self.lua.used_memory());
+            self.collect_above = collect_above(&self.host.meter.limits, self.lua.used_memory());
         } else if self.runs.is_multiple_of(COLLECT_EVERY) {
             let _ = self.lua.gc_step();
         }

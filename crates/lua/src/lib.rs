@@ -23,7 +23,7 @@
 //! | [`step`] | what a script asks for, and what it is answered |
 //! | [`limits`] | memory, stack, steps between pauses |
 //! | `fiber` | what happens on the other stack |
-//! | `host` | a script's way out: asking, pausing, being killed |
+//! | `host` | a script's way out: asking, pausing, being killed; what it may use until then |
 //! | `errors`, `given` | errors as scripts see them; arguments of functions, checked as Lua does |
 //! | `source` | source code into functions |
 //! | `sandbox` | the globals, read-only; what replaces functions of Lua |

@@ -46,7 +46,7 @@ pub(crate) fn write(
 impl Writer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
         self.host.spend(self.lua, 1)?;
-        let bytes_max = self.host.limits.reply_bytes;
+        let bytes_max = self.host.meter.limits.reply_bytes;
         if self.reply.len() - self.from > bytes_max {
             let text = format!("ERR the script answers more than {bytes_max} bytes");
             return Err(errors::table(self.lua, text.as_bytes()));
