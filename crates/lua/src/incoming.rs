@@ -203,26 +203,17 @@ impl<'a> Reader<'a> {
 pub(crate) fn with_code(text: &[u8]) -> Vec<u8> {
     let text = errors::until_nul(text);
     match text.iter().position(|&byte| byte == b' ') {
-        Some(at) => {
-            let message = text[at + 1..].trim_ascii_end_of_line();
-            [&text[..=at], message].concat()
-        }
-        None => [b"ERR ", text.trim_ascii_end_of_line()].concat(),
+        Some(at) => [&text[..=at], without_line_ends(&text[at + 1..])].concat(),
+        None => [b"ERR ", without_line_ends(text)].concat(),
     }
 }
 
-trait TrimLine {
-    fn trim_ascii_end_of_line(&self) -> &[u8];
-}
-
-impl TrimLine for [u8] {
-    /// The text without CR and LF at both ends.
-    fn trim_ascii_end_of_line(&self) -> &[u8] {
-        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        let start = self.iter().position(|byte| !is_end(byte)).unwrap_or(self.len());
-        let end = self.iter().rposition(|byte| !is_end(byte)).map_or(start, |at| at + 1);
-        &self[start..end]
-    }
+/// The text without CR and LF at both ends.
+fn without_line_ends(text: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let start = text.iter().position(|byte| !is_end(byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_end(byte)).map_or(start, |at| at + 1);
+    &text[start..end]
 }
 
 /// `inf`, `-inf`, `nan`, or a decimal number.

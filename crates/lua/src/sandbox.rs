@@ -390,7 +390,8 @@ fn compile(
     let globals = values.raw_get::<Table>("_G")?;
     let bytes = source.as_bytes().len();
     if bytes > SOURCE_BYTES_MAX {
-        return Err(errors::complain(lua, "the code is longer than 4194304 bytes"));
+        let text = format!("the code is longer than {SOURCE_BYTES_MAX} bytes");
+        return Err(errors::complain(lua, text));
     }
     host.spend(lua, bytes / COMPILED_STEP_BYTES)?;
     Ok(match source::compile(lua, &source.as_bytes(), &name, &globals) {

@@ -48,7 +48,7 @@ pub struct Call {
     pub protocol: Protocol,
 }
 
-/// Arguments of a command, the name first, in one buffer.
+/// Strings in one buffer: a command's arguments, its name first; or keys and arguments of a script.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Arguments {
     bytes: Vec<u8>,
@@ -78,7 +78,7 @@ impl Arguments {
         self.ranges.iter().map(|&(start, length)| &self.bytes[start as usize..][..length as usize])
     }
 
-    /// These arguments in one buffer; `None` if they do not fit 32-bit ranges.
+    /// These strings in one buffer; `None` if they do not fit 32-bit ranges.
     pub fn of<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut own = Self::default();
         arguments.into_iter().all(|argument| own.push(argument)).then_some(own)

@@ -146,7 +146,8 @@ impl Server {
     ) -> Result<Registered, Refusal> {
         let is_bound = !self.core.clients.at(client).is_master();
         if is_bound && code.len() > lua::SOURCE_BYTES_MAX {
-            return Err(TOO_LONG);
+            let text = "the code of a library may not be longer than";
+            return Err(Refusal::new(format!("ERR {text} {} bytes", lua::SOURCE_BYTES_MAX)));
         }
         let (own_max, all_max) = match is_bound {
             true => (LOAD_NANOS_MAX, RESTORE_NANOS_MAX),
@@ -168,9 +169,6 @@ impl Server {
         Ok(functions)
     }
 }
-
-const TOO_LONG: Refusal =
-    Refusal::of("ERR the code of a library may not be longer than 4194304 bytes");
 
 /// The refusal of a library that might not be loaded again after a restart.
 const TOO_LARGE: Refusal = Refusal::of(
