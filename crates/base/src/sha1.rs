@@ -26,6 +26,13 @@ pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     hash
 }
 
+/// A hash as Redis shows it: 40 hexadecimal digits in lower case.
+pub fn hex(hash: &[u8; 20]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
 fn compress(state: &mut [u32; 5], block: &[u8; 64]) {
     let mut words = [0_u32; 80];
     let (chunks, _) = block.as_chunks::<4>();
@@ -58,8 +65,7 @@ mod tests {
     use super::*;
 
     fn check(text: &[u8], expected: &str) {
-        let hex: String = sha1(text).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, expected);
+        assert_eq!(hex(&sha1(text)), expected);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use crate::keyspace::Keyspace;
 use crate::value::{Element, EntryRef, Stream, StringValue, Value};
 use crate::work::Work;
-use base::sha1::sha1;
+use base::sha1::{self, sha1};
 
 /// 160 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,7 +42,7 @@ impl Digest {
 
     /// As DEBUG shows it.
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        sha1::hex(&self.0)
     }
 }
 

@@ -7,7 +7,7 @@
 
 mod declared;
 
-use base::sha1::sha1;
+use base::sha1::{self, sha1};
 pub use declared::Declared;
 use engine::refusal::Refusal;
 use lua::{CodeKind, Interpreter, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef};
@@ -202,7 +202,7 @@ impl Scripts {
         let compiled = self.interpreter.compile(Declared::source(body)).map_err(refusal)?;
         self.bytes += bytes;
         self.evaluated += usize::from(used.is_some());
-        let name = Rc::<str>::from(hash_text(hash));
+        let name = Rc::<str>::from(sha1::hex(&hash));
         let found = Found { name: Rc::clone(&name), compiled, declared };
         self.kept.insert(hash, Kept { name, body: body.to_vec(), compiled, declared, used });
         Ok(found)
@@ -270,13 +270,6 @@ fn parse_hash(text: &[u8]) -> Option<Hash> {
     Some(hash)
 }
 
-/// A hash in hexadecimal.
-pub fn hash_text(hash: Hash) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
-}
-
 /// Writes a script's line (`redis.log`) to the server's log.
 pub fn log_line(level: u8, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
@@ -294,7 +287,7 @@ mod tests {
     #[test]
     fn a_script_is_found_by_its_hash_in_either_case() {
         let mut scripts = Scripts::default();
-        let text = hash_text(scripts.load(b"return 1").expect("it is a script"));
+        let text = sha1::hex(&scripts.load(b"return 1").expect("it is a script"));
         assert_eq!(text, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
         assert!(scripts.contains(text.as_bytes()));
         assert!(scripts.contains(text.to_ascii_uppercase().as_bytes()));
@@ -340,13 +333,13 @@ mod tests {
         assert_eq!(scripts.len(), EVALUATED_MAX + 1);
         // The loaded script took the place of an evaluated one.
         scripts.of_body(&body(1000)).expect("it is a script");
-        assert!(scripts.contains(hash_text(sha1(&body(1))).as_bytes()));
+        assert!(scripts.contains(sha1::hex(&sha1(&body(1))).as_bytes()));
         scripts.of_body(&body(1001)).expect("it is a script");
         scripts.of_body(&body(1002)).expect("it is a script");
         for (number, is_there) in [(0, true), (1, false), (2, true), (3, false), (4, true)] {
-            let hash = hash_text(sha1(&body(number)));
+            let hash = sha1::hex(&sha1(&body(number)));
             assert_eq!(scripts.contains(hash.as_bytes()), is_there, "{number}");
         }
-        assert!(scripts.contains(hash_text(loaded).as_bytes()));
+        assert!(scripts.contains(sha1::hex(&loaded).as_bytes()));
     }
 }

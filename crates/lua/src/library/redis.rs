@@ -9,6 +9,7 @@ use crate::host::{Host, STEP_BYTES, Stage};
 use crate::incoming;
 use crate::random::{RANDOM_MAX, Random};
 use crate::step::{Answer, Arguments, Call, Step};
+use base::sha1;
 use mlua::{Function, Lua, Table, Value};
 use registration::register_function;
 use resp::Protocol;
@@ -51,7 +52,7 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>, callers: &Callers) -> mlua::Resu
         let text = text.as_ref().map(|text| text.as_bytes());
         let bytes = text.as_deref().unwrap_or_default();
         host.spend(lua, bytes.len() / STEP_BYTES)?;
-        Ok(hex(&base::sha1::sha1(bytes)))
+        Ok(sha1::hex(&sha1::sha1(bytes)))
     })?;
     library.add("error_reply", |lua, _, given| match given.at(1) {
         Value::String(text) if given.len() == 1 => {
@@ -299,12 +300,4 @@ fn log(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<()> {
     }
     text.truncate(LOG_BYTES_MAX);
     host.ask(lua, Step::Log { level, text }).map(drop)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes all");
-        text
-    })
 }

@@ -2,7 +2,7 @@
 //! in `server/script`.
 
 use super::{NodeFn, node};
-use crate::scripts::{Found, hash_text};
+use crate::scripts::Found;
 use crate::server::Server;
 use crate::server::script::{Wanted, key_count};
 use base::ConnectionId;
@@ -128,7 +128,7 @@ fn wanted(found: Found, is_read_only: bool) -> Wanted {
 
 fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let hash = server.scripts.load(args.at(2))?;
-    server.core.clients.reply(client).bulk(hash_text(hash));
+    server.core.clients.reply(client).bulk(base::sha1::hex(&hash));
     Ok(())
 }
 
