@@ -216,8 +216,7 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let code = args.at(args.len() - 1);
     let name = header_of(code)?.name;
     if !replaces && server.libraries.contains(&name) {
-        let name = String::from_utf8_lossy(&name);
-        return Err(Refusal::new(format!("ERR Library '{name}' already exists")));
+        return Err(library_already_there(&name));
     }
     let began = server.core.process.options.clock.monotonic();
     let functions = server.compile_library(client, code, began)?;
@@ -232,6 +231,12 @@ fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     server.put_library(code, functions);
     server.core.clients.reply(client).bulk(&name);
     Ok(())
+}
+
+/// The refusal of a library whose name is taken, and of two with one name in one payload. That of
+/// FUNCTION RESTORE for a name that is taken has no quotes ([`already_there`]).
+fn library_already_there(name: &[u8]) -> Refusal {
+    Refusal::new(format!("ERR Library '{}' already exists", String::from_utf8_lossy(name)))
 }
 
 fn already_there(what: &str, name: &[u8]) -> Refusal {

@@ -82,38 +82,48 @@ const fn run(usage: &'static str, function: NodeFn) -> Command<NodeFn> {
 const NO_SCRIPT: Refusal = Refusal::of("NOSCRIPT No matching script. Please use EVAL.");
 
 fn eval(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.show_script_call(client, args);
-    let keys = key_count(args, 2)?;
-    let found = server.scripts.of_body(args.at(1))?;
-    server.run_script(client, wanted(found, false), args.tail(3), keys)
+    run_body(server, client, args, false)
 }
 
 fn eval_ro(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.show_script_call(client, args);
-    let keys = key_count(args, 2)?;
-    let found = server.scripts.of_body(args.at(1))?;
-    server.run_script(client, wanted(found, true), args.tail(3), keys)
+    run_body(server, client, args, true)
 }
 
 fn evalsha(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.show_script_call(client, args);
-    let (found, keys) = kept(server, args)?;
-    server.run_script(client, wanted(found, false), args.tail(3), keys)
+    run_kept(server, client, args, false)
 }
 
 fn evalsha_ro(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    server.show_script_call(client, args);
-    let (found, keys) = kept(server, args)?;
-    server.run_script(client, wanted(found, true), args.tail(3), keys)
+    run_kept(server, client, args, true)
 }
 
-/// The script with the hash in a request, and how many keys the request names.
-fn kept(server: &mut Server, args: Args<'_>) -> Result<(Found, usize), Refusal> {
+/// Runs the script whose text is in a request.
+fn run_body(
+    server: &mut Server,
+    client: ConnectionId,
+    args: Args<'_>,
+    is_read_only: bool,
+) -> Outcome {
+    server.show_script_call(client, args);
+    let keys = key_count(args, 2)?;
+    let found = server.scripts.of_body(args.at(1))?;
+    server.run_script(client, wanted(found, is_read_only), args.tail(3), keys)
+}
+
+/// Runs the script whose hash is in a request.
+fn run_kept(
+    server: &mut Server,
+    client: ConnectionId,
+    args: Args<'_>,
+    is_read_only: bool,
+) -> Outcome {
+    server.show_script_call(client, args);
     if args.at(1).len() != 40 {
         return Err(NO_SCRIPT);
     }
     let keys = key_count(args, 2)?;
-    Ok((server.scripts.of_hash(args.at(1)).ok_or(NO_SCRIPT)?, keys))
+    let found = server.scripts.of_hash(args.at(1)).ok_or(NO_SCRIPT)?;
+    server.run_script(client, wanted(found, is_read_only), args.tail(3), keys)
 }
 
 fn wanted(found: Found, is_read_only: bool) -> Wanted {
@@ -169,18 +179,13 @@ fn exists(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome 
     Ok(())
 }
 
-fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    check_mode(args, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
-    server.scripts.flush();
-    server.core.clients.reply(client).ok();
-    Ok(())
-}
-
 /// SCRIPT FLUSH. ASYNC and SYNC do the same: memory is freed at once.
-fn check_mode(args: Args<'_>, refusal: &'static str) -> Outcome {
+fn flush(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     let is_mode = args.is(2, "SYNC") || args.is(2, "ASYNC");
     if args.len() > 3 || args.len() == 3 && !is_mode {
-        return Err(Refusal::of(refusal));
+        return Err(Refusal::of("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
+    server.scripts.flush();
+    server.core.clients.reply(client).ok();
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! FUNCTION DUMP, FUNCTION RESTORE: all libraries as one payload.
 
-use super::{already_there, name_of};
+use super::{already_there, library_already_there, name_of};
 use crate::libraries::{Libraries, Registered};
 use crate::server::Server;
 use base::ConnectionId;
@@ -83,8 +83,7 @@ fn check_names(
     for (code, registered) in compiled {
         let name = name_of(code);
         if names.contains(&name) {
-            let name = String::from_utf8_lossy(&name);
-            return Err(Refusal::new(format!("ERR Library '{name}' already exists")));
+            return Err(library_already_there(&name));
         }
         names.insert(name);
         let own: BTreeSet<_> = registered.keys().map(|it| it.to_ascii_lowercase()).collect();
