@@ -49,7 +49,7 @@ pub struct Library {
 /// The compiled libraries, and their interpreter.
 ///
 /// Each library of the shard is compiled, or missing, or being loaded, or has failed.
-pub struct Libraries {
+pub struct CompiledLibraries {
     by_name: BTreeMap<Vec<u8>, Library>,
     /// The library and the registered name of each function, by its name in lower case: FCALL
     /// ignores case.
@@ -67,13 +67,13 @@ pub struct Libraries {
     pub interpreter: Interpreter,
 }
 
-impl Default for Libraries {
+impl Default for CompiledLibraries {
     fn default() -> Self {
         Self::new(Limits::default())
     }
 }
 
-impl Libraries {
+impl CompiledLibraries {
     fn new(limits: Limits) -> Self {
         Self {
             by_name: BTreeMap::new(),
@@ -143,9 +143,9 @@ impl Libraries {
         self.followed != data.changes() || self.loading.is_some() || !self.missing.is_empty()
     }
 
-    /// Looks at what the shard has: forgets the libraries that are gone, and notes those that are
+    /// Follows the shard's changes: forgets the libraries that are gone, and notes those that are
     /// to be loaded.
-    pub fn look(&mut self, data: &functions::Libraries, work: &Work) {
+    pub fn follow(&mut self, data: &functions::Libraries, work: &Work) {
         if self.followed == data.changes() {
             return;
         }

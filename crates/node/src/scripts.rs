@@ -29,7 +29,7 @@ const SCRIPT_OVERHEAD_BYTES: usize = 128;
 /// The most scripts kept that only EVAL has sent. Redis 7.4's number.
 const EVALUATED_MAX: usize = 500;
 
-/// Slots for recently hashed texts, which are found by comparison.
+/// Texts whose hashes are remembered, to be found by comparison.
 const RECENT: usize = 64;
 
 /// Steps of work that count for one pause of Lua: 10,000 instructions take some 100 microseconds.
@@ -65,7 +65,7 @@ pub struct Scripts {
     evaluated: usize,
     /// Counts uses, to order the scripts.
     uses: u64,
-    /// The hashes of recently hashed texts, by [`place`].
+    /// The hashes of recently hashed texts, by [`recent_index`].
     recent: [Option<Hash>; RECENT],
     bytes: usize,
     /// Bytes of those from SCRIPT LOAD.
@@ -223,14 +223,14 @@ impl Scripts {
 
     /// The hash of a text. A recently hashed text is compared instead, which is ten times as fast.
     fn hash(&mut self, body: &[u8]) -> Hash {
-        let place = &mut self.recent[place(body)];
-        if let Some(hash) = place
+        let recent = &mut self.recent[recent_index(body)];
+        if let Some(hash) = recent
             && self.kept.get(hash).is_some_and(|kept| kept.body == body)
         {
             return *hash;
         }
         let hash = sha1(body);
-        *place = Some(hash);
+        *recent = Some(hash);
         hash
     }
 }
@@ -240,9 +240,9 @@ pub fn refusal(error: ScriptError) -> Refusal {
     Refusal::new(String::from_utf8_lossy(&error.text).into_owned())
 }
 
-/// The slot of a text among the recent ones: texts of one length with the same first and last bytes
-/// share a slot.
-fn place(body: &[u8]) -> usize {
+/// The index of a text among the recent ones. Texts of one length with the same sampled bytes share
+/// one.
+fn recent_index(body: &[u8]) -> usize {
     let step = (body.len() / 8).max(1);
     let sampled = body.iter().step_by(step).chain(body.last());
     sampled.fold(body.len(), |sum, byte| sum.wrapping_mul(31) + usize::from(*byte)) % RECENT

@@ -23,7 +23,7 @@ mod tick;
 use crate::core::client_limits::owed_bytes_max;
 use crate::core::{Clients, Core, Process};
 use crate::feed::Feed;
-use crate::libraries::Libraries;
+use crate::libraries::CompiledLibraries;
 use crate::link::Link;
 use crate::members::Members;
 use crate::metrics::metrics;
@@ -50,7 +50,7 @@ pub struct Server {
     /// What another thread may read of all this.
     pub metrics: Arc<Metrics>,
     pub scripts: Scripts,
-    pub libraries: Libraries,
+    pub libraries: CompiledLibraries,
     /// The suspended unit of a script that runs for longer than a turn.
     pub(crate) suspended: Option<Box<Suspended>>,
     /// Events of connections that the server dialed, kept until the script has ended.
@@ -96,7 +96,7 @@ impl Server {
 
     fn living(process: Process, functions: &'static Functions, leadership: Leadership) -> Self {
         let history = !process.options.entropy;
-        let (mut scripts, mut libraries) = (Scripts::default(), Libraries::default());
+        let (mut scripts, mut libraries) = (Scripts::default(), CompiledLibraries::default());
         for interpreter in [&mut scripts.interpreter, &mut libraries.interpreter] {
             interpreter.set_clock(Arc::clone(&process.options.clock));
             if process.settings.lua_enable_deprecated_api {

@@ -119,7 +119,7 @@ impl Server {
     fn delete_libraries(&mut self, effect: Effect<'_>) {
         self.change_libraries(effect);
         let keyspace = &self.core.shard.engine.keyspace;
-        self.libraries.look(keyspace.libraries(), &keyspace.work);
+        self.libraries.follow(keyspace.libraries(), &keyspace.work);
     }
 
     /// Puts a library into the shard's state, and keeps its compiled functions.

@@ -5,7 +5,7 @@
 //! others is loaded before them, all of them anew. One that fails all the same is named in the log
 //! and in the error of FCALL, and is tried again when another one is forgotten.
 
-use super::{Ending, Libraries, NotLoaded, TOO_LONG, refuse, registered};
+use super::{CompiledLibraries, Ending, NotLoaded, TOO_LONG, refuse, registered};
 use crate::scripts::PAUSE_WORK_STEPS;
 use base::{Clock, MonotonicNanos};
 use engine::functions;
@@ -70,10 +70,10 @@ impl<'a> Slice<'a> {
     }
 }
 
-impl Libraries {
+impl CompiledLibraries {
     /// Loads libraries that the shard has, as far as this part of the turn allows.
     pub fn advance(&mut self, data: &functions::Libraries, slice: &mut Slice<'_>) {
-        self.look(data, &slice.work);
+        self.follow(data, &slice.work);
         while self.loading.is_some() || self.begin_next(data) {
             self.go_on(data, slice);
             if slice.is_over() {

@@ -17,7 +17,7 @@ impl Clock for Ticking {
     }
 }
 
-fn compile(libraries: &mut Libraries, code: &str) -> Result<Registered, String> {
+fn compile(libraries: &mut CompiledLibraries, code: &str) -> Result<Registered, String> {
     let compiled = libraries.compile(code.as_bytes(), &mut || true);
     compiled.map_err(|refusal| refusal.0.into_owned())
 }
@@ -31,12 +31,12 @@ fn data(codes: &[&str]) -> functions::Libraries {
 }
 
 /// One turn's part of the loading: one pause.
-fn turn(libraries: &mut Libraries, data: &functions::Libraries, clock: &Ticking) {
+fn turn(libraries: &mut CompiledLibraries, data: &functions::Libraries, clock: &Ticking) {
     libraries.advance(data, &mut Slice::new(clock, Work::default(), u64::MAX, 1));
 }
 
 /// Loads all that is missing; the number of turns.
-fn follow(libraries: &mut Libraries, data: &functions::Libraries) -> usize {
+fn load_all(libraries: &mut CompiledLibraries, data: &functions::Libraries) -> usize {
     let clock = Ticking::default();
     let mut turns = 0;
     while libraries.is_behind(data) {
@@ -57,7 +57,7 @@ fn heavy(name: &str, kept: usize, passing: usize) -> String {
 
 #[test]
 fn code_that_is_no_library_is_refused_in_redis_words() {
-    let libraries = &mut Libraries::default();
+    let libraries = &mut CompiledLibraries::default();
     for (code, text) in [
         ("return 1", "ERR Missing library metadata"),
         ("#!perl name=a\n", "ERR Engine 'perl' not found"),
@@ -75,7 +75,7 @@ fn code_that_is_no_library_is_refused_in_redis_words() {
 
 #[test]
 fn a_function_is_found_by_its_name_as_long_as_its_library_is_there() {
-    let libraries = &mut Libraries::default();
+    let libraries = &mut CompiledLibraries::default();
     let functions = compile(libraries, ONE).expect("it is a library");
     let mut data = data(&[ONE]);
     libraries.adopt(b"one", functions, &data);
@@ -84,20 +84,20 @@ fn a_function_is_found_by_its_name_as_long_as_its_library_is_there() {
     assert_eq!(libraries.function(b"F").map(|(name, _)| name), Some(&b"f"[..]));
     assert_eq!(libraries.functions_len(), 1);
     data.load(b"#!lua name=one\nredis.register_function('g', function() end)").expect("named");
-    follow(libraries, &data);
+    load_all(libraries, &data);
     assert!(libraries.function(b"f").is_none() && libraries.function(b"g").is_some());
     assert!(data.delete(b"one"));
-    libraries.look(&data, &Work::default());
+    libraries.follow(&data, &Work::default());
     assert!(libraries.functions_len() == 0 && !libraries.contains(b"one"));
 }
 
 #[test]
 fn a_library_is_loaded_in_as_many_turns_as_it_takes() {
-    let libraries = &mut Libraries::default();
+    let libraries = &mut CompiledLibraries::default();
     let slow = "#!lua name=slow\nfor i = 1, 100000 do local x = i end\n\
                 redis.register_function('s', function() end)";
     let mut data = data(&[ONE, slow]);
-    assert!(follow(libraries, &data) > 10, "each turn takes one pause");
+    assert!(load_all(libraries, &data) > 10, "each turn takes one pause");
     assert_eq!(libraries.functions_len(), 2);
     // What is replaced while it is loaded is given up; what is deleted, too.
     let endless = "#!lua name=slow\nwhile true do end";
@@ -108,34 +108,34 @@ fn a_library_is_loaded_in_as_many_turns_as_it_takes() {
     assert!(libraries.function(b"s").is_none());
     assert!(libraries.contains(b"slow"));
     data.load(slow.as_bytes()).expect("named");
-    follow(libraries, &data);
+    load_all(libraries, &data);
     assert!(libraries.function(b"s").is_some());
     data.load(endless.as_bytes()).expect("named");
     (0..3).for_each(|_| turn(libraries, &data, &clock));
     assert!(data.delete(b"slow"));
-    libraries.look(&data, &Work::default());
+    libraries.follow(&data, &Work::default());
     assert!(!libraries.is_behind(&data) && libraries.function(b"f").is_some());
 }
 
 #[test]
 fn a_library_that_cannot_be_loaded_is_named() {
-    let libraries = &mut Libraries::default();
+    let libraries = &mut CompiledLibraries::default();
     let again = "#!lua name=two\nredis.register_function('F', function() return 2 end)";
     let mut data = data(&[ONE, again]);
-    follow(libraries, &data);
+    load_all(libraries, &data);
     assert!(libraries.functions_len() == 1 && libraries.contains(b"two"));
     let text = "ERR Function not found, and the library 'two' could not be loaded: \
                 Function F already exists";
     assert_eq!(libraries.not_found().0, text);
     assert_eq!(libraries.failed_len(), 1, "INFO says so");
     assert!(data.delete(b"one"));
-    follow(libraries, &data);
+    load_all(libraries, &data);
     assert_eq!(libraries.failed_len(), 0);
     assert_eq!(libraries.function(b"f").map(|(name, _)| name), Some(&b"F"[..]));
     assert_eq!(libraries.not_found().0, "ERR Function not found");
     // A minute of its own time, at a millisecond per pause.
     data.load(b"#!lua name=endless\nwhile true do end").expect("named");
-    assert!(follow(libraries, &data) > 50_000);
+    assert!(load_all(libraries, &data) > 50_000);
     assert!(libraries.not_found().0.contains("'endless'"), "{}", libraries.not_found().0);
     assert!(libraries.function(b"f").is_some() && libraries.contains(b"endless"));
 }
@@ -146,12 +146,12 @@ fn what_was_loaded_in_one_order_is_loaded_in_another() {
     let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
     // Room for one table of 16 MiB, and not for two.
     let limits = Limits { memory_bytes: 28 << 20, ..Limits::default() };
-    let libraries = &mut Libraries::new(limits);
+    let libraries = &mut CompiledLibraries::new(limits);
     for code in &codes {
         assert!(libraries.compile(code.as_bytes(), &mut || false).is_ok(), "{code}");
     }
-    let libraries = &mut Libraries::new(limits);
-    follow(libraries, &data(&codes));
+    let libraries = &mut CompiledLibraries::new(limits);
+    load_all(libraries, &data(&codes));
     assert_eq!(libraries.first, [b"z"], "it does not fit behind the other");
     assert_eq!(libraries.functions_len(), 3, "{}", libraries.not_found().0);
 }
@@ -159,7 +159,7 @@ fn what_was_loaded_in_one_order_is_loaded_in_another() {
 #[test]
 fn half_of_the_memory_is_left_to_functions_that_run() {
     let limits = Limits { memory_bytes: 24 << 20, ..Limits::default() };
-    let libraries = &mut Libraries::new(limits);
+    let libraries = &mut CompiledLibraries::new(limits);
     let passing = libraries.compile(heavy("p", 1, 200_000).as_bytes(), &mut || false);
     assert!(passing.is_ok() && libraries.leaves_room(), "what it held is free again");
     let large = libraries.compile(heavy("l", 600_000, 0).as_bytes(), &mut || false);
@@ -170,7 +170,7 @@ fn half_of_the_memory_is_left_to_functions_that_run() {
 
 #[test]
 fn functions_may_change_their_libraries() {
-    let libraries = &mut Libraries::default();
+    let libraries = &mut CompiledLibraries::default();
     let library = |name, function| {
         format!("#!lua name={name}\nredis.register_function('{function}', function() end)")
     };

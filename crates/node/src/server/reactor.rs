@@ -126,7 +126,7 @@ impl Server {
         self.core.evict_clients();
         self.end_turn(driver);
         // While the log makes durable what was appended.
-        self.follow_libraries();
+        self.load_libraries();
     }
 
     /// Ends a turn: appends the gathered effects, sends what may leave.

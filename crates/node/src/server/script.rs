@@ -149,7 +149,7 @@ impl Server {
     }
 
     /// Loads libraries of functions that the shard has, for as long as a turn may take.
-    pub(crate) fn follow_libraries(&mut self) {
+    pub(crate) fn load_libraries(&mut self) {
         let data = self.core.shard.engine.keyspace.libraries();
         if !self.libraries.is_behind(data) || self.core.stopping.is_some() {
             return;

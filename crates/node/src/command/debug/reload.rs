@@ -68,7 +68,7 @@ fn load_file(server: &mut Server, client: ConnectionId) -> Outcome {
     let loaded = replace_all(server, &*file, length);
     // Also if the file proved wrong: the libraries from before are gone.
     let keyspace = &server.core.shard.engine.keyspace;
-    server.libraries.look(keyspace.libraries(), &keyspace.work);
+    server.libraries.follow(keyspace.libraries(), &keyspace.work);
     let keys = loaded.map_err(failed)?;
     tracing::info!(keys, "loaded {}", path.display());
     server.core.clients.reply(client).ok();

@@ -1,7 +1,7 @@
 //! FUNCTION DUMP, FUNCTION RESTORE: all libraries as one payload.
 
 use super::{already_there, library_already_there, name_of};
-use crate::libraries::{Libraries, Registered};
+use crate::libraries::{CompiledLibraries, Registered};
 use crate::server::Server;
 use base::ConnectionId;
 use engine::command::{Args, Outcome};
@@ -74,7 +74,7 @@ pub(super) fn restore(server: &mut Server, client: ConnectionId, args: Args<'_>)
 /// Refuses a RESTORE in which two libraries, or functions of two of them, would have the same name.
 /// Within a library names may differ in case alone, as FUNCTION LOAD lets them.
 fn check_names(
-    libraries: &Libraries,
+    libraries: &CompiledLibraries,
     compiled: &[(&Vec<u8>, Registered)],
     policy: Policy,
 ) -> Outcome {
