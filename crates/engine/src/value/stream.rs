@@ -33,8 +33,6 @@ pub mod range;
 pub(crate) mod reading;
 mod references;
 mod stored;
-#[cfg(test)]
-mod tests;
 mod trim;
 
 pub use block::{Entry, entries_of};

@@ -161,12 +161,12 @@ fn wait_millis(text: &[u8]) -> Result<Option<u64>, Refusal> {
 /// A growing reply with the entries of several streams: a map in RESP3, an array of pairs in RESP2.
 /// Nothing is written before the first stream that has entries.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct StreamsReply {
     head: Option<Deferred>,
     streams: usize,
 }
 
-impl Found {
+impl StreamsReply {
     /// Begins the part of a stream. Its entries must follow.
     pub fn begin(&mut self, key: &[u8], reply: &mut Reply) {
         let is_map = reply.protocol() == Protocol::Resp3;
@@ -224,7 +224,7 @@ fn xread(view: &mut View<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         };
         streams.push((key, stream, id));
     }
-    let mut found = Found::default();
+    let mut found = StreamsReply::default();
     for (key, stream, id) in &streams {
         // Redis looks the key up twice, and so counts a second miss.
         if !has_waited {

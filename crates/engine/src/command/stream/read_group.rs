@@ -2,7 +2,7 @@
 
 use super::ids::{id, lent, packed, reply_id};
 use super::range::reply_entry;
-use super::read::{Found, Request};
+use super::read::{Request, StreamsReply};
 use super::{find, find_read, quoted};
 use crate::command::{Args, Command, DataFn, Flags, Group as Family, Outcome, write};
 use crate::effect::Effect;
@@ -104,7 +104,7 @@ fn xreadgroup(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     }
     let reader = Reader { name, consumer, needs_no_ack: request.needs_no_ack };
     let count = request.count(has_waited);
-    let mut found = Found::default();
+    let mut found = StreamsReply::default();
     for (key, wanted) in streams {
         match wanted {
             Wanted::Pending(behind) => {

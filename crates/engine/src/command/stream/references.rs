@@ -56,13 +56,13 @@ impl References {
 }
 
 /// The options of XDELEX and XACKDEL.
-struct Request {
+struct Options {
     references: References,
     /// The indices of the arguments that are IDs.
     ids: Range<usize>,
 }
 
-impl Request {
+impl Options {
     /// Reads the arguments from `at` on, which may come in any order. Of several blocks of IDs the
     /// last counts, as in Redis.
     ///
@@ -99,7 +99,7 @@ impl Request {
 
 /// The decisions about the entries that a request names, made one by one.
 #[derive(Default)]
-struct Found {
+struct Decisions {
     /// The entries that are there and will be deleted.
     going: BTreeSet<StreamId>,
     /// The IDs whose references will be removed, whether the entries are there or not.
@@ -108,7 +108,7 @@ struct Found {
     replies: Vec<i64>,
 }
 
-impl Found {
+impl Decisions {
     /// The entry is not there, or not pending.
     const NONE: i64 = -1;
     const DONE: i64 = 1;
@@ -171,55 +171,55 @@ pub(super) fn forget(tx: &mut Tx<'_>, key: &[u8], ids: &BTreeSet<StreamId>) -> O
 fn xdelex(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, work) = (args.at(1), tx.work());
     let stream = find(tx, key)?;
-    let request = Request::parse(args, 2)?;
+    let options = Options::parse(args, 2)?;
     let Some(stream) = stream else {
-        write_each(tx, request.ids.map(|_| Found::NONE), reply);
+        write_each(tx, options.ids.map(|_| Decisions::NONE), reply);
         return Ok(());
     };
-    let mut found = Found::default();
-    for id in request.ids(args)? {
+    let mut decisions = Decisions::default();
+    for id in options.ids(args)? {
         work.step();
         let is_referred =
-            request.references == References::MustBeNone && stream.refers_to(id, None, &work);
+            options.references == References::MustBeNone && stream.refers_to(id, None, &work);
         let said = match is_referred {
-            true => Found::REFERRED,
-            false if found.goes(stream, id, request.references) => Found::DONE,
-            false => Found::NONE,
+            true => Decisions::REFERRED,
+            false if decisions.goes(stream, id, options.references) => Decisions::DONE,
+            false => Decisions::NONE,
         };
-        found.replies.push(said);
+        decisions.replies.push(said);
     }
-    found.apply(tx, key)?;
-    found.reply(tx, reply);
+    decisions.apply(tx, key)?;
+    decisions.reply(tx, reply);
     Ok(())
 }
 
 fn xackdel(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, name, work) = (args.at(1), args.at(2), tx.work());
     let stream = find(tx, key)?;
-    let request = Request::parse(args, 3)?;
+    let options = Options::parse(args, 3)?;
     let Some((stream, group)) = stream.and_then(|it| Some((it, it.group(name)?))) else {
-        write_each(tx, request.ids.map(|_| Found::NONE), reply);
+        write_each(tx, options.ids.map(|_| Decisions::NONE), reply);
         return Ok(());
     };
-    let (mut found, mut acknowledged) = (Found::default(), BTreeSet::new());
-    for id in request.ids(args)? {
+    let (mut decisions, mut acknowledged) = (Decisions::default(), BTreeSet::new());
+    for id in options.ids(args)? {
         work.step();
         if group.pending(id).is_none() || !acknowledged.insert(id) {
-            found.replies.push(Found::NONE);
+            decisions.replies.push(Decisions::NONE);
             continue;
         }
         let is_referred =
-            request.references == References::MustBeNone && stream.refers_to(id, Some(name), &work);
+            options.references == References::MustBeNone && stream.refers_to(id, Some(name), &work);
         if !is_referred {
-            found.goes(stream, id, request.references);
+            decisions.goes(stream, id, options.references);
         }
-        found.replies.push(if is_referred { Found::REFERRED } else { Found::DONE });
+        decisions.replies.push(if is_referred { Decisions::REFERRED } else { Decisions::DONE });
     }
     if !acknowledged.is_empty() {
         let bytes = packed(acknowledged);
         tx.change(key, Effect::StreamAcknowledge { group: name, ids: lent(&bytes) })?;
     }
-    found.apply(tx, key)?;
-    found.reply(tx, reply);
+    decisions.apply(tx, key)?;
+    decisions.reply(tx, reply);
     Ok(())
 }
