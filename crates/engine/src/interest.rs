@@ -46,7 +46,7 @@ pub struct Notices {
     messages: Vec<Message>,
     owed: BTreeMap<SubscriberId, usize>,
     overdrawn: BTreeSet<SubscriberId>,
-    dropped: caches::Dropped,
+    caches: caches::CacheNotices,
 }
 
 /// The listeners of one shard, and what changes have brought since the node last took it.
@@ -111,15 +111,15 @@ impl Interest {
             messages: std::mem::take(&mut self.messages),
             owed: std::mem::take(&mut self.owed),
             overdrawn: std::mem::take(&mut self.overdrawn),
-            dropped: self.caches.take_notices(),
+            caches: self.caches.take_notices(),
         }
     }
 
     /// Puts back what [`Self::take_notices`] took. There must be no other notices.
     pub fn put_notices(&mut self, notices: Notices) {
         debug_assert!(!self.has_notices(), "each unit's notices are told at its end");
-        let Notices { dirtied, ready, messages, owed, overdrawn, dropped } = notices;
-        self.caches.put_notices(dropped);
+        let Notices { dirtied, ready, messages, owed, overdrawn, caches } = notices;
+        self.caches.put_notices(caches);
         (self.dirtied, self.ready, self.messages) = (dirtied, ready, messages);
         (self.owed, self.overdrawn) = (owed, overdrawn);
     }

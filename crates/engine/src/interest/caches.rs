@@ -12,6 +12,7 @@
 use crate::ids::{CacherId, KeyHash};
 use crate::random::Random;
 use std::any::Any;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use structures::{Entry, EntryRef, KeyHasher, Payload, Table, ValueRef};
@@ -48,7 +49,7 @@ pub enum Notice {
 pub type Broadcast = BTreeMap<Vec<u8>, bool>;
 
 /// All notices: those of single keys in order, and changed keys by prefix.
-pub type Dropped = (Vec<Notice>, BTreeMap<Vec<u8>, Broadcast>);
+pub type CacheNotices = (Vec<Notice>, BTreeMap<Vec<u8>, Broadcast>);
 
 /// The clients that track, what they read, and the notices not yet taken.
 #[derive(Default)]
@@ -233,12 +234,12 @@ impl Caches {
     }
 
     /// Takes the notices: single keys in the order of their changes, then changed keys by prefix.
-    pub fn take_notices(&mut self) -> Dropped {
+    pub fn take_notices(&mut self) -> CacheNotices {
         (std::mem::take(&mut self.notices), std::mem::take(&mut self.broadcasts))
     }
 
     /// Puts back what [`Self::take_notices`] took.
-    pub(super) fn put_notices(&mut self, notices: Dropped) {
+    pub(super) fn put_notices(&mut self, notices: CacheNotices) {
         (self.notices, self.broadcasts) = notices;
     }
 
@@ -267,17 +268,20 @@ impl Caches {
 /// The keys of `map` that are prefixes of `key`, longest first. Keys between two prefixes are
 /// skipped: this costs one look-up for each prefix, and one for each place where a neighbour
 /// differs from `key`.
-fn prefixes_of<'m, T>(map: &'m ByPrefix<T>, key: &[u8]) -> impl Iterator<Item = &'m [u8]> {
+pub fn prefixes_of<'m, K: Borrow<[u8]> + Ord, T>(
+    map: &'m BTreeMap<K, T>,
+    key: &[u8],
+) -> impl Iterator<Item = &'m [u8]> {
     let mut longest = Some(key);
     std::iter::from_fn(move || {
         loop {
             let bound = (Bound::Unbounded, Bound::Included(longest?));
-            let (found, _) = map.range::<[u8], _>(bound).next_back()?;
+            let found: &[u8] = map.range::<[u8], _>(bound).next_back()?.0.borrow();
             let common = found.iter().zip(key).take_while(|(one, other)| one == other).count();
             if common == found.len() {
                 // The empty prefix is the last one.
                 longest = common.checked_sub(1).map(|shorter| &key[..shorter]);
-                return Some(found.as_slice());
+                return Some(found);
             }
             // The found one is no prefix. Prefixes of `key` longer than their common part would
             // sort behind it and were excluded, so go on with that part.

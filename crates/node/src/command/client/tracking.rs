@@ -5,6 +5,7 @@ use crate::server::Server;
 use crate::session::tracking::{Remembered, Tracking};
 use base::ConnectionId;
 use engine::command::{Args, Outcome, int_argument};
+use engine::interest::caches::prefixes_of;
 use engine::refusal::{Refusal, quoted};
 use engine::work::Work;
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,20 +172,8 @@ fn check_overlaps(
 }
 
 /// The first of `others` that is a prefix of `prefix`, or of which it is one.
-fn overlapping<'o>(others: &BTreeMap<&'o [u8], usize>, prefix: &[u8]) -> Option<&'o [u8]> {
-    let mut shorter = None;
-    let mut bound = Some(prefix);
-    while let Some(longest) = bound {
-        let range = (Bound::Unbounded, Bound::Included(longest));
-        let Some((found, _)) = others.range::<[u8], _>(range).next_back() else { break };
-        let common = found.iter().zip(prefix).take_while(|(one, other)| one == other).count();
-        if common == found.len() {
-            shorter = Some(*found);
-            bound = common.checked_sub(1).map(|common| &prefix[..common]);
-        } else {
-            bound = Some(&prefix[..common]);
-        }
-    }
+fn overlapping<'o>(others: &'o BTreeMap<&[u8], usize>, prefix: &[u8]) -> Option<&'o [u8]> {
+    let shorter = prefixes_of(others, prefix).last();
     let longer = || {
         let range = (Bound::Included(prefix), Bound::Unbounded);
         let next = others.range::<[u8], _>(range).next().map(|(other, _)| *other);
