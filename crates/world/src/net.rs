@@ -48,7 +48,7 @@ use rustix::io::Errno;
 use signals::Signals;
 use std::path::PathBuf;
 use std::sync::Arc;
-use transport::Transport;
+use transport::{TlsTransport, Transport};
 
 pub use listener::NetError;
 
@@ -325,7 +325,7 @@ impl NetDriver {
             return Some(Transport::Plain(socket));
         }
         let made = match self.tls.server() {
-            Some(config) => transport::Tls::accepted(socket, config).map_err(|why| why.to_string()),
+            Some(config) => TlsTransport::accepted(socket, config).map_err(|why| why.to_string()),
             None => Err("no certificate is set up".to_owned()),
         };
         let tls = made.inspect_err(|why| {

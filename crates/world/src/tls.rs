@@ -38,11 +38,12 @@ const TRUSTED_FILES_MAX: usize = 4096;
 /// each new connection.
 #[derive(Default)]
 pub struct Tls {
-    spoken: Mutex<Spoken>,
+    configs: Mutex<Configs>,
 }
 
+/// What each end of a connection speaks. `None`: TLS is not set up for it.
 #[derive(Clone, Default)]
-struct Spoken {
+struct Configs {
     server: Option<Arc<ServerConfig>>,
     client: Option<Arc<ClientConfig>>,
 }
@@ -62,20 +63,20 @@ impl Tls {
     pub fn adopt(&self, settings: &TlsSettings) -> Result<(), String> {
         let server = settings.accepts.then(|| server_config(settings)).transpose()?;
         let client = settings.connects.then(|| client_config(settings)).transpose()?;
-        let spoken = Spoken { server: server.map(Arc::new), client: client.map(Arc::new) };
-        *self.spoken.lock().unwrap_or_else(PoisonError::into_inner) = spoken;
+        let configs = Configs { server: server.map(Arc::new), client: client.map(Arc::new) };
+        *self.configs.lock().unwrap_or_else(PoisonError::into_inner) = configs;
         Ok(())
     }
 
     /// The configuration for accepted connections; `None`: TLS is not set up for them.
     pub(crate) fn server(&self) -> Option<Arc<ServerConfig>> {
-        self.spoken.lock().unwrap_or_else(PoisonError::into_inner).server.clone()
+        self.configs.lock().unwrap_or_else(PoisonError::into_inner).server.clone()
     }
 
     /// The configuration for connections that this server dials; `None`: TLS is not set up for
     /// them.
     pub(crate) fn client(&self) -> Option<Arc<ClientConfig>> {
-        self.spoken.lock().unwrap_or_else(PoisonError::into_inner).client.clone()
+        self.configs.lock().unwrap_or_else(PoisonError::into_inner).client.clone()
     }
 }
 

@@ -8,7 +8,7 @@
 use super::connections::Connection;
 use super::handshakes::Side;
 use super::listener::{new_socket, set_keepalive, tcp_peer};
-use super::transport::{Tls, Transport};
+use super::transport::{TlsTransport, Transport};
 use super::{NetDriver, watched};
 use base::driver::{ConnectionId, Endpoint, Event, Waker};
 use rustix::io::Errno;
@@ -243,7 +243,8 @@ fn begin(
         None => Transport::Plain(socket),
         Some(None) => return Err(io::Error::other("no certificates are set up for TLS")),
         Some(Some(config)) => {
-            let tls = Tls::dialed(socket, config, address.ip()).map_err(io::Error::other)?;
+            let tls =
+                TlsTransport::dialed(socket, config, address.ip()).map_err(io::Error::other)?;
             Transport::Tls(Box::new(tls))
         }
     };

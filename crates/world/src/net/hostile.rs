@@ -1,7 +1,7 @@
 //! The body of the fuzzer's target `tls`: arbitrary bytes sent to a port for encrypted connections.
 //! It panics when something is wrong.
 
-use super::transport::{Handshake, Tls as Session};
+use super::transport::{Handshake, TlsTransport};
 use crate::tls::Tls;
 use crate::tls::name::common_name;
 use crate::tls::test_authority::TestAuthority;
@@ -29,17 +29,18 @@ pub fn shake_hands(said: &[u8]) {
     assert_eq!(taken, Ok(said.len()), "a socket has room for it");
     drop(theirs);
     let config = tls.server().expect("it is set up");
-    let mut session = Session::accepted(ours, config).expect("a configuration that was adopted");
+    let mut transport =
+        TlsTransport::accepted(ours, config).expect("a configuration that was adopted");
     // The other end is closed, so the handshake fails by itself.
-    match session.shake() {
+    match transport.shake() {
         Handshake::Done => panic!("nobody can end a handshake without hearing the server"),
         Handshake::Pending => panic!("the stranger is gone"),
         Handshake::Failed(_) => {}
     }
     let mut plain = Vec::new();
-    assert_eq!(session.receive(&mut plain, 100), Received::Closed);
+    assert_eq!(transport.receive(&mut plain, 100), Received::Closed);
     assert!(plain.is_empty(), "nothing was agreed on");
-    session.say_goodbye();
+    transport.say_goodbye();
 }
 
 fn pair() -> (OwnedFd, OwnedFd) {

@@ -12,14 +12,14 @@ use base::driver::{Received, Sent};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-pub use tls::{Handshake, Tls};
+pub use tls::{Handshake, TlsTransport};
 
 /// A connected socket, with or without encryption.
 #[derive(Debug)]
 pub enum Transport {
     /// Plain TCP or a Unix socket.
     Plain(OwnedFd),
-    Tls(Box<Tls>),
+    Tls(Box<TlsTransport>),
 }
 
 impl Transport {

@@ -31,7 +31,7 @@ const SILENT_READS_MAX: usize = 32;
 
 /// A connection whose bytes are encrypted.
 #[derive(Debug)]
-pub struct Tls {
+pub struct TlsTransport {
     pub socket: OwnedFd,
     connection: Connection,
     /// Plain bytes of the chunk under way: already encrypted, not yet counted as sent.
@@ -58,7 +58,7 @@ enum Wire {
     Closed,
 }
 
-impl Tls {
+impl TlsTransport {
     /// The server's end of a connection that was accepted.
     ///
     /// # Errors
