@@ -11,6 +11,7 @@
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
 //! | [`garbage`] | a thread that frees big values |
 //! | `reclaim` | a thread that gives the space of removed files back |
+//! | `entropy` | unpredictable bits from the kernel |
 //! | [`machine`] | the process as the kernel describes it |
 //! | [`process`] | files about the process: its log, its id |
 //! | [`metrics_http`] | a thread that answers scrapes of the metrics |
@@ -24,6 +25,7 @@ pub mod clock;
 mod direct;
 pub mod disk;
 pub mod disk_queue;
+mod entropy;
 pub mod garbage;
 pub mod machine;
 pub mod metrics_http;

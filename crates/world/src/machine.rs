@@ -56,7 +56,7 @@ impl Machine for RealMachine {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        crate::net::fill_random(bytes);
+        crate::entropy::fill_random(bytes);
     }
 
     fn speak_tls(&self, settings: &TlsSettings) -> Result<(), String> {
