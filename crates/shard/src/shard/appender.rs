@@ -218,17 +218,23 @@ impl Appender {
         }
     }
 
-    /// Hands the record over that was meant for the place behind all that were. The lease counts
-    /// from the instant before the log has the record, not from the turn's: a turn may last for
-    /// longer than a lease.
+    /// Hands the record over that was meant for the place behind all that were.
     fn hand_over(&mut self, record: Bytes) {
-        self.grown.add(record.len());
-        let sent = self.clock.as_ref().map_or(self.began, |clock| clock.moment());
         let place = self.handed();
         let after = self.in_log(Sequence(place.0 - 1));
+        let sent = self.send(after, record);
+        self.sent.push((place, sent));
+    }
+
+    /// Hands the log a record to stand behind `after`. Returns the instant before the log has it,
+    /// from which the lease counts, and not from the turn's: a turn may last for longer than a
+    /// lease.
+    fn send(&mut self, after: Position, record: Bytes) -> Moment {
+        self.grown.add(record.len());
+        let sent = self.clock.as_ref().map_or(self.began, |clock| clock.moment());
         self.log.append(after, record);
         self.last_sent = sent.monotonic;
-        self.sent.push((place, sent));
+        sent
     }
 
     /// Learns what became of this process's records.

@@ -121,11 +121,8 @@ impl Appender {
         let after = self.in_log(self.handed());
         let Some(stamper) = &mut self.stamper else { return };
         let record = stamper.renew(renewal.lease_millis, &renewal.member, clock, durable);
-        self.grown.add(record.len());
-        let sent = self.clock.as_ref().map_or(self.began, |clock| clock.moment());
-        self.log.append(after, record);
+        let sent = self.send(after, record);
         self.shifted += 1;
-        self.last_sent = sent.monotonic;
         self.held.ahead = Some(Ahead { at: after.sequence.next(), sent });
     }
 
