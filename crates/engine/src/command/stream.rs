@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `add` | XADD, XTRIM, XDEL, XLEN, XSETID |
-//! | `limit` | what XADD and XTRIM keep |
+//! | `trim` | what XADD and XTRIM keep |
 //! | `references` | entries and what refers to them: XDELEX, XACKDEL |
 //! | `ids` | IDs and ends of ranges |
 //! | `range` | XRANGE, XREVRANGE |
@@ -19,7 +19,6 @@ mod claim;
 mod group;
 mod ids;
 mod info;
-mod limit;
 mod pending;
 mod range;
 mod read;
@@ -27,6 +26,7 @@ mod read_group;
 mod references;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 use super::{Command, DataFn};
 use crate::refusal::{Refusal, quoted};

@@ -14,7 +14,7 @@
 //! | `block` | the bytes of a block |
 //! | `check` | whether bytes are a block |
 //! | `range` | entries between two IDs, from either end |
-//! | `trim` | which entries a limit takes |
+//! | `trim` | which entries trimming removes |
 //! | `group` | groups, consumers, what is pending |
 //! | `references` | which entries groups still need |
 //! | `lag` | how far a group is behind |
@@ -40,7 +40,7 @@ pub use group::{Consumer, Group, Pending};
 pub use lag::{Counter, UNKNOWN};
 pub use parts::Part;
 pub(crate) use stored::Place;
-pub use trim::Limit;
+pub use trim::Threshold;
 
 use crate::effect::{Fields, Ids};
 use crate::refusal::Refusal;

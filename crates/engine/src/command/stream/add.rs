@@ -1,7 +1,7 @@
 //! Commands that add and remove entries: XADD, XTRIM, XDEL, XSETID; and XLEN.
 
 use super::ids::{self, id, lent, packed, reply_id};
-use super::limit::Trim;
+use super::trim::Trim;
 use super::{find, view_stream};
 use crate::command::{Args, Command, DataFn, Group, Outcome, read, write};
 use crate::effect::{Effect, Fields};

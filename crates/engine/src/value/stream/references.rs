@@ -1,7 +1,7 @@
 //! The entries that groups of a stream still need: those that are pending to a consumer, and those
 //! that a group has yet to read.
 
-use super::{Limit, Stream};
+use super::{Stream, Threshold};
 use crate::stream_id::StreamId;
 use crate::work::Work;
 
@@ -14,31 +14,31 @@ impl Stream {
         })
     }
 
-    /// The entries that a limit deletes if it spares those that a group needs, in the order of
+    /// The entries that trimming deletes if it spares those that a group needs, in the order of
     /// their IDs. With `whole` only whole blocks are deleted, and at most `entries_max` entries are
     /// considered, if that is not 0.
     pub fn unneeded(
         &self,
-        limit: Limit,
+        threshold: Threshold,
         whole: bool,
         entries_max: u64,
         work: &Work,
     ) -> Vec<StreamId> {
         match whole {
-            true => self.unneeded_blocks(limit, entries_max, work),
-            false => self.unneeded_entries(limit, work),
+            true => self.unneeded_blocks(threshold, entries_max, work),
+            false => self.unneeded_entries(threshold, work),
         }
     }
 
-    fn unneeded_entries(&self, limit: Limit, work: &Work) -> Vec<StreamId> {
+    fn unneeded_entries(&self, threshold: Threshold, work: &Work) -> Vec<StreamId> {
         let read_by_all = self.groups().map(|(_, group)| group.last_id()).min();
         let (mut left, mut going) = (self.len, Vec::new());
         work.steps(self.groups.len());
         for entry in self.iter() {
             work.step();
-            let is_met = match limit {
-                Limit::Length(len) => left <= len,
-                Limit::Since(id) => entry.id >= id,
+            let is_met = match threshold {
+                Threshold::MaxLen(len) => left <= len,
+                Threshold::MinId(id) => entry.id >= id,
             };
             if is_met || read_by_all.is_some_and(|last| entry.id > last) {
                 break;
@@ -52,15 +52,20 @@ impl Stream {
     }
 
     /// The same by whole blocks. A block stays if any ID between its ends is pending, even that of
-    /// a deleted entry: a limit that need not be met exactly is looked at quickly.
-    fn unneeded_blocks(&self, limit: Limit, entries_max: u64, work: &Work) -> Vec<StreamId> {
+    /// a deleted entry: a threshold that need not be met exactly is looked at quickly.
+    fn unneeded_blocks(
+        &self,
+        threshold: Threshold,
+        entries_max: u64,
+        work: &Work,
+    ) -> Vec<StreamId> {
         let (mut left, mut considered, mut going) = (self.len, 0_u64, Vec::new());
         for (base, block) in &self.blocks {
             let count = block.count();
             considered += count;
-            let is_met = match limit {
-                Limit::Length(len) => left <= len || left - count < len,
-                Limit::Since(id) => block.last_id(*base) >= id,
+            let is_met = match threshold {
+                Threshold::MaxLen(len) => left <= len || left - count < len,
+                Threshold::MinId(id) => block.last_id(*base) >= id,
             };
             if is_met || (entries_max > 0 && considered > entries_max) {
                 break;

@@ -1,28 +1,28 @@
-//! The computation of which entries a limit removes from the front of a stream. The result is one
-//! ID, below which all are removed: the effect needs no more.
+//! The computation of which entries trimming to a threshold removes from the front of a stream. The
+//! result is one ID, below which all are removed: the effect needs no more.
 
 use super::Stream;
 use crate::stream_id::StreamId;
 use crate::work::Work;
 
-/// The limit of XADD and XTRIM.
+/// The threshold that XADD and XTRIM trim to. Their LIMIT is another: how much they may remove.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
+pub enum Threshold {
     /// MAXLEN: keep the last entries, this many.
-    Length(u64),
+    MaxLen(u64),
     /// MINID: keep the entries from this ID on.
-    Since(StreamId),
+    MinId(StreamId),
 }
 
 impl Stream {
-    /// The ID below which the limit removes all entries, or [`StreamId::MIN`] if it removes every
+    /// The ID below which trimming removes all entries, or [`StreamId::MIN`] if it removes every
     /// entry; `None` if it removes nothing.
     ///
     /// With `whole` only whole blocks are removed, and at most `entries_max` entries unless that is
-    /// 0, so more may remain than the limit says.
+    /// 0, so more may remain than the threshold says.
     pub fn trimmed_below(
         &self,
-        limit: Limit,
+        threshold: Threshold,
         whole: bool,
         entries_max: u64,
         work: &Work,
@@ -31,17 +31,18 @@ impl Stream {
         for (base, block) in &self.blocks {
             work.step();
             let count = block.count();
-            let is_met = matches!(limit, Limit::Length(len) if left <= len);
+            let is_met = matches!(threshold, Threshold::MaxLen(len) if left <= len);
             if is_met || (entries_max > 0 && taken + count > entries_max) {
                 return self.not_beyond(below, *base);
             }
             let last = block.last_id(*base);
-            let goes = match limit {
-                Limit::Length(len) => left - count >= len,
-                Limit::Since(id) => last < id,
+            let goes = match threshold {
+                Threshold::MaxLen(len) => left - count >= len,
+                Threshold::MinId(id) => last < id,
             };
             if !goes {
-                let within = if whole { None } else { self.below_within(*base, limit, left, work) };
+                let within =
+                    if whole { None } else { self.below_within(*base, threshold, left, work) };
                 return within.or_else(|| self.not_beyond(below, *base));
             }
             below = Some(last.next().unwrap_or(StreamId::MIN));
@@ -63,18 +64,20 @@ impl Stream {
         }
     }
 
-    /// The ID within the block in which the limit ends. `left` counts the entries in that block and
-    /// after it.
+    /// The ID within the block in which the threshold lies. `left` counts the entries in that block
+    /// and after it.
     fn below_within(
         &self,
         base: StreamId,
-        limit: Limit,
+        threshold: Threshold,
         left: u64,
         work: &Work,
     ) -> Option<StreamId> {
-        match limit {
-            Limit::Since(id) => self.first_entry_of(base).filter(|first| *first < id).map(|_| id),
-            Limit::Length(len) => {
+        match threshold {
+            Threshold::MinId(id) => {
+                self.first_entry_of(base).filter(|first| *first < id).map(|_| id)
+            }
+            Threshold::MaxLen(len) => {
                 let block = self.blocks.get(&base)?;
                 let there = block.entries(base).inspect(|_| work.step());
                 let mut there = there.filter(|entry| !entry.is_deleted());

@@ -8,7 +8,7 @@ use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::stream_id::StreamId;
 use crate::tx::Tx;
-use crate::value::stream::{Limit, Stream};
+use crate::value::stream::{Stream, Threshold};
 use resp::integer::parse_i64;
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const ENTRIES_MAX: u64 = 1_000_000;
 /// The trimming options of a request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Trim {
-    limit: Option<Limit>,
+    threshold: Option<Threshold>,
     /// `~`: only whole blocks are removed.
     is_rough: bool,
     /// LIMIT, as the request gives it.
@@ -54,7 +54,7 @@ impl Trim {
         if !is_length && !args.is(at, "MINID") {
             return Ok(None);
         }
-        if self.limit.is_some() {
+        if self.threshold.is_some() {
             return Err(Refusal::of(
                 "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
             ));
@@ -64,12 +64,12 @@ impl Trim {
             _ => (next, 2),
         };
         self.is_rough = words == 3 && next == b"~";
-        self.limit = Some(if is_length {
+        self.threshold = Some(if is_length {
             let length = parse_i64(text).ok_or(Refusal::NOT_AN_INTEGER)?;
             let refusal = Refusal::of("ERR The MAXLEN argument must be >= 0.");
-            Limit::Length(u64::try_from(length).map_err(|_| refusal)?)
+            Threshold::MaxLen(u64::try_from(length).map_err(|_| refusal)?)
         } else {
-            Limit::Since(id(text)?)
+            Threshold::MinId(id(text)?)
         });
         Ok(Some(words))
     }
@@ -78,14 +78,14 @@ impl Trim {
     ///
     /// # Errors
     /// Redis's text for options that exclude or need each other.
-    pub fn check(&self, must_limit: bool) -> Result<(), Refusal> {
-        let has_limit = self.limit.is_some();
-        if self.entries_max.is_some_and(|entries| entries > 0) && !has_limit {
+    pub fn check(&self, must_trim: bool) -> Result<(), Refusal> {
+        let trims = self.threshold.is_some();
+        if self.entries_max.is_some_and(|entries| entries > 0) && !trims {
             return Err(Refusal::of(
                 "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
             ));
         }
-        if must_limit && !has_limit {
+        if must_trim && !trims {
             return Err(Refusal::of(
                 "ERR syntax error, XTRIM must be called with a trimming strategy",
             ));
@@ -114,17 +114,17 @@ impl Trim {
     /// # Errors
     /// WRONGTYPE.
     pub fn apply(&self, tx: &mut Tx<'_>, key: &[u8]) -> Result<u64, Refusal> {
-        let Some(limit) = self.limit else { return Ok(0) };
+        let Some(threshold) = self.threshold else { return Ok(0) };
         let entries_max = self.entries_max(tx.settings().stream_node_max_entries);
         let work = tx.work();
         let Some(stream) = super::find(tx, key)? else { return Ok(0) };
         let before = stream.len();
         let references = self.references.unwrap_or_default();
         if references == References::MustBeNone {
-            let going = stream.unneeded(limit, self.is_rough, entries_max, &work);
+            let going = stream.unneeded(threshold, self.is_rough, entries_max, &work);
             delete(tx, key, &going)?;
         } else {
-            let below = stream.trimmed_below(limit, self.is_rough, entries_max, &work);
+            let below = stream.trimmed_below(threshold, self.is_rough, entries_max, &work);
             let Some(below) = below else { return Ok(0) };
             let mut going = BTreeSet::new();
             if references == References::Deleted && stream.groups().len() > 0 {
