@@ -35,7 +35,7 @@ pub(crate) enum Stored<'a> {
 /// The progress of writing a value: bytes of a string, nodes of a list, members of a sorted set
 /// from the greatest down, the cursor of a set's or a hash's scan, the place in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Cursor(pub(super) u64, pub(super) stream::Place);
+pub struct Cursor(pub(super) u64, pub(super) stream::StreamCursor);
 
 impl Value {
     pub(super) fn stored(&self) -> Stored<'_> {

@@ -39,7 +39,7 @@ pub use block::{Entry, entries_of};
 pub use group::{Consumer, Group, Pending};
 pub use lag::{Counter, UNKNOWN};
 pub use parts::Part;
-pub(crate) use stored::Place;
+pub(crate) use stored::StreamCursor;
 pub use trim::Threshold;
 
 use crate::effect::{Fields, Ids};

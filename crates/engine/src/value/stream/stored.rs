@@ -18,7 +18,7 @@ use std::ops::Bound;
 
 /// The progress of writing a stream: the item that comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Place {
+pub struct StreamCursor {
     stage: Stage,
     /// The indices of the group, and of the consumer in it.
     group: usize,
@@ -39,12 +39,17 @@ enum Stage {
 }
 
 impl Stream {
-    /// Writes from `place` on until about `bytes_max` more bytes are written: a block is written
+    /// Writes from `cursor` on until about `bytes_max` more bytes are written: a block is written
     /// whole. Returns whether the stream is complete.
-    pub(super) fn put_from(&self, out: &mut Vec<u8>, place: &mut Place, bytes_max: usize) -> bool {
+    pub(super) fn put_from(
+        &self,
+        out: &mut Vec<u8>,
+        cursor: &mut StreamCursor,
+        bytes_max: usize,
+    ) -> bool {
         let bytes_until = out.len().saturating_add(bytes_max);
         loop {
-            let is_done = self.put_stage(out, place, bytes_until);
+            let is_done = self.put_stage(out, cursor, bytes_until);
             if is_done || out.len() >= bytes_until {
                 return is_done;
             }
@@ -53,54 +58,55 @@ impl Stream {
 
     /// Writes within one stage, until the stage or the piece ends; returns whether the stream is
     /// complete.
-    fn put_stage(&self, out: &mut Vec<u8>, place: &mut Place, bytes_until: usize) -> bool {
-        if place.stage == Stage::Blocks {
-            if self.put_blocks(out, place, bytes_until) {
-                *place = Place { stage: Stage::Head, ..Place::default() };
+    fn put_stage(&self, out: &mut Vec<u8>, cursor: &mut StreamCursor, bytes_until: usize) -> bool {
+        if cursor.stage == Stage::Blocks {
+            if self.put_blocks(out, cursor, bytes_until) {
+                *cursor = StreamCursor { stage: Stage::Head, ..StreamCursor::default() };
             }
             return false;
         }
-        if place.stage == Stage::Head {
+        if cursor.stage == Stage::Head {
             self.put_head(out);
-            place.stage = Stage::Group;
+            cursor.stage = Stage::Group;
             return self.groups.is_empty();
         }
-        let Some((name, group)) = self.groups.iter().nth(place.group) else { return true };
-        match place.stage {
+        let Some((name, group)) = self.groups.iter().nth(cursor.group) else { return true };
+        match cursor.stage {
             Stage::Group => {
                 put_string(out, name);
                 put_id(out, group.last_id());
                 put_length(out, group.read() as u64);
                 put_length(out, group.pending_len() as u64);
-                place.stage = Stage::Pending;
+                cursor.stage = Stage::Pending;
             }
             Stage::Pending => {
-                if put_pending(out, group, place, bytes_until) {
+                if put_pending(out, group, cursor, bytes_until) {
                     put_length(out, group.consumers_len() as u64);
-                    *place = Place { stage: Stage::Consumer, group: place.group, ..*place };
-                    place.behind = None;
+                    *cursor =
+                        StreamCursor { stage: Stage::Consumer, group: cursor.group, ..*cursor };
+                    cursor.behind = None;
                 }
             }
             _ => {
-                if put_consumer(out, group, place, bytes_until) {
-                    *place = Place { group: place.group + 1, ..Place::default() };
-                    place.stage = Stage::Group;
-                    return place.group == self.groups.len();
+                if put_consumer(out, group, cursor, bytes_until) {
+                    *cursor = StreamCursor { group: cursor.group + 1, ..StreamCursor::default() };
+                    cursor.stage = Stage::Group;
+                    return cursor.group == self.groups.len();
                 }
             }
         }
         false
     }
 
-    fn put_blocks(&self, out: &mut Vec<u8>, place: &mut Place, bytes_until: usize) -> bool {
-        let from = place.behind.map_or(Bound::Unbounded, Bound::Excluded);
+    fn put_blocks(&self, out: &mut Vec<u8>, cursor: &mut StreamCursor, bytes_until: usize) -> bool {
+        let from = cursor.behind.map_or(Bound::Unbounded, Bound::Excluded);
         for (base, block) in self.blocks.range((from, Bound::Unbounded)) {
             if out.len() >= bytes_until {
                 return false;
             }
             put_raw(out, &base.to_bytes());
             put_raw(out, block.bytes());
-            place.behind = Some(*base);
+            cursor.behind = Some(*base);
         }
         true
     }
@@ -115,39 +121,49 @@ impl Stream {
     }
 }
 
-fn put_pending(out: &mut Vec<u8>, group: &Group, place: &mut Place, bytes_until: usize) -> bool {
-    for (id, pending) in group.pending_behind(place.behind) {
+fn put_pending(
+    out: &mut Vec<u8>,
+    group: &Group,
+    cursor: &mut StreamCursor,
+    bytes_until: usize,
+) -> bool {
+    for (id, pending) in group.pending_behind(cursor.behind) {
         if out.len() >= bytes_until {
             return false;
         }
         out.extend_from_slice(&id.to_bytes());
         out.extend_from_slice(&pending.time.to_le_bytes());
         put_length(out, pending.count);
-        place.behind = Some(id);
+        cursor.behind = Some(id);
     }
     true
 }
 
 /// Writes a consumer, or the rest of one; returns whether it was the last of its group.
-fn put_consumer(out: &mut Vec<u8>, group: &Group, place: &mut Place, bytes_until: usize) -> bool {
-    let Some(consumer) = group.consumers().nth(place.consumer) else { return true };
-    if place.stage == Stage::Consumer {
+fn put_consumer(
+    out: &mut Vec<u8>,
+    group: &Group,
+    cursor: &mut StreamCursor,
+    bytes_until: usize,
+) -> bool {
+    let Some(consumer) = group.consumers().nth(cursor.consumer) else { return true };
+    if cursor.stage == Stage::Consumer {
         put_string(out, consumer.name());
         out.extend_from_slice(&consumer.seen().to_le_bytes());
         put_length(out, consumer.pending_len() as u64);
-        place.stage = Stage::ConsumersPending;
+        cursor.stage = Stage::ConsumersPending;
     }
-    for id in consumer.pending_behind(place.behind) {
+    for id in consumer.pending_behind(cursor.behind) {
         if out.len() >= bytes_until {
             return false;
         }
         out.extend_from_slice(&id.to_bytes());
-        place.behind = Some(id);
+        cursor.behind = Some(id);
     }
-    place.stage = Stage::Consumer;
-    place.consumer += 1;
-    place.behind = None;
-    place.consumer == group.consumers_len()
+    cursor.stage = Stage::Consumer;
+    cursor.consumer += 1;
+    cursor.behind = None;
+    cursor.consumer == group.consumers_len()
 }
 
 fn put_id(out: &mut Vec<u8>, id: StreamId) {
