@@ -201,7 +201,7 @@ impl<'a> Matcher<'a> {
         Ok(found)
     }
 
-    /// Matches `%bxy` and the rest of the pattern.
+    /// Matches `%bxy`; returns the end of what it matches.
     fn balanced(&mut self, s: usize, p: usize) -> Matched {
         let (begin, end) = (self.at(p), self.at(p + 1));
         if begin == 0 || end == 0 {
@@ -227,7 +227,8 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// Matches `%f[set]` and the rest of the pattern: `s` must be where the set begins to match.
+    /// Matches `%f[set]`: `s` must be where the set begins to match. Returns the index in the
+    /// pattern behind it.
     fn frontier(&mut self, s: usize, p: usize) -> Matched {
         if self.at(p) != b'[' {
             return Err(self.fail("missing '[' after '%f' in pattern"));
@@ -239,7 +240,7 @@ impl<'a> Matcher<'a> {
         Ok(begins.then_some(end))
     }
 
-    /// Matches `%1`, the text of a capture once more, and the rest of the pattern.
+    /// Matches `%1`, the text of a capture once more; returns the end of it.
     fn again(&mut self, s: usize, digit: u8) -> Matched {
         let index = usize::from(digit).checked_sub(usize::from(b'1'));
         let held = index.filter(|&index| index < self.level).map(|index| self.captures[index]);
@@ -253,6 +254,7 @@ impl<'a> Matcher<'a> {
         Ok(self.source[s..].starts_with(text).then_some(s + length))
     }
 
+    /// Matches the item at `p` as often as it goes, and the rest of the pattern behind `end`.
     fn most(&mut self, s: usize, p: usize, end: usize) -> Matched {
         let mut count = 0;
         while self.matches_one(s + count, p, end) {
@@ -270,6 +272,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// Matches the item at `p` as seldom as it goes, and the rest of the pattern behind `end`.
     fn fewest(&mut self, mut s: usize, p: usize, end: usize) -> Matched {
         loop {
             if let Some(found) = self.nested(s, end + 1)? {
