@@ -15,6 +15,19 @@ fn start(interpreter: &mut Interpreter, script: ScriptRef) {
     });
 }
 
+/// Runs what was started to its end, which calls no command: how it ended, and how often it paused.
+fn finish(interpreter: &mut Interpreter) -> (Ending, usize) {
+    let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
+    loop {
+        match step {
+            Step::Done(ending) => return (ending, pauses),
+            Step::Paused => pauses += 1,
+            other => panic!("{other:?}"),
+        }
+        step = interpreter.resume(Answer::GoOn);
+    }
+}
+
 fn eval_with(
     interpreter: &mut Interpreter,
     body: &str,
@@ -221,7 +234,7 @@ fn a_library_registers_functions() {
             callback=function() return math.random(1, 10) end}",
         )
         .unwrap();
-    let Step::Done(Ending::Loaded(functions)) = interpreter.resume(Answer::Begin) else { panic!() };
+    let (Ending::Loaded(functions), _) = finish(&mut interpreter) else { panic!() };
     assert_eq!(functions.len(), 2);
     assert_eq!(functions[1].flags, ["no-writes"]);
     for n in 1..3 {
@@ -232,7 +245,7 @@ fn a_library_registers_functions() {
             given: Arguments::of([&b"k"[..]]).unwrap(),
             reply: Reply::new(Protocol::Resp2),
         });
-        let Step::Done(Ending::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+        let (Ending::Reply(reply), _) = finish(&mut interpreter) else { panic!() };
         assert_eq!(reply.bytes(), format!("*2\r\n:{n}\r\n$1\r\nk\r\n").as_bytes());
     }
 }
@@ -251,11 +264,7 @@ fn a_library_that_holds_much_does_not_slow_down_every_call() {
           redis.register_function('has', function() return weak[1] and 1 or 0 end)",
         )
         .unwrap();
-    let mut step = interpreter.resume(Answer::Begin);
-    while let Step::Paused = step {
-        step = interpreter.resume(Answer::GoOn);
-    }
-    let Step::Done(Ending::Loaded(functions)) = step else { panic!("{step:?}") };
+    let (Ending::Loaded(functions), _) = finish(&mut interpreter) else { panic!() };
     let mut call = |name: &str| {
         let function = functions.iter().find(|it| it.name == name.as_bytes()).unwrap();
         interpreter.start(Invocation {
@@ -265,11 +274,7 @@ fn a_library_that_holds_much_does_not_slow_down_every_call() {
             given: Arguments::default(),
             reply: Reply::new(Protocol::Resp2),
         });
-        let mut step = interpreter.resume(Answer::Begin);
-        while let Step::Paused = step {
-            step = interpreter.resume(Answer::GoOn);
-        }
-        let Step::Done(Ending::Reply(reply)) = step else { panic!("{step:?}") };
+        let (Ending::Reply(reply), _) = finish(&mut interpreter) else { panic!("{name}") };
         String::from_utf8(reply.bytes().to_vec()).unwrap()
     };
     call("fill");
@@ -287,7 +292,7 @@ fn more_scripts_and_functions_are_kept_than_lua_has_references() {
         .collect();
     for (number, script) in scripts.iter().enumerate() {
         start(&mut interpreter, *script);
-        let Step::Done(Ending::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+        let (Ending::Reply(reply), _) = finish(&mut interpreter) else { panic!() };
         assert_eq!(reply.bytes(), format!(":{number}\r\n").as_bytes());
     }
     // A place that is free again is used once.
@@ -302,15 +307,11 @@ fn more_scripts_and_functions_are_kept_than_lua_has_references() {
         "for i = 1, {MANY} do redis.register_function('f' .. i, function() return i end) end"
     );
     interpreter.start_loading(code.as_bytes()).unwrap();
-    let mut step = interpreter.resume(Answer::Begin);
-    while let Step::Paused = step {
-        step = interpreter.resume(Answer::GoOn);
-    }
-    let Step::Done(Ending::Loaded(functions)) = step else { panic!("{step:?}") };
+    let (Ending::Loaded(functions), _) = finish(&mut interpreter) else { panic!() };
     assert_eq!(functions.len(), MANY);
     let last = functions.iter().find(|it| it.name == format!("f{MANY}").as_bytes()).unwrap();
     start(&mut interpreter, last.callback);
-    let Step::Done(Ending::Reply(reply)) = interpreter.resume(Answer::Begin) else { panic!() };
+    let (Ending::Reply(reply), _) = finish(&mut interpreter) else { panic!() };
     assert_eq!(reply.bytes(), format!(":{MANY}\r\n").as_bytes());
 }
 

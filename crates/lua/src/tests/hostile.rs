@@ -163,12 +163,8 @@ fn pauses(nanos: u64) -> usize {
     let body = "local t = {} for i = 1, 4e5 do t[i] = 'x' .. i end return #t";
     let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
     start(&mut interpreter, script);
-    let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
-    while let Step::Paused = step {
-        pauses += 1;
-        step = interpreter.resume(Answer::GoOn);
-    }
-    let Step::Done(Ending::Reply(reply)) = step else { panic!("{step:?}") };
+    let (ending, pauses) = finish(&mut interpreter);
+    let Ending::Reply(reply) = ending else { panic!("{ending:?}") };
     assert_eq!(reply.bytes(), b":400000\r\n");
     pauses
 }
@@ -203,12 +199,8 @@ fn copies_that_come_to_nothing_are_counted() {
         );
         let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
         start(&mut interpreter, script);
-        let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
-        while let Step::Paused = step {
-            pauses += 1;
-            step = interpreter.resume(Answer::GoOn);
-        }
-        assert!(matches!(step, Step::Done(Ending::Reply(_))), "{act}: {step:?}");
+        let (ending, pauses) = finish(&mut interpreter);
+        assert!(matches!(ending, Ending::Reply(_)), "{act}: {ending:?}");
         assert!(pauses >= 50, "{act}: each visits 2 MB, which is 3 pauses, but of {pauses}");
     }
 }
