@@ -90,7 +90,7 @@ def ratios(results):
                  rate(f"{test} 100 × 16", "kiln"), rate(f"{test} 100 × 16", "redis"), 1.0)
     for cell in ("GET 100 × 1 over TLS", "GET 100 × 16 over TLS", "SET 100 × 16 over TLS",
                  "SET 100 × 16 of 1000 B over TLS"):
-        at_least(f"{cell.replace(' 100', '')} against redis without AOF",
+        at_least(f"{cell.replace(' 100 ×', ' ×')} against redis without AOF",
                  rate(cell, "kiln"), rate(cell, "redis"), 1.0)
     for content, most in (("16 B key + 100 B string", 150), ("set of integers, a member", 20),
                           ("sorted set, a member", 70)):
