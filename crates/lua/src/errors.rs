@@ -11,6 +11,9 @@ use mlua::{Error, Lua, LuaString, Table, Value};
 /// Lua's text when an allocation fails.
 pub(crate) const NO_MEMORY: &[u8] = b"not enough memory";
 
+/// The same text in an error table.
+const NO_MEMORY_REPLY: &[u8] = b"ERR not enough memory";
+
 /// Bytes of an error's text that a reply shows, if the error was not raised for a reply. Redis's
 /// number.
 const FOREIGN_TEXT_BYTES_MAX: usize = 100;
@@ -202,7 +205,7 @@ pub(crate) fn report(lua: &Lua, error: &Error, name: &str, no_memory: &str) -> S
     };
     let text = field(lua, &table, "err");
     let mut text = text.unwrap_or_else(|| b"ERR the script failed with an unknown error".to_vec());
-    let lacks_memory = text == b"ERR not enough memory";
+    let lacks_memory = text == NO_MEMORY_REPLY;
     if lacks_memory {
         text = no_memory.as_bytes().to_vec();
     }
@@ -224,7 +227,10 @@ pub(crate) fn was_counted(table: &Table) -> bool {
 /// An error without its place. `no_memory` is the text if memory ran out.
 pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> ScriptError {
     match visible_error(lua, error) {
-        Ok(Value::Table(table)) => ScriptError::of(field(lua, &table, "err").unwrap_or_default()),
+        Ok(Value::Table(table)) => match field(lua, &table, "err") {
+            Some(text) if text == NO_MEMORY_REPLY => ScriptError::no_memory(no_memory),
+            text => ScriptError::of(text.unwrap_or_default()),
+        },
         Ok(Value::String(text)) if text.as_bytes() != NO_MEMORY => {
             ScriptError::of([b"ERR ", &*text.as_bytes()].concat())
         }

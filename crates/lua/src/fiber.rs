@@ -119,8 +119,8 @@ impl Runner {
         let compiled = self.host.within_limit(&self.lua, || {
             compile(&self.lua, body, "@user_script", &self.sandbox.globals)
         });
-        let function =
-            compiled.map_err(|why| behind(b"ERR Error compiling script (new function): ", why))?;
+        let function = compiled
+            .map_err(|why| prefixed(b"ERR Error compiling script (new function): ", why))?;
         self.compiled.keep(&function).map_err(|_| ScriptError::no_memory(self.host.memory_text()))
     }
 
@@ -202,10 +202,10 @@ impl Runner {
         let compiled = self.host.within_limit(&self.lua, || {
             compile(&self.lua, code, "@user_function", &self.sandbox.globals)
         });
-        let function = compiled.map_err(|why| behind(b"ERR Error compiling function: ", why))?;
+        let function = compiled.map_err(|why| prefixed(b"ERR Error compiling function: ", why))?;
         let fails = |error: mlua::Error| {
             let why = errors::plain(&self.lua, &error, &self.host.memory_text());
-            behind(b"ERR Error registering functions: ", why)
+            prefixed(b"ERR Error registering functions: ", why)
         };
         self.host.begin(&self.lua, Stage::Loading).map_err(fails)?;
         self.sandbox.show_library_globals(true).map_err(fails)?;
@@ -213,7 +213,9 @@ impl Runner {
         let result = self.host.within_limit(&self.lua, || self.sandbox.run()).map_err(fails);
         self.sandbox.show_library_globals(false).map_err(fails)?;
         match self.host.killed() {
-            Some(text) => Err(behind(b"ERR Error registering functions: ", ScriptError::of(text))),
+            Some(text) => {
+                Err(prefixed(b"ERR Error registering functions: ", ScriptError::of(text)))
+            }
             None => result.map(drop),
         }
     }
@@ -251,7 +253,7 @@ fn texts(strings: &Arguments) -> Option<Variadic<&str>> {
     strings.iter().map(|string| str::from_utf8(string).ok()).collect()
 }
 
-/// An error with a text before its own.
-fn behind(prefix: &[u8], why: ScriptError) -> ScriptError {
+/// An error whose text begins with a prefix.
+fn prefixed(prefix: &[u8], why: ScriptError) -> ScriptError {
     ScriptError { text: [prefix, &why.text].concat(), ..why }
 }

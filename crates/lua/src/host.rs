@@ -82,7 +82,7 @@ impl Spare {
     }
 }
 
-/// What both stacks share: each question and answer, and the state of the running script.
+/// The state that both stacks share: questions and answers, and the running script.
 pub(crate) struct Host {
     pub(crate) kind: CodeKind,
     /// The directive `lua-enable-deprecated-api`: whether scripts may call `getfenv`, `setfenv` and
@@ -109,7 +109,7 @@ pub(crate) struct Host {
     pub(crate) used_bytes: Cell<usize>,
     /// Buffers of the last call, for the next one.
     pub(crate) spare: RefCell<Spare>,
-    /// What the running script uses.
+    /// Steps, time and memory of the running script.
     pub(crate) meter: Meter,
 }
 

@@ -135,7 +135,7 @@ pub struct ScriptError {
     pub text: Vec<u8>,
     /// Whether a command raised it, which has counted it in the statistics of errors.
     pub was_counted: bool,
-    /// Whether memory ran out. A text that says so may be the script's own.
+    /// Whether the error is a lack of memory. The text proves nothing: it may be the script's own.
     pub lacks_memory: bool,
 }
 

@@ -26,7 +26,7 @@ use std::sync::Arc;
 const LOADED_PART: usize = 2;
 
 /// The error of a library whose code runs for too long when it is loaded.
-const TOO_LONG: &str = "ERR FUNCTION LOAD timeout";
+const TIMEOUT: Refusal = Refusal::of("ERR FUNCTION LOAD timeout");
 
 /// A compiled function.
 #[derive(Clone, Debug)]
@@ -231,7 +231,7 @@ impl CompiledLibraries {
     }
 
     /// Runs the code of a library and returns the functions that it registers. `is_late` is asked
-    /// at each pause.
+    /// before it begins and at each pause: short code never pauses, and there may be much of it.
     ///
     /// # Errors
     /// The code is no library, or ran for too long; in Redis's words.
@@ -240,6 +240,9 @@ impl CompiledLibraries {
         code: &[u8],
         is_late: &mut dyn FnMut() -> bool,
     ) -> Result<Registered, Refusal> {
+        if is_late() {
+            return Err(TIMEOUT);
+        }
         self.begin(code)?;
         let mut answer = Answer::Begin;
         loop {
@@ -247,7 +250,7 @@ impl CompiledLibraries {
                 return Ok(registered(ending)?);
             }
             if is_late() {
-                self.interpreter.kill(TOO_LONG);
+                self.interpreter.kill(&TIMEOUT.0);
             }
             answer = Answer::GoOn;
         }

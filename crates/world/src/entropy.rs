@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-/// 64 of them.
+/// 64 unpredictable bits.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
     fill_random(&mut bytes);
@@ -10,7 +10,7 @@ pub fn entropy() -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Fills a buffer with them.
+/// Fills a buffer with unpredictable bits.
 pub fn fill_random(bytes: &mut [u8]) {
     let mut filled = 0;
     while filled < bytes.len() {

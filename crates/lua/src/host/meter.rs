@@ -1,4 +1,4 @@
-//! What a script uses: steps, time and memory. Steps and time run out, and then it pauses; memory
+//! Steps, time and memory of the running script. It pauses when steps or time run out; memory
 //! beyond the limit is refused.
 //!
 //! Steps are counted by a hook of Lua after some instructions, and by each function in Rust whose
@@ -43,7 +43,7 @@ pub(crate) struct Meter {
     looks_every: Cell<u32>,
     /// When the script last began to run on, as far as the clock was looked at.
     resumed_at: Cell<MonotonicNanos>,
-    /// Whether the memory limit is in force: while code of a script runs or is compiled.
+    /// Whether the memory limit is in force. It is while a script runs or is compiled.
     is_limited: Cell<bool>,
 }
 
@@ -96,8 +96,8 @@ impl Meter {
         left <= 0
     }
 
-    /// Whether a script that uses so much memory that single instructions take long has run for as
-    /// long as it may without a pause.
+    /// Whether the time until the next pause is over. It counts only with so much memory in use
+    /// that single instructions may take long.
     fn has_run_long(&self, lua: &Lua) -> bool {
         self.clock(lua).is_some_and(|it| it.monotonic().since(self.resumed_at.get()) >= PAUSE_NANOS)
     }

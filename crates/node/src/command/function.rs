@@ -132,8 +132,7 @@ impl Server {
         );
     }
 
-    /// Compiles the code of a library that a command brings, which began to compile what it brings
-    /// at `began`.
+    /// Compiles the code of one library of a command, which began with its first one at `began`.
     ///
     /// # Errors
     /// It is too long, ran for too long, is no library, or takes too much memory. A master's may

@@ -5,7 +5,7 @@
 //! others is loaded before them, all of them anew. One that fails all the same is named in the log
 //! and in the error of FCALL, and is tried again when another one is forgotten.
 
-use super::{CompiledLibraries, Ending, NotLoaded, TOO_LONG, refuse, registered};
+use super::{CompiledLibraries, Ending, NotLoaded, TIMEOUT, refuse, registered};
 use crate::scripts::PAUSE_WORK_STEPS;
 use base::{Clock, MonotonicNanos};
 use engine::functions;
@@ -105,7 +105,7 @@ impl CompiledLibraries {
         loading.ran_nanos += slice.pause();
         let Some(ending) = ending else {
             if loading.ran_nanos > LOAD_NANOS_MAX {
-                self.interpreter.kill(TOO_LONG);
+                self.interpreter.kill(&TIMEOUT.0);
             }
             self.loading = Some(loading);
             return;

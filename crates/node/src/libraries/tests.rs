@@ -18,7 +18,12 @@ impl Clock for Ticking {
 }
 
 fn compile(libraries: &mut CompiledLibraries, code: &str) -> Result<Registered, String> {
-    let compiled = libraries.compile(code.as_bytes(), &mut || true);
+    let mut asked = 0;
+    let mut is_late = || {
+        asked += 1;
+        asked > 1
+    };
+    let compiled = libraries.compile(code.as_bytes(), &mut is_late);
     compiled.map_err(|refusal| refusal.0.into_owned())
 }
 
@@ -71,6 +76,8 @@ fn code_that_is_no_library_is_refused_in_redis_words() {
     }
     let text = compile(libraries, "#!lua name=a\nwhile true do end").expect_err("it is late");
     assert!(text.contains("FUNCTION LOAD timeout"), "{text}");
+    let short = libraries.compile(ONE.as_bytes(), &mut || true);
+    assert!(short.is_err(), "the one before took all the time of a payload");
 }
 
 #[test]
