@@ -12,6 +12,16 @@ use std::sync::Arc;
 /// The unit of offsets and lengths past the page cache: a multiple of every usual device's sector.
 pub const DIRECT_BLOCK_BYTES: usize = 4096;
 
+/// Empties `buffer` for up to `capacity` bytes that begin at a multiple of [`DIRECT_BLOCK_BYTES`]
+/// in memory, as a device wants them; returns where they begin. More than that, and it may move.
+pub fn block_buffer(buffer: &mut Vec<u8>, capacity: usize) -> usize {
+    buffer.clear();
+    buffer.reserve(capacity + DIRECT_BLOCK_BYTES);
+    let start = buffer.as_ptr().align_offset(DIRECT_BLOCK_BYTES).min(DIRECT_BLOCK_BYTES);
+    buffer.resize(start, 0);
+    start
+}
+
 /// One directory entry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DiskEntry {
@@ -34,10 +44,10 @@ pub trait Disk: Send + Sync {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens an existing file for reading and writing.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// As [`Self::create_new`], for a long file that is written once, from its beginning to its
-    /// end: past the page cache where the file system can, so that neither memory nor the log's
-    /// syncs suffer from it. Only writes of whole multiples of [`DIRECT_BLOCK_BYTES`], at such an
-    /// offset, take that way; any other is right, but slow.
+    /// As [`Self::create_new`], for a file that is written and not read for long: past the page
+    /// cache where the file system can, so that neither memory nor the log's syncs suffer from it.
+    /// Only writes of whole multiples of [`DIRECT_BLOCK_BYTES`], at such an offset, take that way;
+    /// any other is right, but slow. Those of a [`block_buffer`] are not copied before.
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken.

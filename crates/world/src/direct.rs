@@ -1,15 +1,16 @@
 //! Long files past the page cache (O_DIRECT).
 //!
-//! A snapshot or a fresh segment is written once and not read for long. Through the page cache it
-//! would push out what is read, its copying would cost the core that serves clients, and its sync
-//! would put tens of megabytes before the log's next sync at the device. Past the cache each piece
-//! is on the device before the next one is handed over: the log waits for one piece at most.
+//! A snapshot or a segment is written once and not read for long. Through the page cache it would
+//! push out what is read, and its copying would cost the core that serves clients. The sync of a
+//! snapshot would put tens of megabytes before the log's next sync at the device: past the cache
+//! each piece is on the device before the next one is handed over, and the log waits for one piece
+//! at most.
 //!
 //! The device wants memory, offsets and lengths in whole blocks, so pieces go through an aligned
-//! buffer. What is not whole blocks goes through the page cache, on a second handle; the kernel
-//! keeps the two coherent.
+//! buffer, unless the bytes stand in one already: then they are the caller's one piece. What is not
+//! whole blocks goes through the page cache, on a second handle; the kernel keeps the two coherent.
 
-use base::disk::{DIRECT_BLOCK_BYTES, DiskFile};
+use base::disk::{DIRECT_BLOCK_BYTES, DiskFile, block_buffer};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -38,9 +39,9 @@ struct Piece {
 
 impl Piece {
     fn new() -> Self {
-        let bytes = vec![0; PIECE_BYTES + DIRECT_BLOCK_BYTES];
-        let start = bytes.as_ptr().align_offset(DIRECT_BLOCK_BYTES);
-        assert!(start < DIRECT_BLOCK_BYTES, "a byte pointer can be aligned");
+        let mut bytes = Vec::new();
+        let start = block_buffer(&mut bytes, PIECE_BYTES);
+        bytes.resize(start + PIECE_BYTES, 0);
         Self { bytes, start }
     }
 
@@ -78,17 +79,21 @@ impl DirectFile {
         while done < length {
             let bytes = piece.take((length - done).min(PIECE_BYTES));
             fill(done, bytes);
-            let at = offset + done as u64;
-            match self.direct.write_all_at(bytes, at) {
-                // Some file systems refuse only now.
-                Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                    self.plain.write_at(at, bytes)?;
-                }
-                outcome => outcome.map_err(full)?,
-            }
+            self.write_piece(offset + done as u64, bytes)?;
             done += bytes.len();
         }
         Ok(())
+    }
+
+    /// Writes whole blocks that stand at an aligned place in memory.
+    fn write_piece(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.direct.write_all_at(bytes, offset) {
+            // Some file systems refuse only now.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                self.plain.write_at(offset, bytes)
+            }
+            outcome => outcome.map_err(full),
+        }
     }
 }
 
@@ -138,9 +143,13 @@ impl DiskFile for DirectFile {
             return self.plain.write_at(offset, bytes);
         }
         let whole = bytes.len() - bytes.len() % DIRECT_BLOCK_BYTES;
-        self.write_pieces(offset, whole, |done, piece| {
-            piece.copy_from_slice(&bytes[done..done + piece.len()]);
-        })?;
+        if bytes.as_ptr().addr().is_multiple_of(DIRECT_BLOCK_BYTES) {
+            self.write_piece(offset, &bytes[..whole])?;
+        } else {
+            self.write_pieces(offset, whole, |done, piece| {
+                piece.copy_from_slice(&bytes[done..done + piece.len()]);
+            })?;
+        }
         if whole < bytes.len() {
             self.plain.write_at(offset + whole as u64, &bytes[whole..])?;
         }
@@ -174,6 +183,7 @@ impl DiskFile for DirectFile {
 mod tests {
     use crate::disk::RealDisk;
     use base::Disk;
+    use base::disk::{DIRECT_BLOCK_BYTES, block_buffer};
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -214,6 +224,31 @@ mod tests {
             assert!(into[..count] == bytes[offset..offset + count]);
         }
         assert_eq!(file.read_at(2_000_000, &mut [0; 10]).unwrap(), 0);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn whole_blocks_of_an_aligned_buffer_are_written_where_they_belong() {
+        let directory = directory("aligned");
+        let _ = fs::remove_dir_all(&directory);
+        RealDisk.create_directory(&directory).unwrap();
+        let path = directory.join("file");
+        let file = RealDisk.create_direct(&path).unwrap();
+        file.allocate(0, 1 << 20).unwrap();
+        let mut expected = vec![0; 1 << 20];
+        let mut buffer = Vec::new();
+        // Longer than a piece, of odd lengths, and each over the end of the one before.
+        for (offset, length, byte) in [(4096, 300_000, 1), (299_008, 8192, 2), (303_104, 5, 3)] {
+            let start = block_buffer(&mut buffer, length);
+            buffer.resize(start + length, byte);
+            assert!(buffer[start..].as_ptr().addr().is_multiple_of(DIRECT_BLOCK_BYTES));
+            file.write_at(offset, &buffer[start..]).unwrap();
+            expected[offset as usize..offset as usize + length].fill(byte);
+            // Whoever reads through the page cache keeps no old page.
+            assert!(cached(&path) == expected);
+        }
+        file.sync_data().unwrap();
+        assert!(cached(&path) == expected);
         fs::remove_dir_all(directory).unwrap();
     }
 

@@ -107,7 +107,7 @@ fn a_write_that_finds_no_space_over_its_own_bytes_loses_sight_of_no_segment() {
         harmless += u32::from(is_harmless);
         write += 1;
     }
-    assert!(harmless > 20, "{harmless} of {write}");
+    assert!(harmless > 15, "{harmless} of {write}");
 }
 
 #[test]

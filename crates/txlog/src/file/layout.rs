@@ -11,13 +11,14 @@
 use super::error::LogError;
 use crate::chain::Chain;
 use crate::record::{ChainValue, u32_at, u64_at};
-use base::disk::DiskFile;
+use base::disk::{DIRECT_BLOCK_BYTES, DiskFile};
 use base::{Epoch, Incarnation, Sequence};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One page: headers fill it, so that the first frame begins on a page of its own.
-pub(crate) const PAGE_BYTES: usize = 4096;
+/// One page: headers fill it, so that the first frame begins on a page of its own. What is written
+/// are whole pages, as a device wants them that is written past the page cache.
+pub(crate) const PAGE_BYTES: usize = DIRECT_BLOCK_BYTES;
 /// Before each record in a segment: its sequence and the segment's salt.
 pub(crate) const FRAME_BYTES: usize = 16;
 /// Frames begin at multiples of this.
@@ -238,5 +239,7 @@ pub(crate) fn put_frame(into: &mut Vec<u8>, sequence: Sequence, salt: u64, recor
     into.extend_from_slice(&sequence.0.to_le_bytes());
     into.extend_from_slice(&salt.to_le_bytes());
     into.extend_from_slice(record);
-    into.resize(into.len().next_multiple_of(FRAME_ALIGN), 0);
+    // Counted from the record: the batch may stand anywhere in its buffer.
+    let padding = record.len().next_multiple_of(FRAME_ALIGN) - record.len();
+    into.resize(into.len() + padding, 0);
 }

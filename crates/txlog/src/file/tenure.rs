@@ -1,6 +1,10 @@
 //! A writer's hold on a log directory: its claim, its segment, and the commit that is one write
 //! and one fdatasync.
 //!
+//! A segment is written past the page cache, whole pages at a time: the last page of a commit is
+//! written once more by the next one, which may add to it. What stands there already is the same
+//! again, so a torn page takes nothing with it that was durable.
+//!
 //! The whole value moves into a disk job and comes back with its outcome, so no lock guards it and
 //! two syncs of one file never run at once.
 
@@ -10,7 +14,7 @@ use super::layout::{self, PAGE_BYTES, SegmentHeader, framed_bytes, put_frame};
 use super::survey::Segment;
 use crate::chain::Chain;
 use crate::record;
-use base::disk::{Disk, DiskFile};
+use base::disk::{Disk, DiskFile, block_buffer};
 use base::{Incarnation, Sequence};
 use bytes::Bytes;
 use std::io::{self, ErrorKind};
@@ -31,9 +35,8 @@ impl Spare {
     /// Creates and fills it. On failure nothing is left behind, as far as the disk lets.
     pub(crate) fn prepare(disk: &dyn Disk, path: PathBuf, capacity: u64) -> Result<Self, LogError> {
         let file = disk.create_direct(&path).map_err(LogError::io("create", &path))?;
-        let filled = file.allocate(0, capacity).and_then(|()| file.sync_data());
-        match filled.and_then(|()| disk.open_write(&path)) {
-            Ok(file) => Ok(Self { file, path, capacity }),
+        match file.allocate(0, capacity).and_then(|()| file.sync_data()) {
+            Ok(()) => Ok(Self { file, path, capacity }),
             Err(error) => {
                 // The failure told to the caller is the one that matters.
                 let _ = disk.remove(&path);
@@ -58,8 +61,10 @@ impl Spare {
             return Err(error);
         }
         disk.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+        let Self { file, capacity, .. } = self;
         let offset = (PAGE_BYTES + frames.len()) as u64;
-        Ok(Active { file: self.file, path, header, offset, capacity: self.capacity })
+        let begun = frames[frames.len() - frames.len() % PAGE_BYTES..].to_vec();
+        Ok(Active { file, path, header, offset, begun, capacity })
     }
 
     fn name(
@@ -69,8 +74,13 @@ impl Spare {
         header: SegmentHeader,
         frames: &[u8],
     ) -> Result<(), LogError> {
-        let wrote = self.file.write_at(0, &header.encode());
-        let wrote = wrote.and_then(|()| self.file.write_at(PAGE_BYTES as u64, frames));
+        let mut pages = Vec::new();
+        let start = block_buffer(&mut pages, PAGE_BYTES + pages_of(frames.len()));
+        pages.extend_from_slice(&header.encode());
+        pages.extend_from_slice(frames);
+        pages.resize(start + PAGE_BYTES + pages_of(frames.len()), 0);
+        let end = pages.len().min(start + self.capacity as usize);
+        let wrote = self.file.write_at(0, &pages[start..end]);
         wrote.map_err(LogError::io("write", path))?;
         self.file.sync_data().map_err(LogError::io("sync", path))?;
         disk.rename(&self.path, path).map_err(LogError::io("rename", path))
@@ -84,6 +94,8 @@ pub(crate) struct Active {
     header: SegmentHeader,
     /// Where the next frame goes.
     offset: u64,
+    /// What stands before it in its page.
+    begun: Vec<u8>,
     capacity: u64,
 }
 
@@ -160,7 +172,8 @@ impl Tenure {
             self.roll(spare).map_err(classify)?;
             self.rolled = Some(self.segment());
         }
-        self.write(records).map_err(|error| classify_io(&error, &self.active.path, "write"))?;
+        self.write(records, bytes)
+            .map_err(|error| classify_io(&error, &self.active.path, "write"))?;
         if !self.skips_sync {
             let synced = self.active.file.sync_data();
             synced.map_err(|error| fatal(&error, &self.active.path, "sync"))?;
@@ -199,25 +212,33 @@ impl Tenure {
         Ok(if is_there { Standing::Held } else { Standing::Lost })
     }
 
-    fn write(&mut self, records: &[Bytes]) -> io::Result<()> {
+    /// Writes the page that was begun and the records' frames behind it, to the end of a page.
+    fn write(&mut self, records: &[Bytes], bytes: usize) -> io::Result<()> {
+        let Active { file, header, offset, begun, capacity, .. } = &self.active;
+        let pages = pages_of(begun.len() + bytes);
+        let first = offset - begun.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_BYTES);
-        let mut sequence = self.tail;
-        for record in records {
-            sequence = sequence.next();
-            put_frame(&mut self.buffer, sequence, self.active.header.salt, record);
+        let start = block_buffer(&mut self.buffer, pages);
+        self.buffer.extend_from_slice(begun);
+        for (sequence, record) in (self.tail.0 + 1..).zip(records) {
+            put_frame(&mut self.buffer, Sequence(sequence), header.salt, record);
         }
-        // To the end of a page: a page that is written whole need not be read first. What stands
-        // behind the last frame are zeroes anyway.
-        let end =
-            (self.active.offset + self.buffer.len() as u64).next_multiple_of(PAGE_BYTES as u64);
-        let end = end.min(self.active.capacity);
-        self.buffer.resize((end - self.active.offset) as usize, 0);
-        self.active.file.write_at(self.active.offset, &self.buffer)
+        // What stands behind the last frame are zeroes anyway.
+        self.buffer.resize(start + pages, 0);
+        let end = (start + pages).min(start + (capacity - first) as usize);
+        file.write_at(first, &self.buffer[start..end])
     }
 
     fn count(&mut self, records: &[Bytes], bytes: usize) {
-        self.active.offset += bytes as u64;
+        let Active { offset, begun, .. } = &mut self.active;
+        // The buffer ends where a page does, or the segment.
+        let written = begun.len() + bytes;
+        let start = self.buffer.len() - pages_of(written);
+        let kept = start + written - written % PAGE_BYTES..start + written;
+        begun.clear();
+        begun.extend_from_slice(&self.buffer[kept]);
+        *offset += bytes as u64;
         self.tail = Sequence(self.tail.0 + records.len() as u64);
         for bytes in records {
             extend(&mut self.chain, bytes);
@@ -237,6 +258,11 @@ impl Tenure {
         self.active = spare.publish(&*self.disk, &self.directory, header, &[])?;
         Ok(())
     }
+}
+
+/// Bytes of the whole pages that hold so many.
+fn pages_of(bytes: usize) -> usize {
+    bytes.next_multiple_of(PAGE_BYTES)
 }
 
 /// Extends a chain by a record if it counts.
