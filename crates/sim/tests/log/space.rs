@@ -300,3 +300,27 @@ fn look_at_damage(disk: &SimDisk) -> (usize, Option<String>) {
     }
     (records, inspection.damage.map(|damage| damage.to_string()))
 }
+
+#[test]
+fn a_look_at_a_log_whose_writer_goes_on_meanwhile_finds_no_damage() {
+    for at in 1..40 {
+        let disk = SimDisk::new(9);
+        let mut random = Random::from_seed(9);
+        let mut ledger = Ledger::default();
+        let mut process =
+            Process::start(&disk, 9, options(9), &mut ledger).expect("the disk is whole");
+        process.run(&mut random, 3, &mut ledger);
+        // The second commit says that the first one is durable.
+        let work = move || {
+            for _ in 0..2 {
+                process.append_data(&mut random, &mut ledger);
+                process.log.drain();
+                process.poll(&mut ledger);
+            }
+            assert!(process.failures.is_empty());
+        };
+        disk.interrupt(at, Box::new(work));
+        let looked = inspect(Arc::new(disk.clone()), Path::new(DIRECTORY)).expect("it is whole");
+        assert!(looked.damage.is_none(), "operation {at}: {:?}", looked.damage);
+    }
+}

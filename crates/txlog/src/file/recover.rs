@@ -204,6 +204,7 @@ pub(crate) fn find_end(
         durable_offset: PAGE_BYTES as u64,
         is_torn: false,
     };
+    let mut doubted = None;
     loop {
         match frames.next().map_err(LogError::io("read", &segment.path))? {
             Frame::Record { sequence, header, bytes, .. } => {
@@ -214,16 +215,31 @@ pub(crate) fn find_end(
                 end.settle();
             }
             Frame::Empty { offset } => {
-                judge(&mut end, segment, &frames, offset, "zeroes where a record was")?;
-                return Ok(end);
+                let what = "zeroes where a record was";
+                let judged = judge(&mut end, segment, &frames, offset, what);
+                if is_in_doubt(&judged, &mut doubted, offset) {
+                    continue;
+                }
+                return judged.map(|()| end);
             }
             Frame::Invalid { offset, what } => {
-                judge(&mut end, segment, &frames, offset, &what)?;
+                let judged = judge(&mut end, segment, &frames, offset, &what);
+                if is_in_doubt(&judged, &mut doubted, offset) {
+                    continue;
+                }
+                judged?;
                 end.is_torn = true;
                 return Ok(end);
             }
         }
     }
+}
+
+/// Whether a place must be read once more before it counts as damaged: a live writer may have
+/// written the record after it was looked for, and the proof after that. What is still missing now
+/// that the proof is there is damage.
+fn is_in_doubt(judged: &Result<(), LogError>, doubted: &mut Option<u64>, offset: u64) -> bool {
+    judged.is_err() && doubted.replace(offset) != Some(offset)
 }
 
 impl End {
