@@ -11,7 +11,7 @@ mod node;
 use crate::random::Random;
 use base::disk::{Disk, DiskEntry, DiskFile};
 use file::SimFile;
-use node::{LockGuard, Node};
+use node::{LockGuard, Node, SECTOR_BYTES};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -382,6 +382,19 @@ impl State {
         node.live.resize(length, 0);
         node.touch(has, length);
         Ok(())
+    }
+
+    /// What a write leaves that fails amid its bytes: any of the sectors that it was to fill.
+    fn write_some_sectors(&mut self, id: NodeId, start: usize, bytes: &[u8]) {
+        for (number, sector) in bytes.chunks_exact(SECTOR_BYTES).enumerate() {
+            let at = start + number * SECTOR_BYTES;
+            let end = at + SECTOR_BYTES;
+            if end <= self.nodes[&id].live.len() && self.random.chance(50) {
+                let node = self.node_mut(id);
+                node.live[at..end].copy_from_slice(sector);
+                node.touch(at, end);
+            }
+        }
     }
 
     fn node_mut(&mut self, id: NodeId) -> &mut Node {

@@ -40,6 +40,7 @@ impl DiskFile for SimFile {
         let (start, end) = (offset as usize, offset as usize + bytes.len());
         state.writes += 1;
         if state.faults.full_at_write == Some(state.writes) {
+            state.write_some_sectors(self.id, start, bytes);
             return Err(ErrorKind::StorageFull.into());
         }
         state.grow(self.id, end)?;

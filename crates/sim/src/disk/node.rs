@@ -5,7 +5,7 @@ use crate::random::Random;
 use std::collections::BTreeSet;
 use std::sync::Weak;
 
-const SECTOR_BYTES: usize = 512;
+pub(super) const SECTOR_BYTES: usize = 512;
 
 /// Bytes around a stretch that became durable, so that nothing is cut at a sector's edge.
 const SURROUNDINGS_BYTES: usize = 64;
