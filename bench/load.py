@@ -1,24 +1,36 @@
-"""Makes load: redis-benchmark for speed, and a loader of exact contents for memory and restarts."""
+"""Makes load: a client that does as little as one can for speed (crates/world/examples/load), redis-benchmark
+beside a shard's logs and snapshots, and a loader of exact contents for memory and restarts."""
 
 import csv
 import dataclasses
 import io
+import json
 import socket
 import subprocess
 
 from harness import paths
 from harness.resp import encode
-from subjects import LOAD_CORE
+from subjects import LOAD_CORE, RELEASE
 
 VALUE_BYTES = 100
 KEYS = 1_000_000
+
+# What redis-benchmark sends for its tests of these names.
+COMMANDS = {
+    "set": ("SET", "key:__rand_int__", "__value__"),
+    "get": ("GET", "key:__rand_int__"),
+    "incr": ("INCR", "counter:__rand_int__"),
+    "lpush": ("LPUSH", "mylist", "__value__"),
+    "hset": ("HSET", "myhash", "element:__rand_int__", "__value__"),
+    "zadd": ("ZADD", "myzset", "__rand_int__", "element:__rand_int__"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """One measurement: this command from so many connections, so many requests ahead.
 
-    `test` is redis-benchmark's own, or names `command`. `before` are requests that prepare it.
+    `test` is one of COMMANDS, or names `command`. `before` are requests that prepare it.
     `value` is the length of a value, in bytes.
     """
 
@@ -42,28 +54,41 @@ class Cell:
 
 @dataclasses.dataclass
 class Sample:
-    """What one run of one cell showed. CPU counts all of the server's threads."""
+    """What one run of one cell showed. CPU counts all of the server's threads. `load_idle` is the share of
+    the time in which the load had nothing to do."""
 
     requests_per_second: float
     p50_ms: float
     p99_ms: float
     cpu_seconds_per_million: float
+    load_cpu_seconds_per_million: float
+    load_idle: float
 
 
 def measure(server, cell):
-    """Runs redis-benchmark once."""
+    """Runs the load once."""
     if cell.before:
         fill(server.port, cell.before)
     before = server.cpu_seconds()
     port, speak = server.port, ()
     if cell.tls:
-        port, speak = server.tls_port, ("--tls", "--cacert", str(server.authority.file("ca.crt")))
-    row = benchmark(port, *speak, "-c", str(cell.connections), "-P", str(cell.pipeline),
-                    "-n", str(cell.requests), "-d", str(cell.value),
-                    *(cell.command or ("-t", cell.test)))
+        port, speak = server.tls_port, ("--ca", str(server.authority.file("ca.crt")))
+    seen = generate(port, *speak, "--connections", str(cell.connections),
+                    "--pipeline", str(cell.pipeline), "--requests", str(cell.requests),
+                    "--value", str(cell.value), *(cell.command or COMMANDS[cell.test]))
     cpu = server.cpu_seconds() - before
-    return Sample(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]),
-                  cpu / cell.requests * 1e6)
+    return Sample(seen["requests_per_second"], seen["p50_ms"], seen["p99_ms"],
+                  cpu / cell.requests * 1e6, seen["cpu_seconds"] / cell.requests * 1e6, seen["idle"])
+
+
+def generate(port, *arguments):
+    """What the load says of one run."""
+    line = ["taskset", "-c", LOAD_CORE, str(RELEASE / "examples" / "load"), "--port", str(port),
+            "--keyspace", str(KEYS), *arguments]
+    ran = subprocess.run(line, capture_output=True, text=True, timeout=600)
+    if ran.returncode != 0:
+        raise SystemExit(f"{' '.join(line)} failed: {ran.stderr[-1000:]}")
+    return json.loads(ran.stdout)
 
 
 def benchmark(port, *arguments, core=LOAD_CORE):

@@ -10,8 +10,8 @@ import time
 from harness import paths
 
 
-# Peers of the server, and the crate whose examples they are.
-PEERS = {"floor": "world", "bare": "services"}
+# Peers of the server and what loads it, and the crate whose examples they are.
+PEERS = {"floor": "world", "load": "world", "bare": "services"}
 
 
 def build(*peers, features=()):

@@ -21,6 +21,11 @@ def table(header, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
+# Stands below the table's title.
+IDLE_MEANS = ("A row in which the load's core is full says nothing about who is faster: there the server waits "
+              "for the load, and its CPU-seconds per million count. Median, and range.")
+
+
 def throughput_tables(found):
     names = [subject.name for subject in throughput.SUBJECTS]
     fields = [("requests_per_second", "Thousand requests a second", lambda v: f"{v / 1000:.0f}"),
@@ -34,7 +39,27 @@ def throughput_tables(found):
                 f"{show(median(samples[name], field))} ± {spread(samples[name], field):.0%}"
                 if name in samples else "–" for name in names])
         parts.append(f"### {title}\n\n" + table(["connections × pipeline", *names], rows))
-    return "\n".join(parts)
+    return "\n".join(parts) + "\n" + load_table(found, names)
+
+
+def load_table(found, names):
+    """How far the load was from being the limit. Results of an older load do not tell."""
+    rows = []
+    for cell, samples in found.items():
+        shares = {name: [sample["load_idle"] for sample in samples.get(name, ()) if "load_idle" in sample]
+                  for name in names}
+        if any(shares.values()):
+            spent = [sample["load_cpu_seconds_per_million"] for name in names
+                     for sample in samples.get(name, ()) if "load_cpu_seconds_per_million" in sample]
+            rows.append([cell, *map(share, shares.values()), f"{statistics.median(spent):.2f}"])
+    if not rows:
+        return ""
+    return (f"### Load: share of its core left idle\n\n{IDLE_MEANS}\n\n"
+            + table(["connections × pipeline", *names, "load's CPU-seconds per million"], rows))
+
+
+def share(of):
+    return f"{statistics.median(of):.0%} ({min(of):.0%} – {max(of):.0%})" if of else "–"
 
 
 def memory_table(found):
@@ -118,7 +143,8 @@ def page(results, command):
     parts = [f"# Kiln beside redis-server\n\n{machine}\n\n`{command}`, {results['turns']} interleaved "
              "turns, medians, ± half the range. Server on core 0, load on core 1, values of "
              "100 bytes, a million keys. *kiln* and *redis always* answer a write after fdatasync; "
-             "*redis* keeps no log; *floor* answers and does no work.\n",
+             "*redis* keeps no log; *floor* answers and does no work. The load of *Speed* is "
+             "`crates/world/examples/load`, that of a snapshot redis-benchmark.\n",
              "## Goals\n\n" + ratios(results)]
     if "throughput" in results:
         parts.append("## Speed\n\n" + throughput_tables(results["throughput"])

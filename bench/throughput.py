@@ -63,7 +63,8 @@ def run(options, note):
                         vars(sample))
                     note(f"turn {turn + 1}: {subject.name}: {cell.name}: "
                          f"{sample.requests_per_second:,.0f}/s, "
-                         f"{sample.cpu_seconds_per_million:.2f} CPU-s per million")
+                         f"{sample.cpu_seconds_per_million:.2f} CPU-s per million, "
+                         f"load {sample.load_idle:.0%} idle")
     return found
 
 
