@@ -32,6 +32,8 @@ pub enum Applied {
     Changed,
     /// Something new came: a key, a field, a member, an element.
     Added,
+    /// An element came to the end of a list, which has so many now.
+    Pushed(usize),
 }
 
 /// A key's name, and the hash by which the keyspace knows it.

@@ -379,7 +379,7 @@ impl Importer {
         let (work, mut misfits) = (tx.work(), false);
         reading.step(source, &work, |part| {
             let done = tx.change_in(*database, key, part.effect());
-            misfits = !matches!(done, Ok(Applied::Added | Applied::Changed));
+            misfits = matches!(done, Ok(Applied::Nothing) | Err(_));
             *applied += 1;
             Ok(())
         })?;
@@ -441,7 +441,7 @@ impl Importer {
     /// gives it its expiry.
     fn apply(&mut self, effect: Effect<'_>, tx: &mut Tx<'_>) -> Result<(), RdbError> {
         let applied = tx.change_in(self.database, &self.key, effect);
-        if applied != Ok(Applied::Added) {
+        if !matches!(applied, Ok(Applied::Added | Applied::Pushed(_))) {
             return Err(self.source.damaged("an element that stands in its collection twice"));
         }
         self.applied += 1;

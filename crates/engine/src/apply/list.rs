@@ -21,8 +21,9 @@ impl Keyspace {
         element: &[u8],
     ) -> Result<Applied, Refusal> {
         self.edit(database, key, Some(list::create), |value, _| {
-            list::of_mut(value)?.push(end.into(), element);
-            Ok(Applied::Added)
+            let list = list::of_mut(value)?;
+            list.push(end.into(), element);
+            Ok(Applied::Pushed(list.len()))
         })
     }
 

@@ -1,6 +1,7 @@
 //! Elements that come: LPUSH, RPUSH, LPUSHX, RPUSHX, LINSERT.
 
 use super::{find, push_event};
+use crate::apply::Applied;
 use crate::command::{Args, Outcome};
 use crate::effect::{Effect, End};
 use crate::feed::Word;
@@ -8,7 +9,6 @@ use crate::notify::Class;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use resp::Reply;
-use structures::Quicklist;
 
 pub(super) fn lpush(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     push(tx, args, reply, End::Head)
@@ -36,12 +36,15 @@ fn push_if_exists(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) 
 
 fn push(tx: &mut Tx<'_>, args: Args<'_>, reply: &mut Reply, end: End) -> Outcome {
     let key = args.at(1);
-    let len = find(tx, key)?.map_or(0, Quicklist::len);
+    let mut len = 0;
     for value in args.from(2) {
-        tx.change(key, Effect::ListPush { end, value })?;
+        // The key is not looked up before: what it holds is the change's to refuse.
+        if let Applied::Pushed(now) = tx.change(key, Effect::ListPush { end, value })? {
+            len = now;
+        }
     }
     tx.notify(Class::List, push_event(end), key);
-    reply.integer((len + args.len() - 2) as i64);
+    reply.integer(len as i64);
     Ok(())
 }
 

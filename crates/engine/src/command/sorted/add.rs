@@ -103,7 +103,7 @@ impl Options {
             match tx.change(key, Effect::SortedAdd { member, score })? {
                 Applied::Added => added += 1,
                 Applied::Changed => updated += 1,
-                Applied::Nothing => {}
+                Applied::Nothing | Applied::Pushed(_) => {}
             }
         }
         if added + updated > 0 {
