@@ -229,6 +229,21 @@ impl Listpack {
         self.splice(self.bytes.len() - 1, 0, 0, Some(Encoded::of_integer(value)));
     }
 
+    /// Appends elements, of which the bytes behind the last one move once.
+    pub fn push_back_all<'a>(&mut self, items: impl Iterator<Item = Item<'a>> + Clone) {
+        let at = self.bytes.len() - 1;
+        let inserted = items.clone().map(|item| Encoded::of_item(item).total_len()).sum();
+        self.bytes.splice(at, 0, inserted);
+        let (mut written, mut added) = (at, 0);
+        for item in items {
+            let entry = Encoded::of_item(item);
+            let end = written + entry.total_len();
+            entry.write(&mut self.bytes[written..end]);
+            (written, added) = (end, added + 1);
+        }
+        self.count_changed(0, added);
+    }
+
     pub fn push_back_item(&mut self, item: Item<'_>) {
         self.splice(self.bytes.len() - 1, 0, 0, Some(Encoded::of_item(item)));
     }
@@ -260,6 +275,12 @@ impl Listpack {
     pub fn replace(&mut self, cursor: Cursor, text: &[u8]) {
         let bytes = self.end_of(cursor) - cursor.0 as usize;
         self.splice(cursor.0 as usize, bytes, 1, Some(Encoded::of_text(text)));
+    }
+
+    /// As [`Self::replace`], with a number.
+    pub fn replace_integer(&mut self, cursor: Cursor, value: i64) {
+        let bytes = self.end_of(cursor) - cursor.0 as usize;
+        self.splice(cursor.0 as usize, bytes, 1, Some(Encoded::of_integer(value)));
     }
 
     /// Removes up to `count` elements from `cursor` on. Returns the place of the one that follows.
@@ -333,10 +354,15 @@ impl Listpack {
         if let Some(entry) = entry {
             entry.write(&mut self.bytes[at..at + inserted_bytes]);
         }
+        self.count_changed(removed, usize::from(entry.is_some()));
+    }
+
+    /// Brings the header up to date with elements that came and went.
+    fn count_changed(&mut self, removed: usize, added: usize) {
         let count = match self.header_count() {
             COUNT_UNKNOWN => COUNT_UNKNOWN,
             // 65,534 + 1 becomes "unknown", as in Redis.
-            count => count_field(usize::from(count) - removed + usize::from(entry.is_some())),
+            count => count_field(usize::from(count) - removed + added),
         };
         self.set_header(count);
     }

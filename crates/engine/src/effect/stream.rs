@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Each field with its value.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || {
             let (field, behind) = split(rest)?;

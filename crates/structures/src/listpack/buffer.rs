@@ -54,6 +54,9 @@ impl Buffer {
 
     /// Puts `inserted` bytes of no meaning in the place of `removed` bytes at `at`.
     pub(super) fn splice(&mut self, at: usize, removed: usize, inserted: usize) {
+        if inserted == removed {
+            return;
+        }
         let range = self.range();
         let (front, back) = (at, range.len() - at - removed);
         let start = if inserted <= removed {

@@ -154,3 +154,22 @@ fn room_at_the_back_is_used_and_given_back() {
     assert!(pack.allocated_bytes() < room);
     assert_eq!(pack, twin);
 }
+
+#[test]
+fn elements_that_come_together_stand_as_those_that_come_one_by_one() {
+    let long = vec![b'x'; 5000];
+    let items =
+        [Item::Integer(-5000), Item::Bytes(b"text"), Item::Bytes(b"12"), Item::Bytes(&long)];
+    // The count of elements becomes "unknown" in between.
+    let mut one_by_one = pack(&[&b""[..]; 65_530]);
+    let mut together = one_by_one.clone();
+    for count in [0, 4, 1, 3] {
+        together.push_back_all(items[..count].iter().copied());
+        items[..count].iter().for_each(|item| one_by_one.push_back_item(*item));
+        assert!(together.bytes() == one_by_one.bytes());
+    }
+    assert_eq!(together.len(), 65_538);
+    let last = together.seek(65_537).expect("it is there");
+    together.replace_integer(last, 7);
+    assert_eq!(together.get(65_537), Some(Item::Integer(7)));
+}

@@ -16,8 +16,8 @@ use super::check::{DELETED, SAME_FIELDS, check};
 use crate::effect::Fields;
 use crate::stream_id::StreamId;
 use crate::work::Work;
+use structures::Listpack;
 use structures::listpack::{Cursor, Item};
-use structures::{Listpack, MemberBuffer};
 
 /// Elements of the head before the block's fields: count, deleted, number of fields.
 const HEAD: usize = 3;
@@ -114,9 +114,12 @@ impl Block {
 
     /// Appends an entry. `base` is the block's base.
     pub fn push(&mut self, base: StreamId, id: StreamId, fields: Fields<'_>) {
-        let count = self.count();
-        self.set_number(0, count + 1);
-        let same = self.has_fields(fields);
+        let mut head = self.pack.iter();
+        let mut number = || head.next().and_then(integer).unwrap_or_default();
+        let (count, _deleted, own) = (number(), number(), number());
+        let is_own = |(field, _): (&[u8], _)| head.next().is_some_and(|item| item.equals(field));
+        let same = own == fields.len() as i64 && fields.iter().all(is_own);
+        self.set_number(0, count as u64 + 1);
         let pack = &mut self.pack;
         if pack.total_bytes() >= LARGE_BYTES {
             let texts: usize = fields.iter().map(|(field, value)| field.len() + value.len()).sum();
@@ -124,21 +127,19 @@ impl Block {
             let more = texts + elements * ELEMENT_HEAD_BYTES_MAX;
             pack.reserve_back(more, more.max(pack.total_bytes().min(ROOM_BYTES_MAX)));
         }
-        pack.push_back_integer(if same { SAME_FIELDS } else { 0 });
-        pack.push_back_integer(id.millis.wrapping_sub(base.millis) as i64);
-        pack.push_back_integer(id.sequence.wrapping_sub(base.sequence) as i64);
-        let mut elements = ENTRY_HEAD + fields.len();
-        if !same {
-            pack.push_back_integer(fields.len() as i64);
-            elements += fields.len() + 1;
+        let millis = Item::Integer(id.millis.wrapping_sub(base.millis) as i64);
+        let sequence = Item::Integer(id.sequence.wrapping_sub(base.sequence) as i64);
+        let elements = |count: usize| [Item::Integer((ENTRY_HEAD + count) as i64)];
+        let len = fields.len();
+        if same {
+            let values = fields.iter().map(|(_, value)| Item::Bytes(value));
+            let entry = [Item::Integer(SAME_FIELDS), millis, sequence].into_iter().chain(values);
+            pack.push_back_all(entry.chain(elements(len)));
+        } else {
+            let head = [Item::Integer(0), millis, sequence, Item::Integer(len as i64)];
+            let pairs = fields.iter().flat_map(|(field, value)| [field, value].map(Item::Bytes));
+            pack.push_back_all(head.into_iter().chain(pairs).chain(elements(1 + 2 * len)));
         }
-        for (field, value) in fields.iter() {
-            if !same {
-                pack.push_back(field);
-            }
-            pack.push_back(value);
-        }
-        pack.push_back_integer(elements as i64);
     }
 
     /// Gives back memory that was allocated for more entries.
@@ -205,18 +206,8 @@ impl Block {
         fields_at(&self.pack)
     }
 
-    fn has_fields(&self, fields: Fields<'_>) -> bool {
-        if self.number(2) != fields.len() as i64 {
-            return false;
-        }
-        let Some(first) = self.fields_at() else { return false };
-        let mut own = self.pack.iter_from(first);
-        fields.iter().all(|(field, _)| own.next().is_some_and(|item| item.equals(field)))
-    }
-
     fn mark(&mut self, at: Cursor, flags: i64) {
-        let mut buffer = MemberBuffer::new();
-        self.pack.replace(at, buffer.format(flags | DELETED).as_bytes());
+        self.pack.replace_integer(at, flags | DELETED);
     }
 
     fn count_deleted(&mut self, deleted: u64) {
@@ -230,9 +221,8 @@ impl Block {
     }
 
     fn set_number(&mut self, index: usize, number: u64) {
-        let mut buffer = MemberBuffer::new();
         if let Some(cursor) = self.pack.seek(index) {
-            self.pack.replace(cursor, buffer.format(number).as_bytes());
+            self.pack.replace_integer(cursor, number as i64);
         }
     }
 }
