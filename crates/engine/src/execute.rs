@@ -50,6 +50,7 @@ impl Engine {
         interest: &mut Interest,
     ) -> Outcome {
         self.keyspace.now = context.now;
+        self.keyspace.hashed = args.hashed();
         let outcome = match function {
             DataFn::Read(run) => {
                 let mut view = View::new(&self.keyspace, unit, interest, &mut self.random, context);
@@ -60,6 +61,7 @@ impl Engine {
                 run(&mut tx, args, reply)
             }
         };
+        self.keyspace.hashed = None;
         self.end_call(context, unit, interest);
         outcome
     }

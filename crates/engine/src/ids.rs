@@ -3,6 +3,27 @@
 /// The hash of a key, as the table and the tracker use it.
 pub type KeyHash = u64;
 
+/// A key of which the hash is known, told from others by where it stands in memory. So it means
+/// something only while its bytes are borrowed: no others can stand there then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HashedKey {
+    address: usize,
+    len: usize,
+    pub hash: KeyHash,
+}
+
+impl HashedKey {
+    pub fn new(key: &[u8], hash: KeyHash) -> Self {
+        Self { address: key.as_ptr().addr(), len: key.len(), hash }
+    }
+
+    /// Whether `key` is the very same bytes.
+    #[inline]
+    pub fn is(&self, key: &[u8]) -> bool {
+        self.address == key.as_ptr().addr() && self.len == key.len()
+    }
+}
+
 /// A client that waits for keys, named by the node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WaiterId(pub u64);

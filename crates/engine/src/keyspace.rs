@@ -2,7 +2,7 @@
 
 use crate::expiries::Expiries;
 use crate::functions::Libraries;
-use crate::ids::KeyHash;
+use crate::ids::{HashedKey, KeyHash};
 use crate::master::{Master, ReplicaOf};
 use crate::rdb;
 use crate::settings::Settings;
@@ -19,6 +19,8 @@ use structures::{KeyHasher, Table};
 pub struct Keyspace {
     pub(crate) databases: Vec<Database>,
     pub(crate) hasher: KeyHasher,
+    /// A key of the request that runs, which the caller has hashed before. None between requests.
+    pub(crate) hashed: Option<HashedKey>,
     pub settings: Settings,
     pub statistics: Statistics,
     /// Counts what long commands do.
@@ -140,6 +142,7 @@ impl Keyspace {
         Self {
             databases,
             hasher,
+            hashed: None,
             settings,
             statistics: Statistics::default(),
             work: Work::default(),
@@ -154,8 +157,15 @@ impl Keyspace {
     }
 
     /// The hash by which tables and the tracker know a key.
+    #[inline]
     pub fn hash(&self, key: &[u8]) -> KeyHash {
-        self.hasher.hash(key)
+        match self.hashed {
+            Some(known) if known.is(key) => {
+                debug_assert_eq!(known.hash, self.hasher.hash(key), "the hash of another key");
+                known.hash
+            }
+            _ => self.hasher.hash(key),
+        }
     }
 
     pub fn hasher(&self) -> KeyHasher {

@@ -1,5 +1,6 @@
 //! A request's arguments: ranges into the buffer they were read from, never copied.
 
+use crate::ids::{HashedKey, KeyHash};
 use std::ops::Range;
 
 /// The arguments of one request; number 0 is the command's name.
@@ -8,12 +9,24 @@ pub struct Args<'a> {
     buffer: &'a [u8],
     /// Start and length of each argument in `buffer`.
     ranges: &'a [(u32, u32)],
+    /// One of them of which the hash is known already.
+    hashed: Option<HashedKey>,
 }
 
 impl<'a> Args<'a> {
     /// Views `ranges` (start, length) of `buffer` as arguments. Every range lies within `buffer`.
     pub fn new(buffer: &'a [u8], ranges: &'a [(u32, u32)]) -> Self {
-        Self { buffer, ranges }
+        Self { buffer, ranges, hashed: None }
+    }
+
+    /// The same, of which the argument at `index` has this hash as a key of the keyspace that will
+    /// be asked for it.
+    pub fn with_hash(self, index: usize, hash: KeyHash) -> Self {
+        Self { hashed: self.get(index).map(|key| HashedKey::new(key, hash)), ..self }
+    }
+
+    pub(crate) fn hashed(&self) -> Option<HashedKey> {
+        self.hashed
     }
 
     /// How many arguments there are, the command's name included.
@@ -64,7 +77,7 @@ impl<'a> Args<'a> {
 
     /// The arguments from `index` on, as a request of their own.
     pub fn tail(&self, index: usize) -> Self {
-        Self { buffer: self.buffer, ranges: &self.ranges[index..] }
+        Self { ranges: &self.ranges[index..], ..*self }
     }
 
     /// All arguments, the name included.

@@ -85,6 +85,11 @@ impl Migrations {
             || has_expired && !core.shard.engine.keyspace.exists(database, key)
     }
 
+    /// Whether no key is under way, so that no request waits for one.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
     /// Whether a request must wait until a migration has ended.
     pub(crate) fn must_wait(
         &self,
@@ -94,7 +99,7 @@ impl Migrations {
         args: Args<'_>,
     ) -> bool {
         // What comes from the master was executed there.
-        if self.running.is_empty() || core.clients.at(client).is_master() {
+        if self.is_idle() || core.clients.at(client).is_master() {
             return false;
         }
         let queued =

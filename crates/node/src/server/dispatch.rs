@@ -6,6 +6,7 @@ use crate::core::verdict::{Dispatched, Verdict};
 use crate::cross_protocol::is_http;
 use crate::server::Server;
 use crate::server::functions::Function;
+use crate::server::gate::Pass;
 use crate::session::{Blocked, OwnedRequest, Why};
 use base::{ConnectionId, MonotonicNanos, Sequence};
 use catalog::{CommandId, Demand, Registered};
@@ -22,7 +23,19 @@ impl Server {
         command: Option<CommandId>,
         args: Args<'_>,
     ) -> Dispatched {
-        let dispatched = self.execute(client, command, args);
+        self.dispatch_next(client, command, args, &mut None)
+    }
+
+    /// As [`Self::dispatch`], for one of a batch of a client's requests: `pass` is what was found of
+    /// the one before it, and becomes what holds for the next one.
+    pub(crate) fn dispatch_next(
+        &mut self,
+        client: ConnectionId,
+        command: Option<CommandId>,
+        args: Args<'_>,
+        pass: &mut Option<Pass>,
+    ) -> Dispatched {
+        let dispatched = self.execute(client, command, args, pass);
         if dispatched != Dispatched::Later {
             let known = command.map(|id| self.core.process.catalog.command(id));
             self.core.end_caching(client, known);
@@ -35,9 +48,17 @@ impl Server {
         client: ConnectionId,
         command: Option<CommandId>,
         args: Args<'_>,
+        pass: &mut Option<Pass>,
     ) -> Dispatched {
         let catalog = self.core.process.catalog;
         let known = command.map(|id| catalog.command(id));
+        if let (Some(command), Some(pass)) = (known, &*pass)
+            && self.passes_again(pass, command, args)
+        {
+            let written = self.core.clients.at(client).output.end();
+            return self.run_unit(client, written, command.id, args, pass.context);
+        }
+        *pass = None;
         if self.core.turn.asleep_until > self.core.turn.monotonic {
             return Dispatched::Later;
         }
@@ -74,8 +95,21 @@ impl Server {
         if queues {
             return self.queue(client, written, OwnedRequest::new(id, args), demand);
         }
-        self.core.shard.unit.clear();
         let context = self.core.context(&asker);
+        *pass = self.pass(&asker, command, demand, context);
+        self.run_unit(client, written, id, args, context)
+    }
+
+    /// Runs a request that nothing keeps from it.
+    fn run_unit(
+        &mut self,
+        client: ConnectionId,
+        written: u64,
+        id: CommandId,
+        args: Args<'_>,
+        context: Context,
+    ) -> Dispatched {
+        self.core.shard.unit.clear();
         self.core.begun = Some(context);
         self.call(client, id, args, context);
         if self.is_suspending() {

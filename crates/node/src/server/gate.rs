@@ -2,6 +2,7 @@
 //! processCommand). Refusing comes before execution, never after.
 
 mod master;
+mod pass;
 mod replica;
 
 use crate::core::asker::Asker;
@@ -114,9 +115,14 @@ impl Server {
             return refused;
         }
         // Who would write while another process does was refused already.
-        if self.core.is_following() {
-            return Verdict::Run;
+        match self.core.is_following() {
+            true => Verdict::Run,
+            false => self.judge_writing(command, demand),
         }
+    }
+
+    /// Refuses or delays what would find the log full, by what was executed before it.
+    fn judge_writing(&self, command: &Registered, demand: Demand) -> Verdict {
         if needs_data(command)
             && let refused @ Verdict::Refuse(_) = self.core.judge_held()
         {
@@ -148,6 +154,7 @@ impl Server {
 }
 
 pub(super) use master::STALE;
+pub(super) use pass::Pass;
 pub(super) use replica::first_key;
 pub(super) const OUT_OF_MEMORY: Refusal =
     Refusal::of("OOM command not allowed when used memory > 'maxmemory'.");

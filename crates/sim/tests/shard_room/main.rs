@@ -17,6 +17,7 @@ mod listeners;
 mod long;
 mod memory;
 mod migrate;
+mod pipelines;
 mod primary;
 mod scripts;
 mod silence;

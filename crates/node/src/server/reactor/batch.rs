@@ -8,6 +8,7 @@ use crate::server::Server;
 use base::{ConnectionId, DatabaseId, Event};
 use catalog::{Catalog, CommandId};
 use engine::command::Args;
+use engine::ids::KeyHash;
 use resp::{ArgumentRanges, Decoded, hint};
 use std::ops::Range;
 
@@ -43,6 +44,8 @@ struct Parsed {
     input: Range<usize>,
     /// Where its words stand, if it is an inline request; its ranges count from there.
     words: Option<Range<usize>>,
+    /// The hash of its first key, and which argument that is, if prefetching has asked for it.
+    key: Option<(usize, KeyHash)>,
 }
 
 /// Buffers reused between turns.
@@ -62,7 +65,11 @@ impl Scratch {
             Some(words) => &self.words[words.clone()],
             None => &bytes[parsed.input.clone()],
         };
-        Args::new(source, &self.ranges[parsed.ranges.clone()])
+        let args = Args::new(source, &self.ranges[parsed.ranges.clone()]);
+        match parsed.key {
+            Some((at, hash)) => args.with_hash(at, hash),
+            None => args,
+        }
     }
 
     /// Adds the request that was decoded last, which stands at `input` of a session's bytes, to the
@@ -76,6 +83,8 @@ impl Scratch {
     ) -> Option<CommandId> {
         let request = &bytes[input.clone()];
         let source = self.one.source(request);
+        let args = Args::new(source, self.one.ranges());
+        let command = catalog.find_again(last, args.at(0), args.get(1)).map(|found| found.id);
         let words = (!std::ptr::eq(source, request)).then(|| {
             let start = self.words.len();
             self.words.extend_from_slice(source);
@@ -84,11 +93,7 @@ impl Scratch {
         let first_range = self.ranges.len();
         self.ranges.extend_from_slice(self.one.ranges());
         let ranges = first_range..self.ranges.len();
-        let mut parsed = Parsed { command: None, ranges, input, words };
-        let args = self.args(&parsed, bytes);
-        parsed.command = catalog.find_again(last, args.at(0), args.get(1)).map(|found| found.id);
-        let command = parsed.command;
-        self.parsed.push(parsed);
+        self.parsed.push(Parsed { command, ranges, input, words, key: None });
         command
     }
 }
@@ -273,40 +278,51 @@ impl Server {
         true
     }
 
-    /// Hashes of a request's first key, and of the first field or member it names there; 0: none.
-    fn hashes(&self, parsed: &Parsed, args: Args<'_>) -> (u64, u64) {
-        let Some(command) = parsed.command.map(|id| self.core.process.catalog.command(id)) else {
-            return (0, 0);
-        };
-        let hash = |argument| self.core.shard.engine.keyspace.hash(argument);
-        let key = args.get(command.likely_key).filter(|_| command.likely_key > 0);
-        let member = command.declared.member.and_then(|at| args.get(at));
-        (key.map_or(0, hash), member.map_or(0, hash))
-    }
-
-    /// Asks the processor for what the batch will look at, so that the misses overlap.
-    fn prefetch(&self, client: ConnectionId, bytes: &[u8], scratch: &Scratch) {
+    /// Asks the processor for what the batch will look at, so that the misses overlap. Notes the
+    /// hashes of keys, which executing needs as well.
+    fn prefetch(&self, client: ConnectionId, bytes: &[u8], scratch: &mut Scratch) {
         if scratch.parsed.len() < 2 {
             return;
         }
         let keyspace = &self.core.shard.engine.keyspace;
         let database = self.core.clients.at(client).database;
-        let mut requests = [(0, 0); BATCH_REQUESTS_MAX];
-        let requests = &mut requests[..scratch.parsed.len()];
-        for (hashes, parsed) in requests.iter_mut().zip(&scratch.parsed) {
-            *hashes = self.hashes(parsed, scratch.args(parsed, bytes));
-            if hashes.0 != 0 {
-                keyspace.prefetch_bucket(database, hashes.0);
+        let mut members = [(0, 0); BATCH_REQUESTS_MAX];
+        let mut named = 0;
+        // Requests of one pipeline often go to one key.
+        let mut last: Option<(&[u8], KeyHash)> = None;
+        let mut parsed = std::mem::take(&mut scratch.parsed);
+        for parsed in &mut parsed {
+            let args = scratch.args(parsed, bytes);
+            let Some(id) = parsed.command else { continue };
+            let command = self.core.process.catalog.command(id);
+            let Some(key) = args.get(command.likely_key).filter(|_| command.likely_key > 0) else {
+                continue;
+            };
+            let hash = match last {
+                Some((same, hash)) if same == key => hash,
+                _ => {
+                    let hash = keyspace.hash(key);
+                    keyspace.prefetch_bucket(database, hash);
+                    hash
+                }
+            };
+            last = Some((key, hash));
+            parsed.key = Some((command.likely_key, hash));
+            if let Some(member) = command.declared.member.and_then(|at| args.get(at)) {
+                members[named] = (hash, keyspace.hash(member));
+                named += 1;
             }
         }
-        for (key, _) in requests.iter().filter(|(key, _)| *key != 0) {
-            keyspace.prefetch_entry(database, *key);
+        let mut last = None;
+        for (_, hash) in parsed.iter().filter_map(|it| it.key) {
+            if last.replace(hash) != Some(hash) {
+                keyspace.prefetch_entry(database, hash);
+            }
         }
+        scratch.parsed = parsed;
         let mut tables = [None; BATCH_REQUESTS_MAX];
         let mut found = (0, None);
-        let named = requests.iter().filter(|(_, member)| *member != 0);
-        for (table, &(key, member)) in tables.iter_mut().zip(named) {
-            // Requests of one pipeline often go to one collection.
+        for (table, &(key, member)) in tables.iter_mut().zip(&members[..named]) {
             if found.0 != key {
                 found = (key, keyspace.find_table(database, key));
             }
@@ -328,6 +344,7 @@ impl Server {
         share: &mut Share,
         scratch: &Scratch,
     ) -> Dispatched {
+        let mut pass = None;
         for parsed in &scratch.parsed {
             if share.is_used_up() {
                 return Dispatched::Later;
@@ -338,7 +355,7 @@ impl Server {
             let dispatched = if session.is_master() {
                 self.dispatch_link(client, parsed.command, args)
             } else {
-                self.dispatch(client, parsed.command, args)
+                self.dispatch_next(client, parsed.command, args, &mut pass)
             };
             if dispatched == Dispatched::Later {
                 return dispatched;
