@@ -164,11 +164,43 @@ impl Decoder {
         } else {
             match buffer.first() {
                 None => Ok(Decoded::Incomplete { needed: 1 }),
-                Some(b'*') => self.read_count(buffer, arguments),
+                Some(b'*') => match self.read_whole(buffer, &mut arguments.ranges) {
+                    Some(consumed) => {
+                        self.scanned = 0;
+                        Ok(Decoded::Request { consumed })
+                    }
+                    None => self.read_count(buffer, arguments),
+                },
                 Some(_) => self.read_inline(buffer, arguments),
             }
         };
         outcome.unwrap_or_else(Decoded::Error)
+    }
+
+    /// Reads a request that is whole and has short headers, as nearly all are, without keeping how
+    /// far it came; its length. `None` and no ranges: [`Self::read_count`] decides.
+    #[inline]
+    fn read_whole(&self, buffer: &[u8], ranges: &mut Vec<(u32, u32)>) -> Option<usize> {
+        let (count, bytes) = short_length(&buffer[1..])?;
+        if count == 0 || count > UNAUTHENTICATED_ARGUMENTS_MAX && !self.limits.authenticated {
+            return None;
+        }
+        let mut at = 1 + bytes;
+        for _ in 0..count {
+            let header = match buffer.get(at..) {
+                Some([b'$', rest @ ..]) => short_length(rest),
+                _ => None,
+            };
+            let argument = header.map(|(length, bytes)| (at + 1 + bytes, length));
+            let Some((start, length)) = argument.filter(|(at, len)| at + len + 2 <= buffer.len())
+            else {
+                ranges.clear();
+                return None;
+            };
+            ranges.push((start as u32, length as u32));
+            at = start + length + 2;
+        }
+        Some(at)
     }
 
     /// Reads `*N` and what follows.

@@ -49,7 +49,7 @@ impl Core {
     /// records may keep them waiting for long: when much is withheld, data are refused, so that
     /// what needs none is still answered. (A log that is merely busy stalls the loop instead.)
     pub(crate) fn judge_held(&self) -> Verdict {
-        if !self.shard.is_in_flight() || !self.is_much_held() {
+        if !self.is_much_held() || !self.shard.is_in_flight() {
             return Verdict::Run;
         }
         match self.shard.gate() {
@@ -65,7 +65,7 @@ impl Core {
 
     /// Whether nothing is to be executed, because too much is withheld.
     pub(crate) fn is_stalled_by_held(&self) -> bool {
-        self.shard.is_in_flight() && self.is_much_held() && !self.waits_for_refusing_log()
+        self.is_much_held() && self.shard.is_in_flight() && !self.waits_for_refusing_log()
     }
 }
 

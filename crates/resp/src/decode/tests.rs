@@ -88,6 +88,15 @@ fn answer(input: &[u8], limits: Limits) -> Vec<u8> {
 
 /// The corpus is what redis-server 7.0.15 answered; `corpus/record.py` recorded it.
 #[test]
+fn what_was_looked_at_of_one_request_is_not_passed_over_in_the_next() {
+    let input = b"*1\r\n$1\r\nA\r\nX\nYY\n";
+    for cut in 1..input.len() {
+        let (requests, _) = decode_pieces(input, [cut, input.len()], Limits::default());
+        assert_eq!(requests, [[b"A".to_vec()], [b"X".to_vec()], [b"YY".to_vec()]], "cut at {cut}");
+    }
+}
+
+#[test]
 fn answers_the_corpus_as_redis_does() {
     let corpus = include_str!("corpus/redis-7.0.15.txt");
     for line in corpus.lines() {
