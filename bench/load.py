@@ -31,7 +31,8 @@ class Cell:
     """One measurement: this command from so many connections, so many requests ahead.
 
     `test` is one of COMMANDS, or names `command`. `before` are requests that prepare it.
-    `value` is the length of a value, in bytes.
+    `value` is the length of a value, in bytes. `upkeep`: what a server does beside to keep its log short
+    is part of it; it is long enough for that to come.
     """
 
     test: str
@@ -42,6 +43,7 @@ class Cell:
     before: tuple = ()
     value: int = VALUE_BYTES
     tls: bool = False
+    upkeep: bool = False
 
     def scaled(self, scale):
         return dataclasses.replace(self, requests=max(2000, int(self.requests * scale)))
@@ -49,6 +51,7 @@ class Cell:
     @property
     def name(self):
         kind = f" of {self.value} B" * (self.value != VALUE_BYTES) + " over TLS" * self.tls
+        kind += ", upkeep included" * self.upkeep
         return f"{self.test.upper()} {self.connections} × {self.pipeline}{kind}"
 
 

@@ -16,12 +16,15 @@ LOAD_CORE = "1"
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """A server with one configuration. `durable`: each acknowledgement waits for fdatasync."""
+    """A server with one configuration. `durable`: each acknowledgement waits for fdatasync. It keeps its
+    log short now and then, which `postpone` puts off and `permit` lets come."""
 
     name: str
     command: str
     arguments: tuple = ()
     durable: bool = False
+    postpone: tuple = ()
+    permit: tuple = ()
 
     def server(self, authority=None):
         """A server, not yet started. With `authority` it speaks TLS as well, but for the floor."""
@@ -55,9 +58,11 @@ class Floor(Server):
 RELEASE = paths.ROOT / "target" / "release"
 NO_SNAPSHOTS = ("--save", "")
 
-KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", durable=True)
+# The next snapshot falls due by what the log has grown since this one.
+KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", durable=True, postpone=("SAVE",))
+REWRITES = ("CONFIG", "SET", "auto-aof-rewrite-percentage")
 REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
 REDIS_ALWAYS = Subject("redis always", paths.stock_command(),
                        (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always"),
-                       durable=True)
+                       durable=True, postpone=(*REWRITES, "0"), permit=(*REWRITES, "100"))
 FLOOR = Subject("floor", str(RELEASE / "examples" / "floor"))
