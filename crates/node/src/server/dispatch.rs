@@ -26,8 +26,8 @@ impl Server {
         self.dispatch_next(client, command, args, &mut None)
     }
 
-    /// As [`Self::dispatch`], for one of a batch of a client's requests: `pass` is what was found of
-    /// the one before it, and becomes what holds for the next one.
+    /// As [`Self::dispatch`], for one of a batch of a client's requests: `pass` is what was found
+    /// of the one before it, and becomes what holds for the next one.
     pub(crate) fn dispatch_next(
         &mut self,
         client: ConnectionId,
