@@ -31,8 +31,8 @@ class Cell:
     """One measurement: this command from so many connections, so many requests ahead.
 
     `test` is one of COMMANDS, or names `command`. `before` are requests that prepare it.
-    `value` is the length of a value, in bytes. `upkeep`: what a server does beside to keep its log short
-    is part of it; it is long enough for that to come.
+    `value` is the length of a value, in bytes. `upkeep`: what a server does now and then to keep its log
+    short begins with it.
     """
 
     test: str
@@ -51,7 +51,7 @@ class Cell:
     @property
     def name(self):
         kind = f" of {self.value} B" * (self.value != VALUE_BYTES) + " over TLS" * self.tls
-        kind += ", upkeep included" * self.upkeep
+        kind += ", a snapshot beside" * self.upkeep
         return f"{self.test.upper()} {self.connections} × {self.pipeline}{kind}"
 
 

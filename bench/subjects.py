@@ -17,14 +17,14 @@ LOAD_CORE = "1"
 @dataclasses.dataclass(frozen=True)
 class Subject:
     """A server with one configuration. `durable`: each acknowledgement waits for fdatasync. It keeps its
-    log short now and then, which `postpone` puts off and `permit` lets come."""
+    log short now and then: `postpone` puts that off, `upkeep` begins it."""
 
     name: str
     command: str
     arguments: tuple = ()
     durable: bool = False
     postpone: tuple = ()
-    permit: tuple = ()
+    upkeep: tuple = ()
 
     def server(self, authority=None):
         """A server, not yet started. With `authority` it speaks TLS as well, but for the floor."""
@@ -59,10 +59,10 @@ RELEASE = paths.ROOT / "target" / "release"
 NO_SNAPSHOTS = ("--save", "")
 
 # The next snapshot falls due by what the log has grown since this one.
-KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", durable=True, postpone=("SAVE",))
-REWRITES = ("CONFIG", "SET", "auto-aof-rewrite-percentage")
+KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", durable=True, postpone=("SAVE",), upkeep=("BGSAVE",))
 REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
 REDIS_ALWAYS = Subject("redis always", paths.stock_command(),
-                       (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always"),
-                       durable=True, postpone=(*REWRITES, "0"), permit=(*REWRITES, "100"))
+                       (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always",
+                        "--auto-aof-rewrite-percentage", "0"),
+                       durable=True, upkeep=("BGREWRITEAOF",))
 FLOOR = Subject("floor", str(RELEASE / "examples" / "floor"))

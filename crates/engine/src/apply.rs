@@ -30,9 +30,9 @@ pub enum Applied {
     Nothing,
     /// Something that was there changed or went.
     Changed,
-    /// Something new came: a key, a field, a member, an element.
+    /// Something new came: a key, a field, a member, an entry.
     Added,
-    /// An element came to the end of a list, which has so many now.
+    /// An element came to an end of a list, which has so many now.
     Pushed(usize),
 }
 

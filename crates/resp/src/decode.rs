@@ -8,7 +8,8 @@
 //!
 //! Arguments are not copied: the decoder hands out where they lie in the buffer. A request may
 //! arrive in any number of pieces. What has been understood is kept, so each byte is looked at
-//! once, and a bulk's bytes not at all: a value of many megabytes costs no more than its header.
+//! once or twice, and a bulk's bytes not at all: a value of many megabytes costs no more than its
+//! header.
 //!
 //! The rules, lenient as they are, follow Redis 7.0.15: the byte after a CR and the two bytes after
 //! a bulk are skipped unseen, and a NUL hides the rest of a line, which then never ends.

@@ -232,7 +232,7 @@ impl Listpack {
     /// Appends elements, of which the bytes behind the last one move once.
     pub fn push_back_all<'a>(&mut self, items: impl Iterator<Item = Item<'a>> + Clone) {
         let at = self.bytes.len() - 1;
-        let inserted = items.clone().map(|item| Encoded::of_item(item).total_len()).sum();
+        let inserted = items.clone().map(Encoded::len_of).sum();
         self.bytes.splice(at, 0, inserted);
         let (mut written, mut added) = (at, 0);
         for item in items {

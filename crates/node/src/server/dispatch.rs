@@ -55,8 +55,10 @@ impl Server {
         if let (Some(command), Some(pass)) = (known, &*pass)
             && self.passes_again(pass, command, args)
         {
+            let context = pass.context;
+            debug_assert!(self.would_run(client, command, args), "a pass that holds no more");
             let written = self.core.clients.at(client).output.end();
-            return self.run_unit(client, written, command.id, args, pass.context);
+            return self.run_unit(client, written, command.id, args, context);
         }
         *pass = None;
         if self.core.turn.asleep_until > self.core.turn.monotonic {
@@ -159,8 +161,9 @@ impl Server {
     }
 
     /// What a request must wait for before it can run, if anything. One that is queued waits with
-    /// its transaction.
-    fn what_to_wait_for(
+    /// its transaction. As with [`Self::judge`], what a command about keys may change stands in
+    /// `gate/pass` as well.
+    pub(in crate::server) fn what_to_wait_for(
         &self,
         asker: &Asker,
         command: &Registered,

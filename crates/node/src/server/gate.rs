@@ -18,7 +18,9 @@ use engine::refusal::{Refusal, quoted};
 const EXCERPT_BYTES_MAX: usize = 128;
 
 impl Server {
-    /// Judges a request. `command` is `None` if its name is unknown.
+    /// Judges a request. `command` is `None` if its name is unknown. In a batch, the next request
+    /// of the same command is not judged again: a reason that a command about keys may bring about,
+    /// or that rests on the arguments, stands in `gate/pass` as well.
     pub(crate) fn judge(
         &mut self,
         asker: &Asker,

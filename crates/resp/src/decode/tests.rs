@@ -86,7 +86,6 @@ fn answer(input: &[u8], limits: Limits) -> Vec<u8> {
     answer.into_bytes()
 }
 
-/// The corpus is what redis-server 7.0.15 answered; `corpus/record.py` recorded it.
 #[test]
 fn what_was_looked_at_of_one_request_is_not_passed_over_in_the_next() {
     let input = b"*1\r\n$1\r\nA\r\nX\nYY\n";
@@ -96,6 +95,7 @@ fn what_was_looked_at_of_one_request_is_not_passed_over_in_the_next() {
     }
 }
 
+/// The corpus is what redis-server 7.0.15 answered; `corpus/record.py` recorded it.
 #[test]
 fn answers_the_corpus_as_redis_does() {
     let corpus = include_str!("corpus/redis-7.0.15.txt");

@@ -149,6 +149,28 @@ impl<'a> Encoded<'a> {
         Self { head, head_len, body: &[] }
     }
 
+    /// [`Self::total_len`] of an item, without encoding it.
+    pub(super) fn len_of(item: Item<'_>) -> usize {
+        let number = match item {
+            Item::Integer(value) => Some(value),
+            Item::Bytes(text) => parse_integer(text),
+        };
+        let entry_len = match (number, item) {
+            (Some(0..=127), _) => 1,
+            (Some(-4096..=4095), _) => 2,
+            (Some(-0x8000..=0x7FFF), _) => 3,
+            (Some(-0x80_0000..=0x7F_FFFF), _) => 4,
+            (Some(-0x8000_0000..=0x7FFF_FFFF), _) => 5,
+            (Some(_), _) | (None, Item::Integer(_)) => 9,
+            (None, Item::Bytes(text)) => match text.len() {
+                len @ 0..64 => len + 1,
+                len @ 64..4096 => len + 2,
+                len => len + 5,
+            },
+        };
+        entry_len + backlen_len(entry_len)
+    }
+
     fn of_string(text: &'a [u8]) -> Self {
         let mut head = [0; 9];
         let little = (text.len() as u64).to_le_bytes();

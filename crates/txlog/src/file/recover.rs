@@ -204,7 +204,7 @@ pub(crate) fn find_end(
         durable_offset: PAGE_BYTES as u64,
         is_torn: false,
     };
-    let mut doubted = None;
+    let mut looked_again = None;
     loop {
         match frames.next().map_err(LogError::io("read", &segment.path))? {
             Frame::Record { sequence, header, bytes, .. } => {
@@ -217,14 +217,14 @@ pub(crate) fn find_end(
             Frame::Empty { offset } => {
                 let what = "zeroes where a record was";
                 let judged = judge(&mut end, segment, &frames, offset, what);
-                if is_in_doubt(&judged, &mut doubted, offset) {
+                if must_look_again(&judged, &mut looked_again, offset) {
                     continue;
                 }
                 return judged.map(|()| end);
             }
             Frame::Invalid { offset, what } => {
                 let judged = judge(&mut end, segment, &frames, offset, &what);
-                if is_in_doubt(&judged, &mut doubted, offset) {
+                if must_look_again(&judged, &mut looked_again, offset) {
                     continue;
                 }
                 judged?;
@@ -235,11 +235,16 @@ pub(crate) fn find_end(
     }
 }
 
-/// Whether a place must be read once more before it counts as damaged: a live writer may have
-/// written the record after it was looked for, and the proof after that. What is still missing now
-/// that the proof is there is damage.
-fn is_in_doubt(judged: &Result<(), LogError>, doubted: &mut Option<u64>, offset: u64) -> bool {
-    judged.is_err() && doubted.replace(offset) != Some(offset)
+/// Whether a place must be read once more before it counts as damaged, and notes that it was: a
+/// live writer may have written the record after it was looked for, and the proof after that. What
+/// is still missing now that the proof is there is damage.
+fn must_look_again(
+    judged: &Result<(), LogError>,
+    looked_again: &mut Option<u64>,
+    offset: u64,
+) -> bool {
+    let is_damage = matches!(judged, Err(LogError::Damaged { .. }));
+    is_damage && looked_again.replace(offset) != Some(offset)
 }
 
 impl End {

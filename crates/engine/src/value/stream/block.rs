@@ -119,7 +119,9 @@ impl Block {
         let (count, _deleted, own) = (number(), number(), number());
         let is_own = |(field, _): (&[u8], _)| head.next().is_some_and(|item| item.equals(field));
         let same = own == fields.len() as i64 && fields.iter().all(is_own);
-        self.set_number(0, count as u64 + 1);
+        if let Some(first) = self.pack.first() {
+            self.pack.replace_integer(first, count.wrapping_add(1));
+        }
         let pack = &mut self.pack;
         if pack.total_bytes() >= LARGE_BYTES {
             let texts: usize = fields.iter().map(|(field, value)| field.len() + value.len()).sum();

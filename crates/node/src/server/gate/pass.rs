@@ -10,6 +10,7 @@ use crate::core::asker::Asker;
 use crate::core::verdict::Verdict;
 use crate::server::Server;
 use crate::server::functions::Function;
+use base::ConnectionId;
 use catalog::{CommandId, Demand, Registered};
 use engine::command::Args;
 use engine::unit::{Context, Overdue};
@@ -43,6 +44,18 @@ impl Server {
             && self.migrations.is_idle();
         let holds = is_ordinary && is_free && stands;
         holds.then_some(Pass { command: command.id, demand, context })
+    }
+
+    /// Whether the whole of the gate would let a request run at once, as its pass says.
+    pub(crate) fn would_run(
+        &mut self,
+        client: ConnectionId,
+        command: &Registered,
+        args: Args<'_>,
+    ) -> bool {
+        let asker = self.core.asker(client);
+        matches!(self.judge(&asker, Some(command), command.demand, args), Verdict::Run)
+            && self.what_to_wait_for(&asker, command, command.demand, args, false).is_none()
     }
 
     /// Whether a request passes by what was found of the one before it.

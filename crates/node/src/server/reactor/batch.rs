@@ -44,7 +44,8 @@ struct Parsed {
     input: Range<usize>,
     /// Where its words stand, if it is an inline request; its ranges count from there.
     words: Option<Range<usize>>,
-    /// The hash of its first key, and which argument that is, if prefetching has asked for it.
+    /// The argument that is most likely its first key, and the hash of that, if prefetching has
+    /// asked for it. Right whatever the argument is.
     key: Option<(usize, KeyHash)>,
 }
 
@@ -290,8 +291,8 @@ impl Server {
         let mut named = 0;
         // Requests of one pipeline often go to one key.
         let mut last: Option<(&[u8], KeyHash)> = None;
-        let mut parsed = std::mem::take(&mut scratch.parsed);
-        for parsed in &mut parsed {
+        let mut batch = std::mem::take(&mut scratch.parsed);
+        for parsed in &mut batch {
             let args = scratch.args(parsed, bytes);
             let Some(id) = parsed.command else { continue };
             let command = self.core.process.catalog.command(id);
@@ -314,12 +315,12 @@ impl Server {
             }
         }
         let mut last = None;
-        for (_, hash) in parsed.iter().filter_map(|it| it.key) {
+        for (_, hash) in batch.iter().filter_map(|it| it.key) {
             if last.replace(hash) != Some(hash) {
                 keyspace.prefetch_entry(database, hash);
             }
         }
-        scratch.parsed = parsed;
+        scratch.parsed = batch;
         let mut tables = [None; BATCH_REQUESTS_MAX];
         let mut found = (0, None);
         for (table, &(key, member)) in tables.iter_mut().zip(&members[..named]) {
