@@ -79,16 +79,21 @@ def samples(subject, authority, scale):
             load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
         for cell in CELLS:
             if measured(subject, cell):
-                settle(server, subject.upkeep if cell.upkeep else subject.postpone)
+                if subject.durable:
+                    settle(server, subject, cell)
                 yield cell, load.measure(server, cell.scaled(scale))
 
 
-def settle(server, command):
-    """Has the server do so before a row, once nothing of the kind goes on any more. A snapshot falls into
-    any row otherwise, and costs that row a fifth."""
-    if command:
-        with server.client(timeout=600.0) as client:
-            while any(f"{name}_in_progress:1" in client.call("INFO", "persistence").decode()
-                      for name in ("rdb_bgsave", "aof_rewrite")):
-                time.sleep(0.05)
-            client.call(*command)
+def settle(server, subject, cell):
+    """Has the server shorten its log before a row, once it does no more of the kind: it would fall into any
+    row otherwise, and cost that row a fifth. Begins it anew for the row that includes it."""
+    with server.client(timeout=600.0) as client:
+        while any(f"{name}_in_progress:1" in client.call("INFO", "persistence").decode()
+                  for name in ("rdb_bgsave", "aof_rewrite")):
+            time.sleep(0.05)
+        if subject.postpone:
+            client.call(*subject.postpone)
+            # What that leaves to be removed takes a moment more.
+            time.sleep(1)
+        if cell.upkeep:
+            client.call(*subject.upkeep)
