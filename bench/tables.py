@@ -141,6 +141,15 @@ def ratios(results):
                  [[text, asked, got, "yes" if met else "**no**"] for text, asked, got, met in goals])
 
 
+def earlier(results):
+    """What was not measured together with the rest, and on what."""
+    measured = results.get("measured", {})
+    names = [name for name in ("throughput", "memory", "restart", "snapshot")
+             if name in results and measured.get(name) != results["machine"]]
+    known = [f"{name}: {measured.get(name, 'an earlier run, on another machine')}" for name in names]
+    return f"Measured apart from the rest: {'; '.join(known)}\n" if known else ""
+
+
 def page(results, command):
     machine = results["machine"]
     parts = [f"# Kiln beside redis-server\n\n{machine}\n\n`{command}`, {results['turns']} interleaved "
@@ -150,6 +159,7 @@ def page(results, command):
              "Snapshots of *kiln* and rewrites of the AOF are put off until after a row, but for the row named so, "
              "which begins with one. The load of *Speed* is "
              "`crates/world/examples/load`, that of a snapshot redis-benchmark.\n",
+             *filter(None, [earlier(results)]),
              "## Goals\n\n" + ratios(results)]
     if "throughput" in results:
         parts.append("## Speed\n\n" + throughput_tables(results["throughput"])
