@@ -3,8 +3,8 @@
 /// The hash of a key, as the table and the tracker use it.
 pub type KeyHash = u64;
 
-/// A key of which the hash is known, told from others by where it stands in memory. So it means
-/// something only while its bytes are borrowed: no others can stand there then.
+/// The hash of an argument of the running request, and where in memory that argument stands. Valid
+/// while the request's bytes are borrowed: no other bytes can stand there then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HashedKey {
     address: usize,
@@ -17,7 +17,7 @@ impl HashedKey {
         Self { address: key.as_ptr().addr(), len: key.len(), hash }
     }
 
-    /// Whether `key` is the very same bytes.
+    /// Whether `key` is this argument: the same address and length, so the same bytes.
     #[inline]
     pub fn is(&self, key: &[u8]) -> bool {
         self.address == key.as_ptr().addr() && self.len == key.len()

@@ -232,7 +232,7 @@ impl Listpack {
     /// Appends elements, of which the bytes behind the last one move once.
     pub fn push_back_all<'a>(&mut self, items: impl Iterator<Item = Item<'a>> + Clone) {
         let at = self.bytes.len() - 1;
-        let inserted = items.clone().map(Encoded::len_of).sum();
+        let inserted = items.clone().map(Encoded::len_of).sum::<usize>();
         self.bytes.splice(at, 0, inserted);
         let (mut written, mut added) = (at, 0);
         for item in items {
@@ -241,6 +241,7 @@ impl Listpack {
             entry.write(&mut self.bytes[written..end]);
             (written, added) = (end, added + 1);
         }
+        assert_eq!(written, at + inserted, "the elements are as long as was counted");
         self.count_changed(0, added);
     }
 

@@ -156,6 +156,23 @@ fn room_at_the_back_is_used_and_given_back() {
 }
 
 #[test]
+fn an_element_is_as_long_as_counted_on_both_sides_of_every_edge() {
+    let edges = [0, 127, 4095, -4096, 0x7FFF, -0x8000, 0x7F_FFFF, -0x80_0000, 0x7FFF_FFFF];
+    let edges = edges.into_iter().chain([-0x8000_0000, i64::MAX - 1, i64::MIN + 1]);
+    for number in edges.flat_map(|edge| edge - 1..=edge + 1) {
+        let text = number.to_string();
+        for item in [Item::Integer(number), Item::Bytes(text.as_bytes())] {
+            assert_eq!(Encoded::len_of(item), Encoded::of_item(item).total_len(), "{number}");
+        }
+    }
+    for len in [0, 1, 63, 64, 126, 127, 4095, 4096, 16_380, 16_383, 2_097_151] {
+        let text = vec![b'x'; len];
+        let item = Item::Bytes(&text);
+        assert_eq!(Encoded::len_of(item), Encoded::of_item(item).total_len(), "{len}");
+    }
+}
+
+#[test]
 fn elements_that_come_together_stand_as_those_that_come_one_by_one() {
     let long = vec![b'x'; 5000];
     let items =

@@ -1,4 +1,4 @@
-//! What the gate found of a request, as far as it holds for the next one.
+//! The part of the gate's verdict on a request that also holds for the next one of a pipeline.
 //!
 //! A pipeline is mostly one command again and again. Nearly every reason to refuse a request, or to
 //! let it wait, rests on what a command about keys cannot change: who asks, users' rules,
@@ -15,8 +15,8 @@ use catalog::{CommandId, Demand, Registered};
 use engine::command::Args;
 use engine::unit::{Context, Overdue};
 
-/// What holds for the next request of the same client, if it is of the same command and nothing but
-/// commands about keys has run since.
+/// A verdict that lets the client's next request run, if it is of the same command and only
+/// commands about keys have run since.
 #[derive(Clone, Copy)]
 pub(crate) struct Pass {
     command: CommandId,
@@ -25,7 +25,8 @@ pub(crate) struct Pass {
 }
 
 impl Server {
-    /// What of a request that was let through holds for the next one, if anything does.
+    /// The pass that a request earns by having been let through; `None` if the next one must be
+    /// judged in full.
     pub(crate) fn pass(
         &self,
         asker: &Asker,
@@ -46,7 +47,7 @@ impl Server {
         holds.then_some(Pass { command: command.id, demand, context })
     }
 
-    /// Whether the whole of the gate would let a request run at once, as its pass says.
+    /// Whether the full gate lets a request run now. Builds with assertions compare a pass with it.
     pub(crate) fn would_run(
         &mut self,
         client: ConnectionId,
