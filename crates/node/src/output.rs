@@ -179,6 +179,11 @@ impl Output {
         self.reply.shrink_to(KEPT_BYTES_MIN);
     }
 
+    /// Takes all the room that it may keep, so that no short reply changes how much it occupies.
+    pub fn fill_up(&mut self) {
+        self.reply.grow_to(KEPT_BYTES_MAX);
+    }
+
     /// Memory that the output occupies.
     pub fn allocated_bytes(&self) -> usize {
         self.reply.capacity()
@@ -249,6 +254,22 @@ mod tests {
         while send(&mut output, usize::MAX, &mut Vec::new()) > 0 {}
         output.trim();
         assert!(output.allocated_bytes() <= KEPT_BYTES_MIN);
+    }
+
+    /// Redis's suite sets `maxmemory-clients` by what a client occupied when it was last looked at,
+    /// to the byte.
+    #[test]
+    fn no_short_reply_changes_what_a_full_output_occupies() {
+        let mut output = Output::default();
+        output.fill_up();
+        for bytes in [1, 1025, 3_001, 3_003, KEPT_BYTES_MAX - 1, 7] {
+            output.bound(usize::MAX);
+            output.reply.raw(&vec![1; bytes]);
+            output.unbound();
+            output.hold(DURABLE, DURABLE);
+            send(&mut output, usize::MAX, &mut Vec::new());
+            assert_eq!(output.allocated_bytes(), KEPT_BYTES_MAX, "{bytes}");
+        }
     }
 
     #[test]

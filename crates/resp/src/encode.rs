@@ -238,6 +238,11 @@ impl Reply {
         }
     }
 
+    /// Gives the buffer that is being written room for so many bytes in all.
+    pub fn grow_to(&mut self, bytes: usize) {
+        self.bytes.reserve_exact(bytes.saturating_sub(self.bytes.len()));
+    }
+
     /// Gives back the room of an empty reply beyond so many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         if self.is_empty() {
