@@ -4,7 +4,7 @@
 use crate::compiled::Compiled;
 use crate::errors;
 use crate::given::Given;
-use crate::host::{Host, Order, Stage, Told};
+use crate::host::{Host, Order, Stage, Told, keep_arguments};
 use crate::library::redis::{self, Callers};
 use crate::limits::Limits;
 use crate::outgoing;
@@ -15,9 +15,6 @@ use crate::step::{Arguments, Ending, ScriptError, Step};
 use corosensei::Yielder;
 use mlua::{Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 use std::rc::Rc;
-
-/// Scripts between two steps of the garbage collector, as in Redis.
-const COLLECT_EVERY: u32 = 50;
 
 /// Approximate bytes of a Lua string beside its text, and of its slot in a table.
 const STRING_BYTES: usize = 64;
@@ -39,7 +36,6 @@ struct Runner {
     host: Rc<Host>,
     sandbox: Sandbox,
     compiled: Rc<Compiled>,
-    runs: u32,
     /// The memory in use from which all garbage is collected when a script ends, in bytes.
     collect_above: usize,
 }
@@ -69,7 +65,6 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
             host: Rc::clone(host),
             sandbox,
             compiled,
-            runs: 0,
             collect_above: collect_above(&host.meter.limits, 0),
         };
         loop {
@@ -142,6 +137,7 @@ impl Runner {
             },
         };
         self.clean_up(given.source().len());
+        keep_arguments(&mut self.host.spare.borrow_mut().given, given);
         self.tell(Told::Step(Step::Done(match result {
             Ok(()) => Ending::Reply(reply),
             Err(error) => {
@@ -229,14 +225,11 @@ impl Runner {
             // It fails only if the script is killed now, and the next one replaces what is left.
             let _ = self.sandbox.leave();
         }
-        self.runs += 1;
         // A collection can only fail in a finalizer written in Lua, and 5.1 has none for tables.
         // Garbage that stayed all the same is collected after a later script.
         if self.lua.used_memory() > self.collect_above {
             let _ = self.lua.gc_collect();
             self.collect_above = collect_above(&self.host.meter.limits, self.lua.used_memory());
-        } else if self.runs.is_multiple_of(COLLECT_EVERY) {
-            let _ = self.lua.gc_step();
         }
     }
 }

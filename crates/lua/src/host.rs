@@ -59,26 +59,30 @@ pub(crate) enum Stage {
     Loading,
 }
 
-/// Empty buffers that are used again, so that a call allocates nothing.
+/// Empty buffers that are used again, so that a script and its calls allocate none.
 #[derive(Default)]
 pub(crate) struct Spare {
+    /// The reply to a call, and its arguments.
     pub(crate) reply: Vec<u8>,
     pub(crate) arguments: Arguments,
+    /// The reply of a script, and its keys and arguments.
+    pub(crate) answer: Vec<u8>,
+    pub(crate) given: Arguments,
 }
 
-impl Spare {
-    pub(crate) fn keep_reply(&mut self, mut reply: Vec<u8>) {
-        if reply.capacity() <= SPARE_BYTES_MAX {
-            reply.clear();
-            self.reply = reply;
-        }
+/// Keeps a buffer for its next use, unless it is large.
+pub(crate) fn keep_bytes(kept: &mut Vec<u8>, mut buffer: Vec<u8>) {
+    if buffer.capacity() <= SPARE_BYTES_MAX {
+        buffer.clear();
+        *kept = buffer;
     }
+}
 
-    pub(crate) fn keep_arguments(&mut self, mut arguments: Arguments) {
-        if arguments.capacity() <= SPARE_BYTES_MAX {
-            arguments.clear();
-            self.arguments = arguments;
-        }
+/// As [`keep_bytes`].
+pub(crate) fn keep_arguments(kept: &mut Arguments, mut arguments: Arguments) {
+    if arguments.capacity() <= SPARE_BYTES_MAX {
+        arguments.clear();
+        *kept = arguments;
     }
 }
 

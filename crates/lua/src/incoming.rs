@@ -47,8 +47,8 @@ impl<'a> Reader<'a> {
             b'+' => match str::from_utf8(line) {
                 // Without a reference to the string.
                 Ok(text) => {
-                    self.room(VALUE_BYTES + line.len())?;
-                    self.field("ok", text)
+                    self.room(5 * VALUE_BYTES + line.len())?;
+                    self.lua.create_table_from([("ok", text)]).map(Value::Table)
                 }
                 Err(_) => self.field("ok", self.string(line)?),
             },

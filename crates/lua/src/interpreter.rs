@@ -1,7 +1,7 @@
 //! The interpreter, as the node drives it: scripts are compiled, started, resumed, killed.
 
 use crate::fiber;
-use crate::host::{Host, Order, Told};
+use crate::host::{Host, Order, Told, keep_arguments, keep_bytes};
 use crate::limits::Limits;
 use crate::random::Random;
 use crate::script::{CodeKind, Invocation, ScriptRef};
@@ -135,7 +135,22 @@ impl Interpreter {
     /// Takes the arguments of an answered call back, for the memory that they lie in.
     pub fn take_back(&mut self, arguments: Arguments) {
         if let Some(fiber) = &self.fiber {
-            fiber.host.spare.borrow_mut().keep_arguments(arguments);
+            keep_arguments(&mut fiber.host.spare.borrow_mut().arguments, arguments);
+        }
+    }
+
+    /// Empty buffers for an [`Invocation`]: those of the last one. One for its reply, and one for
+    /// its keys and arguments.
+    pub fn spare_invocation(&mut self) -> (Vec<u8>, Arguments) {
+        let Some(fiber) = &self.fiber else { return Default::default() };
+        let mut spare = fiber.host.spare.borrow_mut();
+        (std::mem::take(&mut spare.answer), std::mem::take(&mut spare.given))
+    }
+
+    /// Takes the buffer of a script's reply back.
+    pub fn take_back_reply(&mut self, reply: Vec<u8>) {
+        if let Some(fiber) = &self.fiber {
+            keep_bytes(&mut fiber.host.spare.borrow_mut().answer, reply);
         }
     }
 

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::given::to_integer;
 use crate::host::{Host, STEP_BYTES};
 use crate::step::ScriptError;
-use mlua::{Lua, LuaString, Table, Value};
+use mlua::{BString, Lua, Table, Value};
 use resp::{Protocol, Reply};
 use std::rc::Rc;
 
@@ -86,7 +86,7 @@ impl Writer<'_> {
     /// Appends a table that is no error.
     fn sound_table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
         if let Some(status) = text(table, "ok")? {
-            self.reply.simple(errors::until_nul(&status.as_bytes()));
+            self.reply.simple(errors::until_nul(&status));
             return Ok(());
         }
         match table.raw_get("double")? {
@@ -97,17 +97,17 @@ impl Writer<'_> {
         if let Some(number) = text(table, "big_number")? {
             // A big number may contain no line end, in neither protocol.
             let blank = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
-            self.reply.big_number(number.as_bytes().iter().map(blank).collect::<Vec<u8>>());
+            self.reply.big_number(number.iter().map(blank).collect::<Vec<u8>>());
             return Ok(());
         }
         if let Value::Table(inner) = table.raw_get("verbatim_string")?
             && let (Some(format), Some(text)) = (text(&inner, "format")?, text(&inner, "string")?)
         {
             let mut mark = *b"   ";
-            for (to, from) in mark.iter_mut().zip(errors::until_nul(&format.as_bytes())) {
+            for (to, from) in mark.iter_mut().zip(errors::until_nul(&format)) {
                 *to = *from;
             }
-            self.reply.verbatim(&mark, &*text.as_bytes());
+            self.reply.verbatim(&mark, &text);
             return Ok(());
         }
         if let Value::Table(inner) = table.raw_get("map")? {
@@ -165,10 +165,16 @@ impl Writer<'_> {
     }
 }
 
-/// A field, if it is a string.
-fn text(table: &Table, name: &str) -> mlua::Result<Option<LuaString>> {
-    Ok(match table.raw_get(name)? {
-        Value::String(text) => Some(text),
-        _ => None,
-    })
+/// A field, if it is a string. It is copied, which is far quicker than a reference to it, unless it
+/// may be a number that `mlua` has made a string of.
+fn text(table: &Table, name: &str) -> mlua::Result<Option<BString>> {
+    let is_word = |text: &BString| text.first().is_some_and(u8::is_ascii_uppercase);
+    match table.raw_get::<Option<BString>>(name) {
+        Ok(None) => Ok(None),
+        Ok(Some(text)) if is_word(&text) => Ok(Some(text)),
+        _ => Ok(match table.raw_get(name)? {
+            Value::String(text) => Some(BString::from(&*text.as_bytes())),
+            _ => None,
+        }),
+    }
 }

@@ -14,28 +14,31 @@ local out = {}
 -- The script to be run, with its keys and arguments: one at a time.
 local running, keys, arguments
 
-local enter
+-- Each with tables of them, and for one key. These and `run` are a part of the cost of every script: they
+-- call nothing that they need not.
 if rust.has_libraries then
-  function enter(number, ...)
+  function out.enter(number, ...)
     running = compiled[number]
     keys, arguments = ...
   end
+  function out.enter_with_key(number, key, ...)
+    running = compiled[number]
+    keys, arguments = { key }, { ... }
+  end
 else
-  function enter(number, ...)
+  function out.enter(number, ...)
     running = compiled[number]
     values.KEYS, values.ARGV = ...
   end
-end
-out.enter = enter
-
--- The same for one key.
-function out.enter_with_key(number, key, ...)
-  enter(number, { key }, { ... })
+  function out.enter_with_key(number, key, ...)
+    running = compiled[number]
+    values.KEYS, values.ARGV = { key }, { ... }
+  end
 end
 
 -- The same for the code of a library, or for nothing.
 function out.enter_code(code)
-  enter(0)
+  out.enter(0)
   running = code
 end
 

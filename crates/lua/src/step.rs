@@ -80,8 +80,12 @@ impl Arguments {
 
     /// These strings in one buffer; `None` if they do not fit 32-bit ranges.
     pub fn of<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
-        let mut own = Self::default();
-        arguments.into_iter().all(|argument| own.push(argument)).then_some(own)
+        Self::default().with(arguments)
+    }
+
+    /// These strings behind those that are here; `None` if they do not fit 32-bit ranges.
+    pub fn with<'a>(mut self, arguments: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+        arguments.into_iter().all(|argument| self.push(argument)).then_some(self)
     }
 
     /// Makes room for this many arguments of so many bytes in all.

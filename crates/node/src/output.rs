@@ -32,14 +32,7 @@ pub struct Output {
 
 impl Default for Output {
     fn default() -> Self {
-        Self {
-            reply: Reply::in_pieces(Protocol::default()),
-            taken: 0,
-            start: 0,
-            releasable: 0,
-            held: VecDeque::new(),
-            is_over: false,
-        }
+        Self::of(Reply::in_pieces(Protocol::default()))
     }
 }
 
@@ -47,7 +40,11 @@ impl Output {
     /// An output without a connection, for the reply of a command that a script calls, in this
     /// empty buffer.
     pub fn apart(buffer: Vec<u8>, protocol: Protocol) -> Self {
-        Self { reply: Reply::over(buffer, protocol), ..Self::default() }
+        Self::of(Reply::over(buffer, protocol))
+    }
+
+    fn of(reply: Reply) -> Self {
+        Self { reply, taken: 0, start: 0, releasable: 0, held: VecDeque::new(), is_over: false }
     }
 
     /// Removes and returns the bytes behind the stream offset `end`, as [`Self::truncate`] removes

@@ -11,6 +11,7 @@ use base::sha1::{self, sha1};
 pub use declared::Declared;
 use engine::refusal::Refusal;
 use lua::{CodeKind, Interpreter, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -29,7 +30,7 @@ const SCRIPT_OVERHEAD_BYTES: usize = 128;
 /// The most scripts kept that only EVAL has sent. Redis 7.4's number.
 const EVALUATED_MAX: usize = 500;
 
-/// Texts whose hashes are remembered, to be found by comparison.
+/// Scripts that are remembered by their texts, to be found by comparison.
 const RECENT: usize = 64;
 
 /// Steps of work that count for one pause of Lua: 10,000 instructions take some 100 microseconds.
@@ -40,13 +41,21 @@ pub type Hash = [u8; 20];
 
 /// A cached script.
 struct Kept {
+    hash: Hash,
     /// The hash as text.
     name: Rc<str>,
     body: Vec<u8>,
     compiled: ScriptRef,
     declared: Option<Declared>,
     /// The count of uses at its last use, if only EVAL has sent it; `None` for SCRIPT LOAD.
-    used: Option<u64>,
+    used: Cell<Option<u64>>,
+}
+
+impl Kept {
+    fn found(&self) -> Found {
+        let name = Rc::clone(&self.name);
+        Found { name, compiled: self.compiled, declared: self.declared }
+    }
 }
 
 /// A cached script, ready to run.
@@ -60,13 +69,13 @@ pub struct Found {
 
 /// The cached scripts, and their interpreter.
 pub struct Scripts {
-    kept: BTreeMap<Hash, Kept>,
+    kept: BTreeMap<Hash, Rc<Kept>>,
     /// The number of scripts that only EVAL has sent.
     evaluated: usize,
     /// Counts uses, to order the scripts.
     uses: u64,
-    /// The hashes of recently hashed texts, by [`recent_index`].
-    recent: [Option<Hash>; RECENT],
+    /// Some of them that ran lately, by [`recent_index`].
+    recent: [Option<Rc<Kept>>; RECENT],
     bytes: usize,
     /// Bytes of those from SCRIPT LOAD.
     loaded_bytes: usize,
@@ -81,7 +90,7 @@ impl Default for Scripts {
             kept: BTreeMap::new(),
             evaluated: 0,
             uses: 0,
-            recent: [None; RECENT],
+            recent: [const { None }; RECENT],
             bytes: 0,
             loaded_bytes: 0,
             interpreter: Interpreter::new(CodeKind::Scripts, Limits::default()),
@@ -112,16 +121,16 @@ impl Scripts {
         check_length(body)?;
         let hash = self.hash(body);
         let kept = self.kept.get(&hash);
-        if kept.is_some_and(|kept| kept.used.is_none()) {
+        if kept.is_some_and(|kept| kept.used.get().is_none()) {
             return Ok(hash);
         }
         let bytes = body.len() + SCRIPT_OVERHEAD_BYTES;
         if self.loaded_bytes + bytes > LOADED_BYTES_MAX {
             return Err(Refusal::of("ERR the scripts that are kept take too much memory"));
         }
-        match self.kept.get_mut(&hash) {
+        match kept {
             Some(kept) => {
-                kept.used = None;
+                kept.used.set(None);
                 self.evaluated -= 1;
             }
             None => drop(self.keep(hash, body, None)?),
@@ -136,43 +145,38 @@ impl Scripts {
     /// The text is no script, or memory is short.
     pub fn of_body(&mut self, body: &[u8]) -> Result<Found, Refusal> {
         check_length(body)?;
-        let hash = self.hash(body);
-        if let Some(found) = self.by_hash(hash) {
-            return Ok(found);
-        }
         self.uses += 1;
-        let found = self.keep(hash, body, Some(self.uses))?;
+        if let Some(kept) = self.recent(body) {
+            return Ok(used(kept, self.uses));
+        }
+        let hash = sha1(body);
+        let kept = match self.kept.get(&hash) {
+            Some(kept) => Rc::clone(kept),
+            None => self.keep(hash, body, Some(self.uses))?,
+        };
         if self.evaluated > EVALUATED_MAX {
             self.forget_oldest();
         }
+        let found = used(&kept, self.uses);
+        self.recent[recent_index(body)] = Some(kept);
         Ok(found)
     }
 
     /// The script with this hash (hexadecimal, in either case), for EVALSHA.
     pub fn of_hash(&mut self, text: &[u8]) -> Option<Found> {
-        self.by_hash(parse_hash(text)?)
-    }
-
-    fn by_hash(&mut self, hash: Hash) -> Option<Found> {
-        let kept = self.kept.get_mut(&hash)?;
+        let kept = self.kept.get(&parse_hash(text)?)?;
         self.uses += 1;
-        if let Some(used) = &mut kept.used {
-            *used = self.uses;
-        }
-        Some(Found {
-            name: Rc::clone(&kept.name),
-            compiled: kept.compiled,
-            declared: kept.declared,
-        })
+        Some(used(kept, self.uses))
     }
 
     /// The flags that a script declares, given its text or its hash. `None`: it declares none, or
     /// has an invalid first line.
-    pub fn declared(&mut self, text: &[u8]) -> Option<Declared> {
+    pub fn declared(&self, text: &[u8]) -> Option<Declared> {
         check_length(text).ok()?;
-        let hash = parse_hash(text).filter(|hash| self.kept.contains_key(hash));
-        let hash = hash.unwrap_or_else(|| self.hash(text));
-        match self.kept.get(&hash) {
+        if let Some(kept) = self.recent(text) {
+            return kept.declared;
+        }
+        match parse_hash(text).and_then(|hash| self.kept.get(&hash)) {
             Some(kept) => kept.declared,
             None => Declared::of_script(text).ok().flatten(),
         }
@@ -192,10 +196,11 @@ impl Scripts {
     pub fn flush(&mut self) {
         self.interpreter.clear();
         self.kept.clear();
+        self.recent = [const { None }; RECENT];
         (self.evaluated, self.bytes, self.loaded_bytes) = (0, 0, 0);
     }
 
-    fn keep(&mut self, hash: Hash, body: &[u8], used: Option<u64>) -> Result<Found, Refusal> {
+    fn keep(&mut self, hash: Hash, body: &[u8], used: Option<u64>) -> Result<Rc<Kept>, Refusal> {
         let declared = Declared::of_script(body)?;
         let bytes = body.len() + SCRIPT_OVERHEAD_BYTES;
         while self.bytes + bytes > SCRIPTS_BYTES_MAX && self.forget_oldest() {}
@@ -203,17 +208,22 @@ impl Scripts {
         self.bytes += bytes;
         self.evaluated += usize::from(used.is_some());
         let name = Rc::<str>::from(sha1::hex(&hash));
-        let found = Found { name: Rc::clone(&name), compiled, declared };
-        self.kept.insert(hash, Kept { name, body: body.to_vec(), compiled, declared, used });
-        Ok(found)
+        let (body, used) = (body.to_vec(), Cell::new(used));
+        let kept = Rc::new(Kept { hash, name, body, compiled, declared, used });
+        self.kept.insert(hash, Rc::clone(&kept));
+        Ok(kept)
     }
 
     /// Removes the least recently used script that only EVAL has sent; returns whether there was
     /// one.
     fn forget_oldest(&mut self) -> bool {
-        let used = self.kept.iter().filter_map(|(hash, kept)| kept.used.map(|used| (used, *hash)));
+        let used = self.kept.values().filter_map(|kept| Some((kept.used.get()?, kept.hash)));
         let Some((_, oldest)) = used.min() else { return false };
         if let Some(kept) = self.kept.remove(&oldest) {
+            let recent = &mut self.recent[recent_index(&kept.body)];
+            if recent.as_ref().is_some_and(|recent| Rc::ptr_eq(recent, &kept)) {
+                *recent = None;
+            }
             self.interpreter.forget(kept.compiled);
             self.bytes -= kept.body.len() + SCRIPT_OVERHEAD_BYTES;
             self.evaluated -= 1;
@@ -221,18 +231,24 @@ impl Scripts {
         true
     }
 
-    /// The hash of a text. A recently hashed text is compared instead, which is ten times as fast.
-    fn hash(&mut self, body: &[u8]) -> Hash {
-        let recent = &mut self.recent[recent_index(body)];
-        if let Some(hash) = recent
-            && self.kept.get(hash).is_some_and(|kept| kept.body == body)
-        {
-            return *hash;
-        }
-        let hash = sha1(body);
-        *recent = Some(hash);
-        hash
+    /// The hash of a text.
+    fn hash(&self, body: &[u8]) -> Hash {
+        self.recent(body).map_or_else(|| sha1(body), |kept| kept.hash)
     }
+
+    /// The script with this text, if it ran lately: it is compared, which is ten times as fast as
+    /// to hash it.
+    fn recent(&self, body: &[u8]) -> Option<&Kept> {
+        self.recent[recent_index(body)].as_deref().filter(|kept| kept.body == body)
+    }
+}
+
+/// A script that runs now, the latest of so many uses.
+fn used(kept: &Kept, uses: u64) -> Found {
+    if kept.used.get().is_some() {
+        kept.used.set(Some(uses));
+    }
+    kept.found()
 }
 
 /// Lua's error as a refusal.
@@ -240,12 +256,16 @@ pub fn refusal(error: ScriptError) -> Refusal {
     Refusal::new(String::from_utf8_lossy(&error.text).into_owned())
 }
 
-/// The index of a text among the recent ones. Texts of one length with the same sampled bytes share
-/// one.
+/// The index of a text among the recent ones. Texts of one length with the same bytes at three
+/// places share one.
 fn recent_index(body: &[u8]) -> usize {
-    let step = (body.len() / 8).max(1);
-    let sampled = body.iter().step_by(step).chain(body.last());
-    sampled.fold(body.len(), |sum, byte| sum.wrapping_mul(31) + usize::from(*byte)) % RECENT
+    let middle = &body[body.len() / 2..];
+    let sampled = [body.first_chunk::<8>(), middle.first_chunk::<8>(), body.last_chunk::<8>()];
+    let number = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let mixed = sampled.into_iter().fold(body.len() as u64, |sum, chunk| {
+        (sum ^ number(chunk)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    });
+    (mixed >> 32) as usize % RECENT
 }
 
 /// Refuses what takes too long to hash and to compile, neither of which can be interrupted.

@@ -5,7 +5,7 @@ mod registration;
 use super::Library;
 use crate::errors;
 use crate::given::{Given, number, to_integer};
-use crate::host::{Host, STEP_BYTES, Stage};
+use crate::host::{Host, STEP_BYTES, Stage, keep_bytes};
 use crate::incoming;
 use crate::random::{RANDOM_MAX, Random};
 use crate::step::{Answer, Arguments, Call, Step};
@@ -156,6 +156,10 @@ fn error(lua: &Lua, text: &str) -> mlua::Error {
 /// is not executed without it, since the script could take a lack of it for the command's failure.
 const CALL_ROOM_BYTES: usize = 16 << 10;
 
+/// Bytes of an argument that is copied without being counted: with a copy of so many bytes for each,
+/// the most arguments that Lua can hand over take less than a megabyte.
+const SHORT_BYTES_MAX: usize = 2 * STEP_BYTES - 1;
+
 /// `redis.call` and `redis.pcall`. `leave` leaves the interpreter's stack, and comes back.
 pub(crate) fn call(
     lua: &Lua,
@@ -179,7 +183,7 @@ pub(crate) fn call(
     };
     let value = incoming::read(host, lua, &reply).map_err(|why| host.end_untold(lua, &why))?;
     let has_failed = reply.first() == Some(&b'-');
-    host.spare.borrow_mut().keep_reply(reply);
+    keep_bytes(&mut host.spare.borrow_mut().reply, reply);
     if raises && has_failed { Err(errors::value(value)) } else { Ok(value) }
 }
 
@@ -191,9 +195,9 @@ fn needs_script(lua: &Lua, host: &Host, what: &str) -> mlua::Result<()> {
     Err(error(lua, &format!("{what} can only be called inside a script invocation")))
 }
 
-/// The arguments as those of a command, or the error text if they cannot be. They are counted
-/// before they are copied: one string may be there many times over, and the last argument may be
-/// none that a command takes.
+/// The arguments as those of a command, or the error text if they cannot be. From the first long one
+/// on they are counted before they are copied: one string may be there many times over, and the
+/// last argument may be none that a command takes.
 ///
 /// # Errors
 /// There is no memory for them, or the script was killed.
@@ -205,14 +209,22 @@ fn command(
     if given.len() == 0 {
         return Ok(Err("Please specify at least one argument for this redis lib call"));
     }
-    let bytes = text_bytes(given, 1);
     host.spend(lua, 1 + given.len())?;
-    host.spend_copy(lua, bytes, CALL_ROOM_BYTES)?;
+    host.check_room(lua, CALL_ROOM_BYTES)?;
+    let mut are_counted = false;
     let mut arguments = std::mem::take(&mut host.spare.borrow_mut().arguments);
-    arguments.reserve(given.len(), bytes);
     for index in 1..=given.len() {
         let fits = match given.at(index) {
-            Value::String(text) => arguments.push(&text.as_bytes()),
+            Value::String(text) => {
+                let text = text.as_bytes();
+                if text.len() > SHORT_BYTES_MAX && !are_counted {
+                    let bytes = text_bytes(given, index);
+                    host.spend_copy(lua, bytes, CALL_ROOM_BYTES)?;
+                    arguments.reserve(given.len(), bytes);
+                    are_counted = true;
+                }
+                arguments.push(&text)
+            }
             Value::Integer(number) if number.unsigned_abs() < 1 << 53 => {
                 arguments.push(number.to_string().as_bytes())
             }

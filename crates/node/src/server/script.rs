@@ -26,7 +26,7 @@ use catalog::Demand;
 use engine::command::{Args, Outcome};
 use engine::refusal::Refusal;
 use engine::unit::Context;
-use lua::{Answer, Arguments, CodeKind, Interpreter, Invocation, ScriptError, ScriptRef, Step};
+use lua::{Answer, CodeKind, Interpreter, Invocation, ScriptError, ScriptRef, Step};
 use resp::Reply;
 use std::rc::Rc;
 use txlog::Gate;
@@ -110,7 +110,7 @@ impl Server {
             is_read_only: is_read_only || declared.no_writes,
             allows_oom: declared.allow_oom,
             is_short: self.core.is_short_of_room,
-            started: self.core.process.options.clock.monotonic(),
+            started: self.core.turn.lap,
             has_written: false,
             is_busy: false,
             answer: Answer::Begin,
@@ -122,12 +122,14 @@ impl Server {
             work.bytes(<[u8]>::len(argument));
             argument
         };
-        let given = Arguments::of(args.iter().map(counted));
-        let given = given.ok_or(Refusal::of("ERR the arguments of a script are too long"))?;
+        let (buffer, given) = self.interpreter(kind).spare_invocation();
+        let given = given
+            .with(args.iter().map(counted))
+            .ok_or(Refusal::of("ERR the arguments of a script are too long"))?;
         if !self.core.interest.caches.is_empty() && self.core.remembers(client) {
             script.named = args.range(0..keys).map(<[u8]>::to_vec).collect();
         }
-        let reply = self.reply_apart(client);
+        let reply = self.reply_apart(client, buffer);
         let invocation = Invocation { script: compiled, name, keys, given, reply };
         self.interpreter(kind).start(invocation);
         let started = script.started;
@@ -140,10 +142,10 @@ impl Server {
         }
     }
 
-    /// An empty reply for a client, with the limit of one command.
-    fn reply_apart(&mut self, client: ConnectionId) -> Reply {
+    /// A reply for a client in this empty buffer, with the limit of one command.
+    fn reply_apart(&mut self, client: ConnectionId, buffer: Vec<u8>) -> Reply {
         let session = self.core.clients.at(client);
-        let mut reply = Reply::new(session.output.reply.protocol());
+        let mut reply = Reply::over(buffer, session.output.reply.protocol());
         reply.bound(self.core.reply_room(client));
         reply
     }
@@ -273,6 +275,7 @@ impl Server {
                 let output = &mut self.core.clients.at_mut(client).output;
                 output.reply.raw(reply.bytes());
                 output.note_over(is_over);
+                self.interpreter(script.kind).take_back_reply(reply.into_bytes());
                 return Ok(());
             }
             lua::Ending::Failed(_, error) | lua::Ending::NotLoaded(error) => error,

@@ -30,8 +30,9 @@ impl Server {
         let args = Args::new(call.arguments.source(), call.arguments.ranges());
         let client = script.client();
         let buffer = self.interpreter(script.kind).spare_reply();
+        let mut output = Output::apart(buffer, call.protocol);
         let session = self.core.clients.at_mut(client);
-        let kept = std::mem::replace(&mut session.output, Output::apart(buffer, call.protocol));
+        std::mem::swap(&mut session.output, &mut output);
         session.is_in_script = true;
         match self.admit_call(script, args) {
             Ok(command) => {
@@ -47,7 +48,7 @@ impl Server {
         }
         let session = self.core.clients.at_mut(client);
         session.is_in_script = false;
-        let mut output = std::mem::replace(&mut session.output, kept);
+        std::mem::swap(&mut session.output, &mut output);
         if output.take_over() {
             output.reply.error("ERR the reply of the command is too long for a script");
         }
