@@ -370,7 +370,7 @@ impl Shard {
         let mut appender = self.appender.borrow_mut();
         let before = appender.gathered.len() - record::HEADER_BYTES;
         self.unit.effects.move_into(&mut appender.gathered);
-        if appender.gathered.len() - record::HEADER_BYTES <= appender.payload_bytes_max() {
+        if appender.gathered.len() - record::HEADER_BYTES <= appender.payload_bytes_max {
             return appender.appended.sequence.next();
         }
         appender.append_large_unit(before, now);

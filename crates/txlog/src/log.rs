@@ -170,6 +170,7 @@ pub enum LogEvent {
 
 /// One shard's log. See the conformance suite for what every backend must keep.
 pub trait TransactionLog {
+    /// The same as long as the log is open.
     fn limits(&self) -> Limits;
 
     /// Whether a write may be executed now.

@@ -34,6 +34,8 @@ const RENEWED_NANOS_MAX: u64 = 60_000_000_000;
 /// Records on their way to the log, and what it said of them.
 pub(super) struct Appender {
     pub log: Box<dyn TransactionLog>,
+    /// The largest payload of one record.
+    pub payload_bytes_max: usize,
     /// Of a process that leads.
     pub stamper: Option<Stamper>,
     /// Effects of units that have ended, behind room for a record's header.
@@ -74,8 +76,10 @@ pub(super) struct Appender {
 
 impl Appender {
     pub fn new(log: Box<dyn TransactionLog>, stamper: Option<Stamper>, at: Position) -> Self {
+        let payload_bytes_max = log.limits().record_bytes_max - record::HEADER_BYTES;
         Self {
             log,
+            payload_bytes_max,
             stamper,
             gathered: empty_record(0),
             buffers: Buffers::default(),
@@ -140,7 +144,7 @@ impl Appender {
         if before > 0 {
             self.append_copy(Part::Whole, &payload[..before], now);
         }
-        let parts = payload[before..].chunks(self.payload_bytes_max());
+        let parts = payload[before..].chunks(self.payload_bytes_max);
         let last = parts.len() - 1;
         for (index, bytes) in parts.enumerate() {
             let part = match index {
@@ -151,11 +155,6 @@ impl Appender {
             };
             self.append_copy(part, bytes, now);
         }
-    }
-
-    /// The largest payload of one record.
-    pub fn payload_bytes_max(&self) -> usize {
-        self.log.limits().record_bytes_max - record::HEADER_BYTES
     }
 
     fn append_copy(&mut self, part: Part, payload: &[u8], now: UnixMillis) {
