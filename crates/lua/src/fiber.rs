@@ -16,6 +16,11 @@ use corosensei::Yielder;
 use mlua::{Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 use std::rc::Rc;
 
+/// Scripts between two steps of the garbage collector while Lua's memory is large. Lua collects by
+/// itself, by what scripts allocate; short ones take long to allocate as much as a large one left.
+const COLLECT_EVERY: u32 = 50;
+const COLLECTED_BYTES: usize = 1 << 20;
+
 /// Approximate bytes of a Lua string beside its text, and of its slot in a table.
 const STRING_BYTES: usize = 64;
 
@@ -36,6 +41,7 @@ struct Runner {
     host: Rc<Host>,
     sandbox: Sandbox,
     compiled: Rc<Compiled>,
+    runs: u32,
     /// The memory in use from which all garbage is collected when a script ends, in bytes.
     collect_above: usize,
 }
@@ -65,6 +71,7 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
             host: Rc::clone(host),
             sandbox,
             compiled,
+            runs: 0,
             collect_above: collect_above(&host.meter.limits, 0),
         };
         loop {
@@ -137,7 +144,7 @@ impl Runner {
             },
         };
         self.clean_up(given.source().len());
-        keep_arguments(&mut self.host.spare.borrow_mut().given, given);
+        keep_arguments(&mut self.host.spare.borrow_mut().script_arguments, given);
         self.tell(Told::Step(Step::Done(match result {
             Ok(()) => Ending::Reply(reply),
             Err(error) => {
@@ -225,11 +232,15 @@ impl Runner {
             // It fails only if the script is killed now, and the next one replaces what is left.
             let _ = self.sandbox.leave();
         }
+        self.runs = self.runs.wrapping_add(1);
         // A collection can only fail in a finalizer written in Lua, and 5.1 has none for tables.
         // Garbage that stayed all the same is collected after a later script.
-        if self.lua.used_memory() > self.collect_above {
+        let used = self.lua.used_memory();
+        if used > self.collect_above {
             let _ = self.lua.gc_collect();
             self.collect_above = collect_above(&self.host.meter.limits, self.lua.used_memory());
+        } else if used > COLLECTED_BYTES && self.runs.is_multiple_of(COLLECT_EVERY) {
+            let _ = self.lua.gc_step();
         }
     }
 }

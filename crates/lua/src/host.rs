@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes of a buffer that is kept for the next call.
+/// Bytes of a buffer that is kept to be used again.
 const SPARE_BYTES_MAX: usize = 16 << 10;
 
 /// Times in a row that a script cannot be left before it is killed.
@@ -66,8 +66,8 @@ pub(crate) struct Spare {
     pub(crate) reply: Vec<u8>,
     pub(crate) arguments: Arguments,
     /// The reply of a script, and its keys and arguments.
-    pub(crate) answer: Vec<u8>,
-    pub(crate) given: Arguments,
+    pub(crate) script_reply: Vec<u8>,
+    pub(crate) script_arguments: Arguments,
 }
 
 /// Keeps a buffer for its next use, unless it is large.
@@ -111,7 +111,7 @@ pub(crate) struct Host {
     compiled: RefCell<Option<Rc<Compiled>>>,
     /// Bytes that Lua used when it last left its stack.
     pub(crate) used_bytes: Cell<usize>,
-    /// Buffers of the last call, for the next one.
+    /// Buffers of the last script and of its last call, for the next ones.
     pub(crate) spare: RefCell<Spare>,
     /// Steps, time and memory of the running script.
     pub(crate) meter: Meter,

@@ -47,6 +47,7 @@ impl<'a> Reader<'a> {
             b'+' => match str::from_utf8(line) {
                 // Without a reference to the string.
                 Ok(text) => {
+                    // The table with its entry, and two short strings.
                     self.room(5 * VALUE_BYTES + line.len())?;
                     self.lua.create_table_from([("ok", text)]).map(Value::Table)
                 }

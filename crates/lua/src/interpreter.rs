@@ -133,7 +133,7 @@ impl Interpreter {
     }
 
     /// Takes the arguments of an answered call back, for the memory that they lie in.
-    pub fn take_back(&mut self, arguments: Arguments) {
+    pub fn take_back_arguments(&mut self, arguments: Arguments) {
         if let Some(fiber) = &self.fiber {
             keep_arguments(&mut fiber.host.spare.borrow_mut().arguments, arguments);
         }
@@ -144,13 +144,13 @@ impl Interpreter {
     pub fn spare_invocation(&mut self) -> (Vec<u8>, Arguments) {
         let Some(fiber) = &self.fiber else { return Default::default() };
         let mut spare = fiber.host.spare.borrow_mut();
-        (std::mem::take(&mut spare.answer), std::mem::take(&mut spare.given))
+        (std::mem::take(&mut spare.script_reply), std::mem::take(&mut spare.script_arguments))
     }
 
     /// Takes the buffer of a script's reply back.
     pub fn take_back_reply(&mut self, reply: Vec<u8>) {
         if let Some(fiber) = &self.fiber {
-            keep_bytes(&mut fiber.host.spare.borrow_mut().answer, reply);
+            keep_bytes(&mut fiber.host.spare.borrow_mut().script_reply, reply);
         }
     }
 

@@ -4,13 +4,16 @@ use crate::errors;
 use crate::given::to_integer;
 use crate::host::{Host, STEP_BYTES};
 use crate::step::ScriptError;
-use mlua::{BString, Lua, Table, Value};
+use mlua::{BString, Lua, LuaString, Table, Value};
 use resp::{Protocol, Reply};
 use std::rc::Rc;
 
 /// The deepest nesting of a table in a reply, so that a table which contains itself ends. In Redis
 /// Lua's stack is the limit; the error then is within the reply, as here.
 const DEPTH_MAX: usize = 3995;
+
+/// Memory of Lua in use up to which a status is copied to be read: no string is longer.
+const COPIED_MEMORY_BYTES: usize = 1 << 20;
 
 struct Writer<'a> {
     lua: &'a Lua,
@@ -85,8 +88,7 @@ impl Writer<'_> {
 
     /// Appends a table that is no error.
     fn sound_table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
-        if let Some(status) = text(table, "ok")? {
-            self.reply.simple(errors::until_nul(&status));
+        if self.status(table)? {
             return Ok(());
         }
         match table.raw_get("double")? {
@@ -95,19 +97,22 @@ impl Writer<'_> {
             _ => {}
         }
         if let Some(number) = text(table, "big_number")? {
+            self.host.spend(self.lua, number.as_bytes().len() / STEP_BYTES)?;
             // A big number may contain no line end, in neither protocol.
             let blank = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
-            self.reply.big_number(number.iter().map(blank).collect::<Vec<u8>>());
+            self.reply.big_number(number.as_bytes().iter().map(blank).collect::<Vec<u8>>());
             return Ok(());
         }
         if let Value::Table(inner) = table.raw_get("verbatim_string")?
             && let (Some(format), Some(text)) = (text(&inner, "format")?, text(&inner, "string")?)
         {
+            let bytes = format.as_bytes().len() + text.as_bytes().len();
+            self.host.spend(self.lua, bytes / STEP_BYTES)?;
             let mut mark = *b"   ";
-            for (to, from) in mark.iter_mut().zip(errors::until_nul(&format)) {
+            for (to, from) in mark.iter_mut().zip(errors::until_nul(&format.as_bytes())) {
                 *to = *from;
             }
-            self.reply.verbatim(&mark, &text);
+            self.reply.verbatim(&mark, &*text.as_bytes());
             return Ok(());
         }
         if let Value::Table(inner) = table.raw_get("map")? {
@@ -117,6 +122,31 @@ impl Writer<'_> {
             return self.set(&inner, depth);
         }
         self.array(table, depth)
+    }
+
+    /// Appends a table that is a status; returns whether it is one.
+    fn status(&mut self, table: &Table) -> mlua::Result<bool> {
+        // A copy is far quicker than a reference, and with little memory in use it is short. But of
+        // a number `mlua` makes a string too, which never begins with such a letter.
+        if self.lua.used_memory() < COPIED_MEMORY_BYTES {
+            match table.raw_get::<Option<BString>>("ok") {
+                Ok(None) => return Ok(false),
+                Ok(Some(status)) if status.first().is_some_and(u8::is_ascii_uppercase) => {
+                    return self.simple(&status);
+                }
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
+        match text(table, "ok")? {
+            Some(status) => self.simple(&status.as_bytes()),
+            None => Ok(false),
+        }
+    }
+
+    fn simple(&mut self, status: &[u8]) -> mlua::Result<bool> {
+        self.host.spend(self.lua, status.len() / STEP_BYTES)?;
+        self.reply.simple(errors::until_nul(status));
+        Ok(true)
     }
 
     fn double(&mut self, number: f64) -> mlua::Result<()> {
@@ -165,16 +195,18 @@ impl Writer<'_> {
     }
 }
 
-/// A field, if it is a string. It is copied, which is far quicker than a reference to it, unless it
-/// may be a number that `mlua` has made a string of.
-fn text(table: &Table, name: &str) -> mlua::Result<Option<BString>> {
-    let is_word = |text: &BString| text.first().is_some_and(u8::is_ascii_uppercase);
-    match table.raw_get::<Option<BString>>(name) {
-        Ok(None) => Ok(None),
-        Ok(Some(text)) if is_word(&text) => Ok(Some(text)),
-        _ => Ok(match table.raw_get(name)? {
-            Value::String(text) => Some(BString::from(&*text.as_bytes())),
-            _ => None,
-        }),
+/// A field, if it is a string.
+fn text(table: &Table, name: &str) -> mlua::Result<Option<LuaString>> {
+    if !has(table, name)? {
+        return Ok(None);
     }
+    Ok(match table.raw_get(name)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// Whether there is a field with any value: quicker than to get one, which is a reference.
+fn has(table: &Table, name: &str) -> mlua::Result<bool> {
+    table.raw_get::<Option<bool>>(name).map(|value| value.is_some())
 }

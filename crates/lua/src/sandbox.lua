@@ -14,8 +14,8 @@ local out = {}
 -- The script to be run, with its keys and arguments: one at a time.
 local running, keys, arguments
 
--- Each with tables of them, and for one key. These and `run` are a part of the cost of every script: they
--- call nothing that they need not.
+-- `enter` chooses them, with tables of keys and of arguments; `enter_with_key` with one key and the arguments
+-- themselves. Both are a part of the cost of every script, so they call nothing.
 if rust.has_libraries then
   function out.enter(number, ...)
     running = compiled[number]

@@ -176,7 +176,8 @@ impl Output {
         self.reply.shrink_to(KEPT_BYTES_MIN);
     }
 
-    /// Takes all the room that it may keep, so that no short reply changes how much it occupies.
+    /// Takes all the room that it may keep, so that no short reply changes how much it occupies, as
+    /// long as the driver leaves it its buffer.
     pub fn fill_up(&mut self) {
         self.reply.grow_to(KEPT_BYTES_MAX);
     }

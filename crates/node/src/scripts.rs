@@ -24,8 +24,8 @@ const SCRIPTS_BYTES_MAX: usize = 8 << 20;
 /// be run beside them.
 const LOADED_BYTES_MAX: usize = SCRIPTS_BYTES_MAX - SOURCE_BYTES_MAX - SCRIPT_OVERHEAD_BYTES;
 
-/// Bytes of a script beside its body: its hash and its place in the tree. About.
-const SCRIPT_OVERHEAD_BYTES: usize = 128;
+/// Bytes of a script beside its body: its hash, also as text and in the tree, and counts. About.
+const SCRIPT_OVERHEAD_BYTES: usize = 224;
 
 /// The most scripts kept that only EVAL has sent. Redis 7.4's number.
 const EVALUATED_MAX: usize = 500;
@@ -147,7 +147,7 @@ impl Scripts {
         check_length(body)?;
         self.uses += 1;
         if let Some(kept) = self.recent(body) {
-            return Ok(used(kept, self.uses));
+            return Ok(note_use(kept, self.uses));
         }
         let hash = sha1(body);
         let kept = match self.kept.get(&hash) {
@@ -157,7 +157,7 @@ impl Scripts {
         if self.evaluated > EVALUATED_MAX {
             self.forget_oldest();
         }
-        let found = used(&kept, self.uses);
+        let found = note_use(&kept, self.uses);
         self.recent[recent_index(body)] = Some(kept);
         Ok(found)
     }
@@ -166,7 +166,7 @@ impl Scripts {
     pub fn of_hash(&mut self, text: &[u8]) -> Option<Found> {
         let kept = self.kept.get(&parse_hash(text)?)?;
         self.uses += 1;
-        Some(used(kept, self.uses))
+        Some(note_use(kept, self.uses))
     }
 
     /// The flags that a script declares, given its text or its hash. `None`: it declares none, or
@@ -244,7 +244,7 @@ impl Scripts {
 }
 
 /// A script that runs now, the latest of so many uses.
-fn used(kept: &Kept, uses: u64) -> Found {
+fn note_use(kept: &Kept, uses: u64) -> Found {
     if kept.used.get().is_some() {
         kept.used.set(Some(uses));
     }
@@ -338,6 +338,29 @@ mod tests {
         let longer = [b"-- ".to_vec(), vec![b'x'; SOURCE_BYTES_MAX]].concat();
         assert!(scripts.of_body(&longer).is_err());
         assert!(scripts.declared(&longer).is_none());
+    }
+
+    /// A script is found by its text without a look at its hash: never one that is gone.
+    #[test]
+    fn a_text_that_ran_lately_is_found_only_while_it_is_kept() {
+        let mut scripts = Scripts::default();
+        let first = scripts.of_body(b"return 1").expect("it is a script");
+        assert_eq!(scripts.of_body(b"return 1"), Ok(first.clone()));
+        scripts.flush();
+        assert!(!scripts.contains(first.name.as_bytes()));
+        scripts.of_body(b"return 1").expect("it is compiled again");
+        for number in 2..EVALUATED_MAX + 2 {
+            scripts.of_body(format!("return {number}").as_bytes()).expect("it is a script");
+        }
+        assert!(!scripts.contains(first.name.as_bytes()), "it was used longest ago");
+        let other = scripts.of_body(b"return 'other'").expect("it has the place of one that went");
+        let again = scripts.of_body(b"return 1").expect("it is compiled again");
+        assert_ne!(again.compiled, other.compiled);
+        scripts.load(b"return 1").expect("it stays from now on");
+        for number in 2..2 * EVALUATED_MAX {
+            scripts.of_body(format!("return {number}").as_bytes()).expect("it is a script");
+        }
+        assert_eq!(scripts.of_body(b"return 1"), Ok(again));
     }
 
     #[test]

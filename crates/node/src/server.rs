@@ -191,6 +191,9 @@ impl Server {
         self.core.clients.created += 1;
         let mut session =
             Session::new(connection, self.core.clients.created, self.core.turn.monotonic);
+        if !self.core.process.trims_outputs {
+            session.output.fill_up();
+        }
         session.who.peer = peer.address;
         session.who.local = peer.local;
         session.who.is_local = peer.is_local;

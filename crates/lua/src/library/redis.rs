@@ -156,8 +156,8 @@ fn error(lua: &Lua, text: &str) -> mlua::Error {
 /// is not executed without it, since the script could take a lack of it for the command's failure.
 const CALL_ROOM_BYTES: usize = 16 << 10;
 
-/// Bytes of an argument that is copied without being counted: with a copy of so many bytes for each,
-/// the most arguments that Lua can hand over take less than a megabyte.
+/// Bytes of an argument that is copied without being counted, as it would count for one step: as
+/// many arguments as Lua can hand over take a megabyte then, in a buffer of two at most.
 const SHORT_BYTES_MAX: usize = 2 * STEP_BYTES - 1;
 
 /// `redis.call` and `redis.pcall`. `leave` leaves the interpreter's stack, and comes back.
@@ -195,8 +195,8 @@ fn needs_script(lua: &Lua, host: &Host, what: &str) -> mlua::Result<()> {
     Err(error(lua, &format!("{what} can only be called inside a script invocation")))
 }
 
-/// The arguments as those of a command, or the error text if they cannot be. From the first long one
-/// on they are counted before they are copied: one string may be there many times over, and the
+/// The arguments as those of a command, or the error text if they cannot be. From the first long
+/// one on they are counted before they are copied: one string may be there many times over, and the
 /// last argument may be none that a command takes.
 ///
 /// # Errors

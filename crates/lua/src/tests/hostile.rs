@@ -369,3 +369,56 @@ fn proxies_are_collected() {
     let (_, after) = eval(body);
     assert!(after < before + (64 << 10), "{before} became {after}");
 }
+
+/// A reply that is short may have taken long to read.
+#[test]
+fn long_texts_in_tables_of_a_reply_are_counted() {
+    for field in ["ok=s", "big_number=s", "verbatim_string={format=s, string='x'}"] {
+        for first in ["A", "a"] {
+            let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+            let body = format!(
+                "local s = string.rep('{first}\\0', 2e5) local e, t = {{{field}}}, {{}}
+                 for i = 1, 50 do t[i] = e end return t"
+            );
+            let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+            start(&mut interpreter, script);
+            let (_, pauses) = finish(&mut interpreter);
+            // One for 10,000 steps of 64 bytes.
+            assert!(pauses >= 25, "{field} {first}: {pauses}");
+        }
+    }
+}
+
+/// As many arguments as Lua hands over, each too short to be counted by its bytes.
+#[test]
+fn many_short_arguments_are_a_command() {
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    let body = "local t = {} for i = 1, 7900 do t[i] = string.rep('x', 127) end
+                return redis.pcall(unpack(t))";
+    let mut asked = 0;
+    let reply = eval_with(&mut interpreter, body, &[], &[], |step| match step {
+        Step::Call(call) => {
+            asked += call.arguments.iter().map(<[u8]>::len).sum::<usize>();
+            Answer::Reply(b":1\r\n".to_vec())
+        }
+        _ => Answer::GoOn,
+    });
+    assert_eq!((reply.as_str(), asked), (":1 ", 7900 * 127));
+}
+
+/// What a script has left is collected behind short ones, which allocate little: Lua by itself
+/// would begin once they have allocated as much again as was alive when it last ended.
+#[test]
+fn garbage_goes_while_only_short_scripts_run() {
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    // To compile is to begin to collect.
+    let script = interpreter.compile(b"return 1").expect("this is Lua");
+    let body = "local t = {} for i = 1, 4e5 do t[i] = {} end collectgarbage() return #t";
+    assert_eq!(eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn), ":400000 ");
+    assert!(interpreter.used_bytes() > 10 << 20);
+    for _ in 0..50_000 {
+        start(&mut interpreter, script);
+        finish(&mut interpreter);
+    }
+    assert!(interpreter.used_bytes() < 2 << 20, "{}", interpreter.used_bytes());
+}

@@ -110,7 +110,7 @@ impl Server {
             is_read_only: is_read_only || declared.no_writes,
             allows_oom: declared.allow_oom,
             is_short: self.core.is_short_of_room,
-            started: self.core.turn.lap,
+            started: self.core.process.options.clock.monotonic(),
             has_written: false,
             is_busy: false,
             answer: Answer::Begin,
@@ -240,7 +240,7 @@ impl Server {
                 Step::Done(ending) => return Some(ending),
                 Step::Call(call) => {
                     script.answer = Answer::Reply(self.call_for_script(script, &call));
-                    self.interpreter(script.kind).take_back(call.arguments);
+                    self.interpreter(script.kind).take_back_arguments(call.arguments);
                     // The time at which the call ended.
                     self.core.turn.lap
                 }

@@ -34,7 +34,7 @@ const RENEWED_NANOS_MAX: u64 = 60_000_000_000;
 /// Records on their way to the log, and what it said of them.
 pub(super) struct Appender {
     pub log: Box<dyn TransactionLog>,
-    /// The largest payload of one record.
+    /// The largest payload of one record: asked of the log once, as each unit needs it.
     pub payload_bytes_max: usize,
     /// Of a process that leads.
     pub stamper: Option<Stamper>,
