@@ -55,6 +55,10 @@ const RECORD_COST_BYTES: u64 = 4 << 10;
 /// What the two headers of a put need at most, beside the name of the stream.
 const HEADER_BYTES_MAX: usize = 192;
 
+/// What a server must take as a record at least, header included. NATS's own `max_payload` is
+/// 1 MiB; a server may be set to take, or say that it takes, less than a record's header.
+const RECORD_BYTES_MIN: usize = 4 << 10;
+
 /// How long opening waits for a cluster that is starting or electing.
 const OPEN_WAIT: Duration = Duration::from_secs(30);
 
@@ -145,7 +149,7 @@ async fn connect(
         )));
     }
     let headers = HEADER_BYTES_MAX + stream_of(&address.name).len();
-    let record_bytes_max = connection.greeting().payload_bytes_max.saturating_sub(headers);
+    let record_bytes_max = record_room(connection.greeting().payload_bytes_max, headers)?;
     let client = Arc::new(JetStream {
         address,
         connection,
@@ -165,6 +169,19 @@ async fn connect(
     let record_cost_bytes = RECORD_COST_BYTES;
     let limits = StoreLimits { record_bytes_max, puts_max: PUTS_MAX, record_cost_bytes };
     Ok((client, Facts { incarnation: stream.incarnation, limits }))
+}
+
+/// The largest record where a server takes messages of so many bytes, `headers` of them NATS's.
+fn record_room(payload_bytes_max: usize, headers: usize) -> io::Result<usize> {
+    let room = payload_bytes_max.saturating_sub(headers);
+    if room < RECORD_BYTES_MIN {
+        return Err(io::Error::other(format!(
+            "the server takes messages of {payload_bytes_max} bytes at most (max_payload): a log \
+             needs {}",
+            RECORD_BYTES_MIN + headers
+        )));
+    }
+    Ok(room)
 }
 
 /// Connects, and finds the stream or makes it, however long the cluster takes to get ready.
@@ -369,5 +386,20 @@ impl Service for JetStream {
             }
             outcome
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_whose_messages_hold_no_record_is_refused() {
+        assert_eq!(record_room(1 << 20, 200).expect("it is NATS's own limit"), (1 << 20) - 200);
+        assert_eq!(record_room(RECORD_BYTES_MIN + 200, 200).expect("it is enough"), 4096);
+        for payload in [0, 100, 1024, RECORD_BYTES_MIN + 199] {
+            let refusal = record_room(payload, 200).expect_err("no record fits").to_string();
+            assert!(refusal.contains("max_payload"), "{refusal}");
+        }
     }
 }
