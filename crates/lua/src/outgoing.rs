@@ -206,7 +206,7 @@ fn text(table: &Table, name: &str) -> mlua::Result<Option<LuaString>> {
     })
 }
 
-/// Whether there is a field with any value: quicker than to get one, which is a reference.
+/// Whether the table has a field. Its value would be a reference, which takes longer to get.
 fn has(table: &Table, name: &str) -> mlua::Result<bool> {
     table.raw_get::<Option<bool>>(name).map(|value| value.is_some())
 }

@@ -55,8 +55,8 @@ const RECORD_COST_BYTES: u64 = 4 << 10;
 /// What the two headers of a put need at most, beside the name of the stream.
 const HEADER_BYTES_MAX: usize = 192;
 
-/// What a server must take as a record at least, header included. NATS's own `max_payload` is
-/// 1 MiB; a server may be set to take, or say that it takes, less than a record's header.
+/// The least room for a record, in bytes with its header, with which a server makes a log. NATS's
+/// `max_payload` is 1 MiB unless set; set too small, it holds not even a record's header.
 const RECORD_BYTES_MIN: usize = 4 << 10;
 
 /// How long opening waits for a cluster that is starting or electing.
@@ -171,7 +171,11 @@ async fn connect(
     Ok((client, Facts { incarnation: stream.incarnation, limits }))
 }
 
-/// The largest record where a server takes messages of so many bytes, `headers` of them NATS's.
+/// The largest record, in bytes with its header, of a server that takes messages of
+/// `payload_bytes_max` bytes, `headers` of them NATS's.
+///
+/// # Errors
+/// It is less than [`RECORD_BYTES_MIN`].
 fn record_room(payload_bytes_max: usize, headers: usize) -> io::Result<usize> {
     let room = payload_bytes_max.saturating_sub(headers);
     if room < RECORD_BYTES_MIN {

@@ -85,7 +85,7 @@ impl Migrations {
             || has_expired && !core.shard.engine.keyspace.exists(database, key)
     }
 
-    /// Whether no migration runs: then no request waits for one.
+    /// Whether no MIGRATE is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
