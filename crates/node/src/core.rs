@@ -207,9 +207,9 @@ impl Persistence {
 }
 
 impl Turn {
-    /// Whether the commands of this turn have taken as long as `Limits::turn_nanos_max`.
+    /// Whether the commands of this turn have taken as long as `Limits::turn`.
     pub(crate) fn has_lasted(&self, limits: &Limits) -> bool {
-        self.lap.since(self.monotonic) > limits.turn_nanos_max
+        self.lap.since(self.monotonic) > limits.turn.nanos_max
     }
 }
 

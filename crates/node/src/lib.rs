@@ -65,7 +65,7 @@ pub use begin::begin;
 pub use command::standard;
 pub use configured::{Configured, configured};
 pub use core::{Broken, Options, Stop};
-pub use limits::Limits;
+pub use limits::{Limits, TurnLimits};
 pub use server::Server;
 pub use server::functions::Function;
 pub use server::reactor::Scratch;

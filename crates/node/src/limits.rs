@@ -16,27 +16,11 @@ pub struct Limits {
     /// Requests of a session that are parsed ahead and prefetched together, up to
     /// [`BATCH_REQUESTS_MAX`].
     pub batch_requests_max: usize,
-    /// Requests executed in one turn before outputs are sent and events looked at again: bounds
-    /// what a deep pipeline adds to the latency of others. A guess, about 2 ms of small commands.
-    pub turn_requests_max: usize,
-    /// Bytes of requests executed in one turn, about: the last session may overshoot. So what is
-    /// published in a turn stays far below the limit at which subscribers are disconnected (32 MiB
-    /// by default), and they are sent something before more is published. A guess.
-    pub turn_bytes_max: usize,
-    /// Bytes of replies written in one turn, about: the last reply may overshoot. Small requests
-    /// can ask for much. About 1 ms of copying; a guess.
-    pub turn_reply_bytes_max: usize,
-    /// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what
-    /// a client has pipelined may take seconds each. The last one may overshoot. Several times what
-    /// a turn of small commands takes; a guess.
-    pub turn_nanos_max: u64,
+    pub turn: TurnLimits,
     /// Pauses after which a script is suspended until the next turn, if it has not used up
-    /// `turn_nanos_max` before. A pause comes after some 100 microseconds, so usually the time
-    /// decides.
+    /// [`TurnLimits::nanos_max`] before. A pause comes after some 100 microseconds, so usually the
+    /// time decides.
     pub script_pauses_max: usize,
-    /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
-    /// for the whole of its backlog. A guess.
-    pub turn_sent_bytes_max: usize,
     /// Keys deleted in one turn because their time has come.
     pub expired_keys_max: usize,
     /// Keys invalidated per turn while more are recorded than `tracking-table-max-keys`. Ten times
@@ -93,6 +77,32 @@ pub struct Limits {
 /// buffer occupies. As Redis (PROTO_IOBUF_LEN).
 pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
 
+/// What one turn of the loop does at most, before it looks at everything else again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TurnLimits {
+    /// Requests executed in one turn before outputs are sent and events looked at again: bounds
+    /// what a deep pipeline adds to the latency of others. A guess, about 2 ms of small commands.
+    pub requests_max: usize,
+    /// Bytes of requests executed in one turn, about: the last session may overshoot. So what is
+    /// published in a turn stays far below the limit at which subscribers are disconnected (32 MiB
+    /// by default), and they are sent something before more is published. A guess.
+    pub bytes_max: usize,
+    /// Bytes of replies written in one turn, about: the last reply may overshoot. Small requests
+    /// can ask for much. About 1 ms of copying; a guess.
+    pub reply_bytes_max: usize,
+    /// How long a turn's commands may take together, in nanoseconds, before outputs are sent: what
+    /// a client has pipelined may take seconds each. The last one may overshoot. Several times what
+    /// a turn of small commands takes; a guess.
+    pub nanos_max: u64,
+    /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
+    /// for the whole of its backlog. A guess.
+    pub sent_bytes_max: usize,
+    /// Bytes received from one client in one turn, about: the last piece may overshoot. One that
+    /// sends as fast as is received would hold the loop, and its memory would be judged only when
+    /// it pauses. Half a millisecond of copying; a guess.
+    pub received_bytes_max: usize,
+}
+
 /// The largest batch. In a prototype, 16 overlapped misses took a random GET over 5 M keys from 301
 /// to 109 ns; more gained nothing.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 16;
@@ -102,7 +112,8 @@ impl Limits {
     /// With them something would wait for ever.
     pub(crate) fn check(&self) {
         assert!(self.link_waiting_bytes_max >= 100, "half of a mark may wait for the other half");
-        assert!(self.batch_requests_max > 0 && self.turn_requests_max > 0, "a turn does something");
+        assert!(self.batch_requests_max > 0 && self.turn.requests_max > 0, "a turn does something");
+        assert!(self.turn.received_bytes_max > 0, "a turn receives something");
     }
 }
 
@@ -112,12 +123,15 @@ impl Default for Limits {
             engine: EngineLimits::default(),
             shard: ShardLimits::default(),
             batch_requests_max: BATCH_REQUESTS_MAX,
-            turn_requests_max: 4096,
-            turn_bytes_max: 1 << 20,
-            turn_reply_bytes_max: 4 << 20,
-            turn_nanos_max: 10_000_000,
+            turn: TurnLimits {
+                requests_max: 4096,
+                bytes_max: 1 << 20,
+                reply_bytes_max: 4 << 20,
+                nanos_max: 10_000_000,
+                sent_bytes_max: 4 << 20,
+                received_bytes_max: 2 << 20,
+            },
             script_pauses_max: 1000,
-            turn_sent_bytes_max: 4 << 20,
             expired_keys_max: 256,
             untracked_keys_max: 1000,
             evicted_keys_max: 128,

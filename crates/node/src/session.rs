@@ -242,6 +242,8 @@ pub struct Identity {
 pub struct Flow {
     /// In the server's list of sessions with input left to execute.
     pub is_queued: bool,
+    /// In the server's list of sessions with more to receive than one turn takes.
+    pub is_receiving: bool,
     /// In the server's list of sessions with bytes to send.
     pub is_flushing: bool,
     /// The kernel's buffer is full: nothing is offered until it drains.

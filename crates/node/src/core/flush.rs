@@ -26,7 +26,7 @@ impl Core {
 
     fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let Self { clients, process, turn, .. } = self;
-        let mut left = process.options.limits.turn_sent_bytes_max;
+        let mut left = process.options.limits.turn.sent_bytes_max;
         let session = clients.at_mut(client);
         while !session.flow.kernel_is_full {
             let sendable = session.output.sendable_bytes();

@@ -157,7 +157,7 @@ impl Server {
             return;
         }
         let options = &self.core.process.options;
-        let (nanos, pauses) = (options.limits.turn_nanos_max, options.limits.script_pauses_max);
+        let (nanos, pauses) = (options.limits.turn.nanos_max, options.limits.script_pauses_max);
         let work = self.core.work();
         self.libraries.advance(data, &mut Slice::new(&*options.clock, work, nanos, pauses));
     }
@@ -259,7 +259,7 @@ impl Server {
                     self.core.process.options.clock.monotonic()
                 }
             };
-            if now.since(began) > limits.turn_nanos_max || pauses >= limits.script_pauses_max {
+            if now.since(began) > limits.turn.nanos_max || pauses >= limits.script_pauses_max {
                 return None;
             }
         }

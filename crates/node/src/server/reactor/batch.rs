@@ -103,9 +103,9 @@ impl Server {
     /// Executes what clients sent, up to the turn's limit; the rest stays queued.
     pub(super) fn execute_ready(&mut self, scratch: &mut Scratch) {
         let limits = &self.core.process.options.limits;
-        let (requests, reply_bytes) = (limits.turn_requests_max, limits.turn_reply_bytes_max);
+        let (requests, reply_bytes) = (limits.turn.requests_max, limits.turn.reply_bytes_max);
         let mut share = Share { requests, reply_bytes };
-        let mut bytes_left = limits.turn_bytes_max;
+        let mut bytes_left = limits.turn.bytes_max;
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
             self.core.turn.lap = self.core.process.options.clock.monotonic();
         }
