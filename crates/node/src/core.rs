@@ -22,6 +22,7 @@ mod rights;
 mod role;
 mod sessions;
 mod snapshots;
+mod stopwatch;
 mod stream;
 mod tracking;
 mod transactions;
@@ -51,6 +52,7 @@ use shard::{Leadership, Shard};
 use statistics::{Latency, Slowlog, Statistics};
 use std::any::Any;
 use std::sync::Arc;
+use stopwatch::Stopwatch;
 use stream::Stream;
 
 /// What the server was started with.
@@ -178,6 +180,8 @@ pub struct Turn {
     pub monotonic: MonotonicNanos,
     /// When the command that executes now began.
     pub(crate) lap: MonotonicNanos,
+    /// Tells `lap`: set when the turn begins.
+    pub(crate) stopwatch: Stopwatch,
     /// The running command answers an error that was counted already, as an error of a script may
     /// be.
     pub(crate) has_failed: bool,
@@ -250,6 +254,16 @@ pub struct Core {
 }
 
 impl Core {
+    /// The time, as exact as how long a command took is told.
+    pub(crate) fn lap_time(&self) -> MonotonicNanos {
+        self.turn.stopwatch.read(&*self.process.options.clock)
+    }
+
+    /// A command begins now.
+    pub(crate) fn begin_lap(&mut self) {
+        self.turn.lap = self.lap_time();
+    }
+
     /// Bytes that replicas of Redis were told: `master_repl_offset`.
     pub fn stream_offset(&self) -> u64 {
         self.stream.offset

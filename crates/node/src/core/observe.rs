@@ -22,7 +22,7 @@ impl Core {
         began: MonotonicNanos,
         is_failed: bool,
     ) {
-        let now = self.process.options.clock.monotonic();
+        let now = self.lap_time();
         let nanos = now.since(began) + std::mem::take(&mut self.turn.slept_nanos);
         self.turn.lap = now;
         self.process.statistics.commands_processed += 1;

@@ -19,10 +19,15 @@ impl Server {
     /// Serves the clients that wait for keys which the last unit made ready; serving one may make
     /// further keys ready. While the server sleeps (DEBUG SLEEP) they wait: time has gone on for
     /// keys when they are served, as behind a unit that took so long.
+    #[inline]
     pub(crate) fn wake_ready(&mut self) {
-        if self.core.turn.asleep_until > self.core.turn.monotonic {
-            return;
+        let sleeps = self.core.turn.asleep_until > self.core.turn.monotonic;
+        if !self.core.interest.ready.is_empty() && !sleeps {
+            self.wake_all_ready();
         }
+    }
+
+    fn wake_all_ready(&mut self) {
         while !self.core.interest.ready.is_empty() {
             for (database, key) in std::mem::take(&mut self.core.interest.ready) {
                 self.wake(database, &key);
@@ -75,7 +80,7 @@ impl Server {
         context.database = wait.database;
         context.retry = true;
         let written = self.core.clients.at(connection).output.end();
-        self.core.turn.lap = self.core.process.options.clock.monotonic();
+        self.core.begin_lap();
         let command = self.core.process.catalog.command(request.command);
         match self.core.denied(connection, command, request.args()) {
             // The right was taken from the user while the client waited.

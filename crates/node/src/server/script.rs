@@ -256,7 +256,7 @@ impl Server {
                 Step::Paused => {
                     pauses += 1;
                     self.core.work().steps(PAUSE_WORK_STEPS);
-                    self.core.process.options.clock.monotonic()
+                    self.core.lap_time()
                 }
             };
             if now.since(began) > limits.turn.nanos_max || pauses >= limits.script_pauses_max {

@@ -107,7 +107,7 @@ impl Server {
         let mut share = Share { requests, reply_bytes };
         let mut bytes_left = limits.turn.bytes_max;
         if !self.core.clients.ready.is_empty() || !self.core.clients.resuming.is_empty() {
-            self.core.turn.lap = self.core.process.options.clock.monotonic();
+            self.core.begin_lap();
         }
         if self.suspended.is_none() {
             self.execute_resuming(&mut share);
@@ -198,7 +198,7 @@ impl Server {
             if scratch.parsed.len() > 1 {
                 // Parsing and prefetching a batch is not the time of its first command. Of a lone
                 // one it is little, and asking for the time would be more.
-                self.core.turn.lap = self.core.process.options.clock.monotonic();
+                self.core.begin_lap();
             }
             let dispatched = self.execute_batch(client, &bytes, share, scratch);
             if dispatched != Dispatched::Done {

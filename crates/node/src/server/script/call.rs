@@ -36,7 +36,7 @@ impl Server {
         session.is_in_script = true;
         match self.admit_call(script, args) {
             Ok(command) => {
-                self.core.turn.lap = self.core.process.options.clock.monotonic();
+                self.core.begin_lap();
                 let database = self.core.clients.at(client).database;
                 self.call(client, command, args, Context { database, ..script.begun });
                 let reads = self.core.process.catalog.command(command).flags;
@@ -62,7 +62,7 @@ impl Server {
             self.core.process.statistics.command(command).rejected += 1;
         }
         self.core.refuse(script.client(), 0, refusal);
-        self.core.turn.lap = self.core.process.options.clock.monotonic();
+        self.core.begin_lap();
     }
 
     /// Bounds what a unit notes: a script alone decides how long its unit is.

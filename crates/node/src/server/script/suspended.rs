@@ -164,8 +164,8 @@ impl Server {
         if let Some(why) = suspended.killed {
             self.interpreter(suspended.script.kind).kill(why);
         }
-        let began = self.core.process.options.clock.monotonic();
-        self.core.turn.lap = began;
+        self.core.begin_lap();
+        let began = self.core.turn.lap;
         match self.drive(&mut suspended.script, began) {
             Some(ending) => self.end_suspended(*suspended, ending),
             None => {
