@@ -74,6 +74,11 @@ impl Output {
         self.is_over |= is_over;
     }
 
+    /// Whether the unit's reply has exceeded a bound.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// The unit has ended: whether its reply exceeded a bound. What is left of it means nothing.
     pub fn take_over(&mut self) -> bool {
         std::mem::take(&mut self.is_over)

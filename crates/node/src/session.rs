@@ -489,7 +489,16 @@ impl Session {
 
     /// Ends a reply that began at the stream offset `written`, as CLIENT REPLY says. Whether it
     /// exceeded its bound: then nothing is left of it, and the client is to be disconnected.
+    #[inline]
     pub fn finish(&mut self, written: u64) -> bool {
+        let is_plain = self.reply_mode == ReplyMode::On && self.pushes.is_empty();
+        if is_plain && !self.output.is_over() {
+            return false;
+        }
+        self.finish_otherwise(written)
+    }
+
+    fn finish_otherwise(&mut self, written: u64) -> bool {
         // Replies that were set aside in EXEC, and headers.
         let is_over = self.output.take_over();
         let is_silent = matches!(self.reply_mode, ReplyMode::Off | ReplyMode::Skip);

@@ -34,14 +34,19 @@ fn is_client(session: &Session) -> bool {
 
 impl Core {
     /// Counts anew what a session occupies.
+    #[inline]
     pub(crate) fn count_memory(&mut self, client: ConnectionId) {
         if self.counts_clients() {
-            let session = self.clients.at_mut(client);
-            let bytes = if is_client(session) { session.memory_bytes() } else { 0 };
-            let counted = std::mem::replace(&mut session.flow.counted_bytes, bytes);
-            self.clients.sessions.memory.bytes += bytes;
-            self.clients.sessions.memory.bytes -= counted;
+            self.count_memory_anew(client);
         }
+    }
+
+    fn count_memory_anew(&mut self, client: ConnectionId) {
+        let session = self.clients.at_mut(client);
+        let bytes = if is_client(session) { session.memory_bytes() } else { 0 };
+        let counted = std::mem::replace(&mut session.flow.counted_bytes, bytes);
+        self.clients.sessions.memory.bytes += bytes;
+        self.clients.sessions.memory.bytes -= counted;
     }
 
     /// Whether there is a limit that counts what clients occupy.

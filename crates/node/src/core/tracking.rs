@@ -96,7 +96,7 @@ impl Core {
 
     /// Ends the effect of CLIENT CACHING when the request after it has ended.
     pub(crate) fn end_caching(&mut self, client: ConnectionId, command: Option<&Registered>) {
-        if self.interest.caches.is_empty() || !self.clients.has(client) {
+        if !self.clients.has(client) {
             return;
         }
         let keeps = command.is_some_and(|command| command.flags.contains(Flags::KEEPS_CACHING));

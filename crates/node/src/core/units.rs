@@ -40,8 +40,10 @@ impl Core {
     pub(crate) fn settle_unit(&mut self) -> Sequence {
         let observed = self.shard.settle_unit(self.turn.now);
         self.stream.gather(&self.shard.unit);
-        let garbage = std::mem::take(&mut self.shard.unit.garbage);
-        self.discard(garbage);
+        if !self.shard.unit.garbage.is_empty() {
+            let garbage = std::mem::take(&mut self.shard.unit.garbage);
+            self.discard(garbage);
+        }
         if !self.clients.ended.is_empty() {
             self.hold_ended(observed.max(self.shard.newest_executed()));
         }
@@ -54,10 +56,14 @@ impl Core {
 
     /// Delivers a unit's messages, dirties the sessions that watch what it changed, and sends
     /// invalidations to caches.
+    #[inline]
     pub(crate) fn spread(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
-        if !self.interest.has_notices() {
-            return;
+        if self.interest.has_notices() {
+            self.spread_notices(observed, sender);
         }
+    }
+
+    fn spread_notices(&mut self, observed: Sequence, sender: Option<ConnectionId>) {
         for watcher in std::mem::take(&mut self.interest.dirtied) {
             if self.guards.note_changed(watcher) {
                 continue;

@@ -36,7 +36,7 @@ impl Server {
         pass: &mut Option<Pass>,
     ) -> Dispatched {
         let dispatched = self.execute(client, command, args, pass);
-        if dispatched != Dispatched::Later {
+        if dispatched != Dispatched::Later && !self.core.interest.caches.is_empty() {
             let known = command.map(|id| self.core.process.catalog.command(id));
             self.core.end_caching(client, known);
         }
@@ -98,7 +98,7 @@ impl Server {
             return self.queue(client, written, OwnedRequest::new(id, args), demand);
         }
         let context = self.core.context(&asker);
-        *pass = self.pass(&asker, command, demand, context);
+        *pass = self.pass(&asker, command, context);
         self.run_unit(client, written, id, args, context)
     }
 

@@ -3,15 +3,15 @@
 //! A pipeline is mostly one command again and again. Nearly every reason to refuse a request, or to
 //! let it wait, rests on what a command about keys cannot change: who asks, users' rules,
 //! directives, the role, pauses. So these are judged once for a run of requests of one command in
-//! a batch; any other command ends the run. What the requests themselves change is judged each
-//! time: how many arguments there are, and whether the log takes more.
+//! a batch; any other command ends the run. What the requests themselves change ends it as well: a
+//! record that was appended, too many replies that wait, a snapshot that falls behind.
 
 use crate::core::asker::Asker;
 use crate::core::verdict::Verdict;
 use crate::server::Server;
 use crate::server::functions::Function;
-use base::ConnectionId;
-use catalog::{CommandId, Demand, Registered};
+use base::{ConnectionId, Sequence};
+use catalog::{CommandId, Registered};
 use engine::command::Args;
 use engine::unit::{Context, Overdue};
 
@@ -20,7 +20,8 @@ use engine::unit::{Context, Overdue};
 #[derive(Clone, Copy)]
 pub(crate) struct Pass {
     command: CommandId,
-    demand: Demand,
+    /// The log took records, and nothing was appended since: it takes more.
+    appended: Sequence,
     pub context: Context,
 }
 
@@ -31,7 +32,6 @@ impl Server {
         &self,
         asker: &Asker,
         command: &Registered,
-        demand: Demand,
         context: Context,
     ) -> Option<Pass> {
         let core = &self.core;
@@ -44,7 +44,8 @@ impl Server {
             && context.overdue == Overdue::Deleted
             && self.migrations.is_idle();
         let holds = is_ordinary && is_free && stands;
-        holds.then_some(Pass { command: command.id, demand, context })
+        let appended = core.shard.newest_appended();
+        holds.then_some(Pass { command: command.id, appended, context })
     }
 
     /// Whether the full gate lets a request run now. Builds with assertions compare a pass with it.
@@ -59,10 +60,14 @@ impl Server {
             && self.what_to_wait_for(&asker, command, command.demand, args, false).is_none()
     }
 
-    /// Whether a request passes by what was found of the one before it.
+    /// Whether a request passes by what was found of the one before it. If not, it is judged in
+    /// full.
     pub(crate) fn passes_again(&self, pass: &Pass, command: &Registered, args: Args<'_>) -> bool {
+        let core = &self.core;
         pass.command == command.id
+            && pass.appended == core.shard.newest_appended()
             && command.admits(args.len())
-            && matches!(self.judge_writing(command, pass.demand), Verdict::Run)
+            && !core.is_much_held()
+            && !core.is_snapshot_behind()
     }
 }
