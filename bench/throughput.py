@@ -1,9 +1,11 @@
 """Throughput, latency and processor time, every subject in turn.
 
-Turns are interleaved and each turn starts with another subject: this kind of machine drifts by
-15–30 %, so only what was measured side by side can be compared.
+This kind of machine drifts by 15–30 % within minutes, so only what was measured side by side can be
+compared: all servers of a turn stay up, idle but for the one that is asked, and each row goes from one to
+the next before the next row begins.
 """
 
+import contextlib
 import time
 
 import load
@@ -55,33 +57,37 @@ def measured(subject, cell):
 
 
 def run(options, note):
-    """Returns {cell: {subject: [sample of each turn]}} as plain data."""
+    """Returns {cell: {subject: [sample of each turn]}} as plain data. Samples of one turn were taken within
+    seconds of each other."""
     found = {}
     with TestAuthority() as authority:
         authority.issue("server")
         for turn in range(options.turns):
-            first = turn % len(SUBJECTS)
-            for subject in SUBJECTS[first:] + SUBJECTS[:first]:
-                for cell, sample in samples(subject, authority, options.scale):
-                    found.setdefault(cell.name, {}).setdefault(subject.name, []).append(
-                        vars(sample))
-                    note(f"turn {turn + 1}: {subject.name}: {cell.name}: "
-                         f"{sample.requests_per_second:,.0f}/s, "
-                         f"{sample.cpu_seconds_per_million:.2f} CPU-s per million, "
-                         f"load {sample.load_idle:.0%} idle")
+            for cell, subject, sample in one_turn(turn, authority, options.scale):
+                found.setdefault(cell.name, {}).setdefault(subject.name, []).append(vars(sample))
+                note(f"turn {turn + 1}: {cell.name}: {subject.name}: "
+                     f"{sample.requests_per_second:,.0f}/s, "
+                     f"{sample.cpu_seconds_per_million:.2f} CPU-s per million, "
+                     f"load {sample.load_idle:.0%} idle")
     return found
 
 
-def samples(subject, authority, scale):
-    """One turn of a subject: each cell with what it showed."""
-    with subject.server(authority) as server:
-        if subject is not subjects.FLOOR:
-            load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
-        for cell in CELLS:
-            if measured(subject, cell):
+def one_turn(turn, authority, scale):
+    """Each cell with what each subject showed in it. Another begins each time: who comes first has the
+    caches that an idle server left."""
+    with contextlib.ExitStack() as stack:
+        servers = {}
+        for subject in SUBJECTS:
+            server = servers[subject] = stack.enter_context(subject.server(authority))
+            if subject is not subjects.FLOOR:
+                load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
+        for number, cell in enumerate(CELLS):
+            asked = [subject for subject in SUBJECTS if measured(subject, cell)]
+            first = (turn + number) % len(asked)
+            for subject in asked[first:] + asked[:first]:
                 if subject.durable:
-                    settle(server, subject, cell)
-                yield cell, load.measure(server, cell.scaled(scale))
+                    settle(servers[subject], subject, cell)
+                yield cell, subject, load.measure(servers[subject], cell.scaled(scale))
 
 
 def settle(server, subject, cell):
