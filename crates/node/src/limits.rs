@@ -16,6 +16,7 @@ pub struct Limits {
     /// Requests of a session that are parsed ahead and prefetched together, up to
     /// [`BATCH_REQUESTS_MAX`].
     pub batch_requests_max: usize,
+    /// What one turn does at most.
     pub turn: TurnLimits,
     /// Pauses after which a script is suspended until the next turn, if it has not used up
     /// [`TurnLimits::nanos_max`] before. A pause comes after some 100 microseconds, so usually the
@@ -77,7 +78,8 @@ pub struct Limits {
 /// buffer occupies. As Redis (PROTO_IOBUF_LEN).
 pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
 
-/// What one turn of the loop does at most, before it looks at everything else again.
+/// What one turn of the loop does at most, for all clients or for each, before it looks at
+/// everything else again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TurnLimits {
     /// Requests executed in one turn before outputs are sent and events looked at again: bounds

@@ -242,8 +242,6 @@ pub struct Identity {
 pub struct Flow {
     /// In the server's list of sessions with input left to execute.
     pub is_queued: bool,
-    /// In the server's list of sessions with more to receive than one turn takes.
-    pub is_receiving: bool,
     /// In the server's list of sessions with bytes to send.
     pub is_flushing: bool,
     /// The kernel's buffer is full: nothing is offered until it drains.
@@ -377,19 +375,18 @@ impl Input {
         self.wanted.clamp(RECEIVED_BYTES, RECEIVE_BYTES_MAX)
     }
 
-    /// Makes room for bytes of a long request, of which `left` are still to come: so that its
-    /// buffer ends where the request does, and not up to twice as far. Returns how many bytes may
-    /// be received: `room` of a request that is not long.
-    pub fn make_room(&mut self, room: usize, left: usize) -> usize {
-        if self.wanted == 0 || self.waiting_bytes() + left <= KEPT_BYTES_MAX {
+    /// Makes room for what is wanted of a long request: so that its buffer ends where the request
+    /// does, and not up to twice as far. Returns how many bytes may be received: `room` of a
+    /// request that is not long.
+    pub fn make_room(&mut self, room: usize) -> usize {
+        if self.wanted == 0 || self.waiting_bytes() + self.wanted <= KEPT_BYTES_MAX {
             return room;
         }
         let (length, room_here) = (self.bytes.len(), self.bytes.capacity() - self.bytes.len());
-        let needed = if left == 0 { RECEIVED_BYTES } else { left };
-        let next = needed.min(RECEIVE_BYTES_MAX);
+        let next = self.wanted.min(RECEIVE_BYTES_MAX);
         if room_here < next {
             let doubled = self.bytes.capacity().saturating_mul(2).saturating_sub(length);
-            self.bytes.reserve_exact(doubled.clamp(next, needed));
+            self.bytes.reserve_exact(doubled.clamp(next, self.wanted));
         }
         (self.bytes.capacity() - length).min(RECEIVE_BYTES_MAX)
     }
@@ -401,6 +398,8 @@ impl Input {
 
     /// Forgets what was parsed ahead: it will be parsed again.
     pub fn rewind(&mut self) {
+        // Until it is parsed again, nothing is wanted: who is blocked amid a request is held back.
+        self.wanted = 0;
         if self.parsed != self.consumed {
             self.parsed = self.consumed;
             self.decoder = Decoder::new(self.decoder.limits);

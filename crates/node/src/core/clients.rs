@@ -23,8 +23,6 @@ pub struct Clients {
     pub(crate) created: u64,
     /// Sessions with input to execute, in the order in which it came.
     pub(crate) ready: VecDeque<ConnectionId>,
-    /// Sessions with more to receive than the last turn took.
-    pub(crate) receiving: Vec<ConnectionId>,
     /// Sessions with bytes that may be sent.
     pub(crate) flushing: Vec<ConnectionId>,
     /// Sessions that wait for a record, in the order of records.
@@ -59,14 +57,6 @@ impl Clients {
     pub(crate) fn close_later(&mut self, connection: ConnectionId) {
         if !self.closing.contains(&connection) {
             self.closing.push(connection);
-        }
-    }
-
-    /// Goes on receiving from a session in the next turn.
-    pub(crate) fn receive_later(&mut self, client: ConnectionId) {
-        let session = self.sessions.get_mut(client).expect(HERE);
-        if !std::mem::replace(&mut session.flow.is_receiving, true) {
-            self.receiving.push(client);
         }
     }
 

@@ -82,7 +82,8 @@ impl Core {
         // Whether or not it reads: it may have to write all its requests before it does.
         let unexecuted_max = self.unexecuted_bytes_max(client);
         let session = self.clients.at_mut(client);
-        if session.flow.reading_is_off && session.input.room(unexecuted_max) > 0 {
+        let may_read = !session.flow.peer_has_closed && session.input.room(unexecuted_max) > 0;
+        if session.flow.reading_is_off && may_read {
             session.flow.reading_is_off = false;
             driver.set_reading(client, true);
         }

@@ -83,14 +83,6 @@ impl Server {
         for event in std::mem::take(&mut self.deferred) {
             self.take_event(driver, event);
         }
-        for client in std::mem::take(&mut self.core.clients.receiving) {
-            if let Some(session) = self.core.clients.sessions.get_mut(client) {
-                session.flow.is_receiving = false;
-                if !session.flow.reading_is_off {
-                    self.receive(driver, client);
-                }
-            }
-        }
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
         }
@@ -184,8 +176,7 @@ impl Server {
         }
         let has_work = self.core.is_snapshot_ready() || self.feed.is_ready(&self.core);
         let is_behind = self.is_behind_libraries() && self.core.stopping.is_none();
-        let has_input = !self.core.clients.receiving.is_empty();
-        let has_work = has_work || self.has_more_to_untrack || is_behind || has_input;
+        let has_work = has_work || self.has_more_to_untrack || is_behind;
         if has_work
             || self.has_more_to_load
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
@@ -260,36 +251,27 @@ impl Server {
             || self.migrations.hear(&mut self.core, driver, event)
     }
 
-    /// Receives for a session, up to the turn's limit; what is left there is received in the next.
+    /// Receives for a session, up to the turn's limit. The driver reports it again if more is left.
     fn receive(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let unexecuted_max = self.core.unexecuted_bytes_max(client);
         let Core { clients, process, turn, .. } = &mut self.core;
         let session = clients.at_mut(client);
-        if session.newest.received_turn == turn.number {
-            // What the last turn left, and what came since, are two events.
-            clients.receive_later(client);
-            return;
-        }
         let received_max = process.options.limits.turn.received_bytes_max;
-        let (mut received, mut left, mut is_cut_short) = (0, session.input.wanted, false);
-        loop {
-            if received >= received_max {
-                is_cut_short = true;
-                break;
-            }
+        let mut received = 0;
+        while received < received_max {
             let room = session.input.room(unexecuted_max);
             if room == 0 {
                 session.flow.reading_is_off = true;
                 driver.set_reading(client, false);
                 break;
             }
-            let room = session.input.make_room(room, left);
+            let room = session.input.make_room(room);
             process.statistics.reads += 1;
             match driver.receive(client, &mut session.input.bytes, room) {
                 Received::Bytes { count, more } => {
                     process.statistics.input_bytes += count as u64;
                     received += count;
-                    left = left.saturating_sub(count);
+                    session.input.wanted = session.input.wanted.saturating_sub(count);
                     if !more {
                         break;
                     }
@@ -297,16 +279,15 @@ impl Server {
                 Received::WouldBlock => break,
                 Received::Closed => {
                     session.flow.peer_has_closed = true;
+                    // That is news once. What it has not read yet may take long.
+                    driver.set_reading(client, false);
                     break;
                 }
             }
         }
         session.flow.last_interaction = turn.monotonic;
         session.newest.received_turn = turn.number;
-        if is_cut_short {
-            clients.receive_later(client);
-        }
-        if self.core.clients.at(client).is_master() {
+        if session.is_master() {
             self.link.note_received(&mut self.core, received);
         }
         self.core.count_memory(client);

@@ -6,7 +6,7 @@ fn receive(bytes: &[u8], piece: usize) -> Input {
     let mut arguments = resp::ArgumentRanges::new();
     let mut given = 0;
     while given < bytes.len() {
-        let room = input.make_room(input.room(usize::MAX), input.wanted);
+        let room = input.make_room(input.room(usize::MAX));
         assert!(room > 0);
         input.bytes.reserve(room);
         let count = room.min(piece).min(bytes.len() - given);

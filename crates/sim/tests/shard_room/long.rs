@@ -360,29 +360,3 @@ fn one_long_value_leaves_in_as_many_turns_as_many_short_ones() {
     assert!(received > VALUE_BYTES, "{received}");
     assert!(most <= VALUE_BYTES / 4, "{most} bytes in one turn");
 }
-
-#[test]
-fn one_long_request_arrives_in_as_many_turns_as_many_short_ones() {
-    const VALUE_BYTES: usize = 16 << 20;
-    let timeline = Timeline::new();
-    let faults = NetworkFaults { window_bytes: usize::MAX, ..NetworkFaults::benign() };
-    let network = SimNetwork::new(&timeline, 1, faults);
-    let clock = SimClock::new(&timeline);
-    let mut server = lone::server(&clock);
-    let mut driver = SimDriver::listen(&network, "here", clock, 1);
-    let mut scratch = Scratch::default();
-    let client = network.connect("here");
-    let value = "x".repeat(VALUE_BYTES);
-    client.send(&encode(&["SET", "long", &value].map(str::to_owned)));
-    client.send(&encode(&["STRLEN", "long"].map(str::to_owned)));
-    let (mut received, mut turns) = (Vec::new(), 0);
-    while !received.ends_with(b"16777216\r\n") && turns < 200 {
-        timeline.pass(10 * MILLISECOND);
-        server.turn(&mut driver, &mut scratch);
-        timeline.pass(10 * MILLISECOND);
-        received.extend(client.received());
-        turns += 1;
-    }
-    assert_eq!(String::from_utf8_lossy(&received), format!("+OK\r\n:{VALUE_BYTES}\r\n"));
-    assert!(turns >= 8, "16 MiB in {turns} turns");
-}

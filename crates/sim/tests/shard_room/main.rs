@@ -19,6 +19,7 @@ mod memory;
 mod migrate;
 mod pipelines;
 mod primary;
+mod receiving;
 mod scripts;
 mod silence;
 mod three;

@@ -218,7 +218,7 @@ impl Server {
         session.input.bytes = bytes;
         session.input.executing = (0, 0);
         // What a long request will take counts from its head on.
-        session.input.make_room(0, session.input.wanted);
+        session.input.make_room(0);
         // A request that was cut off by the hangup never comes to an end.
         let goes_on = goes_on || session.flow.is_queued || session.runs_script();
         let ends = session.flow.peer_has_closed && !goes_on;
