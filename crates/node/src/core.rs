@@ -271,12 +271,15 @@ impl Core {
 
     pub(crate) fn new(process: Process, leadership: Leadership) -> Self {
         let lap = process.options.clock.monotonic();
+        // What the counter needs once is done before the loop turns.
+        let mut stopwatch = Stopwatch::default();
+        stopwatch.set(lap, &*process.options.clock);
         Self {
             shard: Shard::loading(process.engine_settings(), process.options.seeds),
             snapshots: None,
             interest: Interest::bounded(owed_bytes_max(&process.settings)),
             clients: Clients::default(),
-            turn: Turn { lap, ..Turn::default() },
+            turn: Turn { lap, stopwatch, ..Turn::default() },
             pause: Pause::default(),
             stream: Stream::default(),
             guards: Guards::default(),

@@ -302,6 +302,12 @@ impl Shard {
         }
     }
 
+    /// While this number stays, so does what [`Self::gate`] says, of a process that leads. It may
+    /// change amid a command: one that takes long has the log polled.
+    pub fn gate_serial(&self) -> u64 {
+        self.appender.borrow().stirred
+    }
+
     /// Whether parts of a large unit are kept here, because the log does not take them yet.
     pub fn holds_records(&self) -> bool {
         self.appender.borrow().holds_records()
@@ -416,7 +422,9 @@ impl Shard {
 
     /// Makes what was appended durable on this thread, where that is quicker (a lone client).
     pub fn commit_inline(&mut self) -> bool {
-        self.appender.borrow_mut().log.commit_inline()
+        let mut appender = self.appender.borrow_mut();
+        appender.stirred += 1;
+        appender.log.commit_inline()
     }
 
     /// What a start would spend on the log behind the last snapshot, as bytes of a snapshot.

@@ -21,6 +21,11 @@ pub trait Listener {
         so
     }
 
+    /// Whether the server is told that it may write; the log says `so`.
+    fn gates(&self, so: Gate) -> Gate {
+        so
+    }
+
     /// Why the server is told that the log would take nothing from it; the log says `so`.
     fn troubles(&self, so: Option<Refusal>) -> Option<Refusal> {
         so
@@ -39,7 +44,7 @@ impl<L: Listener> TransactionLog for TappedLog<L> {
     }
 
     fn gate(&self) -> Gate {
-        self.log.gate()
+        self.listener.gates(self.log.gate())
     }
 
     fn append(&mut self, after: Position, record: Bytes) -> Ticket {

@@ -173,7 +173,8 @@ pub trait TransactionLog {
     /// The same as long as the log is open.
     fn limits(&self) -> Limits;
 
-    /// Whether a write may be executed now.
+    /// Whether a write may be executed now. Nothing but [`Self::append`], [`Self::poll`] and
+    /// [`Self::commit_inline`] changes it while this process writes.
     fn gate(&self) -> Gate;
 
     /// Hands a record over, to be placed right after `after`. Submit order is call order. The

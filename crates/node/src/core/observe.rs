@@ -1,6 +1,7 @@
 //! What is noted of every call: its count and duration, the slow log, latency spikes, MONITOR.
 //!
-//! One reading of the clock a command: the end of one is the beginning of the next.
+//! One reading of the time a command, by a counter (`core/stopwatch`): the end of one is the
+//! beginning of the next.
 
 use crate::core::Core;
 use crate::core::clients::Monitored;

@@ -7,54 +7,57 @@ use base::time::MILLISECOND;
 use base::{Clock, MonotonicNanos};
 
 /// Tells instants by a clock's counter, for what is measured too often to ask the clock itself: how
-/// long commands take. Never for leases and deadlines: what it says is right to some millionths
-/// since it was last set, unless the counter jumped meanwhile.
+/// long commands take. Never for leases and deadlines: what it says of the time since it was last
+/// set is right to a thousandth, unless the counter jumped meanwhile.
 #[derive(Default, Debug)]
 pub(crate) struct Stopwatch {
     /// The clock and the counter, when it was last set.
     at: (MonotonicNanos, u64),
     /// The same, when the rate was last measured.
-    measured: (MonotonicNanos, u64),
-    /// Nanoseconds of a tick, times 2^32. `None`: not known, so that the clock is asked.
+    measured: Option<(MonotonicNanos, u64)>,
+    /// What was measured then: nanoseconds of a tick, times 2^32.
     rate: Option<u64>,
+    /// Whether the measurement before it said the same: else the clock is asked.
+    is_sure: bool,
 }
 
 /// For how long the counter is compared with the clock to tell its rate, in nanoseconds. Readings
 /// of both lie less than a microsecond apart, if nothing comes between them.
 const RATE_NANOS_MIN: u64 = 100 * MILLISECOND;
 
-/// The rate may differ from the last one by one part of so many. Else something came between the
-/// readings, or the counter jumped.
+/// Two measurements agree if they differ by one part of so many. Else something came between the
+/// readings of one of them, or the counter jumped.
 const RATE_PARTS: u64 = 1000;
 
 impl Stopwatch {
     /// Takes the clock's reading of just now.
     pub(crate) fn set(&mut self, now: MonotonicNanos, clock: &dyn Clock) {
         self.at = (now, clock.ticks());
-        let nanos = now.since(self.measured.0);
-        if nanos >= RATE_NANOS_MIN {
-            let ticks = self.at.1.checked_sub(self.measured.1).filter(|ticks| *ticks > 0);
-            let rate = ticks.and_then(|ticks| {
-                u64::try_from((u128::from(nanos) << 32) / u128::from(ticks)).ok()
-            });
-            let is_even = |rate: &u64| match self.rate {
-                Some(last) => rate.abs_diff(last) <= last / RATE_PARTS,
-                // The first of all has nothing before it.
-                None => self.measured.0 > MonotonicNanos(0),
+        let measured = *self.measured.get_or_insert(self.at);
+        if now.since(measured.0) >= RATE_NANOS_MIN {
+            let last = std::mem::replace(&mut self.rate, rate_between(measured, self.at));
+            self.is_sure = match (last, self.rate) {
+                (Some(last), Some(rate)) => rate.abs_diff(last) <= last / RATE_PARTS,
+                _ => false,
             };
-            self.rate = rate.filter(is_even);
-            self.measured = self.at;
+            self.measured = Some(self.at);
         }
     }
 
     /// The time.
     #[inline]
     pub(crate) fn read(&self, clock: &dyn Clock) -> MonotonicNanos {
-        let Some(rate) = self.rate else { return clock.monotonic() };
+        let Some(rate) = self.rate.filter(|_| self.is_sure) else { return clock.monotonic() };
         let ticks = clock.ticks().saturating_sub(self.at.1);
         let nanos = (u128::from(ticks) * u128::from(rate)) >> 32;
         MonotonicNanos(self.at.0.0.saturating_add(nanos as u64))
     }
+}
+
+/// Nanoseconds of a tick, times 2^32; `None` if the counter has not gone on.
+fn rate_between(from: (MonotonicNanos, u64), to: (MonotonicNanos, u64)) -> Option<u64> {
+    let ticks = to.1.checked_sub(from.1).filter(|ticks| *ticks > 0)?;
+    u64::try_from((u128::from(to.0.since(from.0)) << 32) / u128::from(ticks)).ok()
 }
 
 #[cfg(test)]
@@ -128,5 +131,25 @@ mod tests {
             clock.pass(0, 3 * MILLISECOND);
             assert!(watch.read(&clock) > clock.monotonic(), "it knows the rate again");
         }
+    }
+
+    #[test]
+    fn a_counter_that_is_read_late_once_is_not_believed() {
+        let (clock, mut watch) = (Counting::default(), Stopwatch::default());
+        // Each delay is what passed between the readings of the clock and of the counter.
+        let right = [0, 0, 0, 100].map(|delay_millis| {
+            clock.pass(100 * MILLISECOND, 300 * MILLISECOND);
+            let now = clock.monotonic();
+            clock.pass(delay_millis * MILLISECOND, 3 * delay_millis * MILLISECOND);
+            watch.set(now, &clock);
+            watch.is_sure
+        });
+        assert_eq!(right, [false, false, true, false]);
+        let later = [1, 100, 100, 100].map(|millis| {
+            clock.pass(millis * MILLISECOND, 3 * millis * MILLISECOND);
+            watch.set(clock.monotonic(), &clock);
+            watch.is_sure
+        });
+        assert_eq!(later, [false, false, true, true]);
     }
 }

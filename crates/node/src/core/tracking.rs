@@ -19,7 +19,7 @@ use crate::core::Core;
 use crate::session::tracking::Tracking;
 use crate::session::{ClientKind, Session};
 use base::{ConnectionId, Sequence};
-use catalog::Registered;
+use catalog::{CommandId, Registered};
 use engine::command::{Args, Flags};
 use engine::ids::CacherId;
 use engine::interest::caches::{Broadcast, Invalidated, Notice};
@@ -95,10 +95,15 @@ impl Core {
     }
 
     /// Ends the effect of CLIENT CACHING when the request after it has ended.
-    pub(crate) fn end_caching(&mut self, client: ConnectionId, command: Option<&Registered>) {
-        if !self.clients.has(client) {
-            return;
+    #[inline]
+    pub(crate) fn end_caching(&mut self, client: ConnectionId, command: Option<CommandId>) {
+        if !self.interest.caches.is_empty() && self.clients.has(client) {
+            let command = command.map(|id| self.process.catalog.command(id));
+            self.end_caching_of(client, command);
         }
+    }
+
+    fn end_caching_of(&mut self, client: ConnectionId, command: Option<&Registered>) {
         let keeps = command.is_some_and(|command| command.flags.contains(Flags::KEEPS_CACHING));
         let session = self.clients.at_mut(client);
         // A request that waits has not ended, and a transaction counts as one request.

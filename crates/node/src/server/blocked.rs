@@ -95,7 +95,7 @@ impl Server {
         if is_served {
             self.core.unblock(connection);
             self.core.finish_reply(connection, written, observed);
-            self.core.end_caching(connection, Some(command));
+            self.core.end_caching(connection, Some(command.id));
             self.core.enqueue(connection);
         }
         self.core.spread(observed, Some(connection));
@@ -130,7 +130,7 @@ impl Server {
             }
             if let Blocked::Keys { request, .. } = blocked {
                 let command = self.core.process.catalog.command(request.command);
-                let began = self.core.process.options.clock.monotonic();
+                let began = self.core.lap_time();
                 self.core.count_call(connection, command, request.args(), began, error.is_some());
             }
             let reply = self.core.clients.reply(connection);

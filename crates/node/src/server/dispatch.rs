@@ -36,9 +36,8 @@ impl Server {
         pass: &mut Option<Pass>,
     ) -> Dispatched {
         let dispatched = self.execute(client, command, args, pass);
-        if dispatched != Dispatched::Later && !self.core.interest.caches.is_empty() {
-            let known = command.map(|id| self.core.process.catalog.command(id));
-            self.core.end_caching(client, known);
+        if dispatched != Dispatched::Later {
+            self.core.end_caching(client, command);
         }
         dispatched
     }

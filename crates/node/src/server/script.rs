@@ -132,8 +132,8 @@ impl Server {
         let reply = self.reply_apart(client, buffer);
         let invocation = Invocation { script: compiled, name, keys, given, reply };
         self.interpreter(kind).start(invocation);
-        let started = script.started;
-        match self.drive(&mut script, started) {
+        let began = self.core.lap_time();
+        match self.drive(&mut script, began) {
             Some(ending) => self.answer_script(&script, ending),
             None => {
                 self.begin_to_suspend(script);

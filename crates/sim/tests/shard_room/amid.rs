@@ -1,7 +1,7 @@
 //! What a primary appends amid a command that takes long: what ended before it, in its place, or a
 //! renewal; and nothing once the command has no end.
 
-use crate::primary::{Appended, LEASE_MILLIS, Primary, Tells};
+use crate::primary::{Appended, LEASE_MILLIS, Primary, Refuses, Tells};
 use base::time::MILLISECOND;
 use node::Broken;
 use node::Stop;
@@ -54,6 +54,21 @@ fn a_command_without_end_renews_nothing_in_the_long_run() {
     let (_, appended) = primary.ask(&format!("EXISTS{keys}\r\n"), 0, LEASE_MILLIS);
     // Within 60 s; without the bound there would be a record for each of 200 keys.
     assert!((50..=61).contains(&appended.len()), "{} records", appended.len());
+}
+
+#[test]
+fn what_the_log_says_amid_a_command_counts_for_the_next_of_its_pipeline() {
+    let mut primary = Primary::new();
+    // The log is polled amid a command while something is under way.
+    primary.tells.set(Tells::Nothing);
+    primary.turn_slowly("SET before 1\r\n", 0, 0);
+    primary.refuses.set(Refuses::AmidCommand);
+    primary.turn_slowly("SET a 1\r\nSET b 1\r\nSET c 1\r\n", 0, 0);
+    assert_eq!(primary.refuses.get(), Refuses::Now);
+    primary.tells.set(Tells::All);
+    let replies = primary.pass();
+    let refused = replies.lines().filter(|line| line.starts_with("-MISCONF")).count();
+    assert_eq!(refused, 2, "{replies}");
 }
 
 /// Whether a client whose wait a transaction ends is told of it before all of the transaction is

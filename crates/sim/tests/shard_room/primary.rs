@@ -20,7 +20,7 @@ use sim::timeline::Timeline;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use txlog::record::{HEADER_BYTES, decode_header};
-use txlog::{Kind, LogEvent, Part};
+use txlog::{Gate, Kind, LogEvent, Part, Refusal};
 
 pub const LEASE_MILLIS: u64 = 1000;
 
@@ -37,10 +37,22 @@ pub enum Tells {
     UpToData,
 }
 
+/// When the log begins to refuse what it is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refuses {
+    Never,
+    /// When it is next polled amid a command.
+    AmidCommand,
+    /// When it is next polled.
+    Soon,
+    Now,
+}
+
 /// Writes down what is appended, and says that somebody waits for the lease to end.
 struct Scribe {
     appended: Rc<RefCell<Vec<Appended>>>,
     tells: Rc<Cell<Tells>>,
+    refuses: Rc<Cell<Refuses>>,
     /// The last record before the first with data, since the log tells no more than that.
     before_data: Sequence,
     /// The log is durable through here, and has told so through there.
@@ -65,7 +77,17 @@ impl Listener for Scribe {
         self.appended.borrow_mut().push((place.0, header.kind, keys, header.clock.0));
     }
 
+    fn gates(&self, so: Gate) -> Gate {
+        match self.refuses.get() {
+            Refuses::Now => Gate::Refuse(Refusal::DiskFull),
+            _ => so,
+        }
+    }
+
     fn told(&mut self, events: &mut Vec<LogEvent>) {
+        if self.refuses.get() == Refuses::Soon {
+            self.refuses.set(Refuses::Now);
+        }
         events.retain(|event| {
             if let LogEvent::Durable(at) = event {
                 self.durable = *at;
@@ -98,6 +120,7 @@ struct Slow {
     timeline: Timeline,
     skipped: Rc<Cell<u32>>,
     millis: Rc<Cell<u64>>,
+    refuses: Rc<Cell<Refuses>>,
 }
 
 impl Pulse for Slow {
@@ -106,6 +129,9 @@ impl Pulse for Slow {
             self.skipped.set(left);
         } else {
             self.timeline.pass(self.millis.get() * MILLISECOND);
+        }
+        if self.refuses.get() == Refuses::AmidCommand {
+            self.refuses.set(Refuses::Soon);
         }
         self.pulse.borrow_mut().beat();
     }
@@ -121,6 +147,7 @@ pub struct Primary {
     pub client: SimClient,
     pub appended: Rc<RefCell<Vec<Appended>>>,
     pub tells: Rc<Cell<Tells>>,
+    pub refuses: Rc<Cell<Refuses>>,
     /// Steps that take no time, before those of so many milliseconds.
     pub skipped: Rc<Cell<u32>>,
     pub millis: Rc<Cell<u64>>,
@@ -133,11 +160,13 @@ impl Primary {
         let clock = SimClock::new(&timeline);
         let appended = Rc::new(RefCell::new(Vec::new()));
         let tells = Rc::new(Cell::new(Tells::All));
+        let refuses = Rc::new(Cell::new(Refuses::Never));
         let (skipped, millis) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let mut server = lone::server(&clock);
         let listener = Scribe {
             appended: Rc::clone(&appended),
             tells: Rc::clone(&tells),
+            refuses: Rc::clone(&refuses),
             before_data: Sequence(u64::MAX),
             durable: server.core.shard.durable(),
             told: server.core.shard.durable().sequence,
@@ -154,7 +183,8 @@ impl Primary {
         work.wrap_pulse(|pulse| {
             let timeline = timeline.clone();
             let (skipped, millis) = (Rc::clone(&skipped), Rc::clone(&millis));
-            Rc::new(RefCell::new(Slow { pulse, timeline, skipped, millis }))
+            let refuses = Rc::clone(&refuses);
+            Rc::new(RefCell::new(Slow { pulse, timeline, skipped, millis, refuses }))
         });
         let driver = SimDriver::listen(&network, "here", clock.clone(), 1);
         let client = network.connect("here");
@@ -169,6 +199,7 @@ impl Primary {
             client,
             appended,
             tells,
+            refuses,
             skipped,
             millis,
         };

@@ -4,13 +4,14 @@
 //! let it wait, rests on what a command about keys cannot change: who asks, users' rules,
 //! directives, the role, pauses. So these are judged once for a run of requests of one command in
 //! a batch; any other command ends the run. What the requests themselves change ends it as well: a
-//! record that was appended, too many replies that wait, a snapshot that falls behind.
+//! record that was appended, what the log said when it was polled amid one of them, too many
+//! replies that wait, a snapshot that falls behind.
 
 use crate::core::asker::Asker;
 use crate::core::verdict::Verdict;
 use crate::server::Server;
 use crate::server::functions::Function;
-use base::{ConnectionId, Sequence};
+use base::ConnectionId;
 use catalog::{CommandId, Registered};
 use engine::command::Args;
 use engine::unit::{Context, Overdue};
@@ -20,8 +21,8 @@ use engine::unit::{Context, Overdue};
 #[derive(Clone, Copy)]
 pub(crate) struct Pass {
     command: CommandId,
-    /// The log took records, and nothing was appended since: it takes more.
-    appended: Sequence,
+    /// While this stays, the log takes records or not as it did then.
+    gate_serial: u64,
     pub context: Context,
 }
 
@@ -44,8 +45,8 @@ impl Server {
             && context.overdue == Overdue::Deleted
             && self.migrations.is_idle();
         let holds = is_ordinary && is_free && stands;
-        let appended = core.shard.newest_appended();
-        holds.then_some(Pass { command: command.id, appended, context })
+        let gate_serial = core.shard.gate_serial();
+        holds.then_some(Pass { command: command.id, gate_serial, context })
     }
 
     /// Whether the full gate lets a request run now. Builds with assertions compare a pass with it.
@@ -65,7 +66,7 @@ impl Server {
     pub(crate) fn passes_again(&self, pass: &Pass, command: &Registered, args: Args<'_>) -> bool {
         let core = &self.core;
         pass.command == command.id
-            && pass.appended == core.shard.newest_appended()
+            && pass.gate_serial == core.shard.gate_serial()
             && command.admits(args.len())
             && !core.is_much_held()
             && !core.is_snapshot_behind()
