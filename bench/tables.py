@@ -104,10 +104,10 @@ def ratios(results):
     goals = []
     speed = results.get("throughput", {})
 
-    def at_least(text, ratios, goal):
-        if ratios:
-            found = statistics.median(ratios)
-            goals.append((text, f"≥ {goal:.1f} ×", shown(ratios, " ×"), found >= goal))
+    def at_least(text, found, goal):
+        if found:
+            is_met = statistics.median(found) >= goal
+            goals.append((text, f"≥ {goal:.1f} ×", shown(found, " ×"), is_met))
 
     def faster(text, cell, peer, goal):
         at_least(text, paired(speed, cell, peer, operator.truediv), goal)

@@ -73,8 +73,8 @@ def run(options, note):
 
 
 def one_turn(turn, authority, scale):
-    """Each cell with what each subject showed in it. Another begins each time: who comes first has the
-    caches that an idle server left."""
+    """Each cell with what each subject showed in it. Another begins each time, and every other time the
+    order is reversed: whatever one leaves behind falls on each of the others."""
     with contextlib.ExitStack() as stack:
         servers = {}
         for subject in SUBJECTS:
@@ -84,22 +84,33 @@ def one_turn(turn, authority, scale):
         for number, cell in enumerate(CELLS):
             asked = [subject for subject in SUBJECTS if measured(subject, cell)]
             first = (turn + number) % len(asked)
-            for subject in asked[first:] + asked[:first]:
-                if subject.durable:
-                    settle(servers[subject], subject, cell)
+            order = asked[first:] + asked[:first]
+            for subject in order if number % 2 else reversed(order):
+                prepare(servers, subject)
+                if cell.upkeep and subject.upkeep:
+                    call(servers[subject], *subject.upkeep)
                 yield cell, subject, load.measure(servers[subject], cell.scaled(scale))
 
 
-def settle(server, subject, cell):
-    """Has the server shorten its log before a row, once it does no more of the kind: it would fall into any
-    row otherwise, and cost that row a fifth. Begins it anew for the row that includes it."""
+def prepare(servers, subject):
+    """Has a server shorten its log before a row, once none does anything of the kind: it would fall into
+    any row otherwise, and cost that row a fifth."""
+    for server in servers.values():
+        if server is not servers.get(subjects.FLOOR):
+            wait_for_upkeep(server)
+    if subject.postpone:
+        call(servers[subject], *subject.postpone)
+        # What that leaves to be removed takes a moment more.
+        time.sleep(1)
+
+
+def wait_for_upkeep(server):
     with server.client(timeout=600.0) as client:
         while any(f"{name}_in_progress:1" in client.call("INFO", "persistence").decode()
                   for name in ("rdb_bgsave", "aof_rewrite")):
             time.sleep(0.05)
-        if subject.postpone:
-            client.call(*subject.postpone)
-            # What that leaves to be removed takes a moment more.
-            time.sleep(1)
-        if cell.upkeep:
-            client.call(*subject.upkeep)
+
+
+def call(server, *words):
+    with server.client(timeout=600.0) as client:
+        client.call(*words)
