@@ -4,6 +4,7 @@ import time
 
 import load
 import subjects
+import throughput
 
 KEYS = 3_000_000
 
@@ -26,6 +27,7 @@ def once(subject, keys, snapshot):
     with subject.server() as server:
         load.fill(server.port, load.strings(keys, 100))
         if snapshot:
+            throughput.wait_for_upkeep(server)
             with server.client(timeout=600) as client:
                 client.call("SAVE")
         server.kill()

@@ -73,7 +73,7 @@ def run(options, note):
 
 
 def one_turn(turn, authority, scale):
-    """Each cell with what each subject showed in it. Another begins each time, and every other time the
+    """Each cell with what each subject showed in it. Another begins each time, and in every other turn the
     order is reversed: whatever one leaves behind falls on each of the others."""
     with contextlib.ExitStack() as stack:
         servers = {}
@@ -83,9 +83,9 @@ def one_turn(turn, authority, scale):
                 load.fill(server.port, load.strings(load.KEYS, load.VALUE_BYTES))
         for number, cell in enumerate(CELLS):
             asked = [subject for subject in SUBJECTS if measured(subject, cell)]
-            first = (turn + number) % len(asked)
-            order = asked[first:] + asked[:first]
-            for subject in order if number % 2 else reversed(order):
+            first, step = turn + number, 1 if turn % 2 else -1
+            for place in range(len(asked)):
+                subject = asked[(first + step * place) % len(asked)]
                 prepare(servers, subject)
                 if cell.upkeep and subject.upkeep:
                     call(servers[subject], *subject.upkeep)
@@ -100,13 +100,14 @@ def prepare(servers, subject):
             wait_for_upkeep(server)
     if subject.postpone:
         call(servers[subject], *subject.postpone)
-        # What that leaves to be removed takes a moment more.
-        time.sleep(1)
+    # What that, and the row before, leave to the system takes a moment more.
+    time.sleep(1)
 
 
 def wait_for_upkeep(server):
+    deadline = time.monotonic() + 600
     with server.client(timeout=600.0) as client:
-        while any(f"{name}_in_progress:1" in client.call("INFO", "persistence").decode()
+        while time.monotonic() < deadline and any(f"{name}_in_progress:1" in client.call("INFO", "persistence").decode()
                   for name in ("rdb_bgsave", "aof_rewrite")):
             time.sleep(0.05)
 

@@ -376,17 +376,22 @@ impl Input {
     }
 
     /// Makes room for what is wanted of a long request: so that its buffer ends where the request
-    /// does, and not up to twice as far. Returns how many bytes may be received: `room` of a
-    /// request that is not long.
+    /// does, and not up to twice as far; a quarter, if it has many arguments. Returns how many
+    /// bytes may be received: `room` of a request that is not long.
     pub fn make_room(&mut self, room: usize) -> usize {
         if self.wanted == 0 || self.waiting_bytes() + self.wanted <= KEPT_BYTES_MAX {
             return room;
         }
-        let (length, room_here) = (self.bytes.len(), self.bytes.capacity() - self.bytes.len());
-        let next = self.wanted.min(RECEIVE_BYTES_MAX);
-        if room_here < next {
-            let doubled = self.bytes.capacity().saturating_mul(2).saturating_sub(length);
-            self.bytes.reserve_exact(doubled.clamp(next, self.wanted));
+        let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
+        if capacity - length < self.wanted.min(RECEIVE_BYTES_MAX) {
+            // Little is wanted of one whose end nobody knows: of many arguments, amid one of them.
+            let is_known = self.wanted >= RECEIVED_BYTES;
+            let needed = if is_known { self.wanted } else { RECEIVED_BYTES.max(capacity / 4) };
+            let doubled = capacity.saturating_mul(2) - length;
+            let more = doubled.clamp(needed.min(RECEIVE_BYTES_MAX), needed);
+            // What would be left then may be less than one piece.
+            let more = if needed - more < RECEIVED_BYTES { needed } else { more };
+            self.bytes.reserve_exact(more);
         }
         (self.bytes.capacity() - length).min(RECEIVE_BYTES_MAX)
     }

@@ -101,11 +101,12 @@ impl Core {
     /// because of us is no reason to disconnect.
     pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {
         let limits = &self.process.options.limits;
-        if !self.clients.at(client).flow.output_is_unread {
-            return limits.unexecuted_bytes_max;
-        }
         let half_limit = (self.process.settings.client_query_buffer_limit / 2) as usize;
-        limits.choked_input_bytes_max.min(half_limit).max(limits.unexecuted_bytes_max)
+        let bytes_max = match self.clients.at(client).flow.output_is_unread {
+            true => limits.choked_input_bytes_max.max(limits.unexecuted_bytes_max),
+            false => limits.unexecuted_bytes_max,
+        };
+        bytes_max.min(half_limit)
     }
 
     /// Disconnects a session that has more waiting here than `client-query-buffer-limit`: input

@@ -1,23 +1,34 @@
 use super::*;
 
-/// Receives `bytes` in pieces of at most `piece`, as the loop does; returns the input.
-fn receive(bytes: &[u8], piece: usize) -> Input {
+/// Receives `bytes` in pieces of at most `piece`, as the loop does; returns the input, and in how
+/// many turns and pieces.
+fn receive(bytes: &[u8], piece: usize) -> (Input, usize, usize) {
     let mut input = Input::new();
     let mut arguments = resp::ArgumentRanges::new();
-    let mut given = 0;
+    let (mut given, mut turns, mut pieces) = (0, 0, 0);
     while given < bytes.len() {
-        let room = input.make_room(input.room(usize::MAX));
-        assert!(room > 0);
-        input.bytes.reserve(room);
-        let count = room.min(piece).min(bytes.len() - given);
-        input.bytes.extend_from_slice(&bytes[given..given + count]);
-        given += count;
+        turns += 1;
+        let last = given;
+        loop {
+            let room = input.room(1 << 20);
+            if room == 0 || given == bytes.len() {
+                break;
+            }
+            let room = input.make_room(room);
+            input.bytes.reserve(room);
+            let count = room.min(piece).min(bytes.len() - given);
+            input.bytes.extend_from_slice(&bytes[given..given + count]);
+            input.wanted = input.wanted.saturating_sub(count);
+            given += count;
+            pieces += 1;
+        }
+        assert!(given > last, "a turn receives something");
         input.wanted = match input.decoder.next(&input.bytes, &mut arguments) {
             resp::Decoded::Incomplete { needed } => needed,
             _ => 0,
         };
     }
-    input
+    (input, turns, pieces)
 }
 
 #[test]
@@ -27,16 +38,27 @@ fn the_buffer_of_a_long_request_ends_where_the_request_does() {
     let head = bytes.len();
     bytes.resize(head + length, b'v');
     for piece in [7_000, 65_536, usize::MAX] {
-        let input = receive(&bytes, piece);
+        let (input, ..) = receive(&bytes, piece);
         assert_eq!(input.allocated_bytes(), bytes.len() + 2, "pieces of {piece}");
         assert_eq!(input.undecoded_bytes(), length, "the head is understood");
     }
 }
 
 #[test]
+fn a_long_request_of_many_arguments_is_received_in_few_pieces() {
+    let count = 2_000_000;
+    let mut bytes = format!("*{count}\r\n").into_bytes();
+    bytes.extend_from_slice(&b"$10\r\n0123456789\r\n".repeat(count));
+    // In the end it is whole, so that nothing is wanted any more.
+    let (input, turns, pieces) = receive(&bytes, usize::MAX);
+    assert!(turns < 100 && pieces < 500, "{turns} turns, {pieces} pieces of {}", bytes.len());
+    assert!(input.allocated_bytes() <= bytes.len() * 5 / 4 + (1 << 20));
+}
+
+#[test]
 fn the_buffer_of_short_requests_has_room_for_more() {
     let bytes = b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPI";
-    let input = receive(bytes, 5);
+    let (input, ..) = receive(bytes, 5);
     assert!(input.allocated_bytes() >= crate::limits::RECEIVED_BYTES);
 }
 
