@@ -396,6 +396,14 @@ impl Input {
         (self.bytes.capacity() - length).min(RECEIVE_BYTES_MAX)
     }
 
+    /// Bytes were received. Whether they are decoded before more is received: what is known to be
+    /// wanted is here, and so much that a buffer which doubles until the next request's length is
+    /// known may end far behind it.
+    pub fn is_to_be_decoded(&mut self, count: usize) -> bool {
+        self.wanted = self.wanted.saturating_sub(count);
+        self.wanted == 0 && self.waiting_bytes() > KEPT_BYTES_MAX
+    }
+
     /// Whether every byte received was executed.
     pub fn is_empty(&self) -> bool {
         self.consumed == self.bytes.len()

@@ -271,8 +271,7 @@ impl Server {
                 Received::Bytes { count, more } => {
                     process.statistics.input_bytes += count as u64;
                     received += count;
-                    session.input.wanted = session.input.wanted.saturating_sub(count);
-                    if !more {
+                    if session.input.is_to_be_decoded(count) || !more {
                         break;
                     }
                 }

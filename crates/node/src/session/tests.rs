@@ -18,14 +18,25 @@ fn receive(bytes: &[u8], piece: usize) -> (Input, usize, usize) {
             input.bytes.reserve(room);
             let count = room.min(piece).min(bytes.len() - given);
             input.bytes.extend_from_slice(&bytes[given..given + count]);
-            input.wanted = input.wanted.saturating_sub(count);
             given += count;
             pieces += 1;
+            if input.is_to_be_decoded(count) {
+                break;
+            }
         }
         assert!(given > last, "a turn receives something");
-        input.wanted = match input.decoder.next(&input.bytes, &mut arguments) {
-            resp::Decoded::Incomplete { needed } => needed,
-            _ => 0,
+        input.wanted = loop {
+            match input.decoder.next(&input.bytes[input.consumed..], &mut arguments) {
+                resp::Decoded::Request { consumed } => {
+                    input.parsed += consumed;
+                    input.consumed = input.parsed;
+                    let mut bytes = std::mem::take(&mut input.bytes);
+                    input.compact(&mut bytes);
+                    input.bytes = bytes;
+                }
+                resp::Decoded::Incomplete { needed } => break needed,
+                other => panic!("{other:?}"),
+            }
         };
     }
     (input, turns, pieces)
@@ -41,6 +52,22 @@ fn the_buffer_of_a_long_request_ends_where_the_request_does() {
         let (input, ..) = receive(&bytes, piece);
         assert_eq!(input.allocated_bytes(), bytes.len() + 2, "pieces of {piece}");
         assert_eq!(input.undecoded_bytes(), length, "the head is understood");
+        // It is executed before what follows it arrives.
+        let two = [&bytes[..], b"\r\n", b"*1\r\n$4\r\nPING\r\n"].concat();
+        let (input, ..) = receive(&two, piece);
+        assert_eq!(input.allocated_bytes(), bytes.len() + 2, "pieces of {piece}");
+    }
+}
+
+#[test]
+fn the_buffer_of_a_request_is_as_long_however_much_arrives_at_once() {
+    for length in [60_000, 128 << 10, 200_000, 1 << 20] {
+        let mut bytes = format!("*1\r\n${length}\r\n").into_bytes();
+        bytes.resize(bytes.len() + length, b'v');
+        let occupied = [1_000, 7_000, 16 << 10, 65_536, usize::MAX]
+            .map(|piece| receive(&bytes, piece).0.allocated_bytes());
+        assert_eq!(occupied, [occupied[0]; 5], "{length}");
+        assert!(occupied[0] < bytes.len() + RECEIVED_BYTES, "{length}");
     }
 }
 

@@ -31,10 +31,16 @@ fn what_a_client_sends_counts_towards_the_limit_of_memory() {
     let words = [&policy[..], &[limit.as_str()]].concat();
     assert_eq!(ask(&mut three, 0, &words), "+OK\r\n");
     assert_eq!(ask(&mut three, 0, &["DBSIZE"]), ":60\r\n", "there is room");
-    let hog = three.connect(0);
+    let (hog, asking) = (three.connect(0), three.connect(0));
     hog.send(format!("*2\r\n$3\r\nGET\r\n$150000\r\n{}", "k".repeat(140_000)).as_bytes());
     three.elapse(500);
-    let left = ask(&mut three, 0, &["DBSIZE"]);
+    // Who asks takes room for its request, for which a key more may have to go.
+    let mut left = String::new();
+    for _ in 0..3 {
+        asking.send(b"DBSIZE\r\n");
+        three.elapse(50);
+        left = String::from_utf8_lossy(&asking.received()).into_owned();
+    }
     assert_ne!(left, ":60\r\n");
     let on_replica = "READONLY\r\nDBSIZE\r\n";
     let client = three.connect(1);
