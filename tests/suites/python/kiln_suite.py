@@ -1,9 +1,11 @@
 """A plugin of pytest: leads redis-py's tests to a server of ours, and writes down what came of each.
 
-The tests name servers by redis-py's own ports. Connections there are led to the ports in KILN_SUITE, a
-JSON object: `ports` (theirs to ours), `told` (the server's version as the tests shall know it, or null),
-`asked` (a file of the tests to run, one a line, or null for all), `part` and `parts` (of those, every
-`parts`-th), and `outcomes` (the file to write: `begun`, `passed`, `failed` or `skipped`, a tab, and the test).
+The tests name servers by redis-py's own ports, and one of them listens at a port of its own, which other
+parts of the suite do at the same time. Connections there are led to the ports in KILN_SUITE, and to where
+that one listens really. KILN_SUITE is a JSON object: `ports` (theirs to ours), `told` (the server's version
+as the tests shall know it, or null), `asked` (a file of the tests to run, one a line, or null for all),
+`part` and `parts` (of those, every `parts`-th), and `outcomes` (the file to write: `begun`, `passed`,
+`failed` or `skipped`, a tab, and the test).
 
 Some tests end the whole process when they take too long. Whoever starts it again finds in `outcomes` what
 has begun, and goes on behind it.
@@ -19,7 +21,9 @@ import pytest
 ORDER = json.loads(os.environ["KILN_SUITE"])
 OUTCOMES = pathlib.Path(ORDER["outcomes"])
 PORTS = {int(theirs): ours for theirs, ours in ORDER["ports"].items()}
-connect_really = socket.socket.connect
+# Where tests/test_asyncio/test_cwe_404.py has its proxy.
+PROXY = 5380
+connect_really, bind_really = socket.socket.connect, socket.socket.bind
 
 
 def connect(self, address):
@@ -28,7 +32,15 @@ def connect(self, address):
     return connect_really(self, address)
 
 
-socket.socket.connect = connect
+def bind(self, address):
+    if isinstance(address, tuple) and address[1] == PROXY:
+        bind_really(self, (address[0], 0, *address[2:]))
+        PORTS[PROXY] = self.getsockname()[1]
+    else:
+        bind_really(self, address)
+
+
+socket.socket.connect, socket.socket.bind = connect, bind
 
 
 @pytest.hookimpl(trylast=True)
