@@ -11,6 +11,7 @@ import time
 import load
 import subjects
 from harness.authority import TestAuthority
+from harness.waiting import wait_for
 from load import Cell
 
 CELLS = [
@@ -105,11 +106,13 @@ def prepare(servers, subject):
 
 
 def wait_for_upkeep(server):
-    deadline = time.monotonic() + 600
+    """Waits until a server neither takes a snapshot nor rewrites its AOF."""
+    def is_idle():
+        told = client.call("INFO", "persistence").decode()
+        return not any(f"{name}_in_progress:1" in told for name in ("rdb_bgsave", "aof_rewrite"))
+
     with server.client(timeout=600.0) as client:
-        while time.monotonic() < deadline and any(f"{name}_in_progress:1" in client.call("INFO", "persistence").decode()
-                  for name in ("rdb_bgsave", "aof_rewrite")):
-            time.sleep(0.05)
+        wait_for("a server that saves nothing", is_idle, 600)
 
 
 def call(server, *words):

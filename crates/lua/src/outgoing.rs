@@ -206,7 +206,8 @@ fn text(table: &Table, name: &str) -> mlua::Result<Option<LuaString>> {
     })
 }
 
-/// Whether the table has a field. Its value would be a reference, which takes longer to get.
+/// Whether the table has a field of this name. It is asked as a boolean: to get the value would
+/// make a reference, which takes longer.
 fn has(table: &Table, name: &str) -> mlua::Result<bool> {
     table.raw_get::<Option<bool>>(name).map(|value| value.is_some())
 }

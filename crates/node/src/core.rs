@@ -211,7 +211,7 @@ impl Persistence {
 }
 
 impl Turn {
-    /// Whether the commands of this turn have taken as long as `Limits::turn`.
+    /// Whether the commands of this turn have taken longer than `TurnLimits::nanos_max`.
     pub(crate) fn has_lasted(&self, limits: &Limits) -> bool {
         self.lap.since(self.monotonic) > limits.turn.nanos_max
     }
@@ -254,7 +254,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// The time, as exact as how long a command took is told.
+    /// The present by the stopwatch: exact enough for how long a command takes, for nothing else.
     pub(crate) fn lap_time(&self) -> MonotonicNanos {
         self.turn.stopwatch.read(&*self.process.options.clock)
     }

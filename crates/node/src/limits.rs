@@ -16,7 +16,7 @@ pub struct Limits {
     /// Requests of a session that are parsed ahead and prefetched together, up to
     /// [`BATCH_REQUESTS_MAX`].
     pub batch_requests_max: usize,
-    /// What one turn does at most.
+    /// The most work of one turn of the loop.
     pub turn: TurnLimits,
     /// Pauses after which a script is suspended until the next turn, if it has not used up
     /// [`TurnLimits::nanos_max`] before. A pause comes after some 100 microseconds, so usually the
@@ -78,7 +78,7 @@ pub struct Limits {
 /// buffer occupies. As Redis (PROTO_IOBUF_LEN).
 pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
 
-/// What one turn of the loop does at most, for all clients or for each, before it looks at
+/// The most work of one turn of the loop, for all clients or for each: behind it the loop looks at
 /// everything else again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TurnLimits {

@@ -15,9 +15,9 @@ pub(crate) struct Stopwatch {
     at: (MonotonicNanos, u64),
     /// The same, when the rate was last measured.
     measured: Option<(MonotonicNanos, u64)>,
-    /// What was measured then: nanoseconds of a tick, times 2^32.
+    /// The rate that was measured then: nanoseconds of a tick, times 2^32.
     rate: Option<u64>,
-    /// Whether the measurement before it said the same: else the clock is asked.
+    /// Whether the last two rates agree. If not, the clock is asked.
     is_sure: bool,
 }
 
