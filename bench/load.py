@@ -9,7 +9,8 @@ import socket
 import subprocess
 
 from harness import paths
-from harness.resp import encode
+from harness.resp import Refusal, encode
+from harness.waiting import wait_for
 from subjects import LOAD_CORE, RELEASE
 
 VALUE_BYTES = 100
@@ -24,6 +25,10 @@ COMMANDS = {
     "hset": ("HSET", "myhash", "element:__rand_int__", "__value__"),
     "zadd": ("ZADD", "myzset", "__rand_int__", "element:__rand_int__"),
 }
+
+
+# How long a snapshot or a rewrite may take.
+UPKEEP_SECONDS_MAX = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +131,30 @@ def _exchange(link, out, replies):
         if not chunk or chunk.startswith(b"-"):
             raise SystemExit(f"the server refused: {chunk[:200]!r}")
         replies -= chunk.count(b"\n")
+
+
+def wait_for_upkeep(server):
+    """Waits until a server neither takes a snapshot nor rewrites its AOF."""
+    def is_idle():
+        told = client.call("INFO", "persistence").decode()
+        return not any(f"{name}_in_progress:1" in told for name in ("rdb_bgsave", "aof_rewrite"))
+
+    with server.client(timeout=UPKEEP_SECONDS_MAX) as client:
+        wait_for("a server that saves nothing", is_idle, UPKEEP_SECONDS_MAX)
+
+
+def save(server):
+    """Has a server take a snapshot, once it takes none by itself."""
+    def is_saved():
+        try:
+            return client.call("SAVE") == b"OK"
+        except Refusal as refusal:
+            if "in progress" not in str(refusal):
+                raise
+            return False
+
+    with server.client(timeout=UPKEEP_SECONDS_MAX) as client:
+        wait_for("a snapshot", is_saved, UPKEEP_SECONDS_MAX)
 
 
 def strings(count, value_bytes):

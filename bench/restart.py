@@ -4,7 +4,6 @@ import time
 
 import load
 import subjects
-import throughput
 
 KEYS = 3_000_000
 
@@ -27,9 +26,7 @@ def once(subject, keys, snapshot):
     with subject.server() as server:
         load.fill(server.port, load.strings(keys, 100))
         if snapshot:
-            throughput.wait_for_upkeep(server)
-            with server.client(timeout=600) as client:
-                client.call("SAVE")
+            load.save(server)
         server.kill()
         began = time.monotonic()
         server.start(ready_seconds=600)

@@ -16,15 +16,14 @@ LOAD_CORE = "1"
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """A server with one configuration. `durable`: each acknowledgement waits for fdatasync. It keeps its
-    log short now and then: `postpone` puts that off, `upkeep` begins it."""
+    """A server with one configuration. It keeps its log short now and then: `upkeep` begins that, and
+    a snapshot puts it off if `saves_first`."""
 
     name: str
     command: str
     arguments: tuple = ()
-    durable: bool = False
-    postpone: tuple = ()
     upkeep: tuple = ()
+    saves_first: bool = False
 
     def server(self, authority=None):
         """A server, not yet started. With `authority` it speaks TLS as well, but for the floor."""
@@ -59,10 +58,10 @@ RELEASE = paths.ROOT / "target" / "release"
 NO_SNAPSHOTS = ("--save", "")
 
 # The next snapshot falls due by what the log has grown since this one.
-KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", durable=True, postpone=("SAVE",), upkeep=("BGSAVE",))
+KILN = Subject("kiln", f"{RELEASE / 'kiln'} server", upkeep=("BGSAVE",), saves_first=True)
 REDIS = Subject("redis", paths.stock_command(), NO_SNAPSHOTS)
 REDIS_ALWAYS = Subject("redis always", paths.stock_command(),
                        (*NO_SNAPSHOTS, "--appendonly", "yes", "--appendfsync", "always",
                         "--auto-aof-rewrite-percentage", "0"),
-                       durable=True, upkeep=("BGREWRITEAOF",))
+                       upkeep=("BGREWRITEAOF",))
 FLOOR = Subject("floor", str(RELEASE / "examples" / "floor"))

@@ -91,7 +91,7 @@ def paired(found, cell, peer, relate, field="requests_per_second"):
     """Kiln beside a peer in each turn. Whatever slowed a turn slowed both, so the turns' ratios agree far
     better than the turns do."""
     ours, theirs = (found.get(cell, {}).get(name, ()) for name in ("kiln", peer))
-    return [relate(one[field], other[field]) for one, other in zip(ours, theirs)]
+    return [relate(one[field], other[field]) for one, other in zip(ours, theirs, strict=True)]
 
 
 def shown(values, unit):
@@ -135,7 +135,7 @@ def ratios(results):
     start = results.get("restart", {})
     if "kiln" in start and "redis" in start:
         at_least("restart against redis",
-                 [ours / theirs for ours, theirs in zip(start["kiln"], start["redis"])], 2.0)
+                 [ours / theirs for ours, theirs in zip(start["kiln"], start["redis"], strict=True)], 2.0)
     for number, run in enumerate(results.get("snapshot", {}).get("kiln", []), 1):
         ratio = statistics.median(run["during_ms"]) / statistics.median(run["before_ms"])
         goals.append((f"snapshot {number}: slowest answers, during over before", "≤ 2.0 ×",
@@ -151,16 +151,26 @@ def ratios(results):
 def earlier(results):
     """What was not measured together with the rest, and on what."""
     measured = results.get("measured", {})
-    names = [name for name in ("throughput", "memory", "restart", "snapshot")
-             if name in results and measured.get(name) != results["machine"]]
-    known = [f"{name}: {measured.get(name, 'an earlier run, on another machine')}" for name in names]
-    return f"Measured apart from the rest: {'; '.join(known)}\n" if known else ""
+    names = {}
+    for name in ("throughput", "memory", "restart", "snapshot"):
+        machine = measured.get(name, "an unknown machine").rstrip(".")
+        if name in results and machine != results["machine"].rstrip("."):
+            names.setdefault(machine, []).append(name)
+    known = "; ".join(f"{', '.join(which)} on {machine}" for machine, which in names.items())
+    return f"Measured apart from the rest: {known}.\n" if known else ""
+
+
+def turns(results):
+    """How often each thing was measured."""
+    samples = {"throughput": next(iter(results.get("throughput", {}).values()), {}),
+               "restart": results.get("restart", {}), "snapshot": results.get("snapshot", {})}
+    return ", ".join(f"{name} {len(found['kiln'])} times" for name, found in samples.items() if "kiln" in found)
 
 
 def page(results, command):
     machine = results["machine"]
-    parts = [f"# Kiln beside redis-server\n\n{machine}\n\n`{command}`, {results['turns']} interleaved "
-             "turns. *Goals*: a ratio is taken within each turn, found is the turns' median and their range. "
+    parts = [f"# Kiln beside redis-server\n\n{machine}\n\n`{command}`, in turns: {turns(results)}; "
+             "memory once. *Goals*: a ratio is taken within each turn, found is the turns' median and their range. "
              "*Speed*: medians, ± half the range. Server on core 0, load on core 1, values of "
              "100 bytes, a million keys. *kiln* and *redis always* answer a write after fdatasync; "
              "*redis* keeps no log; *floor* answers and does no work. "

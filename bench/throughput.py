@@ -11,7 +11,6 @@ import time
 import load
 import subjects
 from harness.authority import TestAuthority
-from harness.waiting import wait_for
 from load import Cell
 
 CELLS = [
@@ -58,8 +57,8 @@ def measured(subject, cell):
 
 
 def run(options, note):
-    """Returns {cell: {subject: [sample of each turn]}} as plain data. Samples of one turn were taken within
-    seconds of each other."""
+    """Returns {cell: {subject: [sample of each turn]}} as plain data. Samples of one cell and turn were taken
+    one after another."""
     found = {}
     with TestAuthority() as authority:
         authority.issue("server")
@@ -98,21 +97,11 @@ def prepare(servers, subject):
     any row otherwise, and cost that row a fifth."""
     for server in servers.values():
         if server is not servers.get(subjects.FLOOR):
-            wait_for_upkeep(server)
-    if subject.postpone:
-        call(servers[subject], *subject.postpone)
+            load.wait_for_upkeep(server)
+    if subject.saves_first:
+        load.save(servers[subject])
     # What that, and the row before, leave to the system takes a moment more.
     time.sleep(1)
-
-
-def wait_for_upkeep(server):
-    """Waits until a server neither takes a snapshot nor rewrites its AOF."""
-    def is_idle():
-        told = client.call("INFO", "persistence").decode()
-        return not any(f"{name}_in_progress:1" in told for name in ("rdb_bgsave", "aof_rewrite"))
-
-    with server.client(timeout=600.0) as client:
-        wait_for("a server that saves nothing", is_idle, 600)
 
 
 def call(server, *words):
