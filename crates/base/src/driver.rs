@@ -90,6 +90,9 @@ pub enum Event {
     Unreachable { connection: ConnectionId, why: String },
     /// Bytes (or the end of the stream) wait to be received.
     Readable(ConnectionId),
+    /// The peer sends nothing more. Told once, also of a connection that is not read from: what it
+    /// sent, and the end of the stream, may still wait to be received.
+    Ended(ConnectionId),
     /// A connection whose `send` came back short takes bytes again.
     Writable(ConnectionId),
     /// The peer is gone; the connection answers nothing more and must still be closed.
@@ -106,6 +109,7 @@ impl Event {
             | Self::Connected { connection, .. }
             | Self::Unreachable { connection, .. }
             | Self::Readable(connection)
+            | Self::Ended(connection)
             | Self::Writable(connection)
             | Self::Broken(connection) => Some(*connection),
             Self::Shutdown => None,

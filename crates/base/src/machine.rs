@@ -72,6 +72,11 @@ pub trait Machine: Send + Sync {
     fn listen(&self, _: &Listening) -> Result<(), String> {
         Ok(())
     }
+    /// How many clients there is room for, whatever `maxclients` says: each takes a file
+    /// descriptor.
+    fn clients_max(&self) -> usize {
+        usize::MAX
+    }
     /// Gives memory that the allocator keeps for later back to the machine (MEMORY PURGE).
     fn purge(&self) {}
     /// Bytes that an interpreter of scripts takes, as INFO tells them, where its allocator counted

@@ -97,8 +97,9 @@ pub trait Clock: Send + Sync {
     /// stand still while a hypervisor stops the machine.
     fn monotonic(&self) -> MonotonicNanos;
 
-    /// A counter that goes on evenly while the monotonic clock does, and that takes less to read
-    /// where a machine has one. Whoever wants time of it compares the two now and then.
+    /// Reads a counter that is cheaper than the clock where the machine has one (on x86-64 the
+    /// time-stamp counter). Its unit is unknown, and it may jump when the machine is suspended or
+    /// migrated: compare it with [`Self::monotonic`]. By default that clock, in nanoseconds.
     fn ticks(&self) -> u64 {
         self.monotonic().0
     }

@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use world::clock::RealClock;
+use world::descriptors;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::garbage::GarbageCollector;
@@ -39,6 +40,21 @@ pub fn serve(arguments: &[String], broken: Option<Broken>) -> ExitCode {
     }
 }
 
+/// Lets the process open as many files as the system allows it.
+fn provide_descriptors(settings: &NodeSettings) {
+    if let Err(error) = descriptors::raise_limit() {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+    let room = descriptors::connections_max();
+    if room < settings.maxclients as usize {
+        tracing::warn!(
+            maxclients = settings.maxclients,
+            room,
+            "the limit of open files leaves no room for so many clients (ulimit -n)"
+        );
+    }
+}
+
 fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
@@ -47,6 +63,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
+    provide_descriptors(&settings);
     let tls = Arc::<Tls>::default();
     tls.adopt(&settings.tls).map_err(|why| format!("cannot speak TLS: {why}"))?;
     let mut driver = NetDriver::bind(&configuration::net_options(&settings, &tls))?;

@@ -114,6 +114,8 @@ pub struct Process {
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub statistics: Statistics,
+    /// How many clients the machine has file descriptors for.
+    descriptors_max: usize,
     /// When the process started.
     pub started: MonotonicNanos,
     /// When a web page's attempt was last told of.
@@ -143,6 +145,7 @@ impl Process {
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             statistics: Statistics::new(catalog.len()),
+            descriptors_max: options.machine.clients_max(),
             started: options.clock.monotonic(),
             cross_protocol: CrossProtocol::default(),
             is_active_expiry_on: true,
@@ -151,6 +154,11 @@ impl Process {
             garbage,
             options,
         }
+    }
+
+    /// The most clients that are taken in: `maxclients`, or as many as there are descriptors for.
+    pub(crate) fn clients_max(&self) -> usize {
+        (self.settings.maxclients as usize).min(self.descriptors_max)
     }
 
     /// What the configuration and the limits say to the engine.
@@ -180,8 +188,6 @@ pub struct Turn {
     pub monotonic: MonotonicNanos,
     /// When the command that executes now began.
     pub(crate) lap: MonotonicNanos,
-    /// Tells `lap`: set when the turn begins.
-    pub(crate) stopwatch: Stopwatch,
     /// The running command answers an error that was counted already, as an error of a script may
     /// be.
     pub(crate) has_failed: bool,
@@ -227,6 +233,8 @@ pub struct Core {
     pub interest: Interest,
     pub clients: Clients,
     pub turn: Turn,
+    /// Tells how long commands take. Set when a turn begins.
+    pub(crate) stopwatch: Stopwatch,
     /// CLIENT PAUSE, and what else lets writes wait.
     pub(crate) pause: Pause,
     /// What replicas of Redis are told.
@@ -254,9 +262,10 @@ pub struct Core {
 }
 
 impl Core {
-    /// The present by the stopwatch: exact enough for how long a command takes, for nothing else.
+    /// The present by the stopwatch: exact enough for how long commands take, and for when they
+    /// have used up a turn. Not for leases and deadlines.
     pub(crate) fn lap_time(&self) -> MonotonicNanos {
-        self.turn.stopwatch.read(&*self.process.options.clock)
+        self.stopwatch.read(&*self.process.options.clock)
     }
 
     /// A command begins now.
@@ -271,7 +280,7 @@ impl Core {
 
     pub(crate) fn new(process: Process, leadership: Leadership) -> Self {
         let lap = process.options.clock.monotonic();
-        // What the counter needs once is done before the loop turns.
+        // The first reading of the counter may open a file of the system's: not amid a turn.
         let mut stopwatch = Stopwatch::default();
         stopwatch.set(lap, &*process.options.clock);
         Self {
@@ -279,7 +288,8 @@ impl Core {
             snapshots: None,
             interest: Interest::bounded(owed_bytes_max(&process.settings)),
             clients: Clients::default(),
-            turn: Turn { lap, stopwatch, ..Turn::default() },
+            turn: Turn { lap, ..Turn::default() },
+            stopwatch,
             pause: Pause::default(),
             stream: Stream::default(),
             guards: Guards::default(),

@@ -74,12 +74,8 @@ pub struct Limits {
     pub migration_turn_bytes_max: usize,
 }
 
-/// Bytes received at a time when nothing says that more are needed: what an active connection's
-/// buffer occupies. As Redis (PROTO_IOBUF_LEN).
-pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
-
-/// The most work of one turn of the loop, for all clients or for each: behind it the loop looks at
-/// everything else again.
+/// What one turn of the loop does at most, for all clients together or for each: behind it the loop
+/// sends, and looks at events again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TurnLimits {
     /// Requests executed in one turn before outputs are sent and events looked at again: bounds
@@ -98,12 +94,20 @@ pub struct TurnLimits {
     pub nanos_max: u64,
     /// Bytes sent to one client in one turn: one that reads as fast as is sent could hold the loop
     /// for the whole of its backlog. A guess.
-    pub sent_bytes_max: usize,
+    pub client_sent_bytes_max: usize,
+    /// Bytes received in one turn, about: the last client may overshoot. Nothing renews the lease
+    /// meanwhile. A few milliseconds of copying; a guess.
+    pub received_bytes_max: usize,
     /// Bytes received from one client in one turn, about: the last piece may overshoot. One that
     /// sends as fast as is received would hold the loop, and its memory would be judged only when
-    /// it pauses. Half a millisecond of copying; a guess.
-    pub received_bytes_max: usize,
+    /// it pauses. Reached by long requests only: of short ones some 48 KiB are received before they
+    /// are decoded. Half a millisecond of copying; a guess.
+    pub client_received_bytes_max: usize,
 }
+
+/// Bytes received at a time when nothing says that more are needed: what an active connection's
+/// buffer occupies. As Redis (PROTO_IOBUF_LEN).
+pub(crate) const RECEIVED_BYTES: usize = 16 << 10;
 
 /// The largest batch. In a prototype, 16 overlapped misses took a random GET over 5 M keys from 301
 /// to 109 ns; more gained nothing.
@@ -115,7 +119,8 @@ impl Limits {
     pub(crate) fn check(&self) {
         assert!(self.link_waiting_bytes_max >= 100, "half of a mark may wait for the other half");
         assert!(self.batch_requests_max > 0 && self.turn.requests_max > 0, "a turn does something");
-        assert!(self.turn.received_bytes_max > 0, "a turn receives something");
+        let received_max = self.turn.received_bytes_max.min(self.turn.client_received_bytes_max);
+        assert!(received_max > 0, "a turn receives something");
     }
 }
 
@@ -130,8 +135,9 @@ impl Default for Limits {
                 bytes_max: 1 << 20,
                 reply_bytes_max: 4 << 20,
                 nanos_max: 10_000_000,
-                sent_bytes_max: 4 << 20,
-                received_bytes_max: 2 << 20,
+                client_sent_bytes_max: 4 << 20,
+                received_bytes_max: 8 << 20,
+                client_received_bytes_max: 2 << 20,
             },
             script_pauses_max: 1000,
             expired_keys_max: 256,

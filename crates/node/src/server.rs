@@ -179,8 +179,7 @@ impl Server {
         connection: ConnectionId,
         peer: Peer,
     ) -> Result<(), &'static str> {
-        self.core.process.statistics.connections_received += 1;
-        if self.core.clients.by_id.len() >= self.core.process.settings.maxclients as usize {
+        if self.core.clients.by_id.len() >= self.core.process.clients_max() {
             self.core.process.statistics.connections_rejected += 1;
             return Err("-ERR max number of clients reached\r\n");
         }
@@ -188,6 +187,7 @@ impl Server {
             self.core.process.statistics.connections_rejected += 1;
             return Err(PROTECTED);
         }
+        self.core.process.statistics.connections_received += 1;
         self.core.clients.created += 1;
         let mut session =
             Session::new(connection, self.core.clients.created, self.core.turn.monotonic);

@@ -1,14 +1,15 @@
 //! One client connection: its input, its output, and what it has said about itself.
 
+pub mod input;
 pub mod tracking;
 
-use crate::limits::RECEIVED_BYTES;
 use crate::output::Output;
 use base::{ConnectionId, DatabaseId, MonotonicNanos, Sequence};
 use catalog::acl::UserId;
 use catalog::{CommandId, Demand};
 use engine::command::Args;
 use engine::unit::Wait;
+use input::Input;
 use resp::{Decoder, ProtocolError, Reply};
 use std::collections::BTreeSet;
 use tracking::Tracking;
@@ -240,6 +241,8 @@ pub struct Identity {
 /// How bytes flow from and to a client, and what stops them.
 #[derive(Default)]
 pub struct Flow {
+    /// In the server's list of sessions with bytes to receive.
+    pub is_receiving: bool,
     /// In the server's list of sessions with input left to execute.
     pub is_queued: bool,
     /// In the server's list of sessions with bytes to send.
@@ -248,9 +251,12 @@ pub struct Flow {
     pub kernel_is_full: bool,
     /// Too much output is unread: nothing is executed until some of it is.
     pub output_is_unread: bool,
-    /// Nothing is received until the input has room again.
+    /// The input is full: the driver reports no bytes until it has room again.
     pub reading_is_off: bool,
-    /// The peer closed its side: what it sent is still executed, then the connection closes.
+    /// The peer has ended its side, though not all that it sent may have been received.
+    pub peer_is_ending: bool,
+    /// All that the peer sent was received, and the driver reports nothing more: what it asked is
+    /// still executed, then the connection closes.
     pub peer_has_closed: bool,
     /// The connection closes once its output is sent.
     pub is_closing: bool,
@@ -315,138 +321,6 @@ pub struct Session {
     /// What the decoder found wrong, to be said after the requests before it.
     pub protocol_error: Option<ProtocolError>,
 }
-
-/// Received bytes, decoded up to `parsed` and executed up to `consumed`.
-pub struct Input {
-    pub bytes: Vec<u8>,
-    pub consumed: usize,
-    pub parsed: usize,
-    /// Bytes that the request in the making still needs, as far as is known.
-    pub wanted: usize,
-    /// While its requests execute, the bytes are elsewhere: how many wait, and the room of their
-    /// buffer in all.
-    pub executing: (usize, usize),
-    /// The most bytes that lay here at a time since the last trim.
-    pub peak: usize,
-    pub decoder: Decoder,
-}
-
-/// Capacity beyond which an input that does not need it is trimmed. As Redis
-/// (PROTO_RESIZE_THRESHOLD).
-const KEPT_BYTES_MAX: usize = 32 << 10;
-
-/// Unexecuted bytes that are moved to the front of an input however few were executed.
-const MOVED_BYTES_MAX: usize = 64 << 10;
-
-impl Input {
-    fn new() -> Self {
-        Self {
-            bytes: Vec::new(),
-            consumed: 0,
-            parsed: 0,
-            wanted: 0,
-            executing: (0, 0),
-            peak: 0,
-            decoder: Decoder::default(),
-        }
-    }
-
-    /// Bytes that were received and not executed. None while they are out for execution.
-    pub fn waiting_bytes(&self) -> usize {
-        self.bytes.len().saturating_sub(self.consumed)
-    }
-
-    /// Memory that the buffer occupies, wherever it is.
-    pub fn allocated_bytes(&self) -> usize {
-        self.bytes.capacity() + self.executing.1
-    }
-
-    /// Received bytes of which the decoder has made nothing yet: neither executed nor an argument
-    /// of a request that is still to end.
-    pub fn undecoded_bytes(&self) -> usize {
-        self.waiting_bytes().saturating_sub(self.decoder.understood_bytes())
-    }
-
-    /// How many bytes may be received now; 0 while `unexecuted_max` lie unexecuted.
-    pub fn room(&self, unexecuted_max: usize) -> usize {
-        if self.waiting_bytes() >= unexecuted_max && self.wanted == 0 {
-            return 0;
-        }
-        self.wanted.clamp(RECEIVED_BYTES, RECEIVE_BYTES_MAX)
-    }
-
-    /// Makes room for what is wanted of a long request: so that its buffer ends where the request
-    /// does, and not up to twice as far; a quarter, if it has many arguments. Returns how many
-    /// bytes may be received: `room` of a request that is not long.
-    pub fn make_room(&mut self, room: usize) -> usize {
-        if self.wanted == 0 || self.waiting_bytes() + self.wanted <= KEPT_BYTES_MAX {
-            return room;
-        }
-        let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
-        if capacity - length < self.wanted.min(RECEIVE_BYTES_MAX) {
-            // Little is wanted of one whose end nobody knows: of many arguments, amid one of them.
-            let is_known = self.wanted >= RECEIVED_BYTES;
-            let needed = if is_known { self.wanted } else { RECEIVED_BYTES.max(capacity / 4) };
-            let doubled = capacity.saturating_mul(2) - length;
-            let more = doubled.clamp(needed.min(RECEIVE_BYTES_MAX), needed);
-            // What would be left then may be less than one piece.
-            let more = if needed - more < RECEIVED_BYTES { needed } else { more };
-            self.bytes.reserve_exact(more);
-        }
-        (self.bytes.capacity() - length).min(RECEIVE_BYTES_MAX)
-    }
-
-    /// Bytes were received. Whether they are decoded before more is received: what is known to be
-    /// wanted is here, and so much that a buffer which doubles until the next request's length is
-    /// known may end far behind it.
-    pub fn is_to_be_decoded(&mut self, count: usize) -> bool {
-        self.wanted = self.wanted.saturating_sub(count);
-        self.wanted == 0 && self.waiting_bytes() > KEPT_BYTES_MAX
-    }
-
-    /// Whether every byte received was executed.
-    pub fn is_empty(&self) -> bool {
-        self.consumed == self.bytes.len()
-    }
-
-    /// Forgets what was parsed ahead: it will be parsed again.
-    pub fn rewind(&mut self) {
-        // Until it is parsed again, nothing is wanted: who is blocked amid a request is held back.
-        self.wanted = 0;
-        if self.parsed != self.consumed {
-            self.parsed = self.consumed;
-            self.decoder = Decoder::new(self.decoder.limits);
-        }
-    }
-
-    /// Gives capacity back that was not needed since the last call: all of it if the client is
-    /// idle. Called now and then, so that a busy client's buffer is not resized for each request.
-    pub fn trim(&mut self, is_idle: bool) {
-        let peak = std::mem::replace(&mut self.peak, 0);
-        if !self.bytes.is_empty() {
-            return;
-        }
-        if is_idle {
-            self.bytes = Vec::new();
-        } else if self.bytes.capacity() > KEPT_BYTES_MAX && self.bytes.capacity() > 2 * peak {
-            self.bytes.shrink_to(peak.max(RECEIVED_BYTES));
-        }
-    }
-
-    /// Drops executed bytes from `bytes`, the input's own buffer, which is out for execution.
-    /// Unless what follows them is so long that moving it costs more than executing did.
-    pub fn compact(&mut self, bytes: &mut Vec<u8>) {
-        if bytes.len() - self.consumed > self.consumed.max(MOVED_BYTES_MAX) {
-            return;
-        }
-        bytes.drain(..self.consumed);
-        self.parsed -= self.consumed;
-        self.consumed = 0;
-    }
-}
-
-/// Bytes received in one call at most: a big bulk arrives in such pieces.
-const RECEIVE_BYTES_MAX: usize = 1 << 20;
 
 impl Session {
     pub fn new(connection: ConnectionId, id: u64, now: MonotonicNanos) -> Self {
@@ -547,10 +421,12 @@ impl Session {
     }
 
     /// Memory that the session occupies, without walking anything: buffers, what is kept for it and
-    /// the request that waits. The same while it executes a request as before and behind it.
+    /// the request that waits. The same while it executes a request as before and behind it, but
+    /// for where the request's arguments lie.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.input.allocated_bytes()
+            + self.input.decoder.allocated_bytes()
             + self.output.allocated_bytes()
             + self.flow.apart_bytes
             + self.kept_bytes()

@@ -123,7 +123,8 @@ impl Outgoing {
             return None;
         }
         Some(match event {
-            Event::Accepted { .. } | Event::Shutdown => return None,
+            // The end of the stream is received behind its last bytes.
+            Event::Accepted { .. } | Event::Ended(_) | Event::Shutdown => return None,
             Event::Connected { .. } => {
                 self.state = State::Open(connection);
                 Happened::Connected

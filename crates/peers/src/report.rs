@@ -83,7 +83,7 @@ pub struct ReportDialogue {
 impl ReportDialogue {
     /// Begins with who is there, and what to say first; an empty password says nothing.
     pub fn begin(user: &[u8], password: &[u8]) -> (Self, Vec<u8>) {
-        let limits = Limits { bulk_bytes_max: WORD_BYTES_MAX, authenticated: true };
+        let limits = Limits { bulk_bytes_max: WORD_BYTES_MAX, ..Limits::default() };
         let mut dialogue = Self { decoder: Decoder::new(limits), ..Self::default() };
         if password.is_empty() {
             return (dialogue, Vec::new());

@@ -34,7 +34,7 @@ const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Bytes of one argument that a client may send before it has authenticated. Redis's number.
 const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16384;
 
-/// Bytes of one request, because ranges are 32-bit. Redis's own limit on unread input is 1 GiB.
+/// Bytes of one request: ranges are 32-bit. Redis's own limit on unread input is 1 GiB by default.
 const REQUEST_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Arguments that a request's header may reserve space for. A header is only a claim.
@@ -48,13 +48,19 @@ const KEPT_ARGUMENTS_MAX: usize = 8192;
 pub struct Limits {
     /// Bytes of one argument: `proto-max-bulk-len`, at least 1 MiB.
     pub bulk_bytes_max: usize,
+    /// Bytes of one request: at most what ranges of 32 bits can tell.
+    pub request_bytes_max: usize,
     /// Whether the small limits for strangers are lifted.
     pub authenticated: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bulk_bytes_max: BULK_BYTES_MAX_DEFAULT, authenticated: true }
+        Self {
+            bulk_bytes_max: BULK_BYTES_MAX_DEFAULT,
+            request_bytes_max: REQUEST_BYTES_MAX,
+            authenticated: true,
+        }
     }
 }
 
@@ -151,6 +157,12 @@ impl Decoder {
         if self.remaining > 0 { self.at } else { 0 }
     }
 
+    /// Memory that knowing where its arguments lie takes: up to 16 bytes each, which may be more
+    /// than the arguments themselves have.
+    pub fn allocated_bytes(&self) -> usize {
+        self.partial.capacity() * size_of::<(u32, u32)>()
+    }
+
     /// Reads the request at the front of `buffer`, the session's input that is not yet consumed.
     ///
     /// After `Incomplete`, call again with the same bytes and more behind them. After `Request` or
@@ -200,6 +212,10 @@ impl Decoder {
             };
             ranges.push((start as u32, length as u32));
             at = start + length + 2;
+        }
+        if at > self.limits.request_bytes_max {
+            ranges.clear();
+            return None;
         }
         Some(at)
     }
@@ -255,10 +271,10 @@ impl Decoder {
                 },
             };
             let end = self.at + length + 2;
+            if end > self.limits.request_bytes_max {
+                return Err(ProtocolError::InvalidLength);
+            }
             if end > buffer.len() {
-                if end > REQUEST_BYTES_MAX {
-                    return Err(ProtocolError::InvalidLength);
-                }
                 self.bulk = Some(length);
                 return Ok(self.suspend(end - buffer.len(), arguments));
             }
@@ -284,7 +300,9 @@ impl Decoder {
         }
         let length = parse_i64(&buffer[self.at + 1..end])
             .and_then(|length| usize::try_from(length).ok())
-            .filter(|length| *length <= self.limits.bulk_bytes_max.min(REQUEST_BYTES_MAX))
+            .filter(|length| {
+                *length <= self.limits.bulk_bytes_max.min(self.limits.request_bytes_max)
+            })
             .ok_or(ProtocolError::InvalidLength)?;
         if length > UNAUTHENTICATED_BULK_BYTES_MAX && !self.limits.authenticated {
             return Err(ProtocolError::UnauthenticatedLength);

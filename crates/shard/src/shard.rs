@@ -305,7 +305,7 @@ impl Shard {
     /// While this number stays, so does what [`Self::gate`] says, of a process that leads. It may
     /// change amid a command: one that takes long has the log polled.
     pub fn gate_serial(&self) -> u64 {
-        self.appender.borrow().stirred
+        self.appender.borrow().gate_serial
     }
 
     /// Whether parts of a large unit are kept here, because the log does not take them yet.
@@ -423,7 +423,7 @@ impl Shard {
     /// Makes what was appended durable on this thread, where that is quicker (a lone client).
     pub fn commit_inline(&mut self) -> bool {
         let mut appender = self.appender.borrow_mut();
-        appender.stirred += 1;
+        appender.gate_serial += 1;
         appender.log.commit_inline()
     }
 

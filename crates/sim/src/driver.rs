@@ -37,9 +37,10 @@ struct Dialed {
     /// Taken from the network, not yet received by the node.
     arrived: Vec<u8>,
     is_reading: bool,
-    /// The node was told that the connection stands, or that it broke.
+    /// The node was told that the connection stands, that it broke, that its stream has ended.
     is_connected: bool,
     is_broken: bool,
+    is_end_reported: bool,
 }
 
 impl Dialed {
@@ -65,6 +66,9 @@ impl Dialed {
         if self.is_connected && self.is_reading && (has_ended || !self.arrived.is_empty()) {
             news.push(Event::Readable(id));
         }
+        if self.is_connected && has_ended && !std::mem::replace(&mut self.is_end_reported, true) {
+            news.push(Event::Ended(id));
+        }
         news
     }
 
@@ -77,7 +81,7 @@ impl Dialed {
             ClientState::Refused => true,
             ClientState::Reset => !self.is_broken,
             ClientState::Open => !self.is_connected || self.is_reading && has_bytes,
-            ClientState::Closed => !self.is_connected || self.is_reading,
+            ClientState::Closed => !self.is_connected || self.is_reading || !self.is_end_reported,
         }
     }
 
@@ -212,6 +216,9 @@ fn news_of(id: ConnectionId, link: &mut Link, has_room: bool) -> Vec<Event> {
     if link.is_reading && (link.has_ended || !link.arrived.is_empty()) {
         news.push(Event::Readable(id));
     }
+    if link.has_ended && !std::mem::replace(&mut link.is_end_reported, true) {
+        news.push(Event::Ended(id));
+    }
     if has_room && std::mem::take(&mut link.is_send_short) {
         news.push(Event::Writable(id));
     }
@@ -253,6 +260,7 @@ impl Driver for SimDriver {
             is_reading: true,
             is_connected: false,
             is_broken: false,
+            is_end_reported: false,
         };
         self.dialed.insert(id, dialed);
         id

@@ -90,6 +90,7 @@ pub(crate) struct Link {
     pub(crate) arrived: VecDeque<u8>,
     /// The end of the client's stream has arrived at the node.
     pub(crate) has_ended: bool,
+    pub(crate) is_end_reported: bool,
     pub(crate) is_broken: bool,
     pub(crate) is_broken_reported: bool,
     pub(crate) is_reading: bool,
@@ -104,9 +105,11 @@ impl Link {
     fn is_news(&self, has_room: bool) -> bool {
         let is_breaking = self.is_broken && !self.is_broken_reported;
         let is_readable = self.is_reading && (self.has_ended || !self.arrived.is_empty());
+        let is_ending = self.has_ended && !self.is_end_reported;
         let is_known = self.is_accepted && !self.is_closed;
         is_known
-            && (is_breaking || !self.is_broken && (is_readable || has_room && self.is_send_short))
+            && (is_breaking
+                || !self.is_broken && (is_readable || is_ending || has_room && self.is_send_short))
     }
 }
 
@@ -185,6 +188,7 @@ impl SimNetwork {
             to_server_until: now,
             arrived: VecDeque::new(),
             has_ended: false,
+            is_end_reported: false,
             is_broken: false,
             is_broken_reported: false,
             is_reading: true,

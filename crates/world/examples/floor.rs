@@ -85,8 +85,8 @@ fn serve(driver: &mut NetDriver, value: &[u8]) {
                     (id, flush(driver, id, client))
                 }
                 Event::Broken(id) => (id, false),
-                // It asks for no connection.
-                Event::Connected { .. } | Event::Unreachable { .. } => continue,
+                // It asks for no connection, and receives what comes to its end.
+                Event::Connected { .. } | Event::Unreachable { .. } | Event::Ended(_) => continue,
                 Event::Shutdown => return,
             };
             if !is_open {

@@ -26,7 +26,7 @@ impl Clock for RealClock {
 
     fn ticks(&self) -> u64 {
         #[cfg(target_arch = "x86_64")]
-        if *TIME_STAMP_COUNTER_IS_EVEN {
+        if *LINUX_TRUSTS_TSC {
             // SAFETY: it reads a register. Every processor of this architecture that Linux runs on
             // has the instruction, and Linux, which could forbid it to a process (`PR_SET_TSC`),
             // uses it for this process itself, in the vDSO.
@@ -40,10 +40,11 @@ impl Clock for RealClock {
     }
 }
 
-/// Whether Linux itself tells the time by the processor's counter: then it has found that it goes
-/// on evenly, and on all cores alike. Asked once: who uses the counter compares it with the clock.
+/// Whether Linux itself tells the time by the processor's time-stamp counter (TSC): then it has
+/// found that it goes on evenly, and on all cores alike. Asked once: who uses the counter compares
+/// it with the clock.
 #[cfg(target_arch = "x86_64")]
-static TIME_STAMP_COUNTER_IS_EVEN: LazyLock<bool> = LazyLock::new(|| {
+static LINUX_TRUSTS_TSC: LazyLock<bool> = LazyLock::new(|| {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     std::fs::read_to_string(source).is_ok_and(|name| name.trim() == "tsc")
 });
@@ -74,9 +75,11 @@ mod tests {
                 }
             }
         };
-        // The thread may lose its processor between two readings, but not each time.
-        let agrees = |_| (rate() / rate() - 1.0).abs() < 0.01;
-        assert!((0..1000).any(agrees));
+        // The thread may lose its processor between two readings: not in half of all cases.
+        let mut rates: Vec<f64> = (0..40).map(|_| rate()).collect();
+        rates.sort_by(f64::total_cmp);
+        let (quarter, median) = (rates[10], rates[20]);
+        assert!((quarter / median - 1.0).abs() < 0.01, "{rates:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | [`tls`] | the TLS configurations in force |
 //! | [`clock`] | the machine's clocks |
 //! | `vmclock` | the hypervisor's word that the clocks were disrupted |
+//! | [`descriptors`] | how many file descriptors there are, and for whom |
 //! | [`disk`] | the machine's file system |
 //! | `direct` | long files past the page cache |
 //! | [`disk_queue`] | a thread that runs disk jobs in order |
@@ -22,6 +23,7 @@
 //! `services`; the allocator, which is `allocator`.
 
 pub mod clock;
+pub mod descriptors;
 mod direct;
 pub mod disk;
 pub mod disk_queue;

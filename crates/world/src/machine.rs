@@ -8,6 +8,10 @@ use std::fs;
 use std::net::UdpSocket;
 use std::sync::Arc;
 
+/// Connections beyond the most clients that the driver takes in: each hears that there are too many
+/// and is closed in the same turn.
+const TURNED_AWAY_MAX: usize = 8;
+
 /// Reads `/proc`; the allocator, which the binary chooses, is asked through functions of the
 /// binary.
 #[derive(Clone, Debug)]
@@ -65,6 +69,11 @@ impl Machine for RealMachine {
 
     fn listen(&self, listening: &Listening) -> Result<(), String> {
         self.listeners.reopen(listening).map_err(|error| error.to_string())
+    }
+
+    fn clients_max(&self) -> usize {
+        // So that the last of those that the driver takes in hear why they are turned away.
+        crate::descriptors::connections_max().saturating_sub(TURNED_AWAY_MAX).max(1)
     }
 
     fn purge(&self) {

@@ -80,6 +80,10 @@ pub struct NetOptions {
     pub unix_socket: Option<PathBuf>,
     /// `unixsocketperm`, the file's mode; `None`: as the umask says.
     pub unix_socket_permissions: Option<u32>,
+    /// The most connections open at a time, those of TLS handshakes too; who comes then is closed.
+    /// `None`: as many as the system lets the process open, less a reserve for everything else
+    /// ([`descriptors::connections_max`](crate::descriptors::connections_max)).
+    pub connections_max: Option<usize>,
     /// Turn SIGTERM and SIGINT into [`Event::Shutdown`].
     pub catch_signals: bool,
 }
@@ -95,6 +99,7 @@ impl Default for NetOptions {
             keepalive_seconds: 300,
             unix_socket: None,
             unix_socket_permissions: None,
+            connections_max: None,
             catch_signals: true,
         }
     }
@@ -117,6 +122,8 @@ pub struct NetDriver {
     /// rather than wait in a queue that keeps waking us.
     reserve: Option<OwnedFd>,
     connections: Connections,
+    /// Beyond so many, who connects is closed.
+    connections_max: usize,
     dials: Dials,
     handshakes: Handshakes,
     tls: Arc<Tls>,
@@ -153,6 +160,9 @@ impl NetDriver {
             resting_until_nanos: None,
             reserve: spare_descriptor(),
             connections: Connections::default(),
+            connections_max: options
+                .connections_max
+                .unwrap_or_else(crate::descriptors::connections_max),
             dials: Dials::default(),
             handshakes: Handshakes::default(),
             tls: Arc::clone(&options.tls),
@@ -251,9 +261,8 @@ impl NetDriver {
             events.push(Event::Broken(id));
             return;
         }
-        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP) {
-            connection.is_ending = true;
-        }
+        let has_ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
+        let is_news = has_ended && !std::mem::replace(&mut connection.is_ending, true);
         if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP) {
             connection.is_readable = true;
             if connection.is_reading && !connection.is_listed {
@@ -261,6 +270,9 @@ impl NetDriver {
                 self.listed.push(id);
                 events.push(Event::Readable(id));
             }
+        }
+        if is_news {
+            events.push(Event::Ended(id));
         }
         if flags.contains(EventFlags::OUT) {
             connection.transport.flush();
@@ -300,6 +312,11 @@ impl NetDriver {
 
     fn take_in(&mut self, accepted: Accepted, events: &mut Vec<Event>) {
         let Accepted { socket, peer, is_unix, is_tls } = accepted;
+        if self.connections.count() >= self.connections_max {
+            // The descriptors that are left are for the log and the like.
+            tracing::warn!(peer = peer.address, "closed a new connection: too many are open");
+            return;
+        }
         let Some(transport) = self.transport(socket, is_tls) else { return };
         let Ok(id) = self.connections.insert(Connection::over(transport, is_unix)) else {
             tracing::warn!(peer = peer.address, "closed a new connection: too many are open");

@@ -6,6 +6,7 @@
 
 use crate::core::{Core, Process, Turn};
 use crate::session::Session;
+use crate::session::input::Bounds;
 use base::time::SECOND;
 use base::{ConnectionId, Sequence};
 use config::settings::NodeSettings;
@@ -107,6 +108,21 @@ impl Core {
             false => limits.unexecuted_bytes_max,
         };
         bytes_max.min(half_limit)
+    }
+
+    /// How far a client's input receives now.
+    pub(crate) fn input_bounds(&self, client: ConnectionId) -> Bounds {
+        let session = self.clients.at(client);
+        let query_max = match session.is_master() {
+            true => usize::MAX,
+            false => self.process.settings.client_query_buffer_limit as usize,
+        };
+        Bounds {
+            unexecuted_max: self.unexecuted_bytes_max(client),
+            turn_max: self.process.options.limits.turn.client_received_bytes_max,
+            // One byte more, and `check_input` disconnects it.
+            waiting_max: query_max.saturating_sub(session.kept_bytes()),
+        }
     }
 
     /// Disconnects a session that has more waiting here than `client-query-buffer-limit`: input

@@ -21,6 +21,8 @@ pub struct Clients {
     pub(crate) by_id: BTreeMap<u64, ConnectionId>,
     /// Sessions so far, in all lives: the newest CLIENT ID.
     pub(crate) created: u64,
+    /// Sessions with bytes to receive, in the order in which they came.
+    pub(crate) receiving: VecDeque<ConnectionId>,
     /// Sessions with input to execute, in the order in which it came.
     pub(crate) ready: VecDeque<ConnectionId>,
     /// Sessions with bytes that may be sent.
@@ -177,6 +179,14 @@ impl Core {
         self.unblock(client);
         self.clients.at_mut(client).flow.is_closing = true;
         self.clients.close_later(client);
+    }
+
+    /// Puts a session in the queue of those with bytes to receive.
+    pub(crate) fn receive_later(&mut self, client: ConnectionId) {
+        let session = self.clients.at_mut(client);
+        if !std::mem::replace(&mut session.flow.is_receiving, true) {
+            self.clients.receiving.push_back(client);
+        }
     }
 
     /// Puts a session in the queue of those with input to execute.

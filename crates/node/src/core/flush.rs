@@ -26,7 +26,7 @@ impl Core {
 
     fn flush_session(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
         let Self { clients, process, turn, .. } = self;
-        let mut left = process.options.limits.turn.sent_bytes_max;
+        let mut left = process.options.limits.turn.client_sent_bytes_max;
         let session = clients.at_mut(client);
         while !session.flow.kernel_is_full {
             let sendable = session.output.sendable_bytes();
@@ -82,7 +82,7 @@ impl Core {
         // Whether or not it reads: it may have to write all its requests before it does.
         let unexecuted_max = self.unexecuted_bytes_max(client);
         let session = self.clients.at_mut(client);
-        let may_read = !session.flow.peer_has_closed && session.input.room(unexecuted_max) > 0;
+        let may_read = !session.flow.peer_has_closed && session.input.has_room(unexecuted_max);
         if session.flow.reading_is_off && may_read {
             session.flow.reading_is_off = false;
             driver.set_reading(client, true);

@@ -8,13 +8,14 @@ use engine::value::Awaited;
 
 impl Core {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
-    /// came for it would be lost.
+    /// came for it would be lost. Nor for replicas, which may never come.
     pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
+        let flow = &self.clients.at(client).flow;
+        if (flow.peer_is_ending || flow.peer_has_closed) && blocked.ends_with_peer() {
+            self.hang_up(client);
+            return;
+        }
         if let Blocked::Keys { wait, .. } = &blocked {
-            if self.clients.at(client).flow.peer_has_closed {
-                self.close_session(client);
-                return;
-            }
             let waiter = WaiterId(client.0);
             let hears_end = wait.awaited == Awaited::Group;
             for key in &wait.keys {
@@ -26,6 +27,17 @@ impl Core {
             self.clients.deadlines.insert((deadline, client));
         }
         self.clients.at_mut(client).blocked = Some(blocked);
+    }
+
+    /// The peer sends nothing more, and its wait is over: closes now if no output is pending, else
+    /// after it is sent.
+    pub(crate) fn hang_up(&mut self, client: ConnectionId) {
+        self.unblock(client);
+        let session = self.clients.at_mut(client);
+        session.flow.is_closing = true;
+        if session.output.pending_bytes() == 0 {
+            self.close_session(client);
+        }
     }
 
     /// Leaves a client waiting with a request that is judged again from the gate once whatever

@@ -364,8 +364,13 @@ impl Server {
             // Else its reply is still to come.
             self.core.finish_reply(client, written, observed);
         }
+        let is_heard = self.core.interest.has_notices();
         self.core.spread(observed, Some(client));
         self.wake_ready();
+        if is_heard {
+            // What it took to tell others is not the time of the next command.
+            self.core.begin_lap();
+        }
         match self.core.clients.at(client).takes_requests() {
             true => Dispatched::Done,
             false => Dispatched::Stop,

@@ -8,11 +8,15 @@ mod replica;
 use crate::core::asker::Asker;
 use crate::core::verdict::{Verdict, needs_data};
 use crate::server::Server;
+use crate::session::ClientKind;
 use base::ConnectionId;
 use catalog::{Demand, Kind, Registered};
 use engine::command::{Args, Flags};
 use engine::eviction::Room;
 use engine::refusal::{Refusal, quoted};
+
+/// What a client that only watches may not do.
+const ON_DATA: Flags = Flags::WRITE.union(Flags::READONLY).union(Flags::MAY_REPLICATE);
 
 /// Longest excerpt of arguments in the error for an unknown command, in bytes (Redis 7.0).
 const EXCERPT_BYTES_MAX: usize = 128;
@@ -71,7 +75,18 @@ impl Server {
         {
             return Verdict::Refuse(refusal);
         }
-        self.or_until_loaded(self.judge_state(asker, command, demand), demand)
+        match self.judge_state(asker, command, demand) {
+            Verdict::Run if command.flags.intersects(ON_DATA) && self.only_watches(asker) => {
+                Verdict::Refuse(Refusal::of("ERR Replica can't interact with the keyspace"))
+            }
+            verdict => self.or_until_loaded(verdict, demand),
+        }
+    }
+
+    /// Whether a client only hears what others do: a replica of the stream, which no pause stops,
+    /// or one that said MONITOR.
+    fn only_watches(&self, asker: &Asker) -> bool {
+        asker.kind == ClientKind::Replica || self.core.clients.monitors.contains(&asker.client)
     }
 
     /// Lets a request that nothing else keeps wait for the libraries of functions, if it needs them

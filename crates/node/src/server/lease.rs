@@ -15,9 +15,9 @@ impl Server {
     /// A turn of the loop begins at this instant.
     pub(crate) fn begin_turn(&mut self, moment: Moment) {
         self.set_policy();
-        let Core { leadership, shard, turn, process, .. } = &mut self.core;
+        let Core { leadership, shard, turn, stopwatch, process, .. } = &mut self.core;
         turn.monotonic = moment.monotonic;
-        turn.stopwatch.set(moment.monotonic, &*process.options.clock);
+        stopwatch.set(moment.monotonic, &*process.options.clock);
         turn.now = leadership.begin_turn(shard, moment);
         turn.number += 1;
     }

@@ -13,7 +13,6 @@ use super::lone::LoneClient;
 use crate::core::{Clients, Core, Stop};
 use crate::server::Server;
 use crate::session::Blocked;
-use base::driver::Received;
 use base::{ConnectionId, Driver, Event};
 pub use batch::Scratch;
 use engine::eviction::Room;
@@ -86,6 +85,7 @@ impl Server {
         for event in scratch.events.drain(..) {
             self.take_event(driver, event);
         }
+        self.receive_ready(driver);
         if self.suspended.is_some() {
             return self.turn_amid_script(driver, scratch);
         }
@@ -179,6 +179,7 @@ impl Server {
         let has_work = has_work || self.has_more_to_untrack || is_behind;
         if has_work
             || self.has_more_to_load
+            || !self.core.clients.receiving.is_empty()
             || !self.core.clients.flushing.is_empty() && !self.core.leadership.is_lapsed
         {
             return Some(0);
@@ -225,11 +226,14 @@ impl Server {
             }
             // Nearly always it is a session's.
             Event::Readable(connection) if self.core.clients.has(connection) => {
-                self.receive(driver, connection);
+                self.core.receive_later(connection);
             }
             Event::Writable(connection) if self.core.clients.has(connection) => {
                 self.core.clients.at_mut(connection).flow.kernel_is_full = false;
                 self.core.flush_later(connection);
+            }
+            Event::Ended(connection) if self.core.clients.has(connection) => {
+                self.hear_end(connection);
             }
             Event::Shutdown => self.core.stop_when_durable("a signal"),
             Event::Broken(connection) if self.is_free_of_script(connection) => {
@@ -240,7 +244,10 @@ impl Server {
             Event::Broken(connection) => self.core.close(connection),
             // Who asked for it wants it no longer.
             Event::Connected { connection, .. } => driver.close(connection),
-            Event::Unreachable { .. } | Event::Readable(_) | Event::Writable(_) => {}
+            Event::Unreachable { .. }
+            | Event::Readable(_)
+            | Event::Writable(_)
+            | Event::Ended(_) => {}
         }
     }
 
@@ -251,66 +258,64 @@ impl Server {
             || self.migrations.hear(&mut self.core, driver, event)
     }
 
-    /// Receives for a session, up to the turn's limit. The driver reports it again if more is left.
-    fn receive(&mut self, driver: &mut dyn Driver, client: ConnectionId) {
-        let unexecuted_max = self.core.unexecuted_bytes_max(client);
+    /// Receives for those who sent something, up to the turn's limit. Whoever is left comes first
+    /// in the next turn.
+    fn receive_ready(&mut self, driver: &mut dyn Driver) {
+        let mut left = self.core.process.options.limits.turn.received_bytes_max;
+        while left > 0
+            && let Some(client) = self.core.clients.receiving.pop_front()
+        {
+            let Some(session) = self.core.clients.sessions.get_mut(client) else { continue };
+            session.flow.is_receiving = false;
+            left = left.saturating_sub(self.receive(driver, client));
+        }
+    }
+
+    /// Receives for a session, up to its limit of a turn; how many bytes. The driver reports it
+    /// again if more is left.
+    fn receive(&mut self, driver: &mut dyn Driver, client: ConnectionId) -> usize {
+        let bounds = self.core.input_bounds(client);
         let Core { clients, process, turn, .. } = &mut self.core;
         let session = clients.at_mut(client);
-        let received_max = process.options.limits.turn.received_bytes_max;
-        let mut received = 0;
-        while received < received_max {
-            let room = session.input.room(unexecuted_max);
-            if room == 0 {
-                session.flow.reading_is_off = true;
-                driver.set_reading(client, false);
-                break;
-            }
-            let room = session.input.make_room(room);
-            process.statistics.reads += 1;
-            match driver.receive(client, &mut session.input.bytes, room) {
-                Received::Bytes { count, more } => {
-                    process.statistics.input_bytes += count as u64;
-                    received += count;
-                    if session.input.is_to_be_decoded(count) || !more {
-                        break;
-                    }
-                }
-                Received::WouldBlock => break,
-                Received::Closed => {
-                    session.flow.peer_has_closed = true;
-                    // That is news once. What it has not read yet may take long.
-                    driver.set_reading(client, false);
-                    break;
-                }
-            }
+        let receipt = session
+            .input
+            .receive(&bounds, |into, bytes_max| driver.receive(client, into, bytes_max));
+        process.statistics.reads += receipt.reads;
+        process.statistics.input_bytes += receipt.bytes as u64;
+        session.flow.reading_is_off |= receipt.is_full;
+        session.flow.peer_has_closed |= receipt.has_closed;
+        if receipt.is_full || receipt.has_closed {
+            // That it has closed its side is news once: what it has not read yet may take long.
+            driver.set_reading(client, false);
         }
         session.flow.last_interaction = turn.monotonic;
         session.newest.received_turn = turn.number;
         if session.is_master() {
-            self.link.note_received(&mut self.core, received);
+            self.link.note_received(&mut self.core, receipt.bytes);
         }
         self.core.count_memory(client);
         if self.core.check_input(client) {
-            return;
+            return receipt.bytes;
         }
         let session = self.core.clients.at(client);
         let waits_on = !session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
         // One whose script runs has executed its request: it hears the answer.
         let is_over = session.input.is_empty() && !session.runs_script();
         if session.flow.peer_has_closed && (is_over || !waits_on) {
-            self.hang_up(client);
+            self.core.hang_up(client);
         } else {
             self.core.enqueue(client);
         }
+        receipt.bytes
     }
 
-    /// The peer half-closed. Closes now if no output is pending, else after it is sent.
-    fn hang_up(&mut self, client: ConnectionId) {
-        self.core.unblock(client);
+    /// The peer sends nothing more, though what it sent may not be received yet: it hears the
+    /// replies to that, but does not wait for anything any longer.
+    fn hear_end(&mut self, client: ConnectionId) {
         let session = self.core.clients.at_mut(client);
-        session.flow.is_closing = true;
-        if session.output.pending_bytes() == 0 {
-            self.core.close_session(client);
+        session.flow.peer_is_ending = true;
+        if session.blocked.as_ref().is_some_and(Blocked::ends_with_peer) {
+            self.core.hang_up(client);
         }
     }
 

@@ -87,6 +87,23 @@ fn answer(input: &[u8], limits: Limits) -> Vec<u8> {
 }
 
 #[test]
+fn a_request_longer_than_ranges_can_tell_is_refused_however_it_arrives() {
+    let limits = Limits { request_bytes_max: 200, ..Limits::default() };
+    let whole = |count: usize| encode(&vec![b"12345678".to_vec(); count]);
+    let (fits, does_not) = (whole(12), whole(20));
+    assert!(fits.len() <= 200 && does_not.len() > 200);
+    assert_eq!(decode(&fits, limits).0.len(), 1);
+    let refused = Decoded::Error(ProtocolError::InvalidLength);
+    assert_eq!(decode(&does_not, limits), (vec![], refused));
+    // A count of four digits is none of the short headers.
+    assert_eq!(decode(&whole(1000), limits), (vec![], refused));
+    for cut in [50, 150, 199, 201] {
+        let got = decode_pieces(&does_not, [cut, does_not.len()], limits);
+        assert_eq!(got, (vec![], refused), "{cut}");
+    }
+}
+
+#[test]
 fn what_was_looked_at_of_one_request_is_not_passed_over_in_the_next() {
     let input = b"*1\r\n$1\r\nA\r\nX\nYY\n";
     for cut in 1..input.len() {

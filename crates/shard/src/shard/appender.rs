@@ -58,9 +58,9 @@ pub(super) struct Appender {
     /// A renewal that went ahead of held records is durable, which the shard was not yet told.
     pub has_renewed_ahead: bool,
     pub events: Vec<LogEvent>,
-    /// How often the log, or what is held for it, was given something to do. Between, the gate
-    /// stays.
-    pub stirred: u64,
+    /// Counts the calls after which the gate may be another: the log, or what is held for it, was
+    /// given something to do.
+    pub gate_serial: u64,
     /// The log told that this process appends nothing more, and why.
     pub failed: Option<AppendError>,
     pub is_lost: bool,
@@ -95,7 +95,7 @@ impl Appender {
             sent: Vec::new(),
             has_renewed_ahead: false,
             events: Vec::new(),
-            stirred: 0,
+            gate_serial: 0,
             failed: None,
             is_lost: false,
             clock: None,
@@ -174,7 +174,7 @@ impl Appender {
             return;
         }
         self.appended.sequence = self.appended.sequence.next();
-        self.stirred += 1;
+        self.gate_serial += 1;
         self.held.push(part, buffer, now);
         if self.held.is_alone_and_whole() {
             self.hand_over_next();
@@ -236,7 +236,7 @@ impl Appender {
     fn send(&mut self, after: Position, record: Bytes) -> Moment {
         self.grown.add(record.len());
         let sent = self.clock.as_ref().map_or(self.began, |clock| clock.moment());
-        self.stirred += 1;
+        self.gate_serial += 1;
         self.log.append(after, record);
         self.last_sent = sent.monotonic;
         sent
@@ -244,7 +244,7 @@ impl Appender {
 
     /// Learns what became of this process's records.
     pub fn poll(&mut self) {
-        self.stirred += 1;
+        self.gate_serial += 1;
         let mut events = std::mem::take(&mut self.events);
         loop {
             self.log.poll(&mut events);

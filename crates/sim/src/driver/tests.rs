@@ -44,7 +44,10 @@ impl World {
                 }
                 Event::Writable(id) => self.echo(id),
                 Event::Broken(id) => self.close(id),
-                Event::Connected { .. } | Event::Unreachable { .. } | Event::Shutdown => {}
+                Event::Connected { .. }
+                | Event::Unreachable { .. }
+                | Event::Ended(_)
+                | Event::Shutdown => {}
             }
         }
         self.events = events;

@@ -28,7 +28,11 @@ struct Heard {
 /// If the pieces mean something else than the whole, or a limit is not kept: the finding.
 pub fn decode_requests(input: &[u8]) {
     let Some((&[mode, cuts], wire)) = input.split_first_chunk() else { return };
-    let limits = Limits { bulk_bytes_max: BULK_BYTES_MAX, authenticated: mode & 1 == 0 };
+    let limits = Limits {
+        bulk_bytes_max: BULK_BYTES_MAX,
+        authenticated: mode & 1 == 0,
+        ..Limits::default()
+    };
     let whole = hear(limits, wire, std::iter::once(wire.len()));
     for request in &whole.requests {
         check_request(request, limits);

@@ -18,7 +18,7 @@ struct Turning {
 }
 
 impl Turning {
-    /// A server that a client owes so many bytes at most.
+    /// A server that may send a client so many bytes before it reads them.
     fn new(window_bytes: usize) -> Self {
         let timeline = Timeline::new();
         let faults = NetworkFaults { window_bytes, ..NetworkFaults::benign() };
@@ -52,7 +52,7 @@ impl Turning {
 }
 
 #[test]
-fn one_long_request_arrives_in_as_many_turns_as_many_short_ones() {
+fn others_are_answered_while_a_long_request_arrives() {
     const VALUE_BYTES: usize = 16 << 20;
     let mut turning = Turning::new(usize::MAX);
     let (client, other) = (turning.network.connect("here"), turning.network.connect("here"));
@@ -119,4 +119,109 @@ fn a_blocked_client_is_held_back_amid_its_next_request() {
         received += client.received().len();
     }
     assert!(received > 12 << 20, "{received} bytes of replies");
+}
+
+#[test]
+fn who_has_closed_its_side_waits_for_nothing() {
+    // Some with so much behind the request that blocks them that they are not read from.
+    for behind in [0, 1, 6 << 20] {
+        for first in [["BLPOP", "queue", "0"], ["WAIT", "1", "0"]] {
+            for ends_at_once in [true, false] {
+                let mut turning = Turning::new(usize::MAX);
+                let client = turning.network.connect("here");
+                let other = turning.network.connect("here");
+                client.send(request(&["SET", "key", "value"]).as_bytes());
+                client.send(request(&first).as_bytes());
+                if behind > 0 {
+                    client.send(request(&["ECHO", &"x".repeat(behind)]).as_bytes());
+                }
+                if ends_at_once {
+                    client.close();
+                }
+                (0..100).for_each(|_| turning.turn());
+                client.close();
+                (0..100).for_each(|_| turning.turn());
+                let case = format!("{first:?}, {behind} bytes behind, at once: {ends_at_once}");
+                assert_eq!(client.received(), b"+OK\r\n", "{case}");
+                assert_ne!(client.state(), ClientState::Open, "{case}");
+                assert_eq!(turning.ask(&other, &["RPUSH", "queue", "x"]), ":1\r\n");
+                assert_eq!(turning.ask(&other, &["LLEN", "queue"]), ":1\r\n", "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_request_allows_counts_for_those_behind_it() {
+    let mut turning = Turning::new(usize::MAX);
+    let client = turning.network.connect("here");
+    let long = "x".repeat(2_000_000);
+    assert_eq!(turning.ask(&client, &["CONFIG", "SET", "proto-max-bulk-len", "1mb"]), "+OK\r\n");
+    assert_eq!(turning.ask(&client, &["CONFIG", "SET", "requirepass", "secret"]), "+OK\r\n");
+    let longer = ["CONFIG", "SET", "proto-max-bulk-len", "4mb"];
+    let stranger = turning.network.connect("here");
+    let pipeline = [
+        request(&["AUTH", "secret"]),
+        request(&["SET", "key", &"x".repeat(20_000)]),
+        request(&longer),
+        request(&["SET", "key", &long]),
+        request(&[&["DEL"][..], &["a"; 20]].concat()),
+    ];
+    stranger.send(pipeline.concat().as_bytes());
+    (0..50).for_each(|_| turning.turn());
+    let received = String::from_utf8(stranger.received()).expect("replies are text");
+    assert_eq!(received, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n:0\r\n");
+    // Who is still a stranger is refused, behind the answers to what came before.
+    let other = turning.network.connect("here");
+    let pipeline = [request(&["AUTH", "wrong"]), request(&["SET", "key", &long])];
+    other.send(pipeline.concat().as_bytes());
+    (0..50).for_each(|_| turning.turn());
+    let received = String::from_utf8(other.received()).expect("replies are text");
+    let (first, rest) = received.split_once("\r\n").expect("two errors");
+    assert!(first.starts_with("-WRONGPASS"), "{received}");
+    assert_eq!(rest, "-ERR Protocol error: unauthenticated bulk length\r\n");
+}
+
+#[test]
+fn a_request_just_within_the_limit_is_not_refused_for_what_follows_it() {
+    let mut turning = Turning::new(usize::MAX);
+    let client = turning.network.connect("here");
+    let limit = ["CONFIG", "SET", "client-query-buffer-limit", "1mb"];
+    assert_eq!(turning.ask(&client, &limit), "+OK\r\n");
+    for bytes in [500_000, 900_000, 1_000_000, 1_040_000] {
+        let words = [&["EXISTS"][..], &vec!["012345678"; bytes / 15]].concat();
+        client.send(request(&words).repeat(5).as_bytes());
+        (0..100).for_each(|_| turning.turn());
+        let received = String::from_utf8(client.received()).expect("replies are text");
+        assert_eq!(received, ":0\r\n".repeat(5), "{bytes}");
+    }
+    let words = [&["EXISTS"][..], &vec!["012345678"; 1_060_000 / 15]].concat();
+    client.send(request(&words).as_bytes());
+    (0..100).for_each(|_| turning.turn());
+    assert_eq!(client.received(), b"");
+    assert_ne!(client.state(), ClientState::Open, "it is beyond the limit");
+}
+
+#[test]
+fn many_who_send_long_requests_are_received_from_in_turn() {
+    let mut turning = Turning::new(usize::MAX);
+    let other = turning.network.connect("here");
+    let clients: Vec<_> = (0..20).map(|_| turning.network.connect("here")).collect();
+    turning.turn();
+    let echo = request(&["ECHO", &"x".repeat(4 << 20)]);
+    clients.iter().for_each(|client| client.send(echo.as_bytes()));
+    let (mut pongs, mut received) = (0, vec![0; clients.len()]);
+    for _ in 0..500 {
+        other.send(b"PING\r\n");
+        turning.turn();
+        pongs += other.received().len() / "+PONG\r\n".len();
+        let came = clients.iter().map(|client| client.received().len());
+        received.iter_mut().zip(came).for_each(|(all, bytes)| *all += bytes);
+        if received.iter().all(|all| *all > 4 << 20) {
+            break;
+        }
+    }
+    assert!(received.iter().all(|all| *all > 4 << 20), "{received:?}");
+    // They sent 80 MiB, of which a turn receives 8.
+    assert!(pongs >= 9, "another client was answered {pongs} times meanwhile");
 }

@@ -2,7 +2,7 @@
 //! is there as a whole or not at all.
 
 use crate::primary::{Appended, LEASE_MILLIS, Primary};
-use crate::three::request;
+use crate::three::{Three, request};
 use base::time::MILLISECOND;
 use node::Stop;
 use sim::network::SimClient;
@@ -274,4 +274,26 @@ fn a_script_that_tells_without_end_keeps_little() {
     let lines = String::from_utf8(monitor.received()).expect("lines are text");
     let (first, second) = lines.split_once("\r\n").expect("two lines");
     assert!(first.contains("\"EVAL\"") && second.contains("[0 lua] \"GET\" \"k\""), "{lines}");
+}
+
+#[test]
+fn a_replica_ends_an_endless_script_so_that_it_can_lead() {
+    let mut three = Three::new(&[]);
+    let leader = three.leader_after(10).expect("one leads");
+    let (replica, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    three.end(third);
+    three.member(replica).core.process.options.limits.script_pauses_max = 1;
+    let reader = three.connect(replica);
+    reader.send(request(&["READONLY"]).as_bytes());
+    reader.send(request(&["EVAL_RO", ENDLESS, "0"]).as_bytes());
+    three.elapse(500);
+    assert_eq!(reader.received(), b"+OK\r\n");
+    three.end(leader);
+    three.stride(50_000);
+    assert_eq!(reader.received(), b"");
+    assert_eq!(three.leader_after(1), None, "as amid any long command");
+    three.stride(15_000);
+    let heard = String::from_utf8(reader.received()).expect("an error is text");
+    assert!(heard.starts_with("-ERR the script kept a replica from following"), "{heard}");
+    assert_eq!(three.leader_after(5), Some(replica));
 }

@@ -170,6 +170,15 @@ impl Three {
         }
     }
 
+    /// As [`Self::elapse`], where turns take some 50 ms.
+    pub fn stride(&mut self, millis: u64) {
+        let until = self.millis() + millis;
+        while self.millis() < until {
+            self.timeline.pass(49 * MILLISECOND);
+            self.pass(1);
+        }
+    }
+
     /// True time, in milliseconds since the beginning. In a turn that has nothing to do it goes on
     /// by up to 100 ms.
     pub fn millis(&self) -> u64 {

@@ -140,11 +140,15 @@ impl NetDriver {
         peer.common_name = certificate.and_then(common_name).map(<[u8]>::to_vec);
         connection.is_readable = true;
         connection.is_listed = true;
+        let has_ended = connection.is_ending;
         self.listed.push(id);
         events.push(match side {
             Side::Accepted => Event::Accepted { connection: id, peer },
             Side::Dialed => Event::Connected { connection: id, peer },
         });
         events.push(Event::Readable(id));
+        if has_ended {
+            events.push(Event::Ended(id));
+        }
     }
 }

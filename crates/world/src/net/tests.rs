@@ -100,6 +100,7 @@ fn a_hundred_connections_get_their_bytes_back() {
                         }
                     }
                 }
+                Event::Ended(_) => {}
                 other => panic!("unexpected {other:?}"),
             }
         }
@@ -232,6 +233,47 @@ fn a_connection_that_is_not_read_from_is_silent_until_resumed() {
     assert_eq!(events, [Event::Readable(id)]);
     let mut bytes = Vec::new();
     assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes { count: 3, more: false });
+}
+
+#[test]
+fn the_end_of_a_connection_that_is_not_read_from_is_told_once() {
+    let mut driver = driver();
+    let mut client = connect(&driver);
+    let id = accept(&mut driver);
+    driver.set_reading(id, false);
+    client.write_all(b"abc").expect("is taken");
+    drop(client);
+    wait_for(&mut driver, |event| (*event == Event::Ended(id)).then_some(()));
+    let mut events = Vec::new();
+    driver.wait(Some(SECOND_NANOS / 20), &mut events);
+    assert_eq!(events, []);
+    // What came before it is still there.
+    driver.set_reading(id, true);
+    driver.wait(Some(SECOND_NANOS), &mut events);
+    assert_eq!(events, [Event::Readable(id)]);
+    let mut bytes = Vec::new();
+    assert_eq!(driver.receive(id, &mut bytes, 100), Received::Bytes { count: 3, more: false });
+    assert_eq!(driver.receive(id, &mut bytes, 100), Received::Closed);
+}
+
+#[test]
+fn beyond_the_most_connections_who_comes_is_closed() {
+    let options = NetOptions { connections_max: Some(2), ..options() };
+    let mut driver = NetDriver::bind(&options).expect("loopback has ports");
+    let clients = [(); 2].map(|()| connect(&driver));
+    let ids = [(); 2].map(|()| accept(&mut driver));
+    let mut late = connect(&driver);
+    let mut events = Vec::new();
+    driver.wait(Some(SECOND_NANOS), &mut events);
+    assert_eq!(events, []);
+    assert_eq!(late.read(&mut [0; 1]).expect("it is told"), 0);
+    // One goes, and the next one has its place.
+    drop(clients);
+    for id in ids {
+        driver.close(id);
+    }
+    let _client = connect(&driver);
+    accept(&mut driver);
 }
 
 #[test]

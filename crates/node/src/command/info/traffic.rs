@@ -20,7 +20,7 @@ pub(super) fn clients(server: &Server, _: ConnectionId, text: &mut Text) {
     let replicas = server.feed.attached().count();
     text.line("connected_clients", server.core.client_count() - replicas);
     text.line("cluster_connections", 0);
-    text.line("maxclients", server.core.process.settings.maxclients);
+    text.line("maxclients", server.core.process.clients_max());
     text.line("client_recent_max_input_buffer", server.core.process.statistics.input_bytes_max);
     text.line("client_recent_max_output_buffer", server.core.process.statistics.output_bytes_max);
     text.line("blocked_clients", blocked);

@@ -9,7 +9,7 @@ use base::{ConnectionId, DatabaseId, Event};
 use catalog::{Catalog, CommandId};
 use engine::command::Args;
 use engine::ids::KeyHash;
-use resp::{ArgumentRanges, Decoded, hint};
+use resp::{ArgumentRanges, Decoded, Decoder, hint};
 use std::ops::Range;
 
 /// What the rest of a turn may still execute.
@@ -60,7 +60,22 @@ pub struct Scratch {
     one: ArgumentRanges,
 }
 
+/// Arguments of a batch for which room is kept: 64 KiB.
+const KEPT_ARGUMENTS_MAX: usize = 8192;
+
+/// Bytes of a batch's words for which room is kept.
+const KEPT_WORDS_BYTES_MAX: usize = 64 << 10;
+
 impl Scratch {
+    /// Forgets the batch. Neither a giant request nor giant words keep their memory.
+    fn clear(&mut self) {
+        self.parsed.clear();
+        self.ranges.clear();
+        self.ranges.shrink_to(KEPT_ARGUMENTS_MAX);
+        self.words.clear();
+        self.words.shrink_to(KEPT_WORDS_BYTES_MAX);
+    }
+
     fn args<'a>(&'a self, parsed: &Parsed, bytes: &'a [u8]) -> Args<'a> {
         let source = match &parsed.words {
             Some(words) => &self.words[words.clone()],
@@ -241,9 +256,7 @@ impl Server {
         limit: usize,
         scratch: &mut Scratch,
     ) -> bool {
-        scratch.parsed.clear();
-        scratch.ranges.clear();
-        scratch.words.clear();
+        scratch.clear();
         let Core { clients, process, shard, .. } = &mut self.core;
         let session = clients.at_mut(client);
         let limits = &mut session.input.decoder.limits;
@@ -269,6 +282,11 @@ impl Server {
                 Decoded::Incomplete { needed } => {
                     input.wanted = needed;
                     return false;
+                }
+                Decoded::Error(_) if !scratch.parsed.is_empty() => {
+                    // What comes before it may lift the limit: an AUTH, a CONFIG SET.
+                    input.decoder = Decoder::new(input.decoder.limits);
+                    return true;
                 }
                 Decoded::Error(error) => {
                     session.protocol_error = Some(error);

@@ -1,11 +1,19 @@
 //! Requests of others while a script is suspended: BUSY, SCRIPT KILL, FUNCTION STATS, and a clean
 //! stop that waits for its end.
 
+use super::suspended::Suspended;
 use super::{Script, Server};
-use base::time::MILLISECOND;
+use base::time::{MILLISECOND, SECOND};
 use engine::refusal::Refusal;
 use lua::CodeKind;
 use std::rc::Rc;
+
+/// How long a script may run on a replica of the log, in nanoseconds: as long as a primary renews
+/// its lease amid a command.
+const REPLICA_SCRIPT_NANOS_MAX: u64 = 60 * SECOND;
+
+const TOO_LONG_ON_REPLICA: &str =
+    "ERR the script kept a replica from following the log for 60 seconds";
 
 impl Server {
     /// Notes that the script has run for so long that others are told BUSY.
@@ -19,6 +27,19 @@ impl Server {
         script.is_busy = true;
         let (name, killed_by) = (&*script.name, kill_command(script.kind));
         tracing::warn!(ran_ms, name, "Slow script detected: {killed_by} ends it");
+    }
+
+    /// Ends a script that has kept a replica of the log from applying records, and from standing
+    /// for leadership, for a very long time.
+    pub(super) fn end_on_replica(&self, suspended: &mut Suspended) {
+        let ran_nanos = self.core.process.options.clock.monotonic().since(suspended.script.started);
+        if suspended.killed.is_none()
+            && self.core.is_following()
+            && ran_nanos >= REPLICA_SCRIPT_NANOS_MAX
+        {
+            tracing::warn!(name = &*suspended.script.name, "ends a script: it stops the replica");
+            suspended.killed = Some(TOO_LONG_ON_REPLICA);
+        }
     }
 
     /// The refusal for other clients while a script runs for long, if one does.

@@ -14,7 +14,7 @@
 //! a record, a replica would expire keys that the script still sees.
 //!
 //! A replica of the log applies no records while a script reads from it, and does not stand for
-//! leadership, as within any long command.
+//! leadership, as within any long command. So there a script ends after a minute.
 //!
 //! Whatever ends this life of the process ends the script: its effects are lost with the memory,
 //! and nobody was told of them.
@@ -161,6 +161,7 @@ impl Server {
         }
         let Some(mut suspended) = self.suspended.take() else { return };
         self.exchange(&mut suspended);
+        self.end_on_replica(&mut suspended);
         if let Some(why) = suspended.killed {
             self.interpreter(suspended.script.kind).kill(why);
         }

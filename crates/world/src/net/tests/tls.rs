@@ -64,6 +64,7 @@ fn echo(driver: &mut NetDriver, clients: usize) -> Vec<Option<Vec<u8>>> {
                     }
                 }
                 Event::Writable(_) => {}
+                Event::Ended(_) => continue,
                 other => panic!("unexpected {other:?}"),
             }
             let Some(bytes) = waiting.get_mut(&id).filter(|bytes| !bytes.is_empty()) else {
