@@ -229,7 +229,7 @@ fn a_silent_monitor_whose_wait_a_unit_ends_gets_nothing_and_the_server_goes_on()
     let id = node.ask(&monitor, "CLIENT ID");
     let id = id.trim_start_matches(':').trim_end();
     node.ask(&monitor, "MONITOR");
-    monitor.send(b"CLIENT REPLY OFF\r\nBLPOP nothing 0\r\n");
+    monitor.send(b"CLIENT REPLY OFF\r\nWAIT 1 0\r\n");
     node.ask(&other, "PING");
     let told = node.ask(&other, &format!("MULTI\r\nCLIENT UNBLOCK {id}\r\nEXEC"));
     assert!(told.ends_with("*1\r\n:1\r\n"), "{told}");
