@@ -1,12 +1,18 @@
 //! Errors as scripts see them.
 //!
-//! A Rust function that fails returns an error to `mlua`, and Lua sees an opaque object. The value
-//! that a script should see instead, a string or a table, is wrapped in it ([`Raised`]). Whatever
-//! shows an error to a script unwraps it ([`visible`]): pcall, xpcall, coroutines, and the end of
-//! the script.
+//! A Rust function that fails returns an error to `mlua`, and Lua sees an opaque object. What a
+//! script should see instead, a string or a table, is wrapped in it ([`Raised`]). Whatever shows an
+//! error to a script unwraps it ([`visible`]): pcall, xpcall, coroutines, and the end of the script.
+//!
+//! The object is there until Lua collects it, however soon the script forgets it. Until then a value
+//! of Lua in it would occupy one of the some 8,000 slots that `mlua` has for values which Rust
+//! holds: every string among the arguments of a call needs one too. So it holds bytes, and a value
+//! only where a script raised one by itself. What is still there is counted ([`Uncollected`]).
 
 use crate::step::ScriptError;
 use mlua::{Error, Lua, LuaString, Table, Value};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Lua's text when an allocation fails.
 pub(crate) const NO_MEMORY: &[u8] = b"not enough memory";
@@ -21,14 +27,74 @@ const FOREIGN_TEXT_BYTES_MAX: usize = 100;
 /// The most levels of the stack that a function of the sandbox occupies.
 const LEVELS_INSIDE: usize = 8;
 
-/// A value that a script sees as an error, wrapped in an error of `mlua`.
+/// The longest string of a script that an error holds as bytes, which Lua does not count as memory.
+const TEXT_BYTES_MAX: usize = 4 << 10;
+
+/// Bytes that an error takes beside its text: most of them are the traceback that `mlua` makes.
+const ERROR_BYTES: usize = 1 << 10;
+
+/// Values in errors from which garbage is collected: a part of the slots for values that Rust holds.
+const HELD_VALUES_MAX: usize = 512;
+
+/// Bytes of errors from which garbage is collected. Lua does not know of them.
+const HELD_BYTES_MAX: usize = 16 << 20;
+
+/// What a script sees as an error, wrapped in an error of `mlua`.
 #[derive(Debug)]
-pub(crate) struct Raised(pub(crate) Value);
+struct Raised {
+    what: What,
+    counted: Rc<Uncollected>,
+}
+
+#[derive(Debug)]
+enum What {
+    /// A string.
+    Text(Vec<u8>),
+    /// The table `{err = …}` of an error reply without its `-`. A command has counted its error.
+    Reply { text: Vec<u8>, was_counted: bool },
+    /// A value that a script raised.
+    Own(Value),
+}
+
+/// The errors that Lua has not collected, as far as they hold values, and their bytes.
+#[derive(Default, Debug)]
+pub(crate) struct Uncollected {
+    values: Cell<usize>,
+    bytes: Cell<usize>,
+}
+
+impl Uncollected {
+    /// Whether they are so many that garbage is to be collected.
+    pub(crate) fn are_many(&self) -> bool {
+        self.values.get() >= HELD_VALUES_MAX || self.bytes.get() >= HELD_BYTES_MAX
+    }
+}
+
+impl What {
+    fn values(&self) -> usize {
+        usize::from(matches!(self, Self::Own(_)))
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reply { text, .. } => ERROR_BYTES + text.len(),
+            Self::Own(_) => ERROR_BYTES,
+        }
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        let Uncollected { values, bytes } = &*self.counted;
+        values.set(values.get() - self.what.values());
+        bytes.set(bytes.get() - self.what.bytes());
+    }
+}
 
 impl std::fmt::Display for Raised {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.0 {
-            Value::String(text) => out.write_str(&text.to_string_lossy()),
+        match &self.what {
+            What::Text(text) => out.write_str(&String::from_utf8_lossy(text)),
             _ => out.write_str("an error of a script"),
         }
     }
@@ -36,23 +102,47 @@ impl std::fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
+/// The count of a state's errors. The state keeps it.
+pub(crate) fn uncollected(lua: &Lua) -> Rc<Uncollected> {
+    if let Some(counted) = lua.app_data_ref::<Rc<Uncollected>>() {
+        return Rc::clone(&counted);
+    }
+    let counted = Rc::<Uncollected>::default();
+    lua.set_app_data(Rc::clone(&counted));
+    counted
+}
+
+fn raise(lua: &Lua, what: What) -> Error {
+    let counted = uncollected(lua);
+    counted.values.set(counted.values.get() + what.values());
+    counted.bytes.set(counted.bytes.get() + what.bytes());
+    Error::external(Raised { what, counted })
+}
+
 /// An error with any value.
-pub(crate) fn value(value: Value) -> Error {
-    Error::external(Raised(value))
+pub(crate) fn value(lua: &Lua, value: Value) -> Error {
+    match &value {
+        Value::String(short) if short.as_bytes().len() <= TEXT_BYTES_MAX => {
+            text(lua, short.as_bytes())
+        }
+        _ => raise(lua, What::Own(value)),
+    }
 }
 
 /// An error with a string as its value.
 pub(crate) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
-    match lua.create_string(text) {
-        Ok(text) => value(Value::String(text)),
-        Err(error) => error,
-    }
+    raise(lua, What::Text(text.as_ref().to_vec()))
 }
 
 /// An error with a string behind the place at which the running function was called, as C's
 /// `luaL_error` makes it.
 pub(crate) fn complain(lua: &Lua, what: impl AsRef<[u8]>) -> Error {
-    let mut full = place(lua, 1).into_bytes();
+    complain_from(lua, 1, what)
+}
+
+/// As [`complain`], with the place of the function at this level.
+pub(crate) fn complain_from(lua: &Lua, level: usize, what: impl AsRef<[u8]>) -> Error {
+    let mut full = place(lua, level).into_bytes();
     full.extend_from_slice(what.as_ref());
     text(lua, full)
 }
@@ -60,10 +150,19 @@ pub(crate) fn complain(lua: &Lua, what: impl AsRef<[u8]>) -> Error {
 /// An error with a table as its value, as commands' errors are. `reply` is an error reply without
 /// its `-`.
 pub(crate) fn table(lua: &Lua, reply: &[u8]) -> Error {
-    match error_table(lua, reply) {
-        Ok(table) => value(Value::Table(table)),
-        Err(error) => error,
-    }
+    raise(lua, What::Reply { text: reply.to_vec(), was_counted: false })
+}
+
+/// As [`table`], for the error of a command, which has counted it.
+pub(crate) fn of_command(lua: &Lua, reply: Vec<u8>) -> Error {
+    raise(lua, What::Reply { text: reply, was_counted: true })
+}
+
+/// The table of a command's error, which says that it was counted.
+pub(crate) fn counted_table(lua: &Lua, reply: &[u8]) -> mlua::Result<Table> {
+    let table = error_table(lua, reply)?;
+    table.raw_set("ignore_error_stats_update", true)?;
+    Ok(table)
 }
 
 /// The table `{err = …}`.
@@ -101,10 +200,10 @@ fn place(lua: &Lua, level: usize) -> String {
 pub(crate) fn renamed(lua: &Lua, error: Value, name: &str) -> Error {
     const OWN: [&[u8]; 4] =
         [b"bad argument", b"invalid order function", b"invalid value (", b"wrong number of arg"];
-    let Value::String(text) = &error else { return value(error) };
+    let Value::String(text) = &error else { return value(lua, error) };
     let bytes = text.as_bytes();
     if !OWN.iter().any(|own| bytes.starts_with(own)) {
-        return value(error);
+        return value(lua, error);
     }
     complain(lua, String::from_utf8_lossy(&bytes).replace("to '?'", &format!("to '{name}'")))
 }
@@ -154,6 +253,18 @@ fn outside(lua: &Lua, text: LuaString) -> mlua::Result<LuaString> {
     }
 }
 
+impl What {
+    /// The value that a script sees.
+    fn value(&self, lua: &Lua) -> mlua::Result<Value> {
+        match self {
+            Self::Text(text) => lua.create_string(text).map(Value::String),
+            Self::Reply { text, was_counted: false } => error_table(lua, text).map(Value::Table),
+            Self::Reply { text, was_counted: true } => counted_table(lua, text).map(Value::Table),
+            Self::Own(value) => Ok(value.clone()),
+        }
+    }
+}
+
 fn visible_error(lua: &Lua, error: &Error) -> mlua::Result<Value> {
     match error {
         Error::CallbackError { cause, .. } => visible_error(lua, cause),
@@ -161,7 +272,7 @@ fn visible_error(lua: &Lua, error: &Error) -> mlua::Result<Value> {
             visible_error(lua, cause)
         }
         Error::ExternalError(error) => match error.downcast_ref::<Raised>() {
-            Some(Raised(value)) => Ok(value.clone()),
+            Some(raised) => raised.what.value(lua),
             None => Ok(Value::String(lua.create_string(error.to_string())?)),
         },
         Error::MemoryError(_) => Ok(Value::String(lua.create_string(NO_MEMORY)?)),

@@ -59,7 +59,9 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
         host.set_exit(Some(exit));
         let caller = |raises| {
             scope.create_function(move |lua, arguments: MultiValue| {
-                redis::call(lua, host, &Given::new(lua, &arguments), raises, || yielder.suspend(()))
+                let given = Given::new(lua, &arguments);
+                let result = redis::call(lua, host, &given, raises, || yielder.suspend(()));
+                host.collecting_errors(lua, result)
             })
         };
         let callers = Callers { call: caller(true)?, pcall: caller(false)? };
@@ -172,7 +174,7 @@ impl Runner {
             );
             self.sandbox.enter(script, tables)?;
         }
-        self.host.within_limit(&self.lua, || self.sandbox.run())
+        self.host.within_limit(&self.lua, || self.sandbox.run(&self.lua))
     }
 
     fn strings<'a>(
@@ -213,7 +215,8 @@ impl Runner {
         self.host.begin(&self.lua, Stage::Loading).map_err(fails)?;
         self.sandbox.show_library_globals(true).map_err(fails)?;
         self.sandbox.enter_code(&function).map_err(fails)?;
-        let result = self.host.within_limit(&self.lua, || self.sandbox.run()).map_err(fails);
+        let result =
+            self.host.within_limit(&self.lua, || self.sandbox.run(&self.lua)).map_err(fails);
         self.sandbox.show_library_globals(false).map_err(fails)?;
         match self.host.killed() {
             Some(text) => {

@@ -14,7 +14,7 @@ use crate::script::{CodeKind, ScriptRef};
 use crate::step::{Answer, Arguments, LoadedFunction, ScriptError, Step};
 use base::Clock;
 use meter::Meter;
-pub(crate) use meter::STEP_BYTES;
+pub(crate) use meter::{COLLECTING_STEPS, STEP_BYTES};
 use mlua::{Function, Lua};
 use resp::Protocol;
 use std::cell::{Cell, RefCell};

@@ -37,6 +37,14 @@ pub(crate) fn read(host: &Rc<Host>, lua: &Lua, reply: &[u8]) -> mlua::Result<Val
     host.freely(lua, || Reader { lua, host, reply }.value(0))
 }
 
+/// Reads an error reply, as the error that it raises.
+pub(crate) fn read_error(host: &Rc<Host>, lua: &Lua, reply: &[u8]) -> mlua::Result<mlua::Error> {
+    let mut reader = Reader { lua, host, reply };
+    let (_, line) = reader.line()?;
+    reader.room(4 * VALUE_BYTES + line.len())?;
+    Ok(errors::of_command(lua, with_code(line)))
+}
+
 impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> mlua::Result<Value> {
         let (mark, line) = self.line()?;
@@ -112,9 +120,7 @@ impl<'a> Reader<'a> {
     /// The table of an error reply. Without a blank in it the error has no code, and gets `ERR`.
     fn error(&self, line: &[u8]) -> mlua::Result<Value> {
         self.room(4 * VALUE_BYTES + line.len())?;
-        let table = errors::error_table(self.lua, &with_code(line))?;
-        table.raw_set("ignore_error_stats_update", true)?;
-        Ok(Value::Table(table))
+        errors::counted_table(self.lua, &with_code(line)).map(Value::Table)
     }
 
     fn array(&mut self, length: i64, depth: usize) -> mlua::Result<Value> {

@@ -51,7 +51,8 @@ impl<'a> Library<'a> {
     ) -> mlua::Result<Function> {
         let host = Rc::clone(self.host);
         self.lua.create_function(move |lua, arguments: MultiValue| {
-            function(lua, &host, Given::new(lua, &arguments))
+            let result = function(lua, &host, Given::new(lua, &arguments));
+            host.collecting_errors(lua, result)
         })
     }
 }

@@ -7,7 +7,7 @@ local compiled = rust.compiled
 local bad_argument, is_killed, is_view = rust.bad_argument, rust.is_killed, rust.is_view
 local insert_slowly, unpack_slowly = rust.insert_slowly, rust.unpack_slowly
 local resume, create = coroutine.resume, coroutine.create
-local spend_on, guarded_remove = rust.spend_on, rust.guarded_remove
+local spend_on, guarded_remove, next_match = rust.spend_on, rust.guarded_remove, rust.next_match
 local insert, remove, concat = table.insert, table.remove, table.concat
 local out = {}
 
@@ -133,6 +133,16 @@ function out.remove(...)
   local list = ...
   if type(list) == 'table' and not is_view[list] and select('#', ...) == 1 then return remove(list) end
   return guarded_remove(...)
+end
+
+-- The iterator of gmatch.
+function out.iterate(source, pattern)
+  local place = 0
+  local function found(behind, ...)
+    place = behind
+    return ...
+  end
+  return function() return found(next_match(source, pattern, place)) end
 end
 
 local function applied(by, is_found, ...)

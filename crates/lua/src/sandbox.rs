@@ -8,7 +8,7 @@ mod views;
 
 use crate::errors;
 use crate::given::Given;
-use crate::host::Host;
+use crate::host::{COLLECTING_STEPS, Host};
 use crate::library::redis::{self, Callers};
 use crate::library::{Library, RESULTS_MAX, bit, json, msgpack, packing, strings, tables};
 use crate::limits::SOURCE_BYTES_MAX;
@@ -22,9 +22,6 @@ use views::{READ_ONLY, SEEN, Views};
 /// Functions of Lua that scripts get unchanged.
 const KEPT: [&str; 9] =
     ["assert", "error", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION"];
-
-/// Steps that a full garbage collection counts per KiB of memory.
-const COLLECTING_STEPS: usize = 20;
 
 /// The length from which a list is sorted with a comparison written in Lua, which can be
 /// interrupted.
@@ -110,7 +107,7 @@ impl Sandbox {
             enter_with_key: prelude.raw_get("enter_with_key")?,
             run: prelude.raw_get("run")?,
             xpcall: builder.original.get("xpcall")?,
-            handler: lua.create_function(errors::handle)?,
+            handler: builder.handler()?,
             values: builder.values,
             library,
             json,
@@ -137,9 +134,9 @@ impl Sandbox {
     }
 
     /// Runs the chosen script. An error has the place at which it happened.
-    pub(crate) fn run(&self) -> mlua::Result<Value> {
+    pub(crate) fn run(&self, lua: &Lua) -> mlua::Result<Value> {
         let (ok, value): (bool, Value) = self.xpcall.call((&self.run, &self.handler))?;
-        if ok { Ok(value) } else { Err(errors::value(value)) }
+        if ok { Ok(value) } else { Err(errors::value(lua, value)) }
     }
 
     /// Chooses the globals: those of a library's code, or those of scripts and functions.
@@ -182,6 +179,15 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// The error handler of scripts.
+    fn handler(&self) -> mlua::Result<Function> {
+        let host = Rc::clone(self.host);
+        self.lua.create_function(move |lua, caught: Value| match &caught {
+            Value::Error(_) => host.freely(lua, || errors::handle(lua, caught)),
+            _ => errors::handle(lua, caught),
+        })
+    }
+
     fn over(&self, table: &Table) -> Library<'_> {
         Library::over(self.lua, self.host, table.clone())
     }
@@ -189,16 +195,15 @@ impl Builder<'_> {
     /// The Rust functions that `sandbox.lua` uses.
     fn rust_functions(&self) -> mlua::Result<Library<'_>> {
         let rust = self.over(&self.lua.create_table()?);
-        let returns = |value: Value| value;
-        rust.add("visible", move |lua, _, given| {
-            errors::visible(lua, given.at(1).clone()).map(returns)
-        })?;
-        rust.add("message", |lua, _, given| {
-            let error = errors::visible(lua, given.at(1).clone())?;
-            let Value::Table(table) = &error else { return Ok(error) };
+        rust.add("visible", |lua, host, given| visible(lua, host, &given))?;
+        rust.add("message", |lua, host, given| {
+            let error = visible(lua, host, &given)?;
+            let Value::Table(table) = &error else { return Ok(MultiValue::from_iter([error])) };
             let text = table.get::<Value>("err")?;
             let is_text = matches!(text, Value::String(_) | Value::Integer(_) | Value::Number(_));
-            Ok(if is_text { text } else { error })
+            // A field that is no text is there beside the table, as in Redis.
+            let seen = if is_text { vec![text] } else { vec![error, text] };
+            Ok(MultiValue::from_iter(seen))
         })?;
         rust.add("is_killed", |_, host, _| Ok(host.killed().is_some()))?;
         rust.add("spend", |lua, host, _| host.spend(lua, 10))?;
@@ -219,6 +224,7 @@ impl Builder<'_> {
             Value::Table(table) if views.contains(table) => Err(errors::text(lua, READ_ONLY)),
             _ => tables::insert(lua, host, &given),
         })?;
+        rust.add("next_match", |lua, host, given| strings::next_match(lua, host, &given))?;
         rust.add("unpack_slowly", |lua, host, given| unpack(lua, host, &given))?;
         Ok(rust)
     }
@@ -265,8 +271,11 @@ impl Builder<'_> {
             self.lua,
             self.host,
             &self.original.get("string")?,
-            made.raw_get("replace_all")?,
-            self.original.get("pcall")?,
+            strings::Parts {
+                iterate: made.raw_get("iterate")?,
+                replace_all: made.raw_get("replace_all")?,
+                pcall: self.original.get("pcall")?,
+            },
         )?;
         for name in ["resume", "wrap"] {
             coroutines.raw_set(name, made.raw_get::<Value>(name)?)?;
@@ -324,8 +333,7 @@ impl Builder<'_> {
             };
             match what.as_slice() {
                 b"collect" => {
-                    host.spend(lua, (lua.used_memory() >> 10) * COLLECTING_STEPS)?;
-                    lua.gc_collect()?;
+                    host.collect(lua)?;
                     Ok(Value::Integer(0))
                 }
                 b"count" => Ok(Value::Number(lua.used_memory() as f64 / 1024.0)),
@@ -374,6 +382,16 @@ impl Builder<'_> {
         }
         globals.set_metatable(Some(strict.clone()))?;
         Ok(globals)
+    }
+}
+
+/// What a script sees of a caught error. That of a Rust function is small, and made at the memory
+/// limit too.
+fn visible(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Value> {
+    let caught = given.at(1);
+    match caught {
+        Value::Error(_) => host.freely(lua, || errors::visible(lua, caught.clone())),
+        _ => errors::visible(lua, caught.clone()),
     }
 }
 

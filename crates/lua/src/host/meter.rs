@@ -31,6 +31,9 @@ const PAUSE_NANOS: u64 = 500_000;
 /// is how long a hostile script can run without a pause.
 const FEW_INSTRUCTIONS: usize = 16;
 
+/// Steps that a full garbage collection counts per KiB of memory.
+pub(crate) const COLLECTING_STEPS: usize = 20;
+
 /// Bytes of a string that count as one step, in functions that visit all of it.
 pub(crate) const STEP_BYTES: usize = 64;
 
@@ -179,6 +182,31 @@ impl Host {
     pub(crate) fn check_room(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
         let has_room = lua.used_memory().saturating_add(bytes) <= self.meter.limits.memory_bytes;
         if has_room { Ok(()) } else { Err(errors::text(lua, errors::NO_MEMORY)) }
+    }
+
+    /// Collects garbage when errors that nobody sees any more hold much, and returns the result of
+    /// a function that has made one of them.
+    ///
+    /// # Errors
+    /// The function failed, or the script was killed.
+    pub(crate) fn collecting_errors<T>(
+        self: &Rc<Self>,
+        lua: &Lua,
+        result: mlua::Result<T>,
+    ) -> mlua::Result<T> {
+        if result.is_err() && errors::uncollected(lua).are_many() {
+            self.collect(lua)?;
+        }
+        result
+    }
+
+    /// Collects all garbage. It counts steps for it.
+    ///
+    /// # Errors
+    /// The script was killed.
+    pub(crate) fn collect(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+        self.spend(lua, (lua.used_memory() >> 10) * COLLECTING_STEPS)?;
+        lua.gc_collect()
     }
 
     /// Runs `act` without the memory limit; it must need little memory. Without a limit no

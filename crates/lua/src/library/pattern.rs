@@ -33,6 +33,13 @@ enum Length {
     Bytes(usize),
 }
 
+/// What a capture holds.
+pub(crate) enum Captured<'a> {
+    Text(&'a [u8]),
+    /// A place in the source, counted from 1.
+    Position(usize),
+}
+
 pub(crate) struct Matcher<'a> {
     lua: &'a Lua,
     host: &'a Rc<Host>,
@@ -42,6 +49,8 @@ pub(crate) struct Matcher<'a> {
     level: usize,
     depth: usize,
     steps: usize,
+    /// The level of the stack whose place errors name.
+    blamed: usize,
 }
 
 type Matched = mlua::Result<Option<usize>>;
@@ -62,7 +71,14 @@ impl<'a> Matcher<'a> {
             level: 0,
             depth: 0,
             steps: 0,
+            blamed: 1,
         }
+    }
+
+    /// Lets errors name the place of the function that called the caller, which is a part of this
+    /// library.
+    pub(crate) fn blame_caller_of_caller(&mut self) {
+        self.blamed = 2;
     }
 
     /// Matches the pattern at `from`; returns the end of the match.
@@ -84,29 +100,40 @@ impl<'a> Matcher<'a> {
         (0..count).map(|index| self.capture(index, start, end)).collect()
     }
 
-    pub(crate) fn capture(&self, index: usize, start: usize, end: usize) -> mlua::Result<Value> {
+    fn capture(&self, index: usize, start: usize, end: usize) -> mlua::Result<Value> {
+        match self.captured(index, start, end)? {
+            Captured::Text(text) => self.lua.create_string(text).map(Value::String),
+            Captured::Position(place) => Ok(Value::Integer(place as i64)),
+        }
+    }
+
+    /// A capture, counted from 0. The first one of a pattern without captures is the whole match.
+    pub(crate) fn captured(
+        &self,
+        index: usize,
+        start: usize,
+        end: usize,
+    ) -> mlua::Result<Captured<'a>> {
         if index >= self.level {
             if index > 0 {
                 return Err(self.fail("invalid capture index"));
             }
-            return self.whole(start, end);
+            return Ok(self.whole(start, end));
         }
         let (from, length) = self.captures[index];
         match length {
             Length::Open => Err(self.fail("unfinished capture")),
-            Length::Position => Ok(Value::Integer(from as i64 + 1)),
-            Length::Bytes(length) => {
-                self.lua.create_string(&self.source[from..from + length]).map(Value::String)
-            }
+            Length::Position => Ok(Captured::Position(from + 1)),
+            Length::Bytes(length) => Ok(Captured::Text(&self.source[from..from + length])),
         }
     }
 
-    pub(crate) fn whole(&self, start: usize, end: usize) -> mlua::Result<Value> {
-        self.lua.create_string(&self.source[start..end]).map(Value::String)
+    pub(crate) fn whole(&self, start: usize, end: usize) -> Captured<'a> {
+        Captured::Text(&self.source[start..end])
     }
 
     fn fail(&self, text: &str) -> mlua::Error {
-        errors::complain(self.lua, text)
+        errors::complain_from(self.lua, self.blamed, text)
     }
 
     fn step(&mut self) -> mlua::Result<()> {

@@ -181,10 +181,13 @@ pub(crate) fn call(
     let Answer::Reply(reply) = host.ask_through(lua, step, leave)? else {
         return Err(error(lua, "the command was not answered"));
     };
-    let value = incoming::read(host, lua, &reply).map_err(|why| host.end_untold(lua, &why))?;
-    let has_failed = reply.first() == Some(&b'-');
+    let outcome = match reply.first() {
+        Some(b'-') if raises => incoming::read_error(host, lua, &reply).map(Err),
+        _ => incoming::read(host, lua, &reply).map(Ok),
+    };
+    let outcome = outcome.map_err(|why| host.end_untold(lua, &why))?;
     keep_bytes(&mut host.spare.borrow_mut().reply, reply);
-    if raises && has_failed { Err(errors::value(value)) } else { Ok(value) }
+    outcome
 }
 
 /// Refuses a function that a library's code may not call while it is loaded.

@@ -1,7 +1,7 @@
 //! Replacements for functions of `string` that could run long without a pause.
 
 use super::Library;
-use super::pattern::Matcher;
+use super::pattern::{Captured, Matcher};
 use crate::errors;
 use crate::given::Given;
 use crate::host::{Host, STEP_BYTES};
@@ -12,22 +12,29 @@ use std::rc::Rc;
 /// Bytes that have a meaning in patterns. A pattern without them is plain text.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
-/// Replaces functions in `strings`. `replace_all` is the part of gsub that is written in Lua,
-/// `pcall` the original.
-pub(crate) fn add(
-    lua: &Lua,
-    host: &Rc<Host>,
-    strings: &Table,
-    replace_all: Function,
-    pcall: Function,
-) -> mlua::Result<()> {
+/// The parts of these functions that are written in Lua, and the original `pcall`.
+pub(crate) struct Parts {
+    /// Makes the iterator of gmatch.
+    pub(crate) iterate: Function,
+    /// Replaces by calls of a function, or by a table's values.
+    pub(crate) replace_all: Function,
+    pub(crate) pcall: Function,
+}
+
+/// Replaces functions in `strings`.
+pub(crate) fn add(lua: &Lua, host: &Rc<Host>, strings: &Table, parts: Parts) -> mlua::Result<()> {
     let library = Library::over(lua, host, strings.clone());
+    let Parts { iterate, replace_all, pcall } = parts;
     library.add("find", |lua, host, given| find(lua, host, &given, true))?;
     library.add("match", |lua, host, given| find(lua, host, &given, false))?;
-    library.add("gmatch", |lua, host, given| gmatch(lua, host, &given))?;
+    // `gfind` is its name in Lua 5.0, which Redis's Lua still knows.
+    for name in ["gmatch", "gfind"] {
+        let iterate = iterate.clone();
+        library.add(name, move |_, _, given| {
+            iterate.call::<Function>((given.string(1)?, given.string(2)?))
+        })?;
+    }
     library.add("gsub", move |lua, host, given| gsub(lua, host, &given, &replace_all, &pcall))?;
-    // Its name in Lua 5.0, which Redis's Lua still knows.
-    library.add("gfind", |lua, host, given| gmatch(lua, host, &given))?;
     library.add("rep", |lua, host, given| repeat(lua, host, &given))
 }
 
@@ -90,23 +97,29 @@ fn numbers(numbers: &[usize]) -> MultiValue {
     numbers.iter().map(|number| Value::Integer(*number as i64)).collect()
 }
 
-/// An iterator over all matches.
-fn gmatch(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Function> {
+/// A step of gmatch's iterator, which `sandbox.lua` calls: the next match from a place on. Returns
+/// the place behind it and the captures; only a place if there is none.
+///
+/// The iterator itself is written in Lua: one in Rust would hold its strings until Lua collects it.
+pub(crate) fn next_match(
+    lua: &Lua,
+    host: &Rc<Host>,
+    given: &Given<'_>,
+) -> mlua::Result<MultiValue> {
     let (source, pattern) = (given.string(1)?, given.string(2)?);
-    let (host, next) = (Rc::clone(host), RefCell::new(0));
-    lua.create_function(move |lua, ()| {
-        let (source, pattern) = (source.as_bytes(), pattern.as_bytes());
-        let mut matcher = Matcher::new(lua, &host, &source, &pattern);
-        let from = *next.borrow();
-        for start in from..=source.len() {
-            if let Some(end) = matcher.match_at(start)? {
-                *next.borrow_mut() = if end == start { end + 1 } else { end };
-                return Ok(matcher.captures(start, end, true)?.into_iter().collect());
-            }
+    let (source, pattern) = (source.as_bytes(), pattern.as_bytes());
+    let mut matcher = Matcher::new(lua, host, &source, &pattern);
+    matcher.blame_caller_of_caller();
+    let from = usize::try_from(given.integer(3)?).unwrap_or(0);
+    for start in from..=source.len() {
+        if let Some(end) = matcher.match_at(start)? {
+            let mut results: MultiValue = matcher.captures(start, end, true)?.into_iter().collect();
+            let behind = if end == start { end + 1 } else { end };
+            results.push_front(Value::Integer(behind as i64));
+            return Ok(results);
         }
-        *next.borrow_mut() = source.len() + 1;
-        Ok(MultiValue::new())
-    })
+    }
+    Ok(MultiValue::from_iter([Value::Integer(source.len() as i64 + 1)]))
 }
 
 /// The progress of a gsub.
@@ -159,10 +172,8 @@ impl Replacing {
                 self.count += 1;
                 self.left -= 1;
                 self.found = Some((start, end));
-                let before = self.result.len();
                 let used = use_it(&matcher, start, end, &mut self.result)?;
-                host.check_room(lua, self.result.len())?;
-                host.spend(lua, 1 + (self.result.len() - before) / STEP_BYTES)?;
+                host.spend(lua, 1)?;
                 // After an empty match, one byte is copied.
                 match end == start {
                     false => self.from = end,
@@ -217,7 +228,7 @@ fn gsub(
             let text = given.string(3)?;
             let text = text.as_bytes();
             let insert = |matcher: &Matcher<'_>, start, end, result: &mut Vec<u8>| {
-                insert_text(matcher, &text, start, end, result)
+                insert_text(lua, host, matcher, &text, (start, end), result)
             };
             while replacing.advance(lua, host, insert)?.is_some() {
                 replacing.pass_over();
@@ -232,13 +243,18 @@ fn gsub(
 }
 
 /// Appends the replacement for a match, with captures in place of `%1`.
+///
+/// # Errors
+/// The result is beyond the memory limit, there is no such capture, or the script was killed.
 fn insert_text(
+    lua: &Lua,
+    host: &Rc<Host>,
     matcher: &Matcher<'_>,
     text: &[u8],
-    start: usize,
-    end: usize,
+    (start, end): (usize, usize),
     result: &mut Vec<u8>,
 ) -> mlua::Result<()> {
+    host.spend_copy(lua, text.len(), result.len())?;
     let mut rest = text.iter().copied();
     while let Some(byte) = rest.next() {
         if byte != b'%' {
@@ -250,10 +266,15 @@ fn insert_text(
             digit @ b'0'..=b'9' => {
                 let index = usize::from(digit).checked_sub(usize::from(b'1'));
                 let capture = match index {
-                    Some(index) => matcher.capture(index, start, end)?,
-                    None => matcher.whole(start, end)?,
+                    Some(index) => matcher.captured(index, start, end)?,
+                    None => matcher.whole(start, end),
                 };
-                append(&capture, result);
+                match capture {
+                    Captured::Text(text) => append(lua, host, text, result)?,
+                    Captured::Position(place) => {
+                        append(lua, host, place.to_string().as_bytes(), result)?;
+                    }
+                }
             }
             other => result.push(other),
         }
@@ -261,16 +282,16 @@ fn insert_text(
     Ok(())
 }
 
-/// Appends a capture: a string, or a position.
-fn append(value: &Value, result: &mut Vec<u8>) {
-    match value {
-        Value::String(text) => result.extend_from_slice(&text.as_bytes()),
-        Value::Integer(number) => result.extend_from_slice(number.to_string().as_bytes()),
-        _ => {}
-    }
+/// Appends a text, which may be long, and be there many times over.
+fn append(lua: &Lua, host: &Rc<Host>, text: &[u8], result: &mut Vec<u8>) -> mlua::Result<()> {
+    host.spend_copy(lua, text.len(), result.len())?;
+    result.extend_from_slice(text);
+    Ok(())
 }
 
 /// gsub with a function or a table of the script, which Lua itself calls.
+///
+/// The function that Lua calls is there until it is collected, so nothing is left in it.
 fn replace_by_calls(
     lua: &Lua,
     host: &Rc<Host>,
@@ -279,21 +300,39 @@ fn replace_by_calls(
     replace_all: &Function,
     pcall: &Function,
 ) -> mlua::Result<MultiValue> {
-    let replacing = Rc::new(RefCell::new(replacing));
-    let (shared, host) = (Rc::clone(&replacing), Rc::clone(host));
+    let shared = Rc::new(RefCell::new(Some(replacing)));
+    let step = replacer(lua, host, Rc::clone(&shared));
+    let results = step.and_then(|step| pcall.call::<MultiValue>((replace_all, step, by)));
+    let replacing = shared.borrow_mut().take();
+    let mut results = results?;
+    if results.pop_front() != Some(Value::Boolean(true)) {
+        let error = errors::visible(lua, results.pop_front().unwrap_or(Value::Nil))?;
+        return Err(errors::value(lua, error));
+    }
+    replacing.expect("only this takes it").finish(lua)
+}
+
+/// The step of a gsub that `sandbox.lua` calls again and again.
+fn replacer(
+    lua: &Lua,
+    host: &Rc<Host>,
+    shared: Rc<RefCell<Option<Replacing>>>,
+) -> mlua::Result<Function> {
+    let host = Rc::clone(host);
     // Appends the replacement of the last match, and finds the next one.
-    let step = lua.create_function(move |lua, value: Value| {
+    lua.create_function(move |lua, value: Value| {
         let mut replacing = shared.borrow_mut();
+        let replacing = replacing.as_mut().expect("a call of it runs");
         if let Some((start, end)) = replacing.found {
             let Replacing { source, result, .. } = &mut *replacing;
             match &value {
                 Value::Nil | Value::Boolean(false) => {
-                    result.extend_from_slice(&source.as_bytes()[start..end]);
+                    append(lua, &host, &source.as_bytes()[start..end], result)?;
                 }
-                Value::String(text) => result.extend_from_slice(&text.as_bytes()),
+                Value::String(text) => append(lua, &host, &text.as_bytes(), result)?,
                 Value::Integer(_) | Value::Number(_) => {
                     if let Some(text) = lua.coerce_string(value)? {
-                        result.extend_from_slice(&text.as_bytes());
+                        append(lua, &host, &text.as_bytes(), result)?;
                     }
                 }
                 other => {
@@ -302,7 +341,6 @@ fn replace_by_calls(
                     return Err(errors::complain(lua, text));
                 }
             }
-            host.check_room(lua, replacing.result.len())?;
             replacing.pass_over();
         }
         let captures = replacing
@@ -310,14 +348,7 @@ fn replace_by_calls(
         let captures = captures?;
         let is_found = Value::Boolean(captures.is_some());
         Ok(std::iter::once(is_found).chain(captures.into_iter().flatten()).collect::<MultiValue>())
-    })?;
-    let mut results: MultiValue = pcall.call((replace_all, step, by))?;
-    if results.pop_front() != Some(Value::Boolean(true)) {
-        let error = errors::visible(lua, results.pop_front().unwrap_or(Value::Nil))?;
-        return Err(errors::value(error));
-    }
-    let mut replacing = replacing.borrow_mut();
-    replacing.finish(lua)
+    })
 }
 
 fn repeat(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<LuaString> {

@@ -47,6 +47,10 @@ const SCRIPTS: &[&str] = &[
     "return string.find(string.rep('a', 1e4), '.-.-.-.-.-b')",
     "return string.find(string.rep('a', 1e6), string.rep('a', 1e5) .. 'b', 1, true)",
     "return string.gsub(string.rep('a', 1e6), '', string.rep('b', 1e4))",
+    // One capture, many times over in a single replacement.
+    "return #string.gsub(string.rep('a', 5e6), '.*', string.rep('%0', 2000), 1)",
+    "return #string.gsub(string.rep('a', 5e6), '(.*)', string.rep('%1', 2000), 1)",
+    "return #string.gsub(string.rep('a', 5e6), '.', string.rep('%0', 1e6))",
     "local t = {} for i = 1, 1e5 do t[i] = i end while true do table.sort(t) end",
     "local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 5) end",
     "while true do collectgarbage() end",
