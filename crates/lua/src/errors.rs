@@ -2,12 +2,13 @@
 //!
 //! A Rust function that fails returns an error to `mlua`, and Lua sees an opaque object. What a
 //! script should see instead, a string or a table, is wrapped in it ([`Raised`]). Whatever shows an
-//! error to a script unwraps it ([`visible`]): pcall, xpcall, coroutines, and the end of the script.
+//! error to a script unwraps it ([`visible`]): pcall, xpcall, coroutines, the end of the script.
 //!
-//! The object is there until Lua collects it, however soon the script forgets it. Until then a value
-//! of Lua in it would occupy one of the some 8,000 slots that `mlua` has for values which Rust
-//! holds: every string among the arguments of a call needs one too. So it holds bytes, and a value
-//! only where a script raised one by itself. What is still there is counted ([`Uncollected`]).
+//! The object is there until Lua collects it, however soon the script forgets it. Until then a
+//! value of Lua in it would occupy one of the some 8,000 slots that `mlua` has for values which
+//! Rust holds: every string among the arguments of a call needs one too. So it holds bytes, and a
+//! value only where a script raised one by itself. What is still there is counted
+//! ([`Uncollected`]).
 
 use crate::step::ScriptError;
 use mlua::{Error, Lua, LuaString, Table, Value};
@@ -33,7 +34,7 @@ const TEXT_BYTES_MAX: usize = 4 << 10;
 /// Bytes that an error takes beside its text: most of them are the traceback that `mlua` makes.
 const ERROR_BYTES: usize = 1 << 10;
 
-/// Values in errors from which garbage is collected: a part of the slots for values that Rust holds.
+/// Values in errors from which garbage is collected: a part of the slots for what Rust holds.
 const HELD_VALUES_MAX: usize = 512;
 
 /// Bytes of errors from which garbage is collected. Lua does not know of them.
@@ -240,6 +241,11 @@ pub(crate) fn visible(lua: &Lua, caught: Value) -> mlua::Result<Value> {
         Value::String(text) => outside(lua, text).map(Value::String),
         other => Ok(other),
     }
+}
+
+/// Whether an error was raised within the sandbox, or by a C function that it called.
+pub(crate) fn is_from_sandbox(error: &Value) -> bool {
+    matches!(error, Value::String(text) if text.as_bytes().starts_with(SANDBOX.as_bytes()))
 }
 
 /// Removes a place within the sandbox from the front of a text: scripts know nothing of it.

@@ -55,6 +55,7 @@ impl<'a> Reader<'a> {
             b'+' => match str::from_utf8(line) {
                 // Without a reference to the string.
                 Ok(text) => {
+                    self.host.spend_string(self.lua, text.len())?;
                     // The table with its entry, and two short strings.
                     self.room(5 * VALUE_BYTES + line.len())?;
                     self.lua.create_table_from([("ok", text)]).map(Value::Table)
@@ -98,6 +99,7 @@ impl<'a> Reader<'a> {
 
     fn string(&self, text: &[u8]) -> mlua::Result<LuaString> {
         self.room(VALUE_BYTES + text.len())?;
+        self.host.spend_string(self.lua, text.len())?;
         self.lua.create_string(text)
     }
 
@@ -120,6 +122,7 @@ impl<'a> Reader<'a> {
     /// The table of an error reply. Without a blank in it the error has no code, and gets `ERR`.
     fn error(&self, line: &[u8]) -> mlua::Result<Value> {
         self.room(4 * VALUE_BYTES + line.len())?;
+        self.host.spend_string(self.lua, line.len())?;
         errors::counted_table(self.lua, &with_code(line)).map(Value::Table)
     }
 

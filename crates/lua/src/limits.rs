@@ -1,8 +1,12 @@
 //! Limits of an interpreter.
 
-/// The longest source code that is compiled for a client, in bytes. Compiling cannot be
-/// interrupted, and takes some 25 ns a byte; the result takes up to 16 times as much memory.
+/// The longest source code that is compiled for a client, in bytes. Compiling takes some 25 ns a
+/// byte; the result takes up to 16 times as much memory.
 pub const SOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// How long a script of `EVAL` or `SCRIPT LOAD` may be compiled by the clock, in milliseconds. It
+/// cannot be interrupted. Twice as long as the longest code usually takes; a lease lasts seconds.
+pub const COMPILE_MS_MAX: u64 = 250;
 
 /// Limits of an interpreter: memory, stack, and steps between pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -80,6 +80,7 @@ impl Writer<'_> {
     fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
         if text(table, "err")?.is_some() {
             let error = errors::field(self.lua, table, "err").unwrap_or_default();
+            self.host.spend(self.lua, error.len() / STEP_BYTES)?;
             self.reply.error(error);
             return Ok(());
         }

@@ -23,16 +23,17 @@ use views::{READ_ONLY, SEEN, Views};
 const KEPT: [&str; 9] =
     ["assert", "error", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION"];
 
-/// The length from which a list is sorted with a comparison written in Lua, which can be
-/// interrupted.
-const LONG_LIST: usize = 50_000;
+/// The longest list that is sorted with C's own comparison, which cannot be interrupted: in the
+/// worst order a list of n elements takes n²/4 comparisons.
+const SHORT_LIST: usize = 1000;
+
+/// The most that such a list's length times the memory in use may be, in bytes: each comparison may
+/// visit two long strings, so a quarter of this is visited at most.
+const SHORT_LIST_BYTES: usize = 256 << 20;
 
 /// Bytes of memory in use per step, for a function that may visit all of a table: only memory in
 /// use bounds how many elements it has.
 const STEP_MEMORY_BYTES: usize = 4096;
-
-/// Bytes of source code that are compiled in one step.
-const COMPILED_STEP_BYTES: usize = 4;
 
 pub(crate) struct Sandbox {
     /// The view of the globals, which scripts see as `_G`.
@@ -53,6 +54,16 @@ pub(crate) struct Sandbox {
     library: Table,
     /// The options of `cjson`, which a script may change for itself.
     json: Rc<RefCell<json::Options>>,
+}
+
+/// What replaces a function that a function of `table` calls, where no instruction of Lua would run
+/// and so no step be counted. Both are written in Lua.
+#[derive(Clone)]
+struct Countable {
+    /// The comparison of a long list.
+    less: Function,
+    /// Wraps a function that is not written in Lua.
+    wrap: Function,
 }
 
 /// Builds the globals, step by step.
@@ -159,6 +170,32 @@ impl Sandbox {
     }
 }
 
+impl Countable {
+    /// The function that a function of `table` calls instead of what it was given, if any.
+    fn instead_of(
+        &self,
+        lua: &Lua,
+        name: &str,
+        table: &Table,
+        given: &Given<'_>,
+    ) -> mlua::Result<Option<Function>> {
+        let length = table.raw_len();
+        match given.at(2) {
+            Value::Nil if name == "sort" => {
+                let is_short = length <= SHORT_LIST
+                    && length.saturating_mul(lua.used_memory()) <= SHORT_LIST_BYTES;
+                Ok((!is_short).then(|| self.less.clone()))
+            }
+            Value::Function(called)
+                if matches!(name, "sort" | "foreach" | "foreachi") && called.info().what == "C" =>
+            {
+                self.wrap.call(called).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 fn missing_global(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
     let name = arguments.get(1).cloned().unwrap_or(Value::Nil);
     let Some(name) = lua.coerce_string(name)? else {
@@ -235,9 +272,8 @@ impl Builder<'_> {
         rust.table.raw_set("compiled", compiled)?;
         let original = |name| self.original.get::<Value>(name);
         let tables = self.original.get::<Table>("table")?;
-        // `remove` stands in for the comparison, which only sorting uses.
         let remove = tables.get::<Function>("remove")?;
-        rust.table.raw_set("guarded_remove", self.guarded("remove", remove.clone(), &remove)?)?;
+        rust.table.raw_set("guarded_remove", self.guarded("remove", remove, None)?)?;
         let coroutines = self.original.get::<Table>("coroutine")?;
         let chunk =
             self.lua.load(include_str!("sandbox.lua")).set_name(format!("={}", errors::SANDBOX));
@@ -262,10 +298,10 @@ impl Builder<'_> {
         for name in ["insert", "remove"] {
             tables.raw_set(name, made.raw_get::<Value>(name)?)?;
         }
-        let less = made.raw_get::<Function>("less")?;
+        let countable = Countable { less: made.raw_get("less")?, wrap: made.raw_get("countable")? };
         for name in ["concat", "sort", "foreach", "foreachi", "maxn"] {
             let original = tables.raw_get(name)?;
-            tables.raw_set(name, self.guarded(name, original, &less)?)?;
+            tables.raw_set(name, self.guarded(name, original, Some(&countable))?)?;
         }
         strings::add(
             self.lua,
@@ -290,9 +326,9 @@ impl Builder<'_> {
         &self,
         name: &'static str,
         original: Function,
-        less: &Function,
+        countable: Option<&Countable>,
     ) -> mlua::Result<Function> {
-        let (views, less) = (Rc::clone(&self.views), less.clone());
+        let (views, countable) = (Rc::clone(&self.views), countable.cloned());
         let pcall = self.original.get::<Function>("pcall")?;
         self.over(&self.values).function(move |lua, host, given| {
             let Value::Table(table) = given.at(1) else {
@@ -304,19 +340,25 @@ impl Builder<'_> {
             // Elements under keys other than 1 to n are bounded by memory in use only.
             host.spend(lua, table.raw_len() + lua.used_memory() / STEP_MEMORY_BYTES)?;
             let mut arguments = given.values().clone();
-            if name == "sort" && given.is_none(2) && table.raw_len() > LONG_LIST {
-                arguments = MultiValue::from_iter([
-                    Value::Table(table.clone()),
-                    Value::Function(less.clone()),
-                ]);
+            if let Some(countable) = &countable
+                && let Some(called) = countable.instead_of(lua, name, table, &given)?
+            {
+                let table = Value::Table(table.clone());
+                arguments = MultiValue::from_iter([table, Value::Function(called)]);
             }
             arguments.push_front(Value::Function(original.clone()));
             let mut results: MultiValue = pcall.call(arguments)?;
             if results.pop_front() == Some(Value::Boolean(true)) {
                 return Ok(results);
             }
-            let error = errors::visible(lua, results.pop_front().unwrap_or(Value::Nil))?;
-            Err(errors::renamed(lua, error, name))
+            match results.pop_front().unwrap_or(Value::Nil) {
+                // Of a Rust function, or of one that was wrapped: not the original's own error.
+                Value::Error(error) => Err(*error),
+                error if errors::is_from_sandbox(&error) => {
+                    Err(errors::value(lua, errors::visible(lua, error)?))
+                }
+                error => Err(errors::renamed(lua, error, name)),
+            }
         })
     }
 
@@ -401,7 +443,7 @@ fn compile(
     host: &Rc<Host>,
     given: &Given<'_>,
     values: &Table,
-) -> mlua::Result<(Value, Value)> {
+) -> mlua::Result<MultiValue> {
     let source = given.string(1)?;
     let name = if given.is_none(2) { source.clone() } else { given.string(2)? };
     let name = String::from_utf8_lossy(errors::until_nul(&name.as_bytes())).into_owned();
@@ -411,10 +453,14 @@ fn compile(
         let text = format!("the code is longer than {SOURCE_BYTES_MAX} bytes");
         return Err(errors::complain(lua, text));
     }
-    host.spend(lua, bytes / COMPILED_STEP_BYTES)?;
-    Ok(match source::compile(lua, &source.as_bytes(), &name, &globals) {
-        Ok(function) => (Value::Function(function), Value::Nil),
-        Err(why) => (Value::Nil, Value::String(lua.create_string(&why.text)?)),
+    let result = source::compile(lua, host, &source.as_bytes(), &name, &globals);
+    host.check_alive(lua)?;
+    // As many results as in Lua.
+    Ok(match result {
+        Ok(function) => MultiValue::from_iter([Value::Function(function)]),
+        Err(why) => {
+            MultiValue::from_iter([Value::Nil, Value::String(lua.create_string(&why.text)?)])
+        }
     })
 }
 

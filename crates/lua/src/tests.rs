@@ -4,6 +4,7 @@ use resp::{Protocol, Reply};
 mod hostile;
 mod recorded;
 mod slots;
+mod stalls;
 
 /// Starts a script without keys and arguments, for a client that speaks RESP2.
 fn start(interpreter: &mut Interpreter, script: ScriptRef) {

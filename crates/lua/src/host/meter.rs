@@ -3,7 +3,7 @@
 //!
 //! Steps are counted by a hook of Lua after some instructions, and by each function in Rust whose
 //! work a script chooses. Time counts where memory is large, because then a single instruction may
-//! take long.
+//! take long, and where many strings are made or code is compiled, which may take long anyhow.
 
 use super::Host;
 use crate::errors;
@@ -37,6 +37,14 @@ pub(crate) const COLLECTING_STEPS: usize = 20;
 /// Bytes of a string that count as one step, in functions that visit all of it.
 pub(crate) const STEP_BYTES: usize = 64;
 
+/// Strings that are made between two looks at the clock. Lua looks for each among the strings with
+/// the same hash, and hashes some bytes of a long one only: who chooses them can make all of them
+/// collide. Among 100,000 such strings making one takes 0.6 ms.
+const LOOK_STRINGS: usize = 16;
+
+/// Bytes of a string that count as one string more.
+const LOOK_STRING_BYTES: usize = 4 << 10;
+
 /// The limits of an interpreter, and how far the running script is from them.
 pub(crate) struct Meter {
     pub(crate) limits: Limits,
@@ -44,8 +52,10 @@ pub(crate) struct Meter {
     steps_left: Cell<i64>,
     /// Instructions between two checks of the steps, as the hook is set now.
     looks_every: Cell<u32>,
-    /// When the script last began to run on, as far as the clock was looked at.
-    resumed_at: Cell<MonotonicNanos>,
+    /// When the script began to run on, or when the clock was first looked at since.
+    resumed_at: Cell<Option<MonotonicNanos>>,
+    /// Strings that were made since the clock was last looked at for them.
+    strings: Cell<usize>,
     /// Whether the memory limit is in force. It is while a script runs or is compiled.
     is_limited: Cell<bool>,
 }
@@ -57,7 +67,8 @@ impl Meter {
             clock,
             steps_left: Cell::new(0),
             looks_every: Cell::new(0),
-            resumed_at: Cell::new(MonotonicNanos(0)),
+            resumed_at: Cell::new(None),
+            strings: Cell::new(0),
             is_limited: Cell::new(false),
         }
     }
@@ -85,9 +96,7 @@ impl Meter {
     /// Grants the steps and the time until the next pause: a script begins to run, or runs on.
     fn refill(&self, lua: &Lua) {
         self.steps_left.set(i64::from(self.limits.pause_steps));
-        if let Some(clock) = self.clock(lua) {
-            self.resumed_at.set(clock.monotonic());
-        }
+        self.resumed_at.set(self.clock(lua).map(|clock| clock.monotonic()));
     }
 
     /// Counts steps; returns whether a pause is due, because they are used up, or time is.
@@ -102,7 +111,23 @@ impl Meter {
     /// Whether the time until the next pause is over. It counts only with so much memory in use
     /// that single instructions may take long.
     fn has_run_long(&self, lua: &Lua) -> bool {
-        self.clock(lua).is_some_and(|it| it.monotonic().since(self.resumed_at.get()) >= PAUSE_NANOS)
+        self.clock(lua).is_some_and(|clock| self.is_time_over(clock))
+    }
+
+    fn is_time_over(&self, clock: &dyn Clock) -> bool {
+        let now = clock.monotonic();
+        match self.resumed_at.get() {
+            Some(resumed_at) => now.since(resumed_at) >= PAUSE_NANOS,
+            None => {
+                self.resumed_at.set(Some(now));
+                false
+            }
+        }
+    }
+
+    /// The time, if there is a clock.
+    pub(crate) fn now(&self) -> Option<MonotonicNanos> {
+        self.clock.as_deref().map(|clock| clock.monotonic())
     }
 
     fn limit_while<T>(&self, lua: &Lua, is_limited: bool, act: impl FnOnce() -> T) -> T {
@@ -159,6 +184,31 @@ impl Host {
             self.answer.take();
         }
         self.check_alive(lua)
+    }
+
+    /// As [`Self::spend`], for steps that may take long however little memory is in use: the clock
+    /// is looked at.
+    ///
+    /// # Errors
+    /// The script was killed.
+    pub(crate) fn spend_long(self: &Rc<Self>, lua: &Lua, steps: usize) -> mlua::Result<()> {
+        let is_over = self.meter.clock.as_deref().is_some_and(|it| self.meter.is_time_over(it));
+        self.spend(lua, if is_over { usize::MAX } else { steps })
+    }
+
+    /// Counts a string of so many bytes that is made of what a client or a script chose. Each of
+    /// many such strings may take longer than the one before.
+    ///
+    /// # Errors
+    /// The script was killed.
+    pub(crate) fn spend_string(self: &Rc<Self>, lua: &Lua, bytes: usize) -> mlua::Result<()> {
+        let strings = self.meter.strings.get() + 1 + bytes / LOOK_STRING_BYTES;
+        if strings < LOOK_STRINGS {
+            self.meter.strings.set(strings);
+            return Ok(());
+        }
+        self.meter.strings.set(0);
+        self.spend_long(lua, strings)
     }
 
     /// Counts a copy of this many bytes before it is made, whether or not anything comes of it.

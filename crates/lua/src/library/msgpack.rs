@@ -297,6 +297,7 @@ impl<'a> Unpacker<'a> {
         let (text, left) = self.left.split_at_checked(length).ok_or_else(|| self.missing())?;
         self.left = left;
         self.host.spend_copy(self.lua, length, 0)?;
+        self.host.spend_string(self.lua, length)?;
         self.lua.create_string(text).map(Value::String)
     }
 

@@ -244,21 +244,16 @@ fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiVa
                 };
                 size = usize::try_from(to_unsigned(length)).unwrap_or(usize::MAX);
                 let bytes = rest.get(..size).ok_or_else(too_short)?;
-                host.spend_copy(lua, size, 0)?;
-                Some(Value::String(lua.create_string(bytes)?))
+                Some(string(lua, host, bytes, size)?)
             }
-            b'c' => {
-                host.spend_copy(lua, size, 0)?;
-                Some(Value::String(lua.create_string(bytes)?))
-            }
+            b'c' => Some(string(lua, host, bytes, size)?),
             b's' => {
                 let Some(end) = rest.iter().position(|&byte| byte == 0) else {
                     host.spend(lua, rest.len() / STEP_BYTES)?;
                     return Err(format.fail("unfinished string in data"));
                 };
                 size = end + 1;
-                host.spend_copy(lua, size, 0)?;
-                Some(Value::String(lua.create_string(&rest[..end])?))
+                Some(string(lua, host, &rest[..end], size)?)
             }
             b'x' => None,
             option => {
@@ -271,6 +266,13 @@ fn unpack(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<MultiVa
     }
     values.push_back(Value::Integer(place.wrapping_add(1) as i64));
     Ok(values)
+}
+
+/// A string for which so many bytes were visited.
+fn string(lua: &Lua, host: &Rc<Host>, bytes: &[u8], visited: usize) -> mlua::Result<Value> {
+    host.spend_copy(lua, visited, 0)?;
+    host.spend_string(lua, visited)?;
+    lua.create_string(bytes).map(Value::String)
 }
 
 fn integer(bytes: &[u8], is_big_endian: bool, is_signed: bool) -> f64 {

@@ -7,7 +7,7 @@
 //! A pattern ends at its first NUL byte; `%z` matches a NUL.
 
 use crate::errors;
-use crate::host::Host;
+use crate::host::{Host, STEP_BYTES};
 use mlua::{Lua, Value};
 use std::rc::Rc;
 
@@ -137,10 +137,14 @@ impl<'a> Matcher<'a> {
     }
 
     fn step(&mut self) -> mlua::Result<()> {
-        self.steps += 1;
-        if self.steps == STEPS_AT_A_TIME {
-            self.steps = 0;
-            self.host.spend(self.lua, STEPS_AT_A_TIME)?;
+        self.steps(1)
+    }
+
+    fn steps(&mut self, steps: usize) -> mlua::Result<()> {
+        self.steps += steps;
+        if self.steps >= STEPS_AT_A_TIME {
+            let steps = std::mem::take(&mut self.steps);
+            self.host.spend(self.lua, steps)?;
         }
         Ok(())
     }
@@ -184,6 +188,7 @@ impl<'a> Matcher<'a> {
                 (b'$', 0) => return Ok((s == self.source.len()).then_some(s)),
                 _ => {
                     let end = self.class_end(p)?;
+                    self.steps((end - p) / STEP_BYTES)?;
                     let matches = self.matches_one(s, p, end);
                     match self.at(end) {
                         b'?' => {
@@ -261,6 +266,7 @@ impl<'a> Matcher<'a> {
             return Err(self.fail("missing '[' after '%f' in pattern"));
         }
         let end = self.class_end(p)?;
+        self.steps((end - p) / STEP_BYTES)?;
         let before = s.checked_sub(1).map_or(0, |at| self.source[at]);
         let here = self.source.get(s).copied().unwrap_or(0);
         let begins = !self.in_set(before, p, end - 1) && self.in_set(here, p, end - 1);
@@ -277,6 +283,7 @@ impl<'a> Matcher<'a> {
         // The original takes the length of a position capture as a huge number, which never
         // matches.
         let Length::Bytes(length) = length else { return Ok(None) };
+        self.steps(length / STEP_BYTES)?;
         let text = &self.source[from..from + length];
         Ok(self.source[s..].starts_with(text).then_some(s + length))
     }
@@ -285,7 +292,7 @@ impl<'a> Matcher<'a> {
     fn most(&mut self, s: usize, p: usize, end: usize) -> Matched {
         let mut count = 0;
         while self.matches_one(s + count, p, end) {
-            self.step()?;
+            self.steps(1 + (end - p) / STEP_BYTES)?;
             count += 1;
         }
         loop {
@@ -305,6 +312,7 @@ impl<'a> Matcher<'a> {
             if let Some(found) = self.nested(s, end + 1)? {
                 return Ok(Some(found));
             }
+            self.steps((end - p) / STEP_BYTES)?;
             if !self.matches_one(s, p, end) {
                 return Ok(None);
             }

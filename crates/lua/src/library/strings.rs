@@ -27,13 +27,12 @@ pub(crate) fn add(lua: &Lua, host: &Rc<Host>, strings: &Table, parts: Parts) -> 
     let Parts { iterate, replace_all, pcall } = parts;
     library.add("find", |lua, host, given| find(lua, host, &given, true))?;
     library.add("match", |lua, host, given| find(lua, host, &given, false))?;
+    let gmatch = library.function(move |_, _, given| {
+        iterate.call::<Function>((given.string(1)?, given.string(2)?))
+    })?;
     // `gfind` is its name in Lua 5.0, which Redis's Lua still knows.
-    for name in ["gmatch", "gfind"] {
-        let iterate = iterate.clone();
-        library.add(name, move |_, _, given| {
-            iterate.call::<Function>((given.string(1)?, given.string(2)?))
-        })?;
-    }
+    strings.raw_set("gmatch", &gmatch)?;
+    strings.raw_set("gfind", gmatch)?;
     library.add("gsub", move |lua, host, given| gsub(lua, host, &given, &replace_all, &pcall))?;
     library.add("rep", |lua, host, given| repeat(lua, host, &given))
 }
@@ -306,8 +305,10 @@ fn replace_by_calls(
     let replacing = shared.borrow_mut().take();
     let mut results = results?;
     if results.pop_front() != Some(Value::Boolean(true)) {
-        let error = errors::visible(lua, results.pop_front().unwrap_or(Value::Nil))?;
-        return Err(errors::value(lua, error));
+        return Err(match results.pop_front().unwrap_or(Value::Nil) {
+            Value::Error(error) => *error,
+            error => errors::value(lua, errors::visible(lua, error)?),
+        });
     }
     replacing.expect("only this takes it").finish(lua)
 }

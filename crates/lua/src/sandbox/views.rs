@@ -106,7 +106,7 @@ impl Builder<'_> {
         values.add("next", move |_, _, given| {
             let table = given.table(1)?;
             let table = views.behind(&table).unwrap_or(table);
-            raw_next.call::<(Value, Value)>((table, given.at(2)))
+            raw_next.call::<MultiValue>((table, given.at(2)))
         })?;
         let views = Rc::clone(&self.views);
         let checked_next = self.values.raw_get::<Function>("next")?;

@@ -148,7 +148,7 @@ fn end_for_want_of_memory(reply: &[u8]) {
 }
 
 /// A clock that goes on by so many nanoseconds with each look at it.
-struct Steady(AtomicU64, u64);
+pub(super) struct Steady(pub(super) AtomicU64, pub(super) u64);
 
 impl base::Clock for Steady {
     fn unix_micros(&self) -> i64 {

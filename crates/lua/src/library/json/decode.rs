@@ -204,6 +204,7 @@ impl Decoder<'_> {
         }
         self.at += 1;
         self.host.spend(self.lua, (self.at - start) / STEP_BYTES)?;
+        self.host.spend_string(self.lua, text.len())?;
         Ok(Token::String(text))
     }
 

@@ -1,0 +1,285 @@
+//! Single calls that could take seconds: each pauses, and ends soon after it is killed.
+
+use super::hostile::Steady;
+use super::*;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// An interpreter with a clock that goes on by so many nanoseconds with each look at it.
+fn timed(kind: CodeKind, nanos: u64) -> Interpreter {
+    let mut interpreter = Interpreter::new(kind, Limits::default());
+    interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), nanos)));
+    interpreter
+}
+
+/// How a script ends, and how often it pauses, when each look at the clock is a millisecond later.
+fn run(body: &str) -> (Ending, usize) {
+    let mut interpreter = timed(CodeKind::Scripts, 1_000_000);
+    let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+    start(&mut interpreter, script);
+    finish(&mut interpreter)
+}
+
+/// Runs a script, and kills it once it has paused so often. Returns its error.
+fn kill(interpreter: &mut Interpreter, pauses: usize) -> String {
+    let mut step = interpreter.resume(Answer::Begin);
+    for _ in 0..pauses {
+        assert!(matches!(step, Step::Paused), "{step:?}");
+        step = interpreter.resume(Answer::GoOn);
+    }
+    interpreter.kill("ERR killed");
+    for _ in 0..3 {
+        match step {
+            Step::Done(Ending::Failed(_, error) | Ending::NotLoaded(error)) => {
+                return String::from_utf8(error.text).unwrap();
+            }
+            Step::Paused => step = interpreter.resume(Answer::GoOn),
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it goes on")
+}
+
+/// Code for which Lua's compiler walks ever longer lists of jumps.
+fn quadratic() -> [String; 3] {
+    [
+        format!("while true do {} end return 1", "do break end ".repeat(8000)),
+        format!("local a if a then {} end return 1", "elseif a then ".repeat(8000)),
+        format!("local a = nil return {} 1", "a and a or ".repeat(8000)),
+    ]
+}
+
+#[test]
+fn code_that_takes_long_to_compile_is_refused() {
+    for body in quadratic() {
+        let error = timed(CodeKind::Scripts, 1_000_000).compile(body.as_bytes()).unwrap_err();
+        let expected = "ERR Error compiling script (new function): the code takes longer than \
+                        250 ms to compile";
+        assert_eq!(String::from_utf8(error.text).unwrap(), expected);
+        // It is the time that counts, and not the code.
+        let mut quick = timed(CodeKind::Scripts, 1);
+        assert!(quick.compile(body.as_bytes()).is_ok(), "{}", &body[..40]);
+        assert!(
+            Interpreter::new(CodeKind::Scripts, Limits::default()).compile(body.as_bytes()).is_ok()
+        );
+    }
+}
+
+#[test]
+fn a_script_pauses_while_it_compiles() {
+    for code in quadratic() {
+        let body = format!("local f = loadstring([[{code}]]) return f and 1");
+        let mut interpreter = timed(CodeKind::Scripts, 500_000);
+        let script = interpreter.compile(body.as_bytes()).expect("some 450 looks are in time");
+        start(&mut interpreter, script);
+        let (ending, pauses) = finish(&mut interpreter);
+        assert!(
+            matches!(&ending, Ending::Reply(reply) if reply.bytes() == b":1\r\n"),
+            "{ending:?}"
+        );
+        // One at every second look: the first look after a pause begins to measure.
+        assert!(pauses >= code.len() / 256 / 2, "{pauses}");
+        start(&mut interpreter, script);
+        assert!(kill(&mut interpreter, 3).starts_with("ERR killed"));
+        assert_eq!(eval_with(&mut interpreter, "return 1", &[], &[], |_| Answer::GoOn), ":1 ");
+    }
+}
+
+#[test]
+fn a_library_pauses_while_it_is_compiled() {
+    let [code, ..] = quadratic();
+    let code = format!(
+        "local function f() {} end redis.register_function('f', f)",
+        code.trim_end_matches(" return 1")
+    );
+    let mut interpreter = timed(CodeKind::Functions, 1_000_000);
+    interpreter.start_loading(code.as_bytes()).unwrap();
+    let (ending, pauses) = finish(&mut interpreter);
+    assert!(matches!(&ending, Ending::Loaded(functions) if functions.len() == 1), "{ending:?}");
+    // One at every second look: the first look after a pause begins to measure.
+    assert!(pauses >= code.len() / 256 / 2, "{pauses}");
+    interpreter.start_loading(code.as_bytes()).unwrap();
+    assert_eq!(kill(&mut interpreter, 3), "ERR Error registering functions: ERR killed");
+}
+
+/// Long code is compiled in another way than short code. Nothing else differs.
+#[test]
+fn long_code_is_compiled_as_short_code() {
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    let padding = format!("--{}\n", "x".repeat(10_000));
+    for (code, expected) in [
+        ("return #KEYS", ":0 "),
+        (
+            "return (",
+            "-ERR Error compiling script (new function): user_script:2: unexpected symbol near '<eof>'",
+        ),
+        (
+            "x = ]] 'a'",
+            "-ERR Error compiling script (new function): user_script:2: unexpected symbol near ']'",
+        ),
+        (
+            "return nothing",
+            "-ERR user_script:2: Script attempted to access nonexistent global variable 'nothing' \
+             script: sha, on @user_script:2.",
+        ),
+        (
+            "return select(2, loadstring([[--]] .. ('x'):rep(9999) .. '\\n(', '=c'))",
+            "$35 c:2: unexpected symbol near '<eof>' ",
+        ),
+        ("return select('#', loadstring('--' .. ('x'):rep(9999)))", ":1 "),
+        ("return select('#', loadstring('(--' .. ('x'):rep(9999)))", ":2 "),
+        ("return loadstring('return ...--' .. ('x'):rep(9999))(7)", ":7 "),
+        ("return loadstring('return KEYS--' .. ('x'):rep(9999))() == KEYS", ":1 "),
+        (
+            "return select(2, loadstring('\\27' .. ('x'):rep(9999), '=c'))",
+            "$38 c:1: unexpected symbol near 'char(27)' ",
+        ),
+    ] {
+        let reply =
+            eval_with(&mut interpreter, &[&padding, code].concat(), &[], &[], |_| Answer::GoOn);
+        assert_eq!(reply, expected, "{code}");
+    }
+}
+
+/// Code that needs more memory than there is fails as before, and the interpreter goes on.
+#[test]
+fn long_code_may_lack_memory() {
+    let limits = Limits { memory_bytes: 4 << 20, ..Limits::default() };
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
+    let body = format!("return {{ {} }}", "1, ".repeat(1_000_000));
+    assert!(interpreter.compile(body.as_bytes()).unwrap_err().lacks_memory);
+    assert_eq!(eval_with(&mut interpreter, "return 1", &[], &[], |_| Answer::GoOn), ":1 ");
+}
+
+/// Strings of one length that Lua's hash does not tell apart: it takes every third byte of these,
+/// from behind.
+fn colliding(count: usize) -> Vec<String> {
+    let digit = |number: usize| char::from(b'0' + (number % 40) as u8);
+    (0..count)
+        .map(|n| {
+            let (a, b, c) = (digit(n), digit(n / 40), digit(n / 1600));
+            format!("{}{a}{b}x{c}xx", "x".repeat(58))
+        })
+        .collect()
+}
+
+#[test]
+fn many_arguments_are_made_strings_with_pauses() {
+    let arguments = colliding(20_000);
+    let mut interpreter = timed(CodeKind::Scripts, 100_000);
+    let script = interpreter.compile(b"return #ARGV").expect("this is Lua");
+    let begin = |interpreter: &mut Interpreter| {
+        interpreter.start(Invocation {
+            script,
+            name: "sha".into(),
+            keys: 0,
+            given: Arguments::of(arguments.iter().map(|text| text.as_bytes())).unwrap(),
+            reply: Reply::new(Protocol::Resp2),
+        });
+    };
+    begin(&mut interpreter);
+    let (ending, pauses) = finish(&mut interpreter);
+    assert!(
+        matches!(&ending, Ending::Reply(reply) if reply.bytes() == b":20000\r\n"),
+        "{ending:?}"
+    );
+    assert!(pauses >= 200, "a look at 16 strings, a pause at 5 looks: {pauses}");
+    // It may be killed before its first instruction.
+    begin(&mut interpreter);
+    assert!(kill(&mut interpreter, 1).starts_with("ERR killed"));
+    begin(&mut interpreter);
+    assert!(matches!(finish(&mut interpreter).0, Ending::Reply(_)));
+}
+
+#[test]
+fn many_strings_are_decoded_with_pauses() {
+    let list = colliding(5000);
+    let mut reply = Reply::new(Protocol::Resp2);
+    reply.array(list.len());
+    list.iter().for_each(|text| reply.bulk(text));
+    let reply = reply.into_bytes();
+    for decode in [
+        "local t = redis.call('list')",
+        "local t = cjson.decode('[\"' .. table.concat(redis.call('list'), '\",\"') .. '\"]')",
+        "local t = cmsgpack.unpack(cmsgpack.pack(redis.call('list')))",
+    ] {
+        let mut interpreter = timed(CodeKind::Scripts, 100_000);
+        let body = format!("{decode} return #t");
+        let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+        start(&mut interpreter, script);
+        let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
+        let ending = loop {
+            let answer = match step {
+                Step::Done(ending) => break ending,
+                Step::Call(_) => Answer::Reply(reply.clone()),
+                _ => {
+                    pauses += 1;
+                    Answer::GoOn
+                }
+            };
+            step = interpreter.resume(answer);
+        };
+        assert!(
+            matches!(&ending, Ending::Reply(reply) if reply.bytes() == b":5000\r\n"),
+            "{ending:?}"
+        );
+        assert!(pauses >= 50, "{decode}: {pauses}");
+    }
+}
+
+#[test]
+fn lists_are_sorted_with_pauses() {
+    // More than C's own comparison is trusted with: long, or with much memory in use.
+    for make in [
+        "for i = 1, 40000 do t[i] = (i * 7919) % 40000 end",
+        "local s = string.rep('x', 60000) for i = 1, 900 do t[i] = s .. (i * 7919) % 900 end",
+    ] {
+        let sorted = run(&format!("local t = {{}} {make} table.sort(t) return #t")).1;
+        let made = run(&format!("local t = {{}} {make} return #t")).1;
+        assert!(sorted > made + 50, "{make}: {sorted} and {made}");
+    }
+    // What is called is not Lua, so that no instruction runs.
+    for (sort, key) in [
+        ("table.sort(t, rawequal)", "i"),
+        ("table.foreach(t, tonumber)", "'z' .. i"),
+        ("table.foreachi(t, redis.debug)", "i"),
+    ] {
+        let make = format!("local t = {{}} for i = 1, 200000 do t[{key}] = 2 end");
+        let sorted = run(&format!("{make} pcall(function() {sort} end) return 1")).1;
+        let made = run(&format!("{make} return 1")).1;
+        assert!(sorted > made + 500, "{sort}: {sorted} and {made}");
+    }
+}
+
+#[test]
+fn long_sets_and_captures_in_patterns_are_counted() {
+    for (make, find) in [
+        ("string.rep('b', 3000)", "string.find(s, '[' .. string.rep('a', 50000) .. ']*c')"),
+        ("string.rep('a', 5000)", "string.find(s, '^(' .. string.rep('a', 2000) .. ')a-%1b')"),
+    ] {
+        let body = format!("local s = {make} {find} return 1");
+        let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+        let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+        start(&mut interpreter, script);
+        let (_, pauses) = finish(&mut interpreter);
+        assert!(pauses >= 5, "{find}: {pauses}");
+    }
+}
+
+#[test]
+fn functions_return_as_many_values_as_in_lua() {
+    for (call, count) in [
+        ("next({})", 1),
+        ("next({1})", 2),
+        ("load(function() end)", 1),
+        ("load(coroutine.wrap(function() coroutine.yield('(') end))", 2),
+        ("loadstring('')", 1),
+        ("pcall(error, { 1, 2 })", 3),
+        ("pcall(error, { err = 'x' })", 2),
+        ("pcall(error, 'x')", 2),
+        ("string.gmatch('', 'x')()", 0),
+        ("string.gmatch('x', 'x')()", 1),
+    ] {
+        assert_eq!(eval(&format!("return select('#', {call})")), format!(":{count} "), "{call}");
+    }
+}
