@@ -105,17 +105,21 @@ pub(crate) fn next_match(
     host: &Rc<Host>,
     given: &Given<'_>,
 ) -> mlua::Result<MultiValue> {
-    let (source, pattern) = (given.string(1)?, given.string(2)?);
+    // Nothing else than the iterator calls this.
+    let (Value::String(source), Value::String(pattern)) = (given.at(1), given.at(2)) else {
+        return Err(given.wrong_type(1, "string"));
+    };
     let (source, pattern) = (source.as_bytes(), pattern.as_bytes());
     let mut matcher = Matcher::new(lua, host, &source, &pattern);
     matcher.blame_caller_of_caller();
     let from = usize::try_from(given.integer(3)?).unwrap_or(0);
     for start in from..=source.len() {
         if let Some(end) = matcher.match_at(start)? {
-            let mut results: MultiValue = matcher.captures(start, end, true)?.into_iter().collect();
             let behind = if end == start { end + 1 } else { end };
-            results.push_front(Value::Integer(behind as i64));
-            return Ok(results);
+            let behind = Value::Integer(behind as i64);
+            return Ok(std::iter::once(behind)
+                .chain(matcher.captures(start, end, true)?)
+                .collect());
         }
     }
     Ok(MultiValue::from_iter([Value::Integer(source.len() as i64 + 1)]))
