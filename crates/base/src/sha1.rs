@@ -4,26 +4,53 @@ const START: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc
 
 /// The hash of a text.
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
-    let mut state = START;
     let (blocks, rest) = bytes.as_chunks::<64>();
-    for block in blocks {
-        compress(&mut state, block);
+    let mut hash = Sha1::default();
+    hash.add(blocks);
+    hash.finish(rest)
+}
+
+/// A hash in the making, for a text that is long.
+#[derive(Debug)]
+pub struct Sha1 {
+    state: [u32; 5],
+    blocks: u64,
+}
+
+impl Default for Sha1 {
+    fn default() -> Self {
+        Self { state: START, blocks: 0 }
     }
-    // The end: a one bit, zeroes, and the length in bits in the last eight bytes of a block.
-    let mut end = [0; 128];
-    end[..rest.len()].copy_from_slice(rest);
-    end[rest.len()] = 0x80;
-    let length = if rest.len() < 56 { 64 } else { 128 };
-    end[length - 8..length].copy_from_slice(&(bytes.len() as u64 * 8).to_be_bytes());
-    let (blocks, _) = end[..length].as_chunks::<64>();
-    for block in blocks {
-        compress(&mut state, block);
+}
+
+impl Sha1 {
+    /// Adds the next blocks of the text.
+    pub fn add(&mut self, blocks: &[[u8; 64]]) {
+        self.blocks += blocks.len() as u64;
+        for block in blocks {
+            compress(&mut self.state, block);
+        }
     }
-    let mut hash = [0; 20];
-    for (bytes, word) in hash.chunks_exact_mut(4).zip(state) {
-        bytes.copy_from_slice(&word.to_be_bytes());
+
+    /// The hash of all blocks and the rest of the text.
+    ///
+    /// # Panics
+    /// The rest is a whole block or longer.
+    pub fn finish(mut self, rest: &[u8]) -> [u8; 20] {
+        let bits = (self.blocks * 64 + rest.len() as u64) * 8;
+        // The end: a one bit, zeroes, and the length in bits in the last eight bytes of a block.
+        let mut end = [0; 128];
+        end[..rest.len()].copy_from_slice(rest);
+        end[rest.len()] = 0x80;
+        let length = if rest.len() < 56 { 64 } else { 128 };
+        end[length - 8..length].copy_from_slice(&bits.to_be_bytes());
+        self.add(end[..length].as_chunks::<64>().0);
+        let mut hash = [0; 20];
+        for (bytes, word) in hash.chunks_exact_mut(4).zip(self.state) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        hash
     }
-    hash
 }
 
 /// A hash as Redis shows it: 40 hexadecimal digits in lower case.

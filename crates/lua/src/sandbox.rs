@@ -309,6 +309,7 @@ impl Builder<'_> {
             &self.original.get("string")?,
             strings::Parts {
                 iterate: made.raw_get("iterate")?,
+                by_length: made.raw_get("by_length")?,
                 replace_all: made.raw_get("replace_all")?,
                 pcall: self.original.get("pcall")?,
             },

@@ -27,9 +27,10 @@ const TIMED_BYTES: usize = 1 << 20;
 const PAUSE_NANOS: u64 = 500_000;
 
 /// Instructions between two checks while all memory is in use, more with less of it. One
-/// instruction that copies a string as long as the default limit takes 100 ms: this many times that
-/// is how long a hostile script can run without a pause.
-const FEW_INSTRUCTIONS: usize = 16;
+/// instruction that reads a string as long as the default limit as a number takes 400 ms: this many
+/// times that is how long a hostile script can run without a pause. A check for each would double
+/// the time of scripts that use much memory for other things.
+const FEW_INSTRUCTIONS: usize = 2;
 
 /// Steps that a full garbage collection counts per KiB of memory.
 pub(crate) const COLLECTING_STEPS: usize = 20;
@@ -150,10 +151,13 @@ impl Host {
     /// Grants a new script what it may use, and sees to it that its instructions are counted.
     pub(super) fn begin_metering(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         self.meter.refill(lua);
-        if self.meter.looks_every.get() == self.meter.limits.look_instructions {
-            return Ok(());
-        }
-        self.look_every(lua, self.meter.limits.look_instructions)
+        self.look_for(lua, lua.used_memory())
+    }
+
+    /// Lets the steps be checked as often as it takes with so much memory in use.
+    fn look_for(self: &Rc<Self>, lua: &Lua, used: usize) -> mlua::Result<()> {
+        let wanted = self.meter.instructions_for(used);
+        if wanted == self.meter.looks_every.get() { Ok(()) } else { self.look_every(lua, wanted) }
     }
 
     /// Installs a hook that counts steps after this many instructions, in the running Lua thread
@@ -165,10 +169,7 @@ impl Host {
         lua.set_global_hook(every, move |lua, _| {
             let used = lua.used_memory();
             host.spend(lua, host.meter.steps_for(instructions, used))?;
-            let wanted = host.meter.instructions_for(used);
-            if wanted != host.meter.looks_every.get() {
-                host.look_every(lua, wanted)?;
-            }
+            host.look_for(lua, used)?;
             Ok(VmState::Continue)
         })
     }
@@ -222,6 +223,9 @@ impl Host {
         held: usize,
     ) -> mlua::Result<()> {
         self.check_room(lua, bytes.saturating_add(held))?;
+        if bytes >= TIMED_BYTES {
+            self.look_for(lua, lua.used_memory() + bytes)?;
+        }
         self.spend(lua, bytes / STEP_BYTES)
     }
 

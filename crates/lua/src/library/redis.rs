@@ -9,7 +9,7 @@ use crate::host::{Host, STEP_BYTES, Stage, keep_bytes};
 use crate::incoming;
 use crate::random::{RANDOM_MAX, Random};
 use crate::step::{Answer, Arguments, Call, Step};
-use base::sha1;
+use base::sha1::{self, Sha1};
 use mlua::{Function, Lua, Table, Value};
 use registration::register_function;
 use resp::Protocol;
@@ -38,6 +38,9 @@ pub(crate) struct Callers {
     pub(crate) pcall: Function,
 }
 
+/// Blocks that are hashed between two pauses at most.
+const HASHED_BLOCKS: usize = 1024;
+
 /// Builds the table `redis` of scripts and functions.
 pub(crate) fn build(lua: &Lua, host: &Rc<Host>, callers: &Callers) -> mlua::Result<Table> {
     let library = Library::new(lua, host)?;
@@ -51,8 +54,14 @@ pub(crate) fn build(lua: &Lua, host: &Rc<Host>, callers: &Callers) -> mlua::Resu
         let text = lua.coerce_string(given.at(1).clone())?;
         let text = text.as_ref().map(|text| text.as_bytes());
         let bytes = text.as_deref().unwrap_or_default();
-        host.spend(lua, bytes.len() / STEP_BYTES)?;
-        Ok(sha1::hex(&sha1::sha1(bytes)))
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        let mut hash = Sha1::default();
+        for blocks in blocks.chunks(HASHED_BLOCKS) {
+            // A block takes a microsecond.
+            host.spend(lua, blocks.len() * 64)?;
+            hash.add(blocks);
+        }
+        Ok(sha1::hex(&hash.finish(rest)))
     })?;
     library.add("error_reply", |lua, _, given| match given.at(1) {
         Value::String(text) if given.len() == 1 => {

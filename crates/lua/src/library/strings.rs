@@ -16,6 +16,8 @@ const SPECIALS: &[u8] = b"^$*+?.([%-";
 pub(crate) struct Parts {
     /// Makes the iterator of gmatch.
     pub(crate) iterate: Function,
+    /// Makes a function of one that is quick with short strings and one that pauses amid long ones.
+    pub(crate) by_length: Function,
     /// Replaces by calls of a function, or by a table's values.
     pub(crate) replace_all: Function,
     pub(crate) pcall: Function,
@@ -24,7 +26,7 @@ pub(crate) struct Parts {
 /// Replaces functions in `strings`.
 pub(crate) fn add(lua: &Lua, host: &Rc<Host>, strings: &Table, parts: Parts) -> mlua::Result<()> {
     let library = Library::over(lua, host, strings.clone());
-    let Parts { iterate, replace_all, pcall } = parts;
+    let Parts { iterate, by_length, replace_all, pcall } = parts;
     library.add("find", |lua, host, given| find(lua, host, &given, true))?;
     library.add("match", |lua, host, given| find(lua, host, &given, false))?;
     let gmatch = library.function(move |_, _, given| {
@@ -34,7 +36,36 @@ pub(crate) fn add(lua: &Lua, host: &Rc<Host>, strings: &Table, parts: Parts) -> 
     strings.raw_set("gmatch", &gmatch)?;
     strings.raw_set("gfind", gmatch)?;
     library.add("gsub", move |lua, host, given| gsub(lua, host, &given, &replace_all, &pcall))?;
-    library.add("rep", |lua, host, given| repeat(lua, host, &given))
+    library.add("rep", |lua, host, given| repeat(lua, host, &given))?;
+    for (name, change) in CHANGES {
+        let quick = strings.raw_get::<Function>(name)?;
+        let slow = library.function(move |lua, host, given| changed(lua, host, &given, change))?;
+        strings.raw_set(name, by_length.call::<Function>((quick, slow))?)?;
+    }
+    Ok(())
+}
+
+/// Changes bytes in place.
+type Change = fn(&mut [u8]);
+
+/// Functions that change each byte of a string; C's take 7 ns for one.
+const CHANGES: [(&str, Change); 3] = [
+    ("upper", <[u8]>::make_ascii_uppercase),
+    ("lower", <[u8]>::make_ascii_lowercase),
+    ("reverse", <[u8]>::reverse),
+];
+
+fn changed(
+    lua: &Lua,
+    host: &Rc<Host>,
+    given: &Given<'_>,
+    change: Change,
+) -> mlua::Result<LuaString> {
+    let text = given.string(1)?;
+    host.spend_copy(lua, text.as_bytes().len(), 0)?;
+    let mut text = text.as_bytes().to_vec();
+    change(&mut text);
+    lua.create_string(text)
 }
 
 /// `find` and `match`.

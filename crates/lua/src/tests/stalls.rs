@@ -283,3 +283,29 @@ fn functions_return_as_many_values_as_in_lua() {
         assert_eq!(eval(&format!("return select('#', {call})")), format!(":{count} "), "{call}");
     }
 }
+
+#[test]
+fn functions_that_visit_a_long_string_pause() {
+    let long = "local s = string.rep('1', 20000000)";
+    for body in [
+        format!("{long} for i = 1, 30 do s:upper() end return 1"),
+        format!("{long} for i = 1, 30 do s:lower() end return 1"),
+        format!("{long} for i = 1, 30 do s:reverse() end return 1"),
+        format!("{long} for i = 1, 30 do tonumber(s) end return 1"),
+        format!("{long} local n = 0 for i = 1, 30 do n = n + s end return 1"),
+        format!("{long} redis.sha1hex(s) return 1"),
+    ] {
+        let (ending, pauses) = run(&body);
+        assert!(matches!(ending, Ending::Reply(_)), "{body}: {ending:?}");
+        assert!(pauses >= 3, "{body}: {pauses}");
+    }
+    // What is long is changed as what is short.
+    let same = "local s = string.rep('aZ\\0\\195', 2000) \
+                for _, f in ipairs({'upper', 'lower'}) do \
+                  if string[f](s) ~= string.rep(string[f]('aZ\\0\\195'), 2000) then error(f) end \
+                end \
+                local back = s:reverse() \
+                if back:reverse() ~= s or back:sub(1, 2) ~= '\\195\\0' then error('reverse') end \
+                return string.upper(12) == '12' and 1";
+    assert!(matches!(run(same).0, Ending::Reply(_)), "{:?}", run(same).0);
+}
