@@ -152,15 +152,6 @@ function out.iterate(source, pattern)
   return function() return found(next_match(source, pattern, place)) end
 end
 
--- A function of one string: `quick`, and for a long one `slow`, which pauses.
-function out.by_length(quick, slow)
-  return function(...)
-    local text = ...
-    if type(text) == 'string' and #text < 4096 then return quick(text) end
-    return slow(...)
-  end
-end
-
 local function applied(by, is_found, ...)
   if not is_found then return false end
   if type(by) == 'function' then return true, (by(...)) end

@@ -23,13 +23,17 @@ use views::{READ_ONLY, SEEN, Views};
 const KEPT: [&str; 9] =
     ["assert", "error", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION"];
 
-/// The longest list that is sorted with C's own comparison, which cannot be interrupted: in the
-/// worst order a list of n elements takes n²/4 comparisons.
+/// The longest list of numbers that is sorted with C's own comparison, which cannot be interrupted:
+/// in the worst order a list of n elements takes n²/4 comparisons. One number first, and the rest
+/// is either numbers too, or none of them is compared with another before that is an error.
+const SHORT_NUMBERS: usize = 5000;
+
+/// The longest list of anything else that is.
 const SHORT_LIST: usize = 1000;
 
 /// The most that such a list's length times the memory in use may be, in bytes: each comparison may
 /// visit two long strings, so a quarter of this is visited at most.
-const SHORT_LIST_BYTES: usize = 256 << 20;
+const SHORT_LIST_BYTES: usize = 512 << 20;
 
 /// Bytes of memory in use per step, for a function that may visit all of a table: only memory in
 /// use bounds how many elements it has.
@@ -182,8 +186,13 @@ impl Countable {
         let length = table.raw_len();
         match given.at(2) {
             Value::Nil if name == "sort" => {
-                let is_short = length <= SHORT_LIST
-                    && length.saturating_mul(lua.used_memory()) <= SHORT_LIST_BYTES;
+                let is_short = match table.raw_get(1)? {
+                    Value::Integer(_) | Value::Number(_) => length <= SHORT_NUMBERS,
+                    _ => {
+                        length <= SHORT_LIST
+                            && length.saturating_mul(lua.used_memory()) <= SHORT_LIST_BYTES
+                    }
+                };
                 Ok((!is_short).then(|| self.less.clone()))
             }
             Value::Function(called)
@@ -309,7 +318,6 @@ impl Builder<'_> {
             &self.original.get("string")?,
             strings::Parts {
                 iterate: made.raw_get("iterate")?,
-                by_length: made.raw_get("by_length")?,
                 replace_all: made.raw_get("replace_all")?,
                 pcall: self.original.get("pcall")?,
             },

@@ -16,8 +16,6 @@ const SPECIALS: &[u8] = b"^$*+?.([%-";
 pub(crate) struct Parts {
     /// Makes the iterator of gmatch.
     pub(crate) iterate: Function,
-    /// Makes a function of one that is quick with short strings and one that pauses amid long ones.
-    pub(crate) by_length: Function,
     /// Replaces by calls of a function, or by a table's values.
     pub(crate) replace_all: Function,
     pub(crate) pcall: Function,
@@ -26,7 +24,7 @@ pub(crate) struct Parts {
 /// Replaces functions in `strings`.
 pub(crate) fn add(lua: &Lua, host: &Rc<Host>, strings: &Table, parts: Parts) -> mlua::Result<()> {
     let library = Library::over(lua, host, strings.clone());
-    let Parts { iterate, by_length, replace_all, pcall } = parts;
+    let Parts { iterate, replace_all, pcall } = parts;
     library.add("find", |lua, host, given| find(lua, host, &given, true))?;
     library.add("match", |lua, host, given| find(lua, host, &given, false))?;
     let gmatch = library.function(move |_, _, given| {
@@ -38,9 +36,7 @@ pub(crate) fn add(lua: &Lua, host: &Rc<Host>, strings: &Table, parts: Parts) -> 
     library.add("gsub", move |lua, host, given| gsub(lua, host, &given, &replace_all, &pcall))?;
     library.add("rep", |lua, host, given| repeat(lua, host, &given))?;
     for (name, change) in CHANGES {
-        let quick = strings.raw_get::<Function>(name)?;
-        let slow = library.function(move |lua, host, given| changed(lua, host, &given, change))?;
-        strings.raw_set(name, by_length.call::<Function>((quick, slow))?)?;
+        library.add(name, move |lua, host, given| changed(lua, host, &given, change))?;
     }
     Ok(())
 }
