@@ -30,6 +30,11 @@ app.conf.update(
 )
 
 
+# A worker that has done nothing for so long is started anew. Longer than one takes to start, and than a task
+# stays invisible.
+IDLE_SECONDS_MAX = 20
+
+
 @app.task(name="jobs.job")
 def job(number, done):
     time.sleep(0.002)
@@ -52,17 +57,31 @@ def produce(count, acked, done):
             file.write(f"{number}\n")
 
 
-def work():
-    """Starts a worker again whenever one has ended, as a service manager does."""
+def work(done):
+    """Starts a worker again whenever one has ended, or has done nothing for long, as a service manager
+    does: one that has lost its connection may wait for ever, beside a stock server as well."""
     while True:
-        subprocess.run([sys.executable, __file__, "worker", port], check=False)
+        with subprocess.Popen([sys.executable, __file__, "worker", port]) as worker:
+            watch(worker, done)
         time.sleep(0.2)
+
+
+def watch(worker, done):
+    """Waits until a worker ends, or ends it."""
+    size, since = None, time.monotonic()
+    while worker.poll() is None:
+        time.sleep(0.2)
+        last, size = size, os.path.getsize(done)
+        if size != last:
+            since = time.monotonic()
+        elif time.monotonic() - since > IDLE_SECONDS_MAX:
+            worker.kill()
 
 
 if mode == "produce":
     produce(int(rest[0]), rest[1], os.path.join(os.path.dirname(rest[1]), "done"))
 elif mode == "work":
-    work()
+    work(rest[0])
 elif mode == "worker":
     app.worker_main(["worker", "--pool=threads", "--concurrency=2", "--loglevel=WARNING",
                      "--without-gossip", "--without-mingle"])
