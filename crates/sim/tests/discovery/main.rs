@@ -234,3 +234,13 @@ fn a_silent_monitor_whose_wait_a_unit_ends_gets_nothing_and_the_server_goes_on()
     let told = node.ask(&other, &format!("MULTI\r\nCLIENT UNBLOCK {id}\r\nEXEC"));
     assert!(told.ends_with("*1\r\n:1\r\n"), "{told}");
 }
+
+#[test]
+fn a_client_is_killed_once() {
+    let mut node = Node::new();
+    let (victim, other) = (node.connect(), node.connect());
+    let id = node.ask(&victim, "CLIENT ID");
+    let id = id.trim_start_matches(':').trim_end();
+    let twice = format!("CLIENT KILL ID {id}\r\nCLIENT KILL ID {id}");
+    assert_eq!(node.ask(&other, &twice), ":1\r\n:0\r\n");
+}

@@ -18,6 +18,8 @@ pub(super) fn kill(server: &mut Server, client: ConnectionId, args: Args<'_>) ->
         .filter(|session| filter.fits(core, session))
         .map(|session| session.connection)
         .filter(|connection| *connection != client || !filter.spares_caller)
+        // Who was killed earlier in the turn is gone.
+        .filter(|connection| !core.clients.closing.contains(connection))
         .collect();
     if is_old_form && killed.is_empty() {
         return Err(Refusal::of("ERR No such client"));
