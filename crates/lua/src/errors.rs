@@ -40,7 +40,7 @@ const HELD_VALUES_MAX: usize = 512;
 /// Bytes of errors from which garbage is collected. Lua does not know of them.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
-/// What a script sees as an error, wrapped in an error of `mlua`.
+/// The content of an error of `mlua`: a value that a script is to see in its place.
 #[derive(Debug)]
 struct Raised {
     what: What,
@@ -65,7 +65,7 @@ pub(crate) struct Uncollected {
 }
 
 impl Uncollected {
-    /// Whether they are so many that garbage is to be collected.
+    /// Whether garbage is to be collected, because they are many.
     pub(crate) fn are_many(&self) -> bool {
         self.values.get() >= HELD_VALUES_MAX || self.bytes.get() >= HELD_BYTES_MAX
     }

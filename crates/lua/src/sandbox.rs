@@ -24,8 +24,8 @@ const KEPT: [&str; 9] =
     ["assert", "error", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION"];
 
 /// The longest list of numbers that is sorted with C's own comparison, which cannot be interrupted:
-/// in the worst order a list of n elements takes n²/4 comparisons. One number first, and the rest
-/// is either numbers too, or none of them is compared with another before that is an error.
+/// in the worst order a list of n elements takes n²/4 comparisons. A list whose first element is a
+/// number counts: the first pass compares all others with one, an error for what is none.
 const SHORT_NUMBERS: usize = 5000;
 
 /// The longest list of anything else that is.
@@ -60,8 +60,8 @@ pub(crate) struct Sandbox {
     json: Rc<RefCell<json::Options>>,
 }
 
-/// What replaces a function that a function of `table` calls, where no instruction of Lua would run
-/// and so no step be counted. Both are written in Lua.
+/// Functions in Lua that `table`'s functions call in place of others: those run no instruction of
+/// Lua, so that no step would be counted.
 #[derive(Clone)]
 struct Countable {
     /// The comparison of a long list.
@@ -436,8 +436,8 @@ impl Builder<'_> {
     }
 }
 
-/// What a script sees of a caught error. That of a Rust function is small, and made at the memory
-/// limit too.
+/// The value of a caught error, as a script sees it. That of a Rust function is small, and made at
+/// the memory limit too.
 fn visible(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Value> {
     let caught = given.at(1);
     match caught {

@@ -33,7 +33,7 @@ enum Length {
     Bytes(usize),
 }
 
-/// What a capture holds.
+/// The content of a capture.
 pub(crate) enum Captured<'a> {
     Text(&'a [u8]),
     /// A place in the source, counted from 1.
