@@ -16,10 +16,15 @@
 ** in its main position (i.e. the `original' position that its hash gives
 ** to it), then the colliding element is in its own main position.
 ** Hence even when the load factor reaches 100%, performance remains good.
+**
+** Kiln's addition: a table in which more than MAXCHAIN keys share a main
+** position is `scattered'. Then the main positions of its keys follow from
+** their identity and a secret, so that nobody can choose keys that share one.
 */
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ltable_c
 #define LUA_CORE
@@ -64,6 +69,12 @@
 
 
 /*
+** keys that may share a main position in a table that is not scattered
+*/
+#define MAXCHAIN	100
+
+
+/*
 ** number of ints inside a lua_Number
 */
 #define numints		cast_int(sizeof(lua_Number)/sizeof(int))
@@ -79,6 +90,18 @@ static const Node dummynode_ = {
 
 
 /*
+** position in a scattered table of what these bits identify
+*/
+static Node *scattered (const Table *t, unsigned long long bits) {
+  bits = (bits ^ t->scatter) * 0x9e3779b97f4a7c15ull;
+  bits ^= bits >> 29;
+  bits = (bits ^ ((unsigned long long)t->scatter << 32)) * 0xbf58476d1ce4e5b9ull;
+  bits ^= bits >> 32;
+  return gnode(t, lmod(bits, sizenode(t)));
+}
+
+
+/*
 ** hash for lua_Numbers
 */
 static Node *hashnum (const Table *t, lua_Number n) {
@@ -86,11 +109,30 @@ static Node *hashnum (const Table *t, lua_Number n) {
   int i;
   if (luai_numeq(n, 0))  /* avoid problems with -0 */
     return gnode(t, 0);
+  if (t->scatter) {
+    unsigned long long bits = 0;
+    memcpy(&bits, &n, sizeof(n));
+    return scattered(t, bits);
+  }
   memcpy(a, &n, sizeof(a));
   for (i = 1; i < numints; i++) a[0] += a[i];
   return hashmod(t, a[0]);
 }
 
+
+
+/*
+** hash for objects and pointers; strings are internalized, so that each is
+** one object
+*/
+static Node *hashaddress (const Table *t, const void *p) {
+  return t->scatter ? scattered(t, (size_t)p) : hashpointer(t, p);
+}
+
+
+static Node *hashstring (const Table *t, const TString *str) {
+  return t->scatter ? scattered(t, (size_t)str) : hashstr(t, str);
+}
 
 
 /*
@@ -102,13 +144,13 @@ static Node *mainposition (const Table *t, const TValue *key) {
     case LUA_TNUMBER:
       return hashnum(t, nvalue(key));
     case LUA_TSTRING:
-      return hashstr(t, rawtsvalue(key));
+      return hashstring(t, rawtsvalue(key));
     case LUA_TBOOLEAN:
       return hashboolean(t, bvalue(key));
     case LUA_TLIGHTUSERDATA:
-      return hashpointer(t, pvalue(key));
+      return hashaddress(t, pvalue(key));
     default:
-      return hashpointer(t, gcvalue(key));
+      return hashaddress(t, gcvalue(key));
   }
 }
 
@@ -269,64 +311,122 @@ static void setarrayvector (lua_State *L, Table *t, int size) {
 }
 
 
+static void clearnodes (Table *t) {
+  int i;
+  int size = sizenode(t);
+  for (i=0; i<size; i++) {
+    Node *n = gnode(t, i);
+    gnext(n) = NULL;
+    setnilvalue(gkey(n));
+    setnilvalue(gval(n));
+  }
+  t->lastfree = gnode(t, size);  /* all positions are free */
+}
+
+
 static void setnodevector (lua_State *L, Table *t, int size) {
   int lsize;
   if (size == 0) {  /* no elements to hash part? */
     t->node = cast(Node *, dummynode);  /* use common `dummynode' */
-    lsize = 0;
+    t->lsizenode = 0;
+    t->lastfree = gnode(t, 0);  /* no position is free */
   }
   else {
-    int i;
     lsize = ceillog2(size);
     if (lsize > MAXBITS)
       luaG_runerror(L, "table overflow");
     size = twoto(lsize);
     t->node = luaM_newvector(L, size, Node);
-    for (i=0; i<size; i++) {
-      Node *n = gnode(t, i);
-      gnext(n) = NULL;
-      setnilvalue(gkey(n));
-      setnilvalue(gval(n));
-    }
+    t->lsizenode = cast_byte(lsize);
+    clearnodes(t);
   }
-  t->lsizenode = cast_byte(lsize);
-  t->lastfree = gnode(t, size);  /* all positions are free */
 }
 
 
-static void resize (lua_State *L, Table *t, int nasize, int nhsize) {
+static Node *place (Table *t, const TValue *key, int limit, int *crowded);
+
+
+/*
+** inserts into an empty hash part the elements of a slice that vanishes from
+** the array part, and those of an old hash part. Each key is there once, so
+** that nothing is searched for. Returns 0, having done a part of it, if more
+** keys than `limit' share a main position.
+*/
+static int refill (lua_State *L, Table *t, int oldasize, const Node *nold,
+                   int oldnodes, int limit) {
   int i;
+  int crowded = 0;
+  for (i=t->sizearray; i<oldasize; i++) {
+    if (!ttisnil(&t->array[i])) {
+      TValue k;
+      Node *n;
+      setnvalue(&k, cast_num(i+1));
+      n = place(t, &k, limit, &crowded);
+      if (n == NULL) return 0;
+      setobj(L, key2tval(n), &k);
+      setobjt2t(L, gval(n), &t->array[i]);
+    }
+  }
+  for (i = oldnodes - 1; i >= 0; i--) {
+    const Node *old = nold+i;
+    if (!ttisnil(gval(old))) {
+      int k = arrayindex(key2tval(old));
+      if (0 < k && k <= t->sizearray) {  /* array part has grown over it? */
+        setobjt2t(L, &t->array[k-1], gval(old));
+      }
+      else {
+        Node *n = place(t, key2tval(old), limit, &crowded);
+        if (n == NULL) return 0;
+        setobj(L, key2tval(n), key2tval(old));
+        setobjt2t(L, gval(n), gval(old));
+      }
+    }
+  }
+  return 1;
+}
+
+
+/*
+** returns another secret for a scattered table; it is never 0
+*/
+static unsigned int newsecret (const Table *t) {
+  unsigned int secret;
+  if (getentropy(&secret, sizeof(secret)) != 0)  /* does this kernel have none? */
+    secret = IntPoint(t);
+  return secret | 1;
+}
+
+
+/*
+** gives a table these sizes, and its hash part this secret (0: it is not
+** scattered) or, if too many keys share a main position then, another one
+*/
+static void resize (lua_State *L, Table *t, int nasize, int nhsize,
+                    unsigned int scatter) {
   int oldasize = t->sizearray;
-  int oldhsize = t->lsizenode;
+  int oldnodes = sizenode(t);
   Node *nold = t->node;  /* save old hash ... */
   if (nasize > oldasize)  /* array part must grow? */
     setarrayvector(L, t, nasize);
   /* create new hash part with appropriate size */
   setnodevector(L, t, nhsize);  
-  if (nasize < oldasize) {  /* array part must shrink? */
-    t->sizearray = nasize;
-    /* re-insert elements from vanishing slice */
-    for (i=nasize; i<oldasize; i++) {
-      if (!ttisnil(&t->array[i]))
-        setobjt2t(L, luaH_setnum(L, t, i+1), &t->array[i]);
-    }
-    /* shrink array */
+  t->scatter = scatter;  /* nothing can fail until all elements are there */
+  t->sizearray = nasize;
+  if (!refill(L, t, oldasize, nold, oldnodes, MAXCHAIN)) {
+    clearnodes(t);
+    t->scatter = newsecret(t);
+    refill(L, t, oldasize, nold, oldnodes, MAX_INT);
+  }
+  if (nasize < oldasize)  /* array part must shrink? */
     luaM_reallocvector(L, t->array, oldasize, nasize, TValue);
-  }
-  /* re-insert elements from hash part */
-  for (i = twoto(oldhsize) - 1; i >= 0; i--) {
-    Node *old = nold+i;
-    if (!ttisnil(gval(old)))
-      setobjt2t(L, luaH_set(L, t, key2tval(old)), gval(old));
-  }
   if (nold != dummynode)
-    luaM_freearray(L, nold, twoto(oldhsize), Node);  /* free old array */
+    luaM_freearray(L, nold, oldnodes, Node);  /* free old array */
 }
 
 
 void luaH_resizearray (lua_State *L, Table *t, int nasize) {
   int nsize = (t->node == dummynode) ? 0 : sizenode(t);
-  resize(L, t, nasize, nsize);
+  resize(L, t, nasize, nsize, t->scatter);
 }
 
 
@@ -345,7 +445,7 @@ static void rehash (lua_State *L, Table *t, const TValue *ek) {
   /* compute new size for array part */
   na = computesizes(nums, &nasize);
   /* resize the table to new computed sizes */
-  resize(L, t, nasize, totaluse - na);
+  resize(L, t, nasize, totaluse - na, t->scatter);
 }
 
 
@@ -364,6 +464,7 @@ Table *luaH_new (lua_State *L, int narray, int nhash) {
   t->array = NULL;
   t->sizearray = 0;
   t->lsizenode = 0;
+  t->scatter = 0;
   t->node = cast(Node *, dummynode);
   setarrayvector(L, t, narray);
   setnodevector(L, t, nhash);
@@ -390,21 +491,20 @@ static Node *getfreepos (Table *t) {
 
 
 /*
-** inserts a new key into a hash table; first, check whether key's main 
+** finds a node for a new key; first, check whether key's main 
 ** position is free. If not, check whether colliding node is in its main 
 ** position or not: if it is not, move colliding node to an empty place and 
 ** put new key in its main position; otherwise (colliding node is in its main 
 ** position), new key goes to an empty position. 
+** Returns NULL if no place is free, or if `limit' keys share the position;
+** then it says so in `crowded'. The caller sets key and value.
 */
-static TValue *newkey (lua_State *L, Table *t, const TValue *key) {
+static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
   Node *mp = mainposition(t, key);
   if (!ttisnil(gval(mp)) || mp == dummynode) {
     Node *othern;
     Node *n = getfreepos(t);  /* get a free place */
-    if (n == NULL) {  /* cannot find a free place? */
-      rehash(L, t, key);  /* grow table */
-      return luaH_set(L, t, key);  /* re-insert key into grown table */
-    }
+    if (n == NULL) return NULL;  /* cannot find a free place? */
     lua_assert(n != dummynode);
     othern = mainposition(t, key2tval(mp));
     if (othern != mp) {  /* is colliding node out of its main position? */
@@ -416,16 +516,39 @@ static TValue *newkey (lua_State *L, Table *t, const TValue *key) {
       setnilvalue(gval(mp));
     }
     else {  /* colliding node is in its own main position */
+      while (othern != NULL && limit > 0) {  /* count the keys there */
+        othern = gnext(othern);
+        limit--;
+      }
+      if (othern != NULL) {
+        *crowded = 1;
+        return NULL;
+      }
       /* new node will go into free position */
       gnext(n) = gnext(mp);  /* chain new position */
       gnext(mp) = n;
       mp = n;
     }
   }
-  gkey(mp)->value = key->value; gkey(mp)->tt = key->tt;
-  luaC_barriert(L, t, key);
   lua_assert(ttisnil(gval(mp)));
-  return gval(mp);
+  return mp;
+}
+
+
+static TValue *newkey (lua_State *L, Table *t, const TValue *key) {
+  int crowded = 0;
+  Node *n = place(t, key, MAXCHAIN, &crowded);
+  if (crowded) {  /* do too many keys share its main position? */
+    resize(L, t, t->sizearray, sizenode(t), newsecret(t));
+    n = place(t, key, MAX_INT, &crowded);
+  }
+  if (n == NULL) {  /* is no place free? */
+    rehash(L, t, key);  /* grow table */
+    return luaH_set(L, t, key);  /* re-insert key into grown table */
+  }
+  gkey(n)->value = key->value; gkey(n)->tt = key->tt;
+  luaC_barriert(L, t, key);
+  return gval(n);
 }
 
 
@@ -453,7 +576,7 @@ const TValue *luaH_getnum (Table *t, int key) {
 ** search function for strings
 */
 const TValue *luaH_getstr (Table *t, TString *key) {
-  Node *n = hashstr(t, key);
+  Node *n = hashstring(t, key);
   do {  /* check whether `key' is somewhere in the chain */
     if (ttisstring(gkey(n)) && rawtsvalue(gkey(n)) == key)
       return gval(n);  /* that's it */

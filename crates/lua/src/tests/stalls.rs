@@ -227,6 +227,50 @@ fn many_strings_are_decoded_with_pauses() {
     }
 }
 
+/// Keys that stock Lua does not tell apart: a table of the last ones took it a quarter of an hour,
+/// most of it in a single instruction each time that the table grows.
+#[test]
+fn keys_that_collide_do_not_make_a_table_slow() {
+    let arguments = colliding(10_000);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    for body in [
+        // Found, changed, removed and visited as in any table; also beside other keys and a list.
+        "local t, n = {}, 0
+         for i, key in ipairs(ARGV) do t[key] = i end
+         for i, key in ipairs(ARGV) do if t[key] ~= i then return key end end
+         for key, i in pairs(t) do
+           n = n + 1
+           if ARGV[i] ~= key then return key end
+           if i % 3 == 0 then t[key] = nil end
+         end
+         for i = 1, 20000 do t[i] = i t['k' .. i] = i t[i / 3] = i / 3 end
+         collectgarbage()
+         for i, key in ipairs(ARGV) do if (t[key] == nil) ~= (i % 3 == 0) then return key end end
+         for i = 1, 20000 do
+           if t[i] ~= i or t['k' .. i] ~= i or t[i / 3] ~= i / 3 then return i end
+         end
+         for key in pairs(t) do t[key] = nil end
+         return next(t) == nil and #t == 0 and n",
+        // Numbers whose halves have the same sum. Zero has two forms.
+        "local t = {[0] = 0}
+         for i = 1, 1000000 do t[2 ^ 52 + i * 2 ^ 32 + 2 ^ 31 - i] = i end
+         for i = 1, 1000000 do if t[2 ^ 52 + i * 2 ^ 32 + 2 ^ 31 - i] ~= i then return i end end
+         return t[-0] == 0 and 10000",
+        // They collide only once the table has so many places that it is full.
+        "local t = {}
+         for i = 1, 60000 do t[2 ^ 52 + i * 65535] = i end
+         for i = 1, 30000 do t[i] = i end
+         for i = 2, 30000 do t[i] = nil end
+         for i = 1, 60000 do t['k' .. i] = i end
+         for i = 1, 60000 do if t[2 ^ 52 + i * 65535] ~= i then return i end end
+         return t[1] == 1 and t[2] == nil and 10000",
+    ] {
+        let reply = eval_with(&mut interpreter, body, &[], &arguments, |_| Answer::GoOn);
+        assert_eq!(reply, ":10000 ", "{body}");
+    }
+}
+
 #[test]
 fn lists_are_sorted_with_pauses() {
     // More than C's own comparison is trusted with: long, or with much memory in use.

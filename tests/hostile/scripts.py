@@ -1,0 +1,91 @@
+"""Scripts that want all of the processor: the primary goes on leading, beside a replica that would."""
+
+import pathlib
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "failover"))
+from harness.info import info_fields  # noqa: E402
+from harness.resp import Disconnected, Refusal  # noqa: E402
+from harness.waiting import wait_for  # noqa: E402
+from shard import Shard, shared_log  # noqa: E402
+
+# Longer than the default, so that a machine that is busy with other things deposes nobody. The scripts
+# held the loop for longer when they could.
+LEASE_MS = 10_000
+
+# After which a script is killed that goes on.
+SCRIPT_SECONDS = 5.0
+
+# Each stood still in one function of Lua's, or in one instruction.
+BODIES = {
+    "an endless loop": "while true do pcall(function() while true do end end) end",
+    "numbers that collide in a table":
+        "local t = {} for i = 1, 1000000 do t[2 ^ 52 + i * 2 ^ 32 + 2 ^ 31 - i] = i end return #t",
+    "one capture many times": "return #string.gsub(string.rep('a', 5e6), '.*', string.rep('%0', 2000), 1)",
+    "a text for every byte": "return string.gsub(string.rep('a', 1e6), '', string.rep('b', 1e4))",
+    "long texts sorted":
+        "local s, t = string.rep('x', 60000), {} for i = 1, 3000 do t[i] = s .. (i * 7919) % 3000 end "
+        "table.sort(t) return #t",
+    "a list sorted by a function of C":
+        "local t = {} for i = 1, 1e6 do t[i] = i end table.sort(t, rawequal) return #t",
+    "code of many breaks":
+        "return loadstring('while true do ' .. string.rep('do break end ', 60000) .. 'end') and 1",
+    "code of many conditions":
+        "return loadstring('local a = nil return ' .. string.rep('a and a or ', 60000) .. '1') and 1",
+    "a long set": "return string.find(string.rep('b', 3e4), '[' .. string.rep('a', 5e6) .. ']*c')",
+    "long texts changed":
+        "local s = string.rep('1', 2e7) for i = 1, 100 do s:upper() tonumber(s) end return 1",
+    "a digest of much": "local s = string.rep('x', 1e8) for i = 1, 20 do redis.sha1hex(s) end return 1",
+    "much memory in small things": "local t = {} for i = 1, 1e9 do t[i] = {} end",
+    "deep values": "local t = {} for i = 1, 60 do t = {t, t} end return cjson.encode(t)",
+}
+
+
+def eval_to_its_end(primary, body):
+    """Runs a script, and kills it if it goes on for long. What it answers does not matter."""
+    def kill():
+        with primary.client() as client:
+            try:
+                client.call("SCRIPT", "KILL")
+            except Refusal:
+                pass  # it has just ended
+
+    killer = threading.Timer(SCRIPT_SECONDS, kill)
+    killer.start()
+    try:
+        with primary.client() as client:
+            client.call("EVAL", body, 0)
+    except Refusal:
+        pass
+    finally:
+        killer.cancel()
+        killer.join()
+
+
+def epoch(member):
+    with member.client() as client:
+        return info_fields(client.call("INFO"))["kiln_log_epoch"]
+
+
+def scripts_depose_nobody(command, _):
+    """Neither does a script that a client may send make the primary miss its lease."""
+    arguments = ["--transaction-log-lease", str(LEASE_MS)]
+    with Shard(command, 2, shared_log, arguments, first_leads=True) as shard:
+        primary = shard.primary()
+        led = epoch(primary)
+        for name, body in BODIES.items():
+            try:
+                eval_to_its_end(primary, body)
+                now = epoch(primary)
+            except Disconnected as gone:
+                raise AssertionError(f"{name}: {gone}\n{primary.log_tail()}") from gone
+            assert now == led, f"{name}: somebody else led\n{primary.log_tail()}"
+        assert shard.primary() is primary
+        with primary.client() as client:
+            assert client.call("SET", "after", "1") == b"OK"
+        (replica,) = shard.replicas()
+        with replica.client() as client:
+            client.call("READONLY")
+            wait_for("the write on the replica", lambda: client.call("GET", "after") == b"1")
+        return f"{len(BODIES)} scripts"
