@@ -3,6 +3,7 @@
 //! A backend may fence deposed writers itself (the file log does) or check numbers only (JetStream
 //! does). The suite asks for what readers see, which must be the same for both.
 
+mod gate;
 mod history;
 
 use crate::chain::{Chain, Consumed, Follower, Stamper, empty_record};
@@ -64,7 +65,7 @@ pub trait Bench {
 /// # Panics
 /// At the first promise that the backend breaks.
 pub fn run(bench: &mut dyn Bench) {
-    let cases: [fn(&mut dyn Bench); 15] = [
+    let cases: [fn(&mut dyn Bench); 16] = [
         records_are_read_in_the_order_of_their_appends,
         an_append_at_another_place_is_a_conflict,
         what_a_deposed_writer_sent_ahead_is_void,
@@ -80,6 +81,7 @@ pub fn run(bench: &mut dyn Bench) {
         history::the_origin_is_the_history_of_every_log,
         a_record_too_large_is_refused_alone,
         acknowledged_records_survive_a_crash,
+        gate::a_gate_stays_until_the_writer_acts,
     ];
     for case in cases {
         bench.reset();
