@@ -35,7 +35,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     client(
         "CLIENT KILL <ip:port | <[[NOT-]ID client-id [client-id ...]] | [[NOT-]TYPE type] | \
          [[NOT-]USER username] | [[NOT-]ADDR ip:port] | [[NOT-]LADDR ip:port] | \
-         [SKIPME yes/no] | [MAXAGE maxage] | [[NOT-]NAME name] | [[NOT-]LIB-NAME name] | \
+         [SKIPME yes/no] | [MAXAGE maxage] | [IDLE idle] | [[NOT-]NAME name] | [[NOT-]LIB-NAME name] | \
          [[NOT-]LIB-VER version] | [[NOT-]DB db] | [[NOT-]IP ip] | [[NOT-]FLAGS flags] | \
          [[NOT-]CAPA capa] ...>>",
         kill::kill,
@@ -48,7 +48,7 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     client(
         "CLIENT LIST [[NOT-]TYPE type] [[NOT-]ID client-id [client-id ...]] \
          [[NOT-]USER username] [[NOT-]ADDR ip:port] [[NOT-]LADDR ip:port] [SKIPME yes/no] \
-         [MAXAGE maxage] [[NOT-]NAME name] [[NOT-]LIB-NAME name] [[NOT-]LIB-VER version] \
+         [MAXAGE maxage] [IDLE idle] [[NOT-]NAME name] [[NOT-]LIB-NAME name] [[NOT-]LIB-VER version] \
          [[NOT-]DB db] [[NOT-]IP ip] [[NOT-]FLAGS flags] [[NOT-]CAPA capa]",
         list,
     )
@@ -188,8 +188,11 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         lines(server, client, named)
     } else {
         let filter = Filter::parse(&server.core, args, false).map_err(|why| {
-            // A word after the IDs that is no filter was taken for an ID.
-            let is_id = args.is(2, "ID") && why == Refusal::SYNTAX && args.len() > 3;
+            // What stands behind ID, and is no filter, was taken for an ID.
+            let is_id = args.is(2, "ID")
+                && args
+                    .get(3)
+                    .is_some_and(|id| why == Refusal::SYNTAX || canonical_integer(id).is_none());
             if is_id { Refusal::of("ERR Invalid client ID") } else { why }
         })?;
         // One that was cut off is sent nothing any more, and ends with the turn.

@@ -115,8 +115,10 @@ fn a_scan_visits_every_field() {
     bench.check("HSET h a 1 b 2 1 3", ":3");
     bench.check("HSCAN h 0 COUNT 1 MATCH [a1]", "*2 $1 0 *4 $1 a $1 1 $1 1 $1 3");
     bench.check("HSCAN h 0 NOVALUES MATCH [a1] NOVALUES", "*2 $1 0 *2 $1 a $1 1");
-    for (options, reply) in [("NOVALUES x", "-ERR syntax error"), ("NOSCORES", "-ERR syntax error")]
-    {
+    for (options, reply) in [
+        ("NOVALUES x", "-ERR syntax error"),
+        ("NOSCORES", "-ERR NOSCORES option can only be used in ZSCAN"),
+    ] {
         bench.check(&format!("HSCAN h 0 {options}"), reply);
     }
     bench.check("HSCAN none 0", "*2 $1 0 *0");

@@ -90,6 +90,9 @@ impl<'a> ScanOptions<'a> {
                 at += 1;
                 continue;
             }
+            if let Some(why) = another_word(args, at) {
+                return Err(why);
+            }
             let Some(operand) = args.get(at + 1) else { return Err(Refusal::SYNTAX) };
             if args.is(at, "COUNT") {
                 let count = parse_i64(operand).ok_or(Refusal::NOT_AN_INTEGER)?;
@@ -113,6 +116,16 @@ impl<'a> ScanOptions<'a> {
     pub fn matches(&self, name: &[u8], work: &Work) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, name, work))
     }
+}
+
+/// The refusal of a word that another of these commands takes ([`Takes::Bare`]).
+fn another_word(args: Args<'_>, at: usize) -> Option<Refusal> {
+    const NO_VALUES: Refusal = Refusal::of("ERR NOVALUES option can only be used in HSCAN");
+    const NO_SCORES: Refusal = Refusal::of("ERR NOSCORES option can only be used in ZSCAN");
+    if args.is(at, "NOVALUES") {
+        return Some(NO_VALUES);
+    }
+    args.is(at, "NOSCORES").then_some(NO_SCORES)
 }
 
 /// A cursor as C's `strtoul` reads one: with a sign, with zeroes in front, or empty. What no table

@@ -106,7 +106,7 @@ fn ranges_are_cut_by_rank_score_and_member() {
             ("ZRANK z c SCORE", "-ERR syntax error"),
             ("ZREVRANK z c WITHSCORE x", "-ERR wrong number of arguments for 'zrevrank' command"),
             ("ZSCAN z 0 MATCH [ab] NOSCORES", "*2 $1 0 *2 $1 a $1 b"),
-            ("ZSCAN z 0 NOVALUES", "-ERR syntax error"),
+            ("ZSCAN z 0 NOVALUES", "-ERR NOVALUES option can only be used in HSCAN"),
             ("ZMSCORE z a x d", "*3 $1 1 $-1 $1 4"),
             ("ZRANGESTORE to z 1 2", ":2"),
             ("ZRANGE to 0 -1", "*2 $1 b $1 c"),

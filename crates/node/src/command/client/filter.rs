@@ -1,5 +1,6 @@
 //! The filters of CLIENT LIST and CLIENT KILL: a client is chosen if it fits all of them. Redis 7.0
-//! has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9.
+//! has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9. MAXAGE and IDLE have no
+//! opposite.
 
 use crate::core::Core;
 use crate::core::describe::{Kind, flags, kind_of};
@@ -26,6 +27,8 @@ enum Criterion<'a> {
     Local(&'a [u8]),
     /// MAXAGE: connected for at least this many seconds.
     Age(u64),
+    /// Without a request for at least this many seconds.
+    Idle(u64),
     Name(&'a [u8]),
     LibraryName(&'a [u8]),
     LibraryVersion(&'a [u8]),
@@ -68,7 +71,9 @@ impl<'a> Filter<'a> {
             let name = if is_negated { &word[4..] } else { word };
             at += 2;
             let criterion = if name.eq_ignore_ascii_case(b"ID") {
-                let mut ids = BTreeSet::from([id_of(value)?]);
+                let no_number = if is_negated { Refusal::SYNTAX } else { NO_ID };
+                let first = canonical_integer(value).ok_or(no_number)?;
+                let mut ids = BTreeSet::from([checked(first)?]);
                 while let Some(id) = args.get(at).and_then(canonical_integer) {
                     work.step();
                     ids.insert(checked(id)?);
@@ -76,7 +81,7 @@ impl<'a> Filter<'a> {
                 }
                 Criterion::Ids(ids)
             } else {
-                Criterion::parse(core, name, value)?
+                Criterion::parse(core, name, value, is_negated)?
             };
             filter.add(!is_negated, criterion);
         }
@@ -111,21 +116,32 @@ fn checked(id: i64) -> Result<i64, Refusal> {
     if id > 0 { Ok(id) } else { Err(NO_ID) }
 }
 
-fn id_of(argument: &[u8]) -> Result<i64, Refusal> {
-    checked(canonical_integer(argument).ok_or(NO_ID)?)
+/// A number of seconds, more than none. The name is the filter's, as its errors have it.
+fn seconds(name: &str, value: &[u8]) -> Result<u64, Refusal> {
+    let seconds = canonical_integer(value)
+        .ok_or_else(|| Refusal::new(format!("ERR {name} is not an integer or out of range")))?;
+    let seconds = u64::try_from(seconds).ok().filter(|it| *it > 0);
+    seconds.ok_or_else(|| Refusal::new(format!("ERR {name} should be greater than 0")))
 }
 
 /// Refuses a value with a letter other than the `known` ones.
-fn letters<'v>(what: &str, value: &'v [u8], known: &[u8]) -> Result<&'v [u8], Refusal> {
+fn letters<'v>(
+    name: &str,
+    value: &'v [u8],
+    known: &[u8],
+    is_negated: bool,
+) -> Result<&'v [u8], Refusal> {
     if value.iter().all(|letter| known.contains(letter)) {
         return Ok(value);
     }
-    let value = quoted(value);
-    Err(Refusal::new(format!("ERR Unknown {what} found in the provided filter: {value}")))
+    let (what, value) = (name.to_ascii_lowercase(), quoted(value));
+    let filter = if is_negated { format!("NOT-{name}") } else { "provided".to_owned() };
+    Err(Refusal::new(format!("ERR Unknown {what} found in the {filter} filter: {value}")))
 }
 
 impl<'a> Criterion<'a> {
-    fn parse(core: &Core, name: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
+    /// Reads a filter, by its name without NOT-.
+    fn parse(core: &Core, name: &[u8], value: &'a [u8], is_negated: bool) -> Result<Self, Refusal> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         Ok(if is("TYPE") {
             Self::Kind(Kind::parse(value)?)
@@ -139,11 +155,10 @@ impl<'a> Criterion<'a> {
                 Refusal::new(format!("ERR No such user '{user}'"))
             })?;
             Self::User(user)
-        } else if is("MAXAGE") {
-            const NO_AGE: Refusal = Refusal::of("ERR maxage is not an integer or out of range");
-            const NO_TIME: Refusal = Refusal::of("ERR maxage should be greater than 0");
-            let seconds = canonical_integer(value).ok_or(NO_AGE)?;
-            Self::Age(u64::try_from(seconds).ok().filter(|it| *it > 0).ok_or(NO_TIME)?)
+        } else if is("MAXAGE") && !is_negated {
+            Self::Age(seconds("maxage", value)?)
+        } else if is("IDLE") && !is_negated {
+            Self::Idle(seconds("idle", value)?)
         } else if is("NAME") {
             Self::Name(value)
         } else if is("LIB-NAME") {
@@ -151,20 +166,22 @@ impl<'a> Criterion<'a> {
         } else if is("LIB-VER") {
             Self::LibraryVersion(value)
         } else if is("DB") {
-            const NO_DATABASE: Refusal = Refusal::of("ERR DB is not an integer or out of range");
+            let name = if is_negated { "NOT-DB" } else { "DB" };
             let databases = core.shard.engine.keyspace.settings.databases;
-            let index = canonical_integer(value).ok_or(NO_DATABASE)?;
+            let index = canonical_integer(value).ok_or_else(|| {
+                Refusal::new(format!("ERR {name} is not an integer or out of range"))
+            })?;
             let index = u32::try_from(index).ok().filter(|index| *index < databases);
             Self::Database(index.ok_or_else(|| {
                 let last = databases - 1;
-                Refusal::new(format!("ERR DB number should be between 0 and {last}"))
+                Refusal::new(format!("ERR {name} number should be between 0 and {last}"))
             })?)
         } else if is("IP") {
             Self::Ip(value)
         } else if is("FLAGS") {
-            Self::Flags(letters("flags", value, FLAGS)?)
+            Self::Flags(letters("FLAGS", value, FLAGS, is_negated)?)
         } else if is("CAPA") {
-            Self::Capabilities(letters("capa", value, CAPABILITIES)?)
+            Self::Capabilities(letters("CAPA", value, CAPABILITIES, is_negated)?)
         } else {
             return Err(Refusal::SYNTAX);
         })
@@ -180,6 +197,9 @@ impl<'a> Criterion<'a> {
             Self::Peer(peer) => who.peer.as_bytes() == *peer,
             Self::Local(local) => who.local.as_bytes() == *local,
             Self::Age(seconds) => core.turn.monotonic.seconds_since(who.created) >= *seconds,
+            Self::Idle(seconds) => {
+                core.turn.monotonic.seconds_since(session.flow.last_interaction) >= *seconds
+            }
             // An empty name matches no client.
             Self::Name(name) => !name.is_empty() && who.name == *name,
             Self::LibraryName(name) => !name.is_empty() && library.as_bytes() == *name,
