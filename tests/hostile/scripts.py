@@ -10,14 +10,14 @@ from harness.resp import Disconnected, Refusal  # noqa: E402
 from harness.waiting import wait_for  # noqa: E402
 from shard import Shard, shared_log  # noqa: E402
 
-# Longer than the default, so that a machine that is busy with other things deposes nobody. The scripts
-# held the loop for longer when they could.
+# Longer than the default, so that a machine that is busy with other things deposes nobody. When they
+# could, most of these scripts held the loop for longer.
 LEASE_MS = 10_000
 
 # After which a script is killed that goes on.
 SCRIPT_SECONDS = 5.0
 
-# Each stood still in one function of Lua's, or in one instruction.
+# Loops, memory, and work in one function of Lua's or in one instruction.
 BODIES = {
     "an endless loop": "while true do pcall(function() while true do end end) end",
     "numbers that collide in a table":
@@ -38,6 +38,33 @@ BODIES = {
         "local s = string.rep('1', 2e7) for i = 1, 100 do s:upper() tonumber(s) end return 1",
     "a digest of much": "local s = string.rep('x', 1e8) for i = 1, 20 do redis.sha1hex(s) end return 1",
     "much memory in small things": "local t = {} for i = 1, 1e9 do t[i] = {} end",
+    "long texts as numbers":
+        "local s, t = 'nan(' .. ('1'):rep(5e6) .. ')', {} for i = 1, 7000 do t[i] = s end "
+        "return math.max(1, unpack(t))",
+    # A table in which the chains of many places have grown together.
+    "removed keys whose places are used again": """
+        local N = 2 ^ 19
+        local function key(place, j) return 2 ^ 52 + (place - 0x43300000) % (N - 1) + j * (N - 1) end
+        local t = {}
+        for place = 0, N / 2 do t[key(place, 1)] = 1 end
+        t[key(0, 2)] = 1
+        local free, head = N - 2, 1
+        while free > N / 2 + 200 do
+          local tail = free
+          for i = 1, 98 do t[key(head, i + 1)] = 1 free = free - 1 end
+          t[key(head, 2)] = nil
+          t[key(tail, 1)] = 1
+          head = tail
+        end
+        local from = 2 ^ 28 + 256 * (N - 1 - 0x41B - 4100 - 300)
+        return select('#', unpack(t, from, from + 7900))""",
+    "a coroutine that was made before the memory":
+        "local s = '' local co = coroutine.create(function() coroutine.yield() "
+        "for i = 1, 2000 do local x = s .. 'x' end end) coroutine.resume(co) "
+        "s = string.rep('x', 5e7) coroutine.resume(co)",
+    "millions of small strings that are left":
+        "local t = {} for i = 1, 4000 do local u = {} t[i] = u "
+        "for j = 1, 1000 do u[j] = i .. ':' .. j end end",
     "deep values": "local t = {} for i = 1, 60 do t = {t, t} end return cjson.encode(t)",
 }
 

@@ -51,7 +51,8 @@ struct Raised {
 enum What {
     /// A string.
     Text(Vec<u8>),
-    /// The table `{err = …}` of an error reply without its `-`. A command has counted its error.
+    /// The table `{err = …}` of an error reply without its `-`; `was_counted` in the statistics, by
+    /// the command that failed.
     Reply { text: Vec<u8>, was_counted: bool },
     /// A value that a script raised.
     Own(Value),

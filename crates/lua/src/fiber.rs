@@ -51,6 +51,7 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua =
         Lua::new_with(libraries, LuaOptions::new()).expect("none of these libraries is refused");
+    give_secret(&lua, host.secret).expect("the function is there");
     let done = lua.scope(|scope| {
         let exit = scope.create_function(|_, ()| {
             yielder.suspend(());
@@ -93,6 +94,18 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
     done.expect("the sandbox is made of what is there");
 }
 
+/// Gives the state the secret that strings and keys are hashed under where they collide
+/// (`vendor/lua-src/README.md`), and takes away the function for it.
+fn give_secret(lua: &Lua, secret: u128) -> mlua::Result<()> {
+    /// Integers that a double holds.
+    const BITS: u32 = 53;
+    let half = |bits: u128| (bits as u64 & ((1 << BITS) - 1)) as f64;
+    let globals = lua.globals();
+    let set = globals.raw_get::<mlua::Function>("setsecrets")?;
+    set.call::<()>((half(secret), half(secret >> 64)))?;
+    globals.raw_remove("setsecrets")
+}
+
 impl Runner {
     fn obey(&mut self, order: Order) {
         match order {
@@ -105,7 +118,7 @@ impl Runner {
                 self.tell(Told::Done);
             }
             Order::Collect => {
-                // As in `clean_up`.
+                // As in `Host::collect_to_the_end`.
                 let _ = self.lua.gc_collect();
                 self.tell(Told::Done);
             }
@@ -192,6 +205,8 @@ impl Runner {
 
     fn load(&mut self, code: &[u8]) {
         let result = self.run_library(code);
+        // However it ended. It sets a field that is there, which does not fail.
+        let _ = self.sandbox.show_library_globals(false);
         self.clean_up(usize::MAX);
         let registered = self.host.registered.take();
         let ending = match result {
@@ -226,10 +241,8 @@ impl Runner {
         let function = compiled.map_err(|why| prefixed(b"ERR Error compiling function: ", why))?;
         self.sandbox.show_library_globals(true).map_err(fails)?;
         self.sandbox.enter_code(&function).map_err(fails)?;
-        let result =
-            self.host.within_limit(&self.lua, || self.sandbox.run(&self.lua)).map_err(fails);
-        self.sandbox.show_library_globals(false).map_err(fails)?;
-        result.map(drop)
+        let result = self.host.within_limit(&self.lua, || self.sandbox.run(&self.lua));
+        result.map(drop).map_err(fails)
     }
 
     /// Removes what a script has left. It was given this many bytes of keys and arguments: where
@@ -242,10 +255,8 @@ impl Runner {
             let _ = self.sandbox.leave();
         }
         self.runs = self.runs.wrapping_add(1);
-        // A collection can only fail in a finalizer written in Lua, and 5.1 has none for tables.
-        // Garbage that stayed all the same is collected after a later script.
         if self.lua.used_memory() > self.collect_above {
-            let _ = self.lua.gc_collect();
+            self.host.collect_to_the_end(&self.lua);
             self.collect_above = collect_above(&self.host.meter.limits, self.lua.used_memory());
         } else if self.runs.is_multiple_of(COLLECT_EVERY) {
             let _ = self.lua.gc_step();

@@ -92,6 +92,8 @@ pub(crate) struct Host {
     /// The directive `lua-enable-deprecated-api`: whether scripts may call `getfenv`, `setfenv` and
     /// `newproxy`.
     pub(crate) offers_deprecated: bool,
+    /// The secret of the Lua state.
+    pub(crate) secret: u128,
     /// A Lua function that leaves the interpreter's stack, and returns when it is resumed.
     exit: RefCell<Option<Function>>,
     pub(crate) order: RefCell<Option<Order>>,
@@ -127,6 +129,7 @@ impl Host {
         Self {
             kind,
             offers_deprecated: false,
+            secret: 0,
             exit: RefCell::default(),
             order: RefCell::default(),
             told: RefCell::default(),

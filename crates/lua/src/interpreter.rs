@@ -19,6 +19,7 @@ pub struct Interpreter {
     kind: CodeKind,
     limits: Limits,
     offers_deprecated: bool,
+    secret: u128,
     fiber: Option<Fiber>,
     /// Whether a script has started and not ended.
     is_running: bool,
@@ -39,6 +40,7 @@ impl Interpreter {
             kind,
             limits,
             offers_deprecated: false,
+            secret: 0,
             fiber: None,
             is_running: false,
             random: Random::default(),
@@ -51,6 +53,12 @@ impl Interpreter {
     /// first script.
     pub fn offer_deprecated(&mut self) {
         self.offers_deprecated = true;
+    }
+
+    /// Gives the interpreter a secret, before the first script: chance, so that nobody can choose
+    /// strings and numbers that collide in Lua's hash tables. Without one, somebody can.
+    pub fn set_secret(&mut self, secret: u128) {
+        self.secret = secret;
     }
 
     /// Gives the interpreter a clock, before the first script. Then it pauses a script that uses
@@ -209,6 +217,7 @@ impl Interpreter {
             })?;
             let mut host = Host::new(self.kind, self.limits, self.random, self.clock.clone());
             host.offers_deprecated = self.offers_deprecated;
+            host.secret = self.secret;
             let host = Rc::new(host);
             let shared = Rc::clone(&host);
             let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {

@@ -129,8 +129,8 @@ end
 -- The comparison for sorting a long list: Lua's own comparison of elements cannot be interrupted.
 function out.less(a, b) return a < b end
 
--- A function that is not written in Lua, so that each call of it takes instructions. It is called as a field
--- without a name: its errors name it '?', as if C had called it.
+-- Wraps a function that is not written in Lua, so that each call of it takes instructions. It is called as a
+-- field without a name: its errors name it '?', as if C had called it.
 function out.countable(f)
   local held = { f }
   return function(...) return held[1](...) end

@@ -32,7 +32,7 @@ const SHORT_NUMBERS: usize = 5000;
 const SHORT_LIST: usize = 1000;
 
 /// The most that such a list's length times the memory in use may be, in bytes: each comparison may
-/// visit two long strings, so a quarter of this is visited at most.
+/// visit two long strings, so half of this is visited at most.
 const SHORT_LIST_BYTES: usize = 512 << 20;
 
 /// Bytes of memory in use per step, for a function that may visit all of a table: only memory in

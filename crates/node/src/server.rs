@@ -99,6 +99,9 @@ impl Server {
         let (mut scripts, mut libraries) = (Scripts::default(), CompiledLibraries::default());
         for interpreter in [&mut scripts.interpreter, &mut libraries.interpreter] {
             interpreter.set_clock(Arc::clone(&process.options.clock));
+            let mut secret = [0; 16];
+            process.options.machine.fill_random(&mut secret);
+            interpreter.set_secret(u128::from_ne_bytes(secret));
             if process.settings.lua_enable_deprecated_api {
                 interpreter.offer_deprecated();
             }

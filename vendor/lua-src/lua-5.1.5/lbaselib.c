@@ -50,6 +50,17 @@ static int luaB_print (lua_State *L) {
 }
 
 
+/*
+** two numbers from 0 to 2^53: see `lua_setsecrets'. The host calls it, and then
+** takes it away
+*/
+static int luaB_setsecrets (lua_State *L) {
+  lua_setsecrets(L, (unsigned long long)luaL_checknumber(L, 1),
+                    (unsigned long long)luaL_checknumber(L, 2));
+  return 0;
+}
+
+
 static int luaB_tonumber (lua_State *L) {
   int base = luaL_optint(L, 2, 10);
   if (base == 10) {  /* standard conversion */
@@ -464,6 +475,7 @@ static const luaL_Reg base_funcs[] = {
   {"select", luaB_select},
   {"setfenv", luaB_setfenv},
   {"setmetatable", luaB_setmetatable},
+  {"setsecrets", luaB_setsecrets},
   {"tonumber", luaB_tonumber},
   {"tostring", luaB_tostring},
   {"type", luaB_type},
@@ -515,6 +527,18 @@ static int luaB_costatus (lua_State *L) {
 }
 
 
+/*
+** lets a thread call the hook as often as another one does, which may have
+** changed that after the thread was created
+*/
+static void handhook (lua_State *from, lua_State *to) {
+  if (lua_gethookcount(from) != lua_gethookcount(to) ||
+      lua_gethook(from) != lua_gethook(to))
+    lua_sethook(to, lua_gethook(from), lua_gethookmask(from),
+                lua_gethookcount(from));
+}
+
+
 static int auxresume (lua_State *L, lua_State *co, int narg) {
   int status = costatus(L, co);
   if (!lua_checkstack(co, narg))
@@ -525,7 +549,9 @@ static int auxresume (lua_State *L, lua_State *co, int narg) {
   }
   lua_xmove(L, co, narg);
   lua_setlevel(L, co);
+  handhook(L, co);
   status = lua_resume(co, narg);
+  handhook(co, L);
   if (status == 0 || status == LUA_YIELD) {
     int nres = lua_gettop(co);
     if (!lua_checkstack(L, nres + 1))

@@ -201,8 +201,9 @@ typedef union TString {
   struct {
     CommonHeader;
     lu_byte reserved;
-    unsigned int hash;
-    size_t len;
+    unsigned int hash;  /* for tables */
+    unsigned int spot;  /* for the table of all strings (see lstring.c) */
+    unsigned int len;
   } tsv;
 } TString;
 
@@ -346,6 +347,7 @@ typedef struct Table {
   Node *lastfree;  /* any free position is before this position */
   GCObject *gclist;
   int sizearray;  /* size of `array' array */
+  lu_byte crowded;  /* a search for a key has taken long (see ltable.c) */
 } Table;
 
 

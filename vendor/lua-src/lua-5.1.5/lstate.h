@@ -67,6 +67,8 @@ typedef struct CallInfo {
 */
 typedef struct global_State {
   stringtable strt;  /* hash table for strings */
+  unsigned long long secrets[2];  /* for places of strings there, and of keys */
+  unsigned int scattered;  /* how many secrets tables have been given */
   lua_Alloc frealloc;  /* function to reallocate memory */
   void *ud;         /* auxiliary data to `frealloc' */
   lu_byte currentwhite;

@@ -20,11 +20,13 @@
 ** Kiln's addition: a table in which more than MAXCHAIN keys share a main
 ** position is `scattered'. Then the main positions of its keys follow from
 ** their identity and a secret, so that nobody can choose keys that share one.
+** Chains of different main positions may still grow together, where the place
+** of a removed key is used again: a table in which a search has taken long is
+** `crowded', and spread anew before it is used again.
 */
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ltable_c
 #define LUA_CORE
@@ -72,6 +74,11 @@
 ** keys that may share a main position in a table that is not scattered
 */
 #define MAXCHAIN	100
+
+/*
+** nodes that a search may visit in a table that is not crowded
+*/
+#define MAXWALK		(2*MAXCHAIN)
 
 
 /*
@@ -122,8 +129,7 @@ static Node *hashnum (const Table *t, lua_Number n) {
 
 
 /*
-** hash for objects and pointers; strings are internalized, so that each is
-** one object
+** hash for objects and pointers
 */
 static Node *hashaddress (const Table *t, const void *p) {
   return t->scatter ? scattered(t, (size_t)p) : hashpointer(t, p);
@@ -131,7 +137,7 @@ static Node *hashaddress (const Table *t, const void *p) {
 
 
 static Node *hashstring (const Table *t, const TString *str) {
-  return t->scatter ? scattered(t, (size_t)str) : hashstr(t, str);
+  return t->scatter ? scattered(t, str->tsv.spot) : hashstr(t, str);
 }
 
 
@@ -389,11 +395,46 @@ static int refill (lua_State *L, Table *t, int oldasize, const Node *nold,
 /*
 ** returns another secret for a scattered table; it is never 0
 */
-static unsigned int newsecret (const Table *t) {
-  unsigned int secret;
-  if (getentropy(&secret, sizeof(secret)) != 0)  /* does this kernel have none? */
-    secret = IntPoint(t);
-  return secret | 1;
+static unsigned int newsecret (global_State *g) {
+  unsigned __int128 product = g->secrets[0] + ++g->scattered;
+  product *= g->secrets[1];
+  return (unsigned int)(product ^ (product >> 32) ^ (product >> 64)) | 1;
+}
+
+
+/*
+** inserts all of them; scatters the table anew if too many keys share a main
+** position
+*/
+static void refillall (lua_State *L, Table *t, int oldasize, const Node *nold,
+                       int oldnodes) {
+  t->crowded = 0;
+  if (!refill(L, t, oldasize, nold, oldnodes, MAXCHAIN)) {
+    clearnodes(t);
+    t->scatter = newsecret(G(L));
+    refill(L, t, oldasize, nold, oldnodes, MAX_INT);
+  }
+}
+
+
+/*
+** shortens the chains of a table in which a search has taken long. It raises
+** no error: without memory for it the table stays as it is
+*/
+void luaH_spread (lua_State *L, Table *t) {
+  global_State *g = G(L);
+  int size = sizenode(t);
+  Node *nold = t->node;
+  Node *fresh;
+  t->crowded = 0;
+  if (nold == dummynode) return;
+  fresh = cast(Node *, (*g->frealloc)(g->ud, NULL, 0, size * sizeof(Node)));
+  if (fresh == NULL) return;
+  g->totalbytes += size * sizeof(Node);
+  t->node = fresh;
+  clearnodes(t);
+  refillall(L, t, t->sizearray, nold, size);
+  luaM_freearray(L, nold, size, Node);
 }
 
 
@@ -412,11 +453,7 @@ static void resize (lua_State *L, Table *t, int nasize, int nhsize,
   setnodevector(L, t, nhsize);  
   t->scatter = scatter;  /* nothing can fail until all elements are there */
   t->sizearray = nasize;
-  if (!refill(L, t, oldasize, nold, oldnodes, MAXCHAIN)) {
-    clearnodes(t);
-    t->scatter = newsecret(t);
-    refill(L, t, oldasize, nold, oldnodes, MAX_INT);
-  }
+  refillall(L, t, oldasize, nold, oldnodes);
   if (nasize < oldasize)  /* array part must shrink? */
     luaM_reallocvector(L, t->array, oldasize, nasize, TValue);
   if (nold != dummynode)
@@ -465,6 +502,7 @@ Table *luaH_new (lua_State *L, int narray, int nhash) {
   t->sizearray = 0;
   t->lsizenode = 0;
   t->scatter = 0;
+  t->crowded = 0;
   t->node = cast(Node *, dummynode);
   setarrayvector(L, t, narray);
   setnodevector(L, t, nhash);
@@ -516,7 +554,7 @@ static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
       setnilvalue(gval(mp));
     }
     else {  /* colliding node is in its own main position */
-      while (othern != NULL && limit > 0) {  /* count the keys there */
+      while (othern != NULL && limit > 1) {  /* count the keys there */
         othern = gnext(othern);
         limit--;
       }
@@ -539,7 +577,7 @@ static TValue *newkey (lua_State *L, Table *t, const TValue *key) {
   int crowded = 0;
   Node *n = place(t, key, MAXCHAIN, &crowded);
   if (crowded) {  /* do too many keys share its main position? */
-    resize(L, t, t->sizearray, sizenode(t), newsecret(t));
+    resize(L, t, t->sizearray, sizenode(t), newsecret(G(L)));
     n = place(t, key, MAX_INT, &crowded);
   }
   if (n == NULL) {  /* is no place free? */
@@ -562,10 +600,12 @@ const TValue *luaH_getnum (Table *t, int key) {
   else {
     lua_Number nk = cast_num(key);
     Node *n = hashnum(t, nk);
+    int left = MAXWALK;
     do {  /* check whether `key' is somewhere in the chain */
       if (ttisnumber(gkey(n)) && luai_numeq(nvalue(gkey(n)), nk))
         return gval(n);  /* that's it */
       else n = gnext(n);
+      if (--left == 0) t->crowded = 1;
     } while (n);
     return luaO_nilobject;
   }
@@ -577,10 +617,12 @@ const TValue *luaH_getnum (Table *t, int key) {
 */
 const TValue *luaH_getstr (Table *t, TString *key) {
   Node *n = hashstring(t, key);
+  int left = MAXWALK;
   do {  /* check whether `key' is somewhere in the chain */
     if (ttisstring(gkey(n)) && rawtsvalue(gkey(n)) == key)
       return gval(n);  /* that's it */
     else n = gnext(n);
+    if (--left == 0) t->crowded = 1;
   } while (n);
   return luaO_nilobject;
 }
@@ -603,10 +645,12 @@ const TValue *luaH_get (Table *t, const TValue *key) {
     }
     default: {
       Node *n = mainposition(t, key);
+      int left = MAXWALK;
       do {  /* check whether `key' is somewhere in the chain */
         if (luaO_rawequalObj(key2tval(n), key))
           return gval(n);  /* that's it */
         else n = gnext(n);
+        if (--left == 0) t->crowded = 1;
       } while (n);
       return luaO_nilobject;
     }
@@ -615,7 +659,9 @@ const TValue *luaH_get (Table *t, const TValue *key) {
 
 
 TValue *luaH_set (lua_State *L, Table *t, const TValue *key) {
-  const TValue *p = luaH_get(t, key);
+  const TValue *p;
+  if (t->crowded) luaH_spread(L, t);
+  p = luaH_get(t, key);
   t->flags = 0;
   if (p != luaO_nilobject)
     return cast(TValue *, p);
@@ -629,7 +675,9 @@ TValue *luaH_set (lua_State *L, Table *t, const TValue *key) {
 
 
 TValue *luaH_setnum (lua_State *L, Table *t, int key) {
-  const TValue *p = luaH_getnum(t, key);
+  const TValue *p;
+  if (t->crowded) luaH_spread(L, t);
+  p = luaH_getnum(t, key);
   if (p != luaO_nilobject)
     return cast(TValue *, p);
   else {
@@ -641,7 +689,9 @@ TValue *luaH_setnum (lua_State *L, Table *t, int key) {
 
 
 TValue *luaH_setstr (lua_State *L, Table *t, TString *key) {
-  const TValue *p = luaH_getstr(t, key);
+  const TValue *p;
+  if (t->crowded) luaH_spread(L, t);
+  p = luaH_getstr(t, key);
   if (p != luaO_nilobject)
     return cast(TValue *, p);
   else {

@@ -32,10 +32,18 @@
 #define MAXTAGLOOP	100
 
 
+/*
+** bytes of a string that may be read as a number. Reading one takes some ns a
+** byte, and a call may have thousands of arguments
+*/
+#define MAXNUMERAL	4096
+
+
 const TValue *luaV_tonumber (const TValue *obj, TValue *n) {
   lua_Number num;
   if (ttisnumber(obj)) return obj;
-  if (ttisstring(obj) && luaO_str2d(svalue(obj), &num)) {
+  if (ttisstring(obj) && tsvalue(obj)->len <= MAXNUMERAL &&
+      luaO_str2d(svalue(obj), &num)) {
     setnvalue(n, num);
     return n;
   }
@@ -107,11 +115,14 @@ static void callTM (lua_State *L, const TValue *f, const TValue *p1,
 
 void luaV_gettable (lua_State *L, const TValue *t, TValue *key, StkId val) {
   int loop;
+  TValue temp;
   for (loop = 0; loop < MAXTAGLOOP; loop++) {
     const TValue *tm;
     if (ttistable(t)) {  /* `t' is a table? */
       Table *h = hvalue(t);
-      const TValue *res = luaH_get(h, key); /* do a primitive get */
+      const TValue *res;
+      if (h->crowded) luaH_spread(L, h);
+      res = luaH_get(h, key); /* do a primitive get */
       if (!ttisnil(res) ||  /* result is no nil? */
           (tm = fasttm(L, h->metatable, TM_INDEX)) == NULL) { /* or no TM? */
         setobj2s(L, val, res);
@@ -125,7 +136,9 @@ void luaV_gettable (lua_State *L, const TValue *t, TValue *key, StkId val) {
       callTMres(L, val, tm, t, key);
       return;
     }
-    t = tm;  /* else repeat with `tm' */ 
+    /* else repeat with `tm' */
+    setobj(L, &temp, tm);  /* avoid pointing inside table (may be spread) */
+    t = &temp;
   }
   luaG_runerror(L, "loop in gettable");
 }
@@ -200,25 +213,15 @@ static int call_orderTM (lua_State *L, const TValue *p1, const TValue *p2,
 }
 
 
+/*
+** compares bytes, as `strcoll' does in the locale that Kiln runs in ("C")
+*/
 static int l_strcmp (const TString *ls, const TString *rs) {
-  const char *l = getstr(ls);
   size_t ll = ls->tsv.len;
-  const char *r = getstr(rs);
   size_t lr = rs->tsv.len;
-  for (;;) {
-    int temp = strcoll(l, r);
-    if (temp != 0) return temp;
-    else {  /* strings are equal up to a `\0' */
-      size_t len = strlen(l);  /* index of first `\0' in both strings */
-      if (len == lr)  /* r is finished? */
-        return (len == ll) ? 0 : 1;
-      else if (len == ll)  /* l is finished? */
-        return -1;  /* l is smaller than r (because r is not finished) */
-      /* both strings longer than `len'; go on comparing (after the `\0') */
-      len++;
-      l += len; ll -= len; r += len; lr -= len;
-    }
-  }
+  int order = memcmp(getstr(ls), getstr(rs), ll < lr ? ll : lr);
+  if (order != 0) return order;
+  return (ll < lr) ? -1 : (ll > lr);
 }
 
 
@@ -515,6 +518,7 @@ void luaV_execute (lua_State *L, int nexeccalls) {
         const TValue *rb = RB(i);
         switch (ttype(rb)) {
           case LUA_TTABLE: {
+            if (hvalue(rb)->crowded) luaH_spread(L, hvalue(rb));
             setnvalue(ra, cast_num(luaH_getn(hvalue(rb))));
             break;
           }

@@ -10,13 +10,14 @@ use crate::errors;
 use crate::limits::Limits;
 use crate::step::Step;
 use base::{Clock, MonotonicNanos};
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{HookTriggers, Lua, VmState};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Memory in use for which each instruction counts one more step where no time is told: a single
-/// instruction may handle all memory there is, at some 10 GB/s.
+/// instruction may handle all memory there is, at a GB a second or more.
 const HEAVY_BYTES: usize = 128 << 10;
 
 /// Memory in use from which the clock is looked at: an instruction may take 100 µs then.
@@ -32,8 +33,12 @@ const PAUSE_NANOS: u64 = 500_000;
 /// the time of scripts that use much memory for other things.
 const FEW_INSTRUCTIONS: usize = 2;
 
-/// Steps that a full garbage collection counts per KiB of memory.
-pub(crate) const COLLECTING_STEPS: usize = 20;
+/// Steps that Lua's piece of a garbage collection counts: it handles some 2 KiB.
+pub(crate) const COLLECTING_STEPS: usize = 40;
+
+/// How many of them are done between two looks at the clock where all garbage is collected: some
+/// 100 µs.
+const COLLECTED_PIECE: i32 = 32;
 
 /// Bytes of a string that count as one step, in functions that visit all of it.
 pub(crate) const STEP_BYTES: usize = 64;
@@ -147,6 +152,14 @@ impl Meter {
     }
 }
 
+/// Chooses how much of a garbage collection is done at once, as a multiple of what Lua does.
+fn set_piece(lua: &Lua, times: i32) {
+    /// Lua's own step multiplier, in percent (LUAI_GCMUL): a piece of 2 KiB.
+    const LUAS: i32 = 200;
+    let parameters = GcIncParams::default().step_multiplier(times * LUAS);
+    lua.gc_set_mode(GcMode::Incremental(parameters));
+}
+
 impl Host {
     /// Grants a new script what it may use, and sees to it that its instructions are counted.
     pub(super) fn begin_metering(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
@@ -254,13 +267,29 @@ impl Host {
         result
     }
 
-    /// Collects all garbage. It counts steps for it.
+    /// Collects all garbage, with pauses.
     ///
     /// # Errors
     /// The script was killed.
     pub(crate) fn collect(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
-        self.spend(lua, (lua.used_memory() >> 10) * COLLECTING_STEPS)?;
-        lua.gc_collect()
+        set_piece(lua, COLLECTED_PIECE);
+        // What has become garbage since a cycle began is left by it, so another follows.
+        let done = (0..2).try_for_each(|_| {
+            while !lua.gc_step()? {
+                self.spend_long(lua, COLLECTING_STEPS * COLLECTED_PIECE as usize)?;
+            }
+            Ok(())
+        });
+        set_piece(lua, 1);
+        done
+    }
+
+    /// As [`Self::collect`], when a script has ended: nothing kills it.
+    pub(crate) fn collect_to_the_end(self: &Rc<Self>, lua: &Lua) {
+        // A collection can only fail in a finalizer written in Lua, and 5.1 has none for tables.
+        while self.collect(lua).is_err() && self.killed().is_some() {
+            self.end();
+        }
     }
 
     /// Runs `act` without the memory limit; it must need little memory. Without a limit no

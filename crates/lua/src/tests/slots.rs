@@ -102,7 +102,7 @@ fn what_scripts_have_forgotten_holds_no_slots() {
     }
 }
 
-/// An error that is shown again and again is a table of its own each time, as it was.
+/// An error of a command is a table for handlers and `coroutine.resume`, and a text for `pcall`.
 #[test]
 fn errors_are_shown_as_often_as_they_are_caught() {
     let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
@@ -115,7 +115,8 @@ fn errors_are_shown_as_often_as_they_are_caught() {
     assert_eq!(eval(body), "*3 *2 $12 WRONGTYPE no :1 $12 WRONGTYPE no $12 WRONGTYPE no ");
 }
 
-/// Errors of Rust functions are bytes that Lua does not count: they are collected all the same.
+/// Errors of Rust functions are bytes that Lua does not count, so they are counted here until they
+/// are dropped.
 #[test]
 fn errors_are_many_until_they_are_dropped() {
     let lua = mlua::Lua::new();
