@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// The longest code of an error, in bytes. Redis looks for a blank within 32, the `-` among them.
+const CODE_BYTES_MAX: usize = 30;
+
 /// Bytes of a request as an error quotes them: as text in one line, up to the first zero byte,
 /// where C's strings end.
 pub fn quoted(bytes: &[u8]) -> String {
@@ -50,8 +53,10 @@ impl Refusal {
         ))
     }
 
-    /// The first word, by which INFO errorstats counts.
+    /// The first word, by which INFO errorstats counts. `ERR` if there is no blank behind a word
+    /// that is short, as in Redis: a script chooses its errors.
     pub fn code(&self) -> &str {
-        self.0.split(' ').next().unwrap_or("ERR")
+        let blank = self.0.bytes().take(CODE_BYTES_MAX + 1).position(|byte| byte == b' ');
+        blank.map_or("ERR", |at| &self.0[..at])
     }
 }

@@ -9,6 +9,13 @@ use std::collections::BTreeMap;
 /// Samples over which rates are averaged (Redis 7.0).
 const RATE_SAMPLES: usize = 16;
 
+/// Error codes that are counted each for itself; a script may make up any number. As Redis 7.2
+/// (ERROR_STATS_NUMBER).
+const ERROR_CODES_MAX: usize = 128;
+
+/// The code under which all others are counted. Redis 7.4 has this one, and counts none then.
+const OTHER_ERRORS: &str = "ERRORSTATS_OVERFLOW";
+
 /// Time between two samples of a rate, in nanoseconds (Redis 7.0).
 pub const SAMPLE_NANOS: u64 = 100_000_000;
 
@@ -119,6 +126,8 @@ impl Statistics {
     /// Counts an error reply.
     pub fn error(&mut self, code: &str) {
         self.error_replies += 1;
+        let is_new = !self.errors.contains_key(code);
+        let code = if is_new && self.errors.len() >= ERROR_CODES_MAX { OTHER_ERRORS } else { code };
         match self.errors.get_mut(code) {
             Some(count) => *count += 1,
             None => {
@@ -169,6 +178,19 @@ mod tests {
         }
         assert_eq!(statistics.operations_rate.per_second().round(), 500.0);
         assert!(!statistics.is_sample_due(MonotonicNanos(RATE_SAMPLES as u64 * SAMPLE_NANOS + 1)));
+    }
+
+    #[test]
+    fn codes_without_end_are_counted_together() {
+        let mut statistics = Statistics::new(1);
+        for number in 0..1000 {
+            statistics.error(&format!("E{number}"));
+            statistics.error("E7");
+        }
+        assert_eq!(statistics.error_replies, 2000);
+        assert_eq!(statistics.errors.len(), ERROR_CODES_MAX + 1);
+        assert_eq!(statistics.errors["E7"], 1001);
+        assert_eq!(statistics.errors[OTHER_ERRORS], 1000 - ERROR_CODES_MAX as u64);
     }
 
     #[test]
