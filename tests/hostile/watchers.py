@@ -1,5 +1,6 @@
 """Who only connects, and who only watches: neither takes what the log needs, nor writes."""
 
+import contextlib
 import pathlib
 import socket
 
@@ -10,6 +11,9 @@ from harness.waiting import wait_for
 
 # The limits of open files: what the server is started with, and what it may raise that to.
 FILES, FILES_MAX = 96, 160
+
+# More than there are files for what the server connects to.
+MIGRATIONS = 70
 
 # What the log and all else but clients have for themselves.
 FILES_KEPT = 64
@@ -31,6 +35,21 @@ def silent_connections(port):
         except OSError:
             break
     return silent
+
+
+def migrate_to_nobody(server, author):
+    """Nor do the connections that the server asks for: here many to one that never answers."""
+    with contextlib.ExitStack() as stack:
+        nobody = stack.enter_context(socket.socket())
+        nobody.bind(("127.0.0.1", 0))
+        nobody.listen(MIGRATIONS)
+        asking = [stack.enter_context(server.client()) for _ in range(MIGRATIONS)]
+        for number, client in enumerate(asking):
+            client.send("MIGRATE", "127.0.0.1", nobody.getsockname()[1], f"key-{number % 20}", number % 2,
+                        600_000, "COPY")
+        # The log's files are replaced meanwhile.
+        for number in range(WRITTEN_MIB):
+            assert author.call("SET", f"key-{number}", b"y" * (4 << 20)) == b"OK"
 
 
 def connections_leave_files_to_the_log(command, durable):
@@ -59,6 +78,7 @@ def connections_leave_files_to_the_log(command, durable):
             for one in silent:
                 one.close()
             wait_for("the end of the silent ones", lambda: stats()["connected_clients"] == "1")
+            migrate_to_nobody(server, author)
         server.kill()
         server.start()
         with server.client() as client:

@@ -138,7 +138,7 @@ pub fn net_options(settings: &NodeSettings, tls: &Arc<Tls>) -> NetOptions {
         keepalive_seconds: settings.tcp_keepalive,
         unix_socket: settings.unixsocket.clone(),
         unix_socket_permissions: (settings.unixsocketperm != 0).then_some(settings.unixsocketperm),
-        connections_max: None,
+        room: None,
         catch_signals: true,
     }
 }

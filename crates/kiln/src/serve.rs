@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use world::clock::RealClock;
-use world::descriptors;
+use world::descriptors::{self, Room};
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::garbage::GarbageCollector;
@@ -45,7 +45,7 @@ fn provide_descriptors(settings: &NodeSettings) {
     if let Err(error) = descriptors::raise_limit() {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
-    let room = descriptors::connections_max();
+    let room = Room::of_process().clients_max();
     if room < settings.maxclients as usize {
         tracing::warn!(
             maxclients = settings.maxclients,

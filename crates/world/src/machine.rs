@@ -1,5 +1,6 @@
 //! The process as Linux describes it under `/proc` (man 5 proc).
 
+use crate::descriptors::Room;
 use crate::net::Listeners;
 use crate::tls::Tls;
 use base::machine::{AllocatorUsage, Identity, Listening, Machine, Usage};
@@ -7,10 +8,6 @@ use base::tls::TlsSettings;
 use std::fs;
 use std::net::UdpSocket;
 use std::sync::Arc;
-
-/// Connections beyond the most clients that the driver takes in: each hears that there are too many
-/// and is closed in the same turn.
-const TURNED_AWAY_MAX: usize = 8;
 
 /// Reads `/proc`; the allocator, which the binary chooses, is asked through functions of the
 /// binary.
@@ -72,8 +69,7 @@ impl Machine for RealMachine {
     }
 
     fn clients_max(&self) -> usize {
-        // So that the last of those that the driver takes in hear why they are turned away.
-        crate::descriptors::connections_max().saturating_sub(TURNED_AWAY_MAX).max(1)
+        Room::of_process().clients_max()
     }
 
     fn purge(&self) {

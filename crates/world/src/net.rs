@@ -32,9 +32,10 @@ mod tests;
 mod transport;
 
 use crate::clock::RealClock;
+use crate::descriptors::Room;
 use crate::tls::Tls;
 use base::driver::{ConnectionId, Driver, Endpoint, Event, Received, Sent, Waker};
-use base::time::Clock;
+use base::time::{Clock, MonotonicNanos, SECOND};
 use connections::{Connection, Connections, is_connection};
 use dial::Dials;
 use handshakes::{Handshakes, Side};
@@ -55,6 +56,9 @@ pub use listener::NetError;
 /// Connections accepted per listener and wait, so that a storm of them does not hold up requests.
 /// A guess.
 const ACCEPTS_PER_WAIT_MAX: usize = 128;
+
+/// Between two lines in the log that say that there is no room for a connection.
+const FULL_TOLD_NANOS: u64 = 60 * SECOND;
 
 /// How long accepting rests after the system had no descriptor or memory for a connection. A
 /// guess: short for a client, long for a processor.
@@ -80,10 +84,9 @@ pub struct NetOptions {
     pub unix_socket: Option<PathBuf>,
     /// `unixsocketperm`, the file's mode; `None`: as the umask says.
     pub unix_socket_permissions: Option<u32>,
-    /// The most connections open at a time, those of TLS handshakes too; who comes then is closed.
-    /// `None`: as many as the system lets the process open, less a reserve for everything else
-    /// ([`descriptors::connections_max`](crate::descriptors::connections_max)).
-    pub connections_max: Option<usize>,
+    /// The most connections open at a time, those of TLS handshakes too. `None`: as many as the
+    /// system lets the process open, less a reserve for everything else.
+    pub room: Option<Room>,
     /// Turn SIGTERM and SIGINT into [`Event::Shutdown`].
     pub catch_signals: bool,
 }
@@ -99,7 +102,7 @@ impl Default for NetOptions {
             keepalive_seconds: 300,
             unix_socket: None,
             unix_socket_permissions: None,
-            connections_max: None,
+            room: None,
             catch_signals: true,
         }
     }
@@ -122,8 +125,9 @@ pub struct NetDriver {
     /// rather than wait in a queue that keeps waking us.
     reserve: Option<OwnedFd>,
     connections: Connections,
-    /// Beyond so many, who connects is closed.
-    connections_max: usize,
+    room: Room,
+    /// When it was last said in the log that there is no room for a connection.
+    told_full_at: Option<MonotonicNanos>,
     dials: Dials,
     handshakes: Handshakes,
     tls: Arc<Tls>,
@@ -160,9 +164,8 @@ impl NetDriver {
             resting_until_nanos: None,
             reserve: spare_descriptor(),
             connections: Connections::default(),
-            connections_max: options
-                .connections_max
-                .unwrap_or_else(crate::descriptors::connections_max),
+            room: options.room.unwrap_or_else(Room::of_process),
+            told_full_at: None,
             dials: Dials::default(),
             handshakes: Handshakes::default(),
             tls: Arc::clone(&options.tls),
@@ -312,14 +315,13 @@ impl NetDriver {
 
     fn take_in(&mut self, accepted: Accepted, events: &mut Vec<Event>) {
         let Accepted { socket, peer, is_unix, is_tls } = accepted;
-        if self.connections.count() >= self.connections_max {
-            // The descriptors that are left are for the log and the like.
-            tracing::warn!(peer = peer.address, "closed a new connection: too many are open");
+        if self.connections.count() >= self.room.accepting_max {
+            self.tell_full(&peer.address);
             return;
         }
         let Some(transport) = self.transport(socket, is_tls) else { return };
         let Ok(id) = self.connections.insert(Connection::over(transport, is_unix)) else {
-            tracing::warn!(peer = peer.address, "closed a new connection: too many are open");
+            self.tell_full(&peer.address);
             return;
         };
         let Some(connection) = self.connections.find(id) else { return };
@@ -334,6 +336,18 @@ impl NetDriver {
         } else {
             events.push(Event::Accepted { connection: id, peer });
         }
+    }
+
+    /// Says that a connection was closed because there is no room for it: now and then only, since
+    /// anybody may connect, any number of times.
+    fn tell_full(&mut self, peer: &str) {
+        let now = self.clock.monotonic();
+        if self.told_full_at.is_some_and(|told| now.since(told) < FULL_TOLD_NANOS) {
+            return;
+        }
+        self.told_full_at = Some(now);
+        let open = self.connections.count();
+        tracing::warn!(peer, open, "closed a new connection: the limit of open files (ulimit -n)");
     }
 
     /// The transport for an accepted socket; `None`: TLS is not set up, and the socket is closed.

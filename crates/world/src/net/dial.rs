@@ -97,7 +97,9 @@ impl NetDriver {
     pub(super) fn dial(&mut self, endpoint: &Endpoint) -> ConnectionId {
         let Endpoint { host, port, .. } = endpoint;
         let (host, port) = (host.as_str(), *port);
-        let Some(id) = self.connections.reserve() else {
+        // The descriptors that are left are for the log and the like.
+        let has_room = self.connections.count() < self.room.dialing_max;
+        let Some(id) = has_room.then(|| self.connections.reserve()).flatten() else {
             let id = self.connections.vacant_id();
             self.dials.failed.push((id, "too many connections are open".to_owned()));
             return id;

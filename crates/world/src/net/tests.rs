@@ -258,7 +258,8 @@ fn the_end_of_a_connection_that_is_not_read_from_is_told_once() {
 
 #[test]
 fn beyond_the_most_connections_who_comes_is_closed() {
-    let options = NetOptions { connections_max: Some(2), ..options() };
+    let room = Room { accepting_max: 2, dialing_max: 2 };
+    let options = NetOptions { room: Some(room), ..options() };
     let mut driver = NetDriver::bind(&options).expect("loopback has ports");
     let (clients, ids): (Vec<_>, Vec<_>) =
         (0..2).map(|_| (connect(&driver), accept(&mut driver))).unzip();
@@ -466,6 +467,33 @@ fn connections_that_are_asked_for_carry_bytes_both_ways() {
         driver.close(id);
         assert_eq!(driver.connections_count(), 0);
     }
+}
+
+#[test]
+fn beyond_its_room_the_server_does_not_connect() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+    let port = listener.local_addr().expect("is bound").port();
+    let room = Room { accepting_max: 1, dialing_max: 3 };
+    let mut driver = NetDriver::bind(&NetOptions { room: Some(room), ..options() }).unwrap();
+    let _client = connect(&driver);
+    let accepted = accept(&mut driver);
+    let dial = |driver: &mut NetDriver| {
+        let id = driver.connect(&Endpoint::tcp("127.0.0.1", port));
+        let why = wait_for(driver, |event| match event {
+            Event::Connected { connection, .. } if *connection == id => Some(None),
+            Event::Unreachable { connection, why } if *connection == id => Some(Some(why.clone())),
+            _ => None,
+        });
+        why.map_or(Ok(id), Err)
+    };
+    let first = dial(&mut driver).expect("there is room");
+    dial(&mut driver).expect("there is room");
+    assert_eq!(dial(&mut driver), Err("too many connections are open".to_owned()));
+    driver.close(first);
+    let again = dial(&mut driver).expect("there is room again");
+    driver.close(accepted);
+    driver.close(again);
+    assert_eq!(driver.connections_count(), 1);
 }
 
 #[test]
