@@ -160,9 +160,14 @@ impl Blocked {
         }
     }
 
-    /// Whether a client that has closed its side waits for nothing more.
+    /// Whether a client that has closed its side waits for nothing more. In a pause neither: a
+    /// pause may be long, and those who gave up would take the places of others.
     pub fn ends_with_peer(&self) -> bool {
-        matches!(self, Self::Keys { .. } | Self::Replicas { .. })
+        match self {
+            Self::Keys { .. } | Self::Replicas { .. } => true,
+            Self::Parked { why, .. } => *why == Why::Pause,
+            Self::Snapshot | Self::Migration(_) | Self::Script => false,
+        }
     }
 
     /// Memory that the request which waits occupies.
@@ -436,9 +441,9 @@ impl Session {
             + self.who.library.1.capacity()
     }
 
-    /// Whether its script runs and will answer it.
-    pub fn runs_script(&self) -> bool {
-        matches!(self.blocked, Some(Blocked::Script))
+    /// Whether something that it sent is still to be executed or answered.
+    pub fn has_work(&self) -> bool {
+        self.blocked.is_some() || !self.input.is_empty()
     }
 
     /// Whether what it says is the stream of the master.

@@ -43,6 +43,10 @@ const RESERVED_ARGUMENTS_MAX: usize = 1024;
 /// Arguments that a scratch list keeps space for between requests: 64 KiB.
 const KEPT_ARGUMENTS_MAX: usize = 8192;
 
+/// Arguments of one request. Redis up to 6.2 took 1,048,576. Where they lie takes 8 bytes each,
+/// which are copied as they become more.
+const ARGUMENTS_MAX: usize = 1 << 24;
+
 /// What a client may send. A session changes it when its client authenticates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -50,6 +54,8 @@ pub struct Limits {
     pub bulk_bytes_max: usize,
     /// Bytes of one request: at most what ranges of 32 bits can tell.
     pub request_bytes_max: usize,
+    /// Arguments of one request.
+    pub arguments_max: usize,
     /// Whether the small limits for strangers are lifted.
     pub authenticated: bool,
 }
@@ -59,6 +65,7 @@ impl Default for Limits {
         Self {
             bulk_bytes_max: BULK_BYTES_MAX_DEFAULT,
             request_bytes_max: REQUEST_BYTES_MAX,
+            arguments_max: ARGUMENTS_MAX,
             authenticated: true,
         }
     }
@@ -195,7 +202,8 @@ impl Decoder {
     #[inline]
     fn read_whole(&self, buffer: &[u8], ranges: &mut Vec<(u32, u32)>) -> Option<usize> {
         let (count, bytes) = short_length(&buffer[1..])?;
-        if count == 0 || count > UNAUTHENTICATED_ARGUMENTS_MAX && !self.limits.authenticated {
+        let is_refused = count > UNAUTHENTICATED_ARGUMENTS_MAX && !self.limits.authenticated;
+        if count == 0 || count > self.limits.arguments_max || is_refused {
             return None;
         }
         let mut at = 1 + bytes;
@@ -240,6 +248,9 @@ impl Decoder {
         self.scanned = 0;
         if count > UNAUTHENTICATED_ARGUMENTS_MAX as i64 && !self.limits.authenticated {
             return Err(ProtocolError::UnauthenticatedCount);
+        }
+        if usize::try_from(count).is_ok_and(|count| count > self.limits.arguments_max) {
+            return Err(ProtocolError::InvalidCount);
         }
         if count <= 0 {
             return Ok(Decoded::Empty { consumed: end });

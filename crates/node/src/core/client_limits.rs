@@ -5,8 +5,8 @@
 //! Redis. Bytes that wait for the log count as well: they occupy memory like any other.
 
 use crate::core::{Core, Process, Turn};
-use crate::session::Session;
 use crate::session::input::Bounds;
+use crate::session::{Blocked, Session};
 use base::time::SECOND;
 use base::{ConnectionId, Sequence};
 use config::settings::NodeSettings;
@@ -103,7 +103,10 @@ impl Core {
     pub(crate) fn unexecuted_bytes_max(&self, client: ConnectionId) -> usize {
         let limits = &self.process.options.limits;
         let half_limit = (self.process.settings.client_query_buffer_limit / 2) as usize;
-        let bytes_max = match self.clients.at(client).flow.output_is_unread {
+        let session = self.clients.at(client);
+        // One that waits for a key is received from as far as it may be, to see that it has gone.
+        let may_go = session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
+        let bytes_max = match session.flow.output_is_unread || may_go {
             true => limits.choked_input_bytes_max.max(limits.unexecuted_bytes_max),
             false => limits.unexecuted_bytes_max,
         };
@@ -120,7 +123,7 @@ impl Core {
         Bounds {
             unexecuted_max: self.unexecuted_bytes_max(client),
             turn_max: self.process.options.limits.turn.client_received_bytes_max,
-            // One byte more, and `check_input` disconnects it.
+            // Beyond it `check_input` disconnects the client.
             waiting_max: query_max.saturating_sub(session.kept_bytes()),
         }
     }

@@ -11,7 +11,9 @@ use catalog::secrets::secret_arguments;
 use engine::command::secrets::REDACTED;
 use engine::command::{Args, Flags};
 use statistics::slowlog::{Entry, abridge};
-use std::fmt::Write;
+
+/// Bytes of an argument that are quoted for MONITOR between two looks at how much there is already.
+const QUOTED_BYTES: usize = 64 << 10;
 
 impl Core {
     /// Notes a call that began then and ends now.
@@ -82,7 +84,11 @@ impl Core {
     }
 
     /// Adds a command's line for the sessions that run MONITOR. They get it at the end of the unit.
+    /// Beyond what one client may be owed nothing is written any more, and they are disconnected.
     pub(crate) fn tell_monitors(&mut self, client: ConnectionId, args: Args<'_>) {
+        let work = self.work();
+        let lines_max = self.interest.owed_bytes_max.unwrap_or(usize::MAX);
+        let line_max = lines_max.saturating_sub(self.clients.monitored.bytes);
         let secrets = secret_arguments(self.process.catalog, args);
         let micros = self.process.options.clock.unix_micros();
         let session = self.clients.at(client);
@@ -94,14 +100,23 @@ impl Core {
             if session.is_in_script { "lua" } else { &session.who.peer }
         );
         for (index, argument) in args.iter().enumerate() {
-            line.push(' ');
+            work.step();
+            line.push_str(" \"");
             let is_secret = secrets.binary_search(&index).is_ok();
-            quote(if is_secret { REDACTED.as_bytes() } else { argument }, &mut line);
+            let shown = if is_secret { REDACTED.as_bytes() } else { argument };
+            for piece in shown.chunks(QUOTED_BYTES) {
+                work.bytes(piece.len());
+                escape(piece, &mut line);
+                if line.len() > line_max {
+                    return self.cut_monitors();
+                }
+            }
+            line.push('"');
         }
         let monitored = &mut self.clients.monitored;
         monitored.bytes += line.len();
         monitored.lines.push((client, line));
-        if self.interest.owed_bytes_max.is_some_and(|max| self.clients.monitored.bytes > max) {
+        if self.clients.monitored.bytes > lines_max {
             self.cut_monitors();
         }
     }
@@ -139,10 +154,10 @@ impl Core {
     }
 }
 
-/// Appends an argument in quotes, everything unprintable escaped.
-fn quote(argument: &[u8], line: &mut String) {
-    line.push('"');
-    for &byte in argument {
+/// Appends a piece of an argument, everything unprintable escaped.
+fn escape(piece: &[u8], line: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    for &byte in piece {
         match byte {
             b'\\' | b'"' => line.extend(['\\', char::from(byte)]),
             b'\n' => line.push_str("\\n"),
@@ -152,9 +167,9 @@ fn quote(argument: &[u8], line: &mut String) {
             0x08 => line.push_str("\\b"),
             0x20..=0x7e => line.push(char::from(byte)),
             _ => {
-                let _ = write!(line, "\\x{byte:02x}");
+                let digit = |nibble: u8| char::from(HEX[usize::from(nibble)]);
+                line.extend(['\\', 'x', digit(byte >> 4), digit(byte & 15)]);
             }
         }
     }
-    line.push('"');
 }

@@ -271,8 +271,8 @@ impl Server {
         }
     }
 
-    /// Receives for a session, up to its limit of a turn; how many bytes. The driver reports it
-    /// again if more is left.
+    /// Receives for a session, up to its limit of a turn; what it took, in bytes received. The
+    /// driver reports it again if more is left.
     fn receive(&mut self, driver: &mut dyn Driver, client: ConnectionId) -> usize {
         let bounds = self.core.input_bounds(client);
         let Core { clients, process, turn, .. } = &mut self.core;
@@ -295,22 +295,21 @@ impl Server {
         }
         self.core.count_memory(client);
         if self.core.check_input(client) {
-            return receipt.bytes;
+            return receipt.cost();
         }
         let session = self.core.clients.at(client);
-        let waits_on = !session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
-        // One whose script runs has executed its request: it hears the answer.
-        let is_over = session.input.is_empty() && !session.runs_script();
-        if session.flow.peer_has_closed && (is_over || !waits_on) {
+        let waits_in_vain = session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
+        if session.flow.peer_has_closed && (waits_in_vain || !session.has_work()) {
             self.core.hang_up(client);
         } else {
             self.core.enqueue(client);
         }
-        receipt.bytes
+        receipt.cost()
     }
 
-    /// The peer sends nothing more, though what it sent may not be received yet: it hears the
-    /// replies to that, but does not wait for anything any longer.
+    /// The peer sends nothing more. A client that is blocked for keys or replicas is closed once
+    /// earlier replies are sent, and what it sent behind is dropped. Of any other, what it sent is
+    /// still received and answered.
     fn hear_end(&mut self, client: ConnectionId) {
         let session = self.core.clients.at_mut(client);
         session.flow.peer_is_ending = true;

@@ -13,7 +13,8 @@ pub struct Bounds {
     pub unexecuted_max: usize,
     /// In one turn, about.
     pub turn_max: usize,
-    /// Unexecuted ones at most, but for a single one: where the client is disconnected for them.
+    /// With so many unexecuted, what is there is decoded first. If that takes nothing away, one
+    /// more is received, to see that the client is over its limit.
     pub waiting_max: usize,
 }
 
@@ -21,12 +22,21 @@ pub struct Bounds {
 #[derive(Default)]
 pub struct Receipt {
     pub bytes: usize,
+    /// Bytes that lay here and were copied because the buffer grew.
+    pub moved: usize,
     /// How often bytes were asked for.
     pub reads: u64,
     /// So much waits for execution that nothing more was asked for.
     pub is_full: bool,
     /// Everything that the peer sent has been received, and the end of it.
     pub has_closed: bool,
+}
+
+impl Receipt {
+    /// What it took of the time that a turn has for receiving, in bytes received.
+    pub fn cost(&self) -> usize {
+        self.bytes + self.moved / MOVED_PER_RECEIVED
+    }
 }
 
 /// Received bytes, decoded up to `parsed` and executed up to `consumed`.
@@ -54,6 +64,10 @@ const LONG_REQUEST_BYTES_MIN: usize = 32 << 10;
 
 /// Unexecuted bytes that are moved to the front of an input however few were executed.
 const MOVED_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes that are copied within memory, which may be fresh, in the time in which one is received,
+/// about.
+pub(crate) const MOVED_PER_RECEIVED: usize = 8;
 
 /// Bytes received in one call at most: a big bulk arrives in such pieces.
 const RECEIVE_BYTES_MAX: usize = 1 << 20;
@@ -108,20 +122,27 @@ impl Input {
         mut receive: impl FnMut(&mut Vec<u8>, usize) -> Received,
     ) -> Receipt {
         let mut receipt = Receipt::default();
-        while receipt.bytes < bounds.turn_max {
+        while receipt.cost() < bounds.turn_max {
             let room = self.room(bounds.unexecuted_max);
             if room == 0 {
                 receipt.is_full = true;
                 break;
             }
-            // A request that is just within the limit is decoded before what follows it is here.
             let allowed = bounds.waiting_max.saturating_sub(self.waiting_bytes()).max(1);
+            let (lying, capacity) = (self.bytes.len(), self.bytes.capacity());
             let room = self.make_room(room).min(allowed);
             receipt.reads += 1;
-            match receive(&mut self.bytes, room) {
+            let received = receive(&mut self.bytes, room);
+            if self.bytes.capacity() > capacity {
+                receipt.moved += lying;
+            }
+            match received {
                 Received::Bytes { count, more } => {
                     receipt.bytes += count;
-                    if self.note_received(count) || !more {
+                    let is_whole = self.note_received(count);
+                    let over = self.waiting_bytes().checked_sub(bounds.waiting_max);
+                    let is_at_limit = over.is_some_and(|over| over > 0 || self.wanted == 0);
+                    if is_whole || is_at_limit || !more {
                         break;
                     }
                 }

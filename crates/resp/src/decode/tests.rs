@@ -104,6 +104,22 @@ fn a_request_longer_than_ranges_can_tell_is_refused_however_it_arrives() {
 }
 
 #[test]
+fn a_request_of_more_arguments_than_may_be_is_refused_by_its_head() {
+    let limits = Limits { arguments_max: 12, ..Limits::default() };
+    let whole = |count: usize| encode(&vec![b"1".to_vec(); count]);
+    assert_eq!(decode(&whole(12), limits).0.len(), 1);
+    let refused = Decoded::Error(ProtocolError::InvalidCount);
+    for count in [13, 1000, 100_000] {
+        assert_eq!(decode(&whole(count), limits), (vec![], refused), "{count}");
+        assert_eq!(decode(format!("*{count}\r\n").as_bytes(), limits), (vec![], refused));
+    }
+    let most = format!("*{}\r\n", 1 << 24);
+    assert_eq!(decode(most.as_bytes(), Limits::default()).0.len(), 0);
+    let more = format!("*{}\r\n", (1 << 24) + 1);
+    assert_eq!(decode(more.as_bytes(), Limits::default()), (vec![], refused));
+}
+
+#[test]
 fn what_was_looked_at_of_one_request_is_not_passed_over_in_the_next() {
     let input = b"*1\r\n$1\r\nA\r\nX\nYY\n";
     for cut in 1..input.len() {
@@ -120,7 +136,10 @@ fn answers_the_corpus_as_redis_does() {
         let [client, input, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
             panic!("not three columns: {line}");
         };
-        let limits = Limits { authenticated: client == "open", ..Limits::default() };
+        // What is refused for its number of arguments is told in the documentation.
+        let arguments_max = i32::MAX as usize;
+        let authenticated = client == "open";
+        let limits = Limits { authenticated, arguments_max, ..Limits::default() };
         let answer = answer(&unescape(input), limits);
         assert_eq!(
             answer.escape_ascii().to_string(),
@@ -150,7 +169,7 @@ fn tells_exactly_what_a_bulk_still_needs() {
 fn a_header_reserves_no_more_than_a_bounded_list() {
     let mut decoder = Decoder::default();
     let mut arguments = ArgumentRanges::new();
-    let decoded = decoder.next(b"*2147483647\r\n", &mut arguments);
+    let decoded = decoder.next(b"*16777216\r\n", &mut arguments);
     assert_eq!(decoded, Decoded::Incomplete { needed: 1 });
     assert!(decoder.partial.capacity() <= 2 * RESERVED_ARGUMENTS_MAX);
 }

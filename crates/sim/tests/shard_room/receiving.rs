@@ -202,26 +202,64 @@ fn a_request_just_within_the_limit_is_not_refused_for_what_follows_it() {
     assert_ne!(client.state(), ClientState::Open, "it is beyond the limit");
 }
 
+/// They are little for who sends them, and each takes some time.
+#[test]
+fn many_blank_lines_hold_nobody_up() {
+    let mut turning = Turning::new(usize::MAX);
+    let senders: Vec<_> = (0..10).map(|_| turning.network.connect("here")).collect();
+    turning.turn();
+    let blank = "\r\n".repeat(50_000);
+    let none = "*0\r\n".repeat(20_000);
+    let pipeline = format!("PING\r\n{blank}PING\r\n{none}{blank}PING\r\n");
+    senders.iter().for_each(|client| client.send(pipeline.as_bytes()));
+    let (mut answered, mut turns) = (vec![Vec::new(); senders.len()], 0);
+    while answered.iter().any(|all| all != b"+PONG\r\n+PONG\r\n+PONG\r\n") {
+        turns += 1;
+        assert!(turns < 5000, "all are answered in the end");
+        turning.turn();
+        for (all, client) in answered.iter_mut().zip(&senders) {
+            all.extend(client.received());
+        }
+    }
+    let requests_max = turning.server.core.process.options.limits.turn.requests_max;
+    assert!(turns > senders.len() * 120_000 / requests_max, "{turns} turns");
+}
+
 #[test]
 fn many_who_send_long_requests_are_received_from_in_turn() {
     let mut turning = Turning::new(usize::MAX);
     let other = turning.network.connect("here");
     let clients: Vec<_> = (0..20).map(|_| turning.network.connect("here")).collect();
     turning.turn();
-    let echo = request(&["ECHO", &"x".repeat(4 << 20)]);
-    clients.iter().for_each(|client| client.send(echo.as_bytes()));
-    let (mut pongs, mut received) = (0, vec![0; clients.len()]);
-    for _ in 0..500 {
+    let limits = turning.server.core.process.options.limits.turn;
+    let (all_max, client_max) = (limits.received_bytes_max, limits.client_received_bytes_max);
+    // Each takes two rounds.
+    let set = request(&["SET", "key", &"x".repeat(2 * client_max - 1000)]);
+    clients.iter().for_each(|client| client.send(set.as_bytes()));
+    let (mut pongs, mut turns) = (0, 0);
+    let mut ends: Vec<Option<usize>> = vec![None; clients.len()];
+    let mut heard = vec![Vec::new(); clients.len()];
+    while ends.contains(&None) {
+        turns += 1;
+        assert!(turns < 100, "all are answered: {ends:?}");
         other.send(b"PING\r\n");
+        let before = turning.server.core.process.statistics.input_bytes;
         turning.turn();
+        let received = turning.server.core.process.statistics.input_bytes - before;
+        // The last one may be in the middle of its share.
+        assert!(received as usize <= all_max + client_max, "{received} bytes in turn {turns}");
         pongs += other.received().len() / "+PONG\r\n".len();
-        let came = clients.iter().map(|client| client.received().len());
-        received.iter_mut().zip(came).for_each(|(all, bytes)| *all += bytes);
-        if received.iter().all(|all| *all > 4 << 20) {
-            break;
+        for ((end, heard), client) in ends.iter_mut().zip(&mut heard).zip(&clients) {
+            heard.extend(client.received());
+            if end.is_none() && heard == b"+OK\r\n" {
+                *end = Some(turns);
+            }
         }
     }
-    assert!(received.iter().all(|all| *all > 4 << 20), "{received:?}");
-    // They sent 80 MiB, of which a turn receives 8.
-    assert!(pongs >= 9, "another client was answered {pongs} times meanwhile");
+    let ends: Vec<usize> = ends.into_iter().flatten().collect();
+    // Nobody is a round behind another: all have had their first share before one has its second.
+    let round = clients.len() * client_max / (all_max + client_max);
+    assert!(ends.iter().all(|end| *end > round), "a round takes {round} turns: {ends:?}");
+    // Another client has its place among them.
+    assert!(pongs * (round + 2) >= turns, "it was answered {pongs} times in {turns} turns");
 }

@@ -5,6 +5,8 @@ use crate::core::Core;
 use crate::core::verdict::Dispatched;
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::server::Server;
+use crate::session::ClientKind;
+use crate::session::input::MOVED_PER_RECEIVED;
 use base::{ConnectionId, DatabaseId, Event};
 use catalog::{Catalog, CommandId};
 use engine::command::Args;
@@ -139,6 +141,7 @@ impl Server {
             let Some(session) = self.core.clients.sessions.get_mut(connection) else { continue };
             session.flow.is_queued = false;
             let received = session.input.waiting_bytes();
+            let ranges = session.input.decoder.allocated_bytes();
             if session.is_master() && self.core.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
                 self.core.pause.add_input(connection);
@@ -146,8 +149,11 @@ impl Server {
             }
             self.execute_session(connection, &mut share, scratch);
             self.core.count_memory(connection);
-            let waiting = self.core.clients.at(connection).input.waiting_bytes();
-            bytes_left = bytes_left.saturating_sub(received - waiting);
+            let input = &self.core.clients.at(connection).input;
+            // To know where the arguments of a long request lie, too, is copied as it grows.
+            let grown = input.decoder.allocated_bytes().saturating_sub(ranges);
+            let cost = received - input.waiting_bytes() + grown / MOVED_PER_RECEIVED;
+            bytes_left = bytes_left.saturating_sub(cost);
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
         }
@@ -208,7 +214,7 @@ impl Server {
                 break;
             }
             let limit = batch_max.min(share.requests);
-            goes_on = self.parse(client, &bytes, limit, scratch);
+            goes_on = self.parse(client, &bytes, limit, share, scratch);
             self.prefetch(client, &bytes, scratch);
             if scratch.parsed.len() > 1 {
                 // Parsing and prefetching a batch is not the time of its first command. Of a lone
@@ -234,8 +240,9 @@ impl Server {
         session.input.executing = (0, 0);
         // What a long request will take counts from its head on.
         session.input.make_room(0);
-        // A request that was cut off by the hangup never comes to an end.
-        let goes_on = goes_on || session.flow.is_queued || session.runs_script();
+        // A request that was cut off by the hangup never comes to an end. One that is under way is
+        // answered first, and what stands behind it.
+        let goes_on = goes_on || session.flow.is_queued || session.blocked.is_some();
         let ends = session.flow.peer_has_closed && !goes_on;
         session.flow.is_closing |= ends;
         let is_drained = session.output.pending_bytes() == 0;
@@ -248,12 +255,14 @@ impl Server {
         }
     }
 
-    /// Parses up to `limit` requests into the batch; whether more may follow.
+    /// Parses up to `limit` requests into the batch; whether more may follow. An empty one, such as
+    /// a blank line, counts in the share.
     fn parse(
         &mut self,
         client: ConnectionId,
         bytes: &[u8],
         limit: usize,
+        share: &mut Share,
         scratch: &mut Scratch,
     ) -> bool {
         scratch.clear();
@@ -263,9 +272,14 @@ impl Server {
         limits.authenticated =
             session.who.is_authenticated || !process.acl.requires_authentication();
         limits.bulk_bytes_max = shard.engine.keyspace.settings.proto_max_bulk_len as usize;
+        // A master has executed what it sends.
+        limits.arguments_max = match session.kind {
+            ClientKind::Master => i32::MAX as usize,
+            _ => resp::Limits::default().arguments_max,
+        };
         let input = &mut session.input;
         let mut last = session.last_command;
-        while scratch.parsed.len() < limit {
+        while scratch.parsed.len() < limit && !share.is_used_up() {
             match input.decoder.next(&bytes[input.parsed..], &mut scratch.one) {
                 Decoded::Request { consumed } => {
                     let start = input.parsed;
@@ -275,9 +289,11 @@ impl Server {
                 }
                 Decoded::Empty { consumed } => {
                     input.parsed += consumed;
-                    if scratch.parsed.is_empty() {
-                        input.consumed = input.parsed;
+                    if !scratch.parsed.is_empty() {
+                        return true;
                     }
+                    input.consumed = input.parsed;
+                    share.take(0);
                 }
                 Decoded::Incomplete { needed } => {
                     input.wanted = needed;

@@ -80,6 +80,34 @@ fn a_long_request_of_many_arguments_is_received_in_few_pieces() {
     assert!(input.allocated_bytes() <= bytes.len() * 5 / 4 + (1 << 20));
 }
 
+/// Also where the limit is low, because much is kept: it is not received byte by byte.
+#[test]
+fn at_the_limit_what_is_there_is_decoded_first() {
+    for waiting_max in [1, 100, 20_000, 28_000, 32 << 10, 40_000, 500_000] {
+        let mut input = Input::new();
+        let bounds = Bounds { unexecuted_max: 1 << 20, turn_max: 2 << 20, waiting_max };
+        let receive = |input: &mut Input| {
+            input.receive(&bounds, |into, bytes_max| {
+                into.resize(into.len() + bytes_max, b'x');
+                Received::Bytes { count: bytes_max, more: true }
+            })
+        };
+        let mut reads = 0;
+        while input.waiting_bytes() < waiting_max {
+            reads += receive(&mut input).reads;
+        }
+        assert_eq!(input.waiting_bytes(), waiting_max);
+        assert!(reads <= 1 + waiting_max as u64 / RECEIVED_BYTES as u64 + 1, "{reads} reads");
+        // Nothing of it was executed: then one more tells.
+        let receipt = receive(&mut input);
+        assert_eq!((receipt.bytes, receipt.reads), (1, 1), "{waiting_max}");
+        // A request that is known to be longer is beyond the limit too.
+        input.wanted = 1 << 30;
+        let receipt = receive(&mut input);
+        assert_eq!((receipt.bytes, receipt.reads), (1, 1), "{waiting_max}");
+    }
+}
+
 #[test]
 fn the_buffer_of_short_requests_has_room_for_more() {
     let bytes = b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPI";
