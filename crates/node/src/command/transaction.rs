@@ -80,7 +80,8 @@ fn exec(server: &mut Server, client: ConnectionId, _: Args<'_>) -> Outcome {
     server.core.clients.reply(client).array(transaction.queued().len());
     server.core.clients.at_mut(client).is_in_exec = true;
     let begun = server.core.context(&server.core.asker(client));
-    server.run_queue(client, Queue::new(transaction, begun));
+    let began = server.core.process.options.clock.monotonic();
+    server.run_queue(client, Queue::new(transaction, begun, began));
     Ok(())
 }
 

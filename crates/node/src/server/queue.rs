@@ -1,8 +1,10 @@
 //! The execution of a transaction's queue by EXEC, request by request, as one unit.
 
 use crate::server::Server;
+use crate::server::script::busy::TOO_LONG_ON_REPLICA;
 use crate::session::Transaction;
-use base::ConnectionId;
+use base::{ConnectionId, MonotonicNanos};
+use engine::refusal::Refusal;
 use engine::unit::Context;
 
 /// A transaction that is being executed, with its progress.
@@ -11,16 +13,19 @@ pub(crate) struct Queue {
     next: usize,
     /// The context of the unit: its time does not advance.
     begun: Context,
+    /// When EXEC began.
+    pub began: MonotonicNanos,
 }
 
 impl Queue {
-    pub fn new(transaction: Transaction, begun: Context) -> Self {
-        Self { transaction, next: 0, begun }
+    pub fn new(transaction: Transaction, begun: Context, began: MonotonicNanos) -> Self {
+        Self { transaction, next: 0, begun, began }
     }
 }
 
 impl Server {
     /// Executes the rest of a queue. A script in it that runs for long leaves the rest for later.
+    /// What is left when a replica of the log has stood still for very long is refused.
     pub(crate) fn run_queue(&mut self, client: ConnectionId, mut queue: Queue) {
         let work = self.core.work();
         while let Some(request) = queue.transaction.queued().get(queue.next) {
@@ -36,6 +41,10 @@ impl Server {
             // If a right was revoked since MULTI, only its command is refused, as in Redis.
             if let Some(denied) = self.core.denied(client, command, request.args()) {
                 self.core.refuse(client, written, &denied.refusal_in_exec());
+                continue;
+            }
+            if self.holds_replica_up(queue.began) {
+                self.core.refuse(client, written, &Refusal::of(TOO_LONG_ON_REPLICA));
                 continue;
             }
             // All other refusals were decided before EXEC: from here on it is all or nothing, also

@@ -12,7 +12,7 @@
 //! longer than a turn is suspended and goes on in the next turns (`script/suspended`), and
 //! `script/busy` says what others hear meanwhile.
 
-mod busy;
+pub(super) mod busy;
 mod call;
 pub(crate) mod suspended;
 

@@ -3,17 +3,18 @@
 
 use super::suspended::Suspended;
 use super::{Script, Server};
+use base::MonotonicNanos;
 use base::time::{MILLISECOND, SECOND};
 use engine::refusal::Refusal;
 use lua::CodeKind;
 use std::rc::Rc;
 
-/// How long a script may run on a replica of the log, in nanoseconds: as long as a primary renews
-/// its lease amid a command.
-const REPLICA_SCRIPT_NANOS_MAX: u64 = 60 * SECOND;
+/// How long a script or a transaction may run on a replica of the log, in nanoseconds: as long as a
+/// primary renews its lease amid a command.
+const REPLICA_UNIT_NANOS_MAX: u64 = 60 * SECOND;
 
-const TOO_LONG_ON_REPLICA: &str =
-    "ERR the script kept a replica from following the log for 60 seconds";
+pub(crate) const TOO_LONG_ON_REPLICA: &str =
+    "ERR this kept a replica from following the log for 60 seconds";
 
 impl Server {
     /// Notes that the script has run for so long that others are told BUSY.
@@ -29,14 +30,16 @@ impl Server {
         tracing::warn!(ran_ms, name, "Slow script detected: {killed_by} ends it");
     }
 
-    /// Ends a script that has kept a replica of the log from applying records, and from standing
-    /// for leadership, for a very long time.
+    /// Whether this is a replica of the log, and a unit that began then has kept it from applying
+    /// records, and from standing for leadership, for a very long time.
+    pub(crate) fn holds_replica_up(&self, began: MonotonicNanos) -> bool {
+        self.core.is_following()
+            && self.core.process.options.clock.monotonic().since(began) >= REPLICA_UNIT_NANOS_MAX
+    }
+
+    /// Ends a script whose unit has held a replica up.
     pub(super) fn end_on_replica(&self, suspended: &mut Suspended) {
-        let ran_nanos = self.core.process.options.clock.monotonic().since(suspended.script.started);
-        if suspended.killed.is_none()
-            && self.core.is_following()
-            && ran_nanos >= REPLICA_SCRIPT_NANOS_MAX
-        {
+        if suspended.killed.is_none() && self.holds_replica_up(suspended.began()) {
             tracing::warn!(name = &*suspended.script.name, "ends a script: it stops the replica");
             suspended.killed = Some(TOO_LONG_ON_REPLICA);
         }

@@ -14,7 +14,8 @@
 //! a record, a replica would expire keys that the script still sees.
 //!
 //! A replica of the log applies no records while a script reads from it, and does not stand for
-//! leadership, as within any long command. So there a script ends after a minute.
+//! leadership, as within any long command. So there a script ends after a minute, and with it the
+//! rest of its transaction.
 //!
 //! Whatever ends this life of the process ends the script: its effects are lost with the memory,
 //! and nobody was told of them.
@@ -24,7 +25,7 @@ use crate::core::clients::Monitored;
 use crate::server::dispatch::Call;
 use crate::server::queue::Queue;
 use crate::session::{Blocked, OwnedRequest};
-use base::{ConnectionId, Event};
+use base::{ConnectionId, Event, MonotonicNanos};
 use engine::interest::Notices;
 use engine::unit::{Context, Unit};
 use txlog::record;
@@ -57,6 +58,13 @@ pub(super) struct Aside {
     ended: Vec<(ConnectionId, u64)>,
     monitored: Monitored,
     begun: Option<Context>,
+}
+
+impl Suspended {
+    /// When the unit began: the script, or the EXEC around it.
+    pub(super) fn began(&self) -> MonotonicNanos {
+        self.queue.as_ref().map_or(self.script.started, |queue| queue.began)
+    }
 }
 
 impl Aside {
