@@ -37,6 +37,7 @@ impl Sha1 {
     /// # Panics
     /// The rest is a whole block or longer.
     pub fn finish(mut self, rest: &[u8]) -> [u8; 20] {
+        assert!(rest.len() < 64, "whole blocks are added");
         let bits = (self.blocks * 64 + rest.len() as u64) * 8;
         // The end: a one bit, zeroes, and the length in bits in the last eight bytes of a block.
         let mut end = [0; 128];

@@ -35,9 +35,9 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     client(
         "CLIENT KILL <ip:port | <[[NOT-]ID client-id [client-id ...]] | [[NOT-]TYPE type] | \
          [[NOT-]USER username] | [[NOT-]ADDR ip:port] | [[NOT-]LADDR ip:port] | \
-         [SKIPME yes/no] | [MAXAGE maxage] | [IDLE idle] | [[NOT-]NAME name] | [[NOT-]LIB-NAME name] | \
-         [[NOT-]LIB-VER version] | [[NOT-]DB db] | [[NOT-]IP ip] | [[NOT-]FLAGS flags] | \
-         [[NOT-]CAPA capa] ...>>",
+         [SKIPME yes/no] | [MAXAGE maxage] | [IDLE idle] | [[NOT-]NAME name] | \
+         [[NOT-]LIB-NAME name] | [[NOT-]LIB-VER version] | [[NOT-]DB db] | [[NOT-]IP ip] | \
+         [[NOT-]FLAGS flags] | [[NOT-]CAPA capa] ...>>",
         kill::kill,
     )
     .admin()
@@ -48,8 +48,9 @@ pub const COMMANDS: &[Command<NodeFn>] = &[
     client(
         "CLIENT LIST [[NOT-]TYPE type] [[NOT-]ID client-id [client-id ...]] \
          [[NOT-]USER username] [[NOT-]ADDR ip:port] [[NOT-]LADDR ip:port] [SKIPME yes/no] \
-         [MAXAGE maxage] [IDLE idle] [[NOT-]NAME name] [[NOT-]LIB-NAME name] [[NOT-]LIB-VER version] \
-         [[NOT-]DB db] [[NOT-]IP ip] [[NOT-]FLAGS flags] [[NOT-]CAPA capa]",
+         [MAXAGE maxage] [IDLE idle] [[NOT-]NAME name] [[NOT-]LIB-NAME name] \
+         [[NOT-]LIB-VER version] [[NOT-]DB db] [[NOT-]IP ip] [[NOT-]FLAGS flags] \
+         [[NOT-]CAPA capa]",
         list,
     )
     .admin()

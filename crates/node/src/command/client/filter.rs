@@ -1,6 +1,6 @@
 //! The filters of CLIENT LIST and CLIENT KILL: a client is chosen if it fits all of them. Redis 7.0
-//! has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9. MAXAGE and IDLE have no
-//! opposite.
+//! has the first six; MAXAGE is of Redis 7.4, all others and NOT- are of Valkey 9. MAXAGE and IDLE
+//! have no opposite.
 
 use crate::core::Core;
 use crate::core::describe::{Kind, flags, kind_of};
@@ -27,7 +27,7 @@ enum Criterion<'a> {
     Local(&'a [u8]),
     /// MAXAGE: connected for at least this many seconds.
     Age(u64),
-    /// Without a request for at least this many seconds.
+    /// Nothing was received from it or sent to it for at least this many seconds.
     Idle(u64),
     Name(&'a [u8]),
     LibraryName(&'a [u8]),
