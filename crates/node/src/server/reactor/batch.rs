@@ -141,7 +141,8 @@ impl Server {
             let Some(session) = self.core.clients.sessions.get_mut(connection) else { continue };
             session.flow.is_queued = false;
             let received = session.input.waiting_bytes();
-            let ranges = session.input.decoder.allocated_bytes();
+            let (buffer, ranges) =
+                (session.input.allocated_bytes(), session.input.decoder.allocated_bytes());
             if session.is_master() && self.core.pause.paused().is_some() {
                 // The data set stands still; the end of the pause goes on.
                 self.core.pause.add_input(connection);
@@ -150,9 +151,12 @@ impl Server {
             self.execute_session(connection, &mut share, scratch);
             self.core.count_memory(connection);
             let input = &self.core.clients.at(connection).input;
-            // To know where the arguments of a long request lie, too, is copied as it grows.
-            let grown = input.decoder.allocated_bytes().saturating_sub(ranges);
-            let cost = received - input.waiting_bytes() + grown / MOVED_PER_RECEIVED;
+            // What lies of a long request is copied as its buffer grows, and so is where its
+            // arguments lie.
+            let has_grown = input.allocated_bytes() > buffer;
+            let moved = if has_grown { input.waiting_bytes() } else { 0 }
+                + input.decoder.allocated_bytes().saturating_sub(ranges);
+            let cost = received - input.waiting_bytes() + moved / MOVED_PER_RECEIVED;
             bytes_left = bytes_left.saturating_sub(cost);
             self.core.leadership.has_served = true;
             self.lone.saw(connection);
