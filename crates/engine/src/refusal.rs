@@ -60,3 +60,23 @@ impl Refusal {
         blank.map_or("ERR", |at| &self.0[..at])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_a_short_word_with_a_blank_behind_it() {
+        let longest = "E".repeat(CODE_BYTES_MAX);
+        for (text, code) in [
+            ("WRONGTYPE Operation against a key", "WRONGTYPE"),
+            ("MYCODE", "ERR"),
+            ("", "ERR"),
+            (&format!("{longest} x"), &longest),
+            (&format!("{longest}E x"), "ERR"),
+            (&format!("{}é x", "E".repeat(CODE_BYTES_MAX - 1)), "ERR"),
+        ] {
+            assert_eq!(Refusal::new(text.to_owned()).code(), code, "{text}");
+        }
+    }
+}

@@ -66,7 +66,7 @@ pub(crate) struct Uncollected {
 }
 
 impl Uncollected {
-    /// Whether garbage is to be collected, because they are many.
+    /// Whether there are so many errors, or bytes of them, that garbage is to be collected.
     pub(crate) fn are_many(&self) -> bool {
         self.values.get() >= HELD_VALUES_MAX || self.bytes.get() >= HELD_BYTES_MAX
     }

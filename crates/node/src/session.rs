@@ -160,8 +160,8 @@ impl Blocked {
         }
     }
 
-    /// Whether a client that has closed its side waits for nothing more. In a pause neither: a
-    /// pause may be long, and those who gave up would take the places of others.
+    /// Whether the wait ends when the client closes its side. The wait for the end of a pause does
+    /// too: a pause may be long, and those who gave up would take the places of others.
     pub fn ends_with_peer(&self) -> bool {
         match self {
             Self::Keys { .. } | Self::Replicas { .. } => true,
@@ -441,7 +441,7 @@ impl Session {
             + self.who.library.1.capacity()
     }
 
-    /// Whether something that it sent is still to be executed or answered.
+    /// Whether a request, or a part of one, is still to be executed or answered.
     pub fn has_work(&self) -> bool {
         self.blocked.is_some() || !self.input.is_empty()
     }

@@ -25,7 +25,7 @@ impl Queue {
 
 impl Server {
     /// Executes the rest of a queue. A script in it that runs for long leaves the rest for later.
-    /// What is left when a replica of the log has stood still for very long is refused.
+    /// The rest is refused once a replica of the log has stood still for it for very long.
     pub(crate) fn run_queue(&mut self, client: ConnectionId, mut queue: Queue) {
         let work = self.core.work();
         while let Some(request) = queue.transaction.queued().get(queue.next) {

@@ -271,8 +271,8 @@ impl Server {
         }
     }
 
-    /// Receives for a session, up to its limit of a turn; what it took, in bytes received. The
-    /// driver reports it again if more is left.
+    /// Receives for a session, up to its limit of a turn; returns the cost (`Receipt::cost`). The
+    /// driver reports the session again if more is left.
     fn receive(&mut self, driver: &mut dyn Driver, client: ConnectionId) -> usize {
         let bounds = self.core.input_bounds(client);
         let Core { clients, process, turn, .. } = &mut self.core;

@@ -33,7 +33,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// What it took of the time that a turn has for receiving, in bytes received.
+    /// The cost of receiving, in bytes received: bytes that were moved count in part.
     pub fn cost(&self) -> usize {
         self.bytes + self.moved / MOVED_PER_RECEIVED
     }

@@ -30,8 +30,8 @@ impl Server {
         tracing::warn!(ran_ms, name, "Slow script detected: {killed_by} ends it");
     }
 
-    /// Whether this is a replica of the log, and a unit that began then has kept it from applying
-    /// records, and from standing for leadership, for a very long time.
+    /// Whether a unit that began at `began` has kept a replica of the log from applying records,
+    /// and from standing for leadership, for a very long time. False on a primary.
     pub(crate) fn holds_replica_up(&self, began: MonotonicNanos) -> bool {
         self.core.is_following()
             && self.core.process.options.clock.monotonic().since(began) >= REPLICA_UNIT_NANOS_MAX
