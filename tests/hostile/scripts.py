@@ -17,32 +17,53 @@ LEASE_MS = 10_000
 # After which a script is killed that goes on.
 SCRIPT_SECONDS = 5.0
 
-# Loops, memory, and work in one function of Lua's or in one instruction.
+# How a script ends: killed because it goes on for long (on a busy machine others are, too), or otherwise.
+KILLED, MEMORY, VALUE = "Script killed by user", "not enough memory", "a value"
+
+# Loops, memory, and work in one function of Lua's or in one instruction; and how they end.
 BODIES = {
-    "an endless loop": "while true do pcall(function() while true do end end) end",
-    "numbers that collide in a table":
+    ("an endless loop", KILLED): "while true do pcall(function() while true do end end) end",
+    ("numbers that collide in a table", VALUE):
         "local t = {} for i = 1, 1000000 do t[2 ^ 52 + i * 2 ^ 32 + 2 ^ 31 - i] = i end return #t",
-    "one capture many times": "return #string.gsub(string.rep('a', 5e6), '.*', string.rep('%0', 2000), 1)",
-    "a text for every byte": "return string.gsub(string.rep('a', 1e6), '', string.rep('b', 1e4))",
-    "long texts sorted":
+    ("one capture many times", MEMORY):
+        "return #string.gsub(string.rep('a', 5e6), '.*', string.rep('%0', 2000), 1)",
+    ("a text for every byte", MEMORY): "return string.gsub(string.rep('a', 1e6), '', string.rep('b', 1e4))",
+    ("long texts sorted", VALUE):
         "local s, t = string.rep('x', 60000), {} for i = 1, 3000 do t[i] = s .. (i * 7919) % 3000 end "
         "table.sort(t) return #t",
-    "a list sorted by a function of C":
+    ("a list sorted by a function of C", VALUE):
         "local t = {} for i = 1, 1e6 do t[i] = i end table.sort(t, rawequal) return #t",
-    "code of many breaks":
+    # What quicksort compares makes its worst order (McIlroy, A Killer Adversary for Quicksort).
+    ("a list in the worst order", VALUE): """
+        local order, list, solid, candidate = {}, {}, 0, nil
+        for i = 1, 5000 do order[i] = i end
+        pcall(table.sort, order, function(a, b)
+          if not list[a] and not list[b] then
+            solid = solid + 1
+            list[a == candidate and a or b] = solid
+          end
+          if not list[a] then candidate = a elseif not list[b] then candidate = b end
+          return (list[a] or 1e9) < (list[b] or 1e9)
+        end)
+        for i = 1, 5000 do list[i] = list[i] or 1e9 end
+        table.sort(list)""",
+    ("numbers concatenated", VALUE):
+        "local t = {} for i = 1, 4e6 do t[i] = i end return #table.concat(t, ',')",
+    ("code of many breaks", VALUE):
         "return loadstring('while true do ' .. string.rep('do break end ', 60000) .. 'end') and 1",
-    "code of many conditions":
+    ("code of many conditions", VALUE):
         "return loadstring('local a = nil return ' .. string.rep('a and a or ', 60000) .. '1') and 1",
-    "a long set": "return string.find(string.rep('b', 3e4), '[' .. string.rep('a', 5e6) .. ']*c')",
-    "long texts changed":
+    ("a long set", KILLED): "return string.find(string.rep('b', 3e4), '[' .. string.rep('a', 5e6) .. ']*c')",
+    ("long texts changed", VALUE):
         "local s = string.rep('1', 2e7) for i = 1, 100 do s:upper() tonumber(s) end return 1",
-    "a digest of much": "local s = string.rep('x', 1e8) for i = 1, 20 do redis.sha1hex(s) end return 1",
-    "much memory in small things": "local t = {} for i = 1, 1e9 do t[i] = {} end",
-    "long texts as numbers":
+    ("a digest of much", VALUE):
+        "local s = string.rep('x', 1e8) for i = 1, 20 do redis.sha1hex(s) end return 1",
+    ("much memory in small things", MEMORY): "local t = {} for i = 1, 1e9 do t[i] = {} end",
+    ("long texts as numbers", "number expected"):
         "local s, t = 'nan(' .. ('1'):rep(5e6) .. ')', {} for i = 1, 7000 do t[i] = s end "
         "return math.max(1, unpack(t))",
     # A table in which the chains of many places have grown together.
-    "removed keys whose places are used again": """
+    ("removed keys whose places are used again", VALUE): """
         local N = 2 ^ 19
         local function key(place, j) return 2 ^ 52 + (place - 0x43300000) % (N - 1) + j * (N - 1) end
         local t = {}
@@ -58,19 +79,31 @@ BODIES = {
         end
         local from = 2 ^ 28 + 256 * (N - 1 - 0x41B - 4100 - 300)
         return select('#', unpack(t, from, from + 7900))""",
-    "a coroutine that was made before the memory":
+    # 99 in each place: a small table is hashed anew from 101 on.
+    ("keys that nearly collide in a large table", VALUE): """
+        local t, places = {}, math.floor(2 ^ 21 / 99)
+        for j = 0, 98 do
+          for g = 0, places - 1 do t[2 ^ 52 + j * 2 ^ 32 + 1000 + g - j] = 1 end
+        end
+        for i = 1, 10 do table.maxn(t) end
+        for i = 1, 1e6 do t['x' .. i] = 1 end""",
+    # Each key that is set lets the table grow.
+    ("keys changed in a full table", KILLED):
+        "local t = {} for i = 2, 2 ^ 20 do t['k' .. i] = 1 end t.a = 1 "
+        "while true do t.a = nil t.b = 1 t.b = nil t.a = 1 t.a = nil t.b = 1 t.b = nil t.a = 1 end",
+    ("a coroutine that was made before the memory", VALUE):
         "local s = '' local co = coroutine.create(function() coroutine.yield() "
         "for i = 1, 2000 do local x = s .. 'x' end end) coroutine.resume(co) "
         "s = string.rep('x', 5e7) coroutine.resume(co)",
-    "millions of small strings that are left":
+    ("millions of small strings that are left", VALUE):
         "local t = {} for i = 1, 4000 do local u = {} t[i] = u "
         "for j = 1, 1000 do u[j] = i .. ':' .. j end end",
-    "deep values": "local t = {} for i = 1, 60 do t = {t, t} end return cjson.encode(t)",
+    ("deep values", MEMORY): "local t = {} for i = 1, 60 do t = {t, t} end return cjson.encode(t)",
 }
 
 
 def eval_to_its_end(primary, body):
-    """Runs a script, and kills it if it goes on for long. What it answers does not matter."""
+    """Runs a script, and kills it if it goes on for long. How it ended."""
     def kill():
         with primary.client() as client:
             try:
@@ -83,8 +116,9 @@ def eval_to_its_end(primary, body):
     try:
         with primary.client() as client:
             client.call("EVAL", body, 0)
-    except Refusal:
-        pass
+            return VALUE
+    except Refusal as refusal:
+        return str(refusal)
     finally:
         killer.cancel()
         killer.join()
@@ -101,13 +135,14 @@ def scripts_depose_nobody(command, _):
     with Shard(command, 2, shared_log, arguments, first_leads=True) as shard:
         primary = shard.primary()
         led = epoch(primary)
-        for name, body in BODIES.items():
+        for (name, ending), body in BODIES.items():
             try:
-                eval_to_its_end(primary, body)
+                ended = eval_to_its_end(primary, body)
                 now = epoch(primary)
             except Disconnected as gone:
                 raise AssertionError(f"{name}: {gone}\n{primary.log_tail()}") from gone
             assert now == led, f"{name}: somebody else led\n{primary.log_tail()}"
+            assert ending in ended or KILLED in ended, f"{name}: {ended}"
         assert shard.primary() is primary
         with primary.client() as client:
             assert client.call("SET", "after", "1") == b"OK"

@@ -198,13 +198,13 @@ fn place(lua: &Lua, level: usize) -> String {
 }
 
 /// Corrects the error of a C function that was called under another name: inserts its own name, and
-/// the place of the call.
-pub(crate) fn renamed(lua: &Lua, error: Value, name: &str) -> Error {
-    const OWN: [&[u8]; 4] =
-        [b"bad argument", b"invalid order function", b"invalid value (", b"wrong number of arg"];
+/// the place of the call. Where it calls another function, arguments may be that one's.
+pub(crate) fn renamed(lua: &Lua, error: Value, name: &str, calls_another: bool) -> Error {
+    const OWN: [&[u8]; 3] = [b"bad argument", b"invalid order function", b"wrong number of arg"];
     let Value::String(text) = &error else { return value(lua, error) };
     let bytes = text.as_bytes();
-    if !OWN.iter().any(|own| bytes.starts_with(own)) {
+    let mut own = OWN.iter().skip(usize::from(calls_another));
+    if !own.any(|own| bytes.starts_with(own)) {
         return value(lua, error);
     }
     complain(lua, String::from_utf8_lossy(&bytes).replace("to '?'", &format!("to '{name}'")))

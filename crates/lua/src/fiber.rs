@@ -118,8 +118,7 @@ impl Runner {
                 self.tell(Told::Done);
             }
             Order::Collect => {
-                // As in `Host::collect_to_the_end`.
-                let _ = self.lua.gc_collect();
+                self.collect();
                 self.tell(Told::Done);
             }
             Order::Run(invocation) => self.run(invocation),
@@ -130,6 +129,13 @@ impl Runner {
 
     fn tell(&self, told: Told) {
         *self.host.told.borrow_mut() = Some(told);
+    }
+
+    /// Collects all garbage, with pauses.
+    fn collect(&self) {
+        // It fails for want of memory. Then pauses are where the last script would have made them.
+        let _ = self.host.begin_metering(&self.lua);
+        self.host.collect_to_the_end(&self.lua);
     }
 
     fn compile(&mut self, body: &[u8]) -> Result<ScriptRef, ScriptError> {

@@ -56,7 +56,8 @@ impl Interpreter {
     }
 
     /// Gives the interpreter a secret, before the first script: chance, so that nobody can choose
-    /// strings and numbers that collide in Lua's hash tables. Without one, somebody can.
+    /// strings that collide where Lua keeps them, nor keys that collide in a table that was
+    /// scattered because too many did (`vendor/lua-src/README.md`). Without one, somebody can.
     pub fn set_secret(&mut self, secret: u128) {
         self.secret = secret;
     }
@@ -181,12 +182,18 @@ impl Interpreter {
     }
 
     /// Frees what no script can reach any more, all of it: Lua's collector leaves some for later.
+    /// That may take a second; `paused` is called at each pause.
     ///
     /// # Panics
     /// A script is running.
-    pub fn collect(&mut self) {
-        if self.fiber.is_some() {
-            self.order(Order::Collect).expect("only creating a fiber can fail");
+    pub fn collect(&mut self, mut paused: impl FnMut()) {
+        if self.fiber.is_none() {
+            return;
+        }
+        let mut told = self.order(Order::Collect).expect("only creating a fiber can fail");
+        while matches!(told, Told::Step(_)) {
+            paused();
+            told = self.fiber.as_mut().expect("it has just told something").resume();
         }
     }
 

@@ -3,8 +3,8 @@
 //! It knows the language, Redis's sandbox, and the libraries for scripts. It knows no command, no
 //! keyspace, no user and no source of chance: when a script needs one of those, the interpreter
 //! stops with a [`Step`], and the node answers. A clock that it is handed says how long
-//! instructions take that may take long; scripts cannot see it. Nor the secret under which it
-//! hashes what collides (`vendor/lua-src/README.md`).
+//! instructions take that may take long; scripts cannot see it. They cannot see
+//! the secret either under which Lua hashes keys that collide (`vendor/lua-src/README.md`).
 //!
 //! ```text
 //! interpreter.start(script, …)

@@ -7,7 +7,6 @@ pub(crate) mod packing;
 pub(crate) mod pattern;
 pub(crate) mod redis;
 pub(crate) mod strings;
-pub(crate) mod tables;
 
 use crate::given::Given;
 use crate::host::Host;

@@ -5,9 +5,9 @@ local rust, pcall, xpcall, error, type, select, unpack, coroutine, table, values
 local visible, message, spend, compile = rust.visible, rust.message, rust.spend, rust.compile
 local compiled = rust.compiled
 local bad_argument, is_killed, is_view = rust.bad_argument, rust.is_killed, rust.is_view
-local insert_slowly, unpack_slowly = rust.insert_slowly, rust.unpack_slowly
+local guarded_insert, guarded_remove = rust.guarded_insert, rust.guarded_remove
+local unpack_slowly, next_match = rust.unpack_slowly, rust.next_match
 local resume, create = coroutine.resume, coroutine.create
-local spend_on, guarded_remove, next_match = rust.spend_on, rust.guarded_remove, rust.next_match
 local insert, remove, concat = table.insert, table.remove, table.concat
 local out = {}
 
@@ -95,6 +95,7 @@ end
 
 function out.wrap(f)
   local ok, co = pcall(create, f)
+  if not ok and co == 'not enough memory' then error(co, 0) end
   if not ok then bad_argument(1, 'Lua function expected') end
   return function(...)
     spend()
@@ -114,26 +115,14 @@ function out.unpack(...)
   return unpack_slowly(...)
 end
 
--- Inserting at an index below 1 moves elements without end: the slow version counts steps.
+-- Where they are called in the usual way the originals do not fail; elsewhere their errors would not say where.
 function out.insert(...)
   local list, at = ...
   local count = select('#', ...)
-  if type(list) == 'table' and not is_view[list]
-    and (count == 2 or count == 3 and type(at) == 'number' and at >= 1) then
-    if count == 3 then spend_on(list) end
+  if type(list) == 'table' and not is_view[list] and (count == 2 or count == 3 and type(at) == 'number') then
     return insert(...)
   end
-  return insert_slowly(...)
-end
-
--- The comparison for sorting a long list: Lua's own comparison of elements cannot be interrupted.
-function out.less(a, b) return a < b end
-
--- Wraps a function that is not written in Lua, so that each call of it takes instructions. It is called as a
--- field without a name: its errors name it '?', as if C had called it.
-function out.countable(f)
-  local held = { f }
-  return function(...) return held[1](...) end
+  return guarded_insert(...)
 end
 
 function out.remove(...)

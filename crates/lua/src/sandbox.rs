@@ -10,7 +10,7 @@ use crate::errors;
 use crate::given::Given;
 use crate::host::{COLLECTING_STEPS, Host};
 use crate::library::redis::{self, Callers};
-use crate::library::{Library, RESULTS_MAX, bit, json, msgpack, packing, strings, tables};
+use crate::library::{Library, RESULTS_MAX, bit, json, msgpack, packing, strings};
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::script::{CodeKind, ScriptRef};
 use crate::source;
@@ -22,22 +22,6 @@ use views::{READ_ONLY, SEEN, Views};
 /// Functions of Lua that scripts get unchanged.
 const KEPT: [&str; 9] =
     ["assert", "error", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION"];
-
-/// The longest list of numbers that is sorted with C's own comparison, which cannot be interrupted:
-/// in the worst order a list of n elements takes n²/4 comparisons. A list whose first element is a
-/// number counts: the first pass compares all others with one, an error for what is none.
-const SHORT_NUMBERS: usize = 5000;
-
-/// The longest list of anything else that is.
-const SHORT_LIST: usize = 1000;
-
-/// The most that such a list's length times the memory in use may be, in bytes: each comparison may
-/// visit two long strings, so half of this is visited at most.
-const SHORT_LIST_BYTES: usize = 512 << 20;
-
-/// Bytes of memory in use per step, for a function that may visit all of a table: only memory in
-/// use bounds how many elements it has.
-const STEP_MEMORY_BYTES: usize = 4096;
 
 pub(crate) struct Sandbox {
     /// The view of the globals, which scripts see as `_G`.
@@ -58,16 +42,6 @@ pub(crate) struct Sandbox {
     library: Table,
     /// The options of `cjson`, which a script may change for itself.
     json: Rc<RefCell<json::Options>>,
-}
-
-/// Functions in Lua that `table`'s functions call in place of others: those run no instruction of
-/// Lua, so that no step would be counted.
-#[derive(Clone)]
-struct Countable {
-    /// The comparison of a long list.
-    less: Function,
-    /// Wraps a function that is not written in Lua.
-    wrap: Function,
 }
 
 /// Builds the globals, step by step.
@@ -174,37 +148,6 @@ impl Sandbox {
     }
 }
 
-impl Countable {
-    /// The function that a function of `table` calls instead of what it was given, if any.
-    fn instead_of(
-        &self,
-        lua: &Lua,
-        name: &str,
-        table: &Table,
-        given: &Given<'_>,
-    ) -> mlua::Result<Option<Function>> {
-        let length = table.raw_len();
-        match given.at(2) {
-            Value::Nil if name == "sort" => {
-                let is_short = match table.raw_get(1)? {
-                    Value::Integer(_) | Value::Number(_) => length <= SHORT_NUMBERS,
-                    _ => {
-                        length <= SHORT_LIST
-                            && length.saturating_mul(lua.used_memory()) <= SHORT_LIST_BYTES
-                    }
-                };
-                Ok((!is_short).then(|| self.less.clone()))
-            }
-            Value::Function(called)
-                if matches!(name, "sort" | "foreach" | "foreachi") && called.info().what == "C" =>
-            {
-                self.wrap.call(called).map(Some)
-            }
-            _ => Ok(None),
-        }
-    }
-}
-
 fn missing_global(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
     let name = arguments.get(1).cloned().unwrap_or(Value::Nil);
     let Some(name) = lua.coerce_string(name)? else {
@@ -253,10 +196,6 @@ impl Builder<'_> {
         })?;
         rust.add("is_killed", |_, host, _| Ok(host.killed().is_some()))?;
         rust.add("spend", |lua, host, _| host.spend(lua, 10))?;
-        rust.add("spend_on", |lua, host, given| match given.at(1) {
-            Value::Table(list) => host.spend(lua, list.raw_len()),
-            _ => Ok(()),
-        })?;
         let values = self.values.clone();
         rust.add("compile", move |lua, host, given| compile(lua, host, &given, &values))?;
         rust.add("bad_argument", |_, _, given| -> mlua::Result<()> {
@@ -265,11 +204,6 @@ impl Builder<'_> {
         })?;
         rust.table.raw_set("is_view", self.marks.clone())?;
         rust.table.raw_set("has_libraries", self.host.kind == CodeKind::Functions)?;
-        let views = Rc::clone(&self.views);
-        rust.add("insert_slowly", move |lua, host, given| match given.at(1) {
-            Value::Table(table) if views.contains(table) => Err(errors::text(lua, READ_ONLY)),
-            _ => tables::insert(lua, host, &given),
-        })?;
         rust.add("next_match", |lua, host, given| strings::next_match(lua, host, &given))?;
         rust.add("unpack_slowly", |lua, host, given| unpack(lua, host, &given))?;
         Ok(rust)
@@ -281,8 +215,9 @@ impl Builder<'_> {
         rust.table.raw_set("compiled", compiled)?;
         let original = |name| self.original.get::<Value>(name);
         let tables = self.original.get::<Table>("table")?;
-        let remove = tables.get::<Function>("remove")?;
-        rust.table.raw_set("guarded_remove", self.guarded("remove", remove, None)?)?;
+        let guarded = |name| self.guarded(name, tables.raw_get(name)?);
+        rust.table.raw_set("guarded_insert", guarded("insert")?)?;
+        rust.table.raw_set("guarded_remove", guarded("remove")?)?;
         let coroutines = self.original.get::<Table>("coroutine")?;
         let chunk =
             self.lua.load(include_str!("sandbox.lua")).set_name(format!("={}", errors::SANDBOX));
@@ -304,13 +239,9 @@ impl Builder<'_> {
         let values = self.values.clone();
         self.over(&self.values)
             .add("loadstring", move |lua, host, given| compile(lua, host, &given, &values))?;
+        tables.raw_set("sort", guarded("sort")?)?;
         for name in ["insert", "remove"] {
             tables.raw_set(name, made.raw_get::<Value>(name)?)?;
-        }
-        let countable = Countable { less: made.raw_get("less")?, wrap: made.raw_get("countable")? };
-        for name in ["concat", "sort", "foreach", "foreachi", "maxn"] {
-            let original = tables.raw_get(name)?;
-            tables.raw_set(name, self.guarded(name, original, Some(&countable))?)?;
         }
         strings::add(
             self.lua,
@@ -329,44 +260,35 @@ impl Builder<'_> {
         Ok(made)
     }
 
-    /// Wraps a function on tables: it counts steps for the elements that it may visit, and corrects
-    /// the errors of the original, which is called under another name.
-    fn guarded(
-        &self,
-        name: &'static str,
-        original: Function,
-        countable: Option<&Countable>,
-    ) -> mlua::Result<Function> {
-        let (views, countable) = (Rc::clone(&self.views), countable.cloned());
+    /// Wraps a function that changes a table: it refuses those that are read-only, and corrects the
+    /// errors of the original, which is called under another name.
+    fn guarded(&self, name: &'static str, original: Function) -> mlua::Result<Function> {
+        let views = Rc::clone(&self.views);
         let pcall = self.original.get::<Function>("pcall")?;
-        self.over(&self.values).function(move |lua, host, given| {
-            let Value::Table(table) = given.at(1) else {
-                return Err(given.wrong_type(1, "table"));
-            };
-            if views.contains(table) && matches!(name, "sort" | "remove") {
+        self.over(&self.values).function(move |lua, _, given| {
+            if let Value::Table(table) = given.at(1)
+                && views.contains(table)
+            {
                 return Err(errors::text(lua, READ_ONLY));
             }
-            // Elements under keys other than 1 to n are bounded by memory in use only.
-            host.spend(lua, table.raw_len() + lua.used_memory() / STEP_MEMORY_BYTES)?;
             let mut arguments = given.values().clone();
-            if let Some(countable) = &countable
-                && let Some(called) = countable.instead_of(lua, name, table, &given)?
-            {
-                let table = Value::Table(table.clone());
-                arguments = MultiValue::from_iter([table, Value::Function(called)]);
-            }
             arguments.push_front(Value::Function(original.clone()));
             let mut results: MultiValue = pcall.call(arguments)?;
             if results.pop_front() == Some(Value::Boolean(true)) {
                 return Ok(results);
             }
             match results.pop_front().unwrap_or(Value::Nil) {
-                // Of a Rust function, or of one that was wrapped: not the original's own error.
+                // Of a function that the original called.
                 Value::Error(error) => Err(*error),
                 error if errors::is_from_sandbox(&error) => {
                     Err(errors::value(lua, errors::visible(lua, error)?))
                 }
-                error => Err(errors::renamed(lua, error, name)),
+                error => {
+                    let calls_another = name == "sort"
+                        && matches!(given.at(1), Value::Table(_))
+                        && matches!(given.at(2), Value::Function(_));
+                    Err(errors::renamed(lua, error, name, calls_another))
+                }
             }
         })
     }

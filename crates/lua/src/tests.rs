@@ -5,6 +5,7 @@ mod hostile;
 mod recorded;
 mod slots;
 mod stalls;
+mod tables;
 
 /// Starts a script without keys and arguments, for a client that speaks RESP2.
 fn start(interpreter: &mut Interpreter, script: ScriptRef) {

@@ -8,7 +8,7 @@ mod loading;
 #[cfg(test)]
 mod tests;
 
-use crate::scripts::Declared;
+use crate::scripts::{Declared, PAUSE_WORK_STEPS};
 use engine::functions::{self, Header};
 use engine::refusal::Refusal;
 use engine::work::Work;
@@ -222,10 +222,10 @@ impl CompiledLibraries {
 
     /// Whether libraries and what their functions keep leave enough memory for another order of
     /// loading, and for functions that run.
-    pub fn leaves_room(&mut self) -> bool {
+    pub fn leaves_room(&mut self, work: &Work) -> bool {
         let room = self.interpreter.limits().memory_bytes / LOADED_PART;
         if self.interpreter.used_bytes() > room {
-            self.interpreter.collect();
+            self.interpreter.collect(|| work.steps(PAUSE_WORK_STEPS));
         }
         self.interpreter.used_bytes() <= room
     }

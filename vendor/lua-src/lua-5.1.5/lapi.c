@@ -947,10 +947,13 @@ LUA_API int lua_gc (lua_State *L, int what, int data) {
     }
     case LUA_GCSTEP: {
       lu_mem a = (cast(lu_mem, data) << 10);
+      lu_mem debt;
       if (a <= g->totalbytes)
         g->GCthreshold = g->totalbytes - a;
       else
         g->GCthreshold = 0;
+      debt = g->gcdept;
+      g->gcdept = 0;  /* so that these steps pay for `data' alone */
       while (g->GCthreshold <= g->totalbytes) {
         luaC_step(L);
         if (g->gcstate == GCSpause) {  /* end of cycle? */
@@ -958,6 +961,7 @@ LUA_API int lua_gc (lua_State *L, int what, int data) {
           break;
         }
       }
+      if (!res) g->gcdept += debt;
       break;
     }
     case LUA_GCSETPAUSE: {

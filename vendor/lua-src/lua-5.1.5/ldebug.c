@@ -81,6 +81,24 @@ LUA_API int lua_gethookcount (lua_State *L) {
 }
 
 
+/*
+** counts what a function in C does as so many instructions of Lua: calls the
+** count hook if it is due. The hook may raise an error
+*/
+LUA_API void lua_spend (lua_State *L, int n) {
+  if (!(L->hookmask & LUA_MASKCOUNT) || !L->allowhook)
+    return;
+  if (L->hookcount > n)
+    L->hookcount -= n;
+  else {
+    lua_lock(L);
+    resethookcount(L);
+    luaD_callhook(L, LUA_HOOKCOUNT, -1);
+    lua_unlock(L);
+  }
+}
+
+
 LUA_API int lua_getstack (lua_State *L, int level, lua_Debug *ar) {
   int status;
   CallInfo *ci;

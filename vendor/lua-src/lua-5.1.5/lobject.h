@@ -201,7 +201,7 @@ typedef union TString {
   struct {
     CommonHeader;
     lu_byte reserved;
-    unsigned int hash;  /* for tables */
+    unsigned int hash;  /* for tables; 0 until it is wanted */
     unsigned int spot;  /* for the table of all strings (see lstring.c) */
     unsigned int len;
   } tsv;
@@ -324,6 +324,7 @@ typedef union Closure {
 typedef union TKey {
   struct {
     TValuefields;
+    int sharing;  /* keys that came where this one is (see ltable.c) */
     struct Node *next;  /* for chaining */
   } nk;
   TValue tvk;

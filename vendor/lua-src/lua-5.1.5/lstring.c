@@ -103,14 +103,14 @@ void luaS_setsecrets (lua_State *L, unsigned long long a,
 
 
 static TString *newlstr (lua_State *L, const char *str, size_t l,
-                                       unsigned int h, unsigned int spot) {
+                                       unsigned int spot) {
   TString *ts;
   stringtable *tb;
   if (l >= UINT_MAX)
     luaM_toobig(L);
   ts = cast(TString *, luaM_malloc(L, (l+1)*sizeof(char)+sizeof(TString)));
   ts->tsv.len = cast(unsigned int, l);
-  ts->tsv.hash = h;
+  ts->tsv.hash = 0;
   ts->tsv.spot = spot;
   ts->tsv.marked = luaC_white(G(L));
   ts->tsv.tt = LUA_TSTRING;
@@ -130,9 +130,6 @@ static TString *newlstr (lua_State *L, const char *str, size_t l,
 
 TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
   GCObject *o;
-  unsigned int h = cast(unsigned int, l);  /* seed */
-  size_t step = (l>>5)+1;  /* if string is too long, don't hash all its chars */
-  size_t l1;
   unsigned int spot = spotof(G(L), str, l);
   for (o = G(L)->strt.hash[lmod(spot, G(L)->strt.size)];
        o != NULL;
@@ -145,9 +142,22 @@ TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
       return ts;
     }
   }
-  for (l1=l; l1>=step; l1-=step)  /* compute hash */
-    h = h ^ ((h<<5)+(h>>2)+cast(unsigned char, str[l1-1]));
-  return newlstr(L, str, l, h, spot);  /* not found */
+  return newlstr(L, str, l, spot);  /* not found */
+}
+
+
+/*
+** the hash of a string that becomes a key: of all its bytes, as in Redis. One
+** that is 0 is computed each time
+*/
+unsigned int luaS_computehash (TString *ts) {
+  const char *str = getstr(ts);
+  size_t l = ts->tsv.len;
+  unsigned int h = cast(unsigned int, l);  /* seed */
+  for (; l > 0; l--)
+    h = h ^ ((h<<5)+(h>>2)+cast(unsigned char, str[l-1]));
+  ts->tsv.hash = h;
+  return h;
 }
 
 

@@ -698,6 +698,7 @@ static void addquoted (lua_State *L, luaL_Buffer *b, int arg) {
   const char *s = luaL_checklstring(L, arg, &l);
   luaL_addchar(b, '"');
   while (l--) {
+    if (l % 64 == 0) lua_spend(L, 1);
     switch (*s) {
       case '"': case '\\': case '\n': {
         luaL_addchar(b, '\\');
@@ -762,6 +763,8 @@ static int str_format (lua_State *L) {
   luaL_Buffer b;
   luaL_buffinit(L, &b);
   while (strfrmt < strfrmt_end) {
+    if ((strfrmt_end - strfrmt) % 64 == 0 || *strfrmt == L_ESC)
+      lua_spend(L, 1);
     if (*strfrmt != L_ESC)
       luaL_addchar(&b, *strfrmt++);
     else if (*++strfrmt == L_ESC)

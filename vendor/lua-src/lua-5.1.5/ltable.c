@@ -39,6 +39,7 @@
 #include "lmem.h"
 #include "lobject.h"
 #include "lstate.h"
+#include "lstring.h"
 #include "ltable.h"
 
 
@@ -56,7 +57,7 @@
 
 #define hashpow2(t,n)      (gnode(t, lmod((n), sizenode(t))))
   
-#define hashstr(t,str)  hashpow2(t, (str)->tsv.hash)
+#define hashstr(t,str)  hashpow2(t, luaS_hash(str))
 #define hashboolean(t,p)        hashpow2(t, p)
 
 
@@ -71,14 +72,21 @@
 
 
 /*
-** keys that may share a main position in a table that is not scattered
+** keys that may come to a main position that is taken, in a table that is not
+** scattered
 */
-#define MAXCHAIN	100
+#define MAXCHAIN	32
 
 /*
 ** nodes that a search may visit in a table that is not crowded
 */
-#define MAXWALK		(2*MAXCHAIN)
+#define MAXWALK		200
+
+/*
+** size of a table from which growing takes so long that a count hook is called
+** before the next instruction
+*/
+#define MANYMOVED	4096
 
 
 /*
@@ -92,7 +100,7 @@
 
 static const Node dummynode_ = {
   {{NULL}, LUA_TNIL},  /* value */
-  {{{NULL}, LUA_TNIL, NULL}}  /* key */
+  {{{NULL}, LUA_TNIL, 0, NULL}}  /* key */
 };
 
 
@@ -323,6 +331,7 @@ static void clearnodes (Table *t) {
   for (i=0; i<size; i++) {
     Node *n = gnode(t, i);
     gnext(n) = NULL;
+    gkey(n)->sharing = 0;
     setnilvalue(gkey(n));
     setnilvalue(gval(n));
   }
@@ -414,12 +423,16 @@ static void refillall (lua_State *L, Table *t, int oldasize, const Node *nold,
     t->scatter = newsecret(G(L));
     refill(L, t, oldasize, nold, oldnodes, MAX_INT);
   }
+  if (t->sizearray + oldnodes >= MANYMOVED && L->hookcount > 1)
+    L->hookcount = 1;
 }
 
 
 /*
 ** shortens the chains of a table in which a search has taken long. It raises
-** no error: without memory for it the table stays as it is
+** no error: without memory for it the table stays as it is. It frees the nodes:
+** no pointer to a value in the table may be held across this, nor across any
+** luaH_set*, which call it
 */
 void luaH_spread (lua_State *L, Table *t) {
   global_State *g = G(L);
@@ -551,14 +564,11 @@ static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
       gnext(othern) = n;  /* redo the chain with `n' in place of `mp' */
       *n = *mp;  /* copy colliding node into free pos. (mp->next also goes) */
       gnext(mp) = NULL;  /* now `mp' is free */
+      gkey(mp)->sharing = 0;
       setnilvalue(gval(mp));
     }
     else {  /* colliding node is in its own main position */
-      while (othern != NULL && limit > 1) {  /* count the keys there */
-        othern = gnext(othern);
-        limit--;
-      }
-      if (othern != NULL) {
+      if (++gkey(mp)->sharing >= limit) {
         *crowded = 1;
         return NULL;
       }

@@ -3,7 +3,7 @@
 //!
 //! Steps are counted by a hook of Lua after some instructions, and by each function in Rust whose
 //! work a script chooses. Time counts where memory is large, because then a single instruction may
-//! take long, and where many strings are made or code is compiled, which may take long anyhow.
+//! take long, and where code is compiled or garbage is collected, which may take long anyhow.
 
 use super::Host;
 use crate::errors;
@@ -28,9 +28,10 @@ const TIMED_BYTES: usize = 1 << 20;
 const PAUSE_NANOS: u64 = 500_000;
 
 /// Instructions between two checks while all memory is in use, more with less of it. One
-/// instruction that reads a string as long as the default limit as a number takes 400 ms: this many
-/// times that is how long a hostile script can run without a pause. A check for each would double
-/// the time of scripts that use much memory for other things.
+/// instruction that compares or concatenates strings of as many bytes takes up to 200 ms, and this
+/// many times that is how long a hostile script can run without a pause. (Behind one that lets a
+/// large table grow, a check follows at once.) A check for each would double the time of scripts
+/// that use much memory for other things.
 const FEW_INSTRUCTIONS: usize = 2;
 
 /// Steps that Lua's piece of a garbage collection counts: it handles some 2 KiB.
@@ -43,14 +44,6 @@ const COLLECTED_PIECE: i32 = 32;
 /// Bytes of a string that count as one step, in functions that visit all of it.
 pub(crate) const STEP_BYTES: usize = 64;
 
-/// Strings that are made between two looks at the clock. Lua looks for each among the strings with
-/// the same hash, and hashes some bytes of a long one only: who chooses them can make all of them
-/// collide. Among 100,000 such strings making one takes 0.6 ms.
-const LOOK_STRINGS: usize = 16;
-
-/// Bytes of a string that count as one string more.
-const LOOK_STRING_BYTES: usize = 4 << 10;
-
 /// The limits of an interpreter, and how far the running script is from them.
 pub(crate) struct Meter {
     pub(crate) limits: Limits,
@@ -60,8 +53,6 @@ pub(crate) struct Meter {
     looks_every: Cell<u32>,
     /// When the script began to run on, or when the clock was first looked at since.
     resumed_at: Cell<Option<MonotonicNanos>>,
-    /// Strings that were made since the clock was last looked at for them.
-    strings: Cell<usize>,
     /// Whether the memory limit is in force. It is while a script runs or is compiled.
     is_limited: Cell<bool>,
 }
@@ -74,7 +65,6 @@ impl Meter {
             steps_left: Cell::new(0),
             looks_every: Cell::new(0),
             resumed_at: Cell::new(None),
-            strings: Cell::new(0),
             is_limited: Cell::new(false),
         }
     }
@@ -162,7 +152,7 @@ fn set_piece(lua: &Lua, times: i32) {
 
 impl Host {
     /// Grants a new script what it may use, and sees to it that its instructions are counted.
-    pub(super) fn begin_metering(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+    pub(crate) fn begin_metering(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         self.meter.refill(lua);
         self.look_for(lua, lua.used_memory())
     }
@@ -210,19 +200,12 @@ impl Host {
         self.spend(lua, if is_over { usize::MAX } else { steps })
     }
 
-    /// Counts a string of so many bytes that is made of what a client or a script chose. Each of
-    /// many such strings may take longer than the one before.
+    /// Counts a string of so many bytes that is made in Lua: all of them are copied and hashed.
     ///
     /// # Errors
     /// The script was killed.
     pub(crate) fn spend_string(self: &Rc<Self>, lua: &Lua, bytes: usize) -> mlua::Result<()> {
-        let strings = self.meter.strings.get() + 1 + bytes / LOOK_STRING_BYTES;
-        if strings < LOOK_STRINGS {
-            self.meter.strings.set(strings);
-            return Ok(());
-        }
-        self.meter.strings.set(0);
-        self.spend_long(lua, strings)
+        self.spend(lua, 1 + bytes / STEP_BYTES)
     }
 
     /// Counts a copy of this many bytes before it is made, whether or not anything comes of it.

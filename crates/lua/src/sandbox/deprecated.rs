@@ -111,7 +111,7 @@ fn results(lua: &Lua, name: &str, mut results: MultiValue) -> mlua::Result<Value
     if is_ok {
         return Ok(first);
     }
-    Err(errors::renamed(lua, errors::visible(lua, first)?, name))
+    Err(errors::renamed(lua, errors::visible(lua, first)?, name, false))
 }
 
 /// Creates the table by which a script changes the metatable of a proxy. `set` is [`set_field`].

@@ -363,7 +363,7 @@ fn proxies_are_collected() {
     let body = "for i = 1, 1000 do getmetatable(newproxy(true)).__index = {} end return 1";
     let mut eval = |body: &str| {
         let reply = eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
-        interpreter.collect();
+        interpreter.collect(|| ());
         (reply, interpreter.used_bytes())
     };
     let (_, before) = eval(body);

@@ -6,6 +6,7 @@ mod restore;
 use super::{NodeFn, node};
 use crate::core::Core;
 use crate::libraries::{Registered, header_of};
+use crate::scripts::PAUSE_WORK_STEPS;
 use crate::server::Server;
 use crate::server::script::{Wanted, key_count};
 use base::{ConnectionId, DatabaseId, MonotonicNanos};
@@ -156,12 +157,12 @@ impl Server {
         let own_began = clock.monotonic();
         let work = self.core.work();
         let mut is_late = || {
-            work.steps(crate::scripts::PAUSE_WORK_STEPS);
+            work.steps(PAUSE_WORK_STEPS);
             let now = clock.monotonic();
             now.since(own_began) > own_max || now.since(began) > all_max
         };
         let functions = self.libraries.compile(code, &mut is_late)?;
-        if is_bound && !self.libraries.leaves_room() {
+        if is_bound && !self.libraries.leaves_room(&work) {
             self.libraries.discard(functions);
             return Err(TOO_LARGE);
         }

@@ -1,0 +1,169 @@
+//! What the changed C of Lua does with large tables (`vendor/lua-src/README.md`).
+
+use super::hostile::Steady;
+use super::*;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+fn timed(nanos: u64) -> Interpreter {
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), nanos)));
+    interpreter
+}
+
+/// How often a script pauses when each look at the clock is a millisecond later.
+fn pauses(body: &str) -> usize {
+    let mut interpreter = timed(1_000_000);
+    let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+    start(&mut interpreter, script);
+    let (ending, pauses) = finish(&mut interpreter);
+    assert!(matches!(ending, Ending::Reply(_)), "{body}: {ending:?}");
+    pauses
+}
+
+/// The order in which `pairs` visits keys of which so many share each place, with this secret.
+fn order(secret: u128, sharing: usize, places: usize) -> String {
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    interpreter.set_secret(secret);
+    let body = format!(
+        "local t, seen = {{}}, {{}}
+         for j = 0, {sharing} - 1 do
+           for g = 0, {places} - 1 do t[2 ^ 52 + j * 2 ^ 32 + 1000 + g - j] = j end
+         end
+         for key, j in pairs(t) do seen[#seen + 1] = j end
+         return table.concat(seen, ' ', 1, 200)"
+    );
+    eval_with(&mut interpreter, &body, &[], &[], |_| Answer::GoOn)
+}
+
+#[test]
+fn a_table_is_scattered_where_more_than_32_keys_share_a_place() {
+    for (sharing, places, is_scattered) in
+        [(31, 200, false), (34, 200, true), (31, 4000, false), (34, 4000, true)]
+    {
+        let orders = [order(1, sharing, places), order(2, sharing, places)];
+        assert_eq!(orders[0] != orders[1], is_scattered, "{sharing} keys in {places} places");
+    }
+}
+
+/// A full table is made anew for each key that is set in the place of another one.
+#[test]
+fn the_clock_is_looked_at_behind_each_growth_of_a_large_table() {
+    let mut changes = String::new();
+    for _ in 0..300 {
+        write!(changes, "t.a = nil t.b = 1 t.b = nil t.a = 1 ").unwrap();
+    }
+    let make = "local t = {a = 1} for i = 1, 2 ^ 15 - 1 do t['k' .. i] = 1 end";
+    let (changed, made) =
+        (pauses(&format!("{make} {changes} return 1")), pauses(&format!("{make} return 1")));
+    assert!(changed >= made + 200, "{changed} and {made}");
+}
+
+#[test]
+fn maxn_visits_a_table_with_pauses() {
+    let body = |calls: usize| {
+        format!(
+            "local t = {{}} for i = 1, 1e5 do t['k' .. i] = 1 end
+             for i = 1, {calls} do if table.maxn(t) ~= 0 then error('a number') end end return 1"
+        )
+    };
+    let (called, made) = (pauses(&body(5)), pauses(&body(0)));
+    assert!(called >= made + 1000, "{called} and {made}");
+    for (table, most) in [
+        ("{}", "0"),
+        ("{1, 2, nil, 4}", "4"),
+        ("{[-3] = 1}", "0"),
+        ("{[2.5] = 1, [2] = 1, x = 9}", "2.5"),
+        ("{[1e300] = 1, [7] = 1}", "1e+300"),
+        ("{[1 / 0] = 1}", "inf"),
+    ] {
+        let reply = eval(&format!("return tostring(table.maxn({table}))"));
+        assert_eq!(reply, format!("${} {most} ", most.len()), "{table}");
+    }
+    assert_eq!(
+        eval("return select(2, pcall(table.maxn))"),
+        "$53 bad argument #1 to '?' (table expected, got no value) "
+    );
+}
+
+/// One long string lets Lua owe a whole collection; it is made in pieces all the same.
+#[test]
+fn what_is_owed_is_collected_with_pauses() {
+    let body = "local t = {}
+        for i = 1, 300 do
+          local u = {} t[i] = u for j = 1, 1000 do u[j] = i .. 'x' .. j end
+        end
+        local s = string.rep('x', 8e7) local u = {}
+        redis.call('now')
+        t, s = nil, nil collectgarbage() return 1";
+    let mut interpreter = timed(1_000_000);
+    let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
+    start(&mut interpreter, script);
+    let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
+    while !matches!(step, Step::Done(_)) {
+        let answer = match step {
+            Step::Call(_) => {
+                pauses = 0;
+                Answer::Reply(b"+OK\r\n".to_vec())
+            }
+            _ => {
+                pauses += 1;
+                Answer::GoOn
+            }
+        };
+        step = interpreter.resume(answer);
+    }
+    assert!(pauses >= 60, "{pauses}");
+    assert!(interpreter.used_bytes() < 4 << 20, "{} bytes are left", interpreter.used_bytes());
+}
+
+/// What a library has left is collected with pauses too, when the next one wants its room.
+#[test]
+fn a_collection_between_scripts_pauses() {
+    let mut interpreter = Interpreter::new(CodeKind::Functions, Limits::default());
+    interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), 1_000_000)));
+    let code = "local t = {} for i = 1, 3e5 do t[i] = 'x' .. i end
+                redis.register_function('f', function() return #t end)";
+    interpreter.start_loading(code.as_bytes()).unwrap();
+    let (Ending::Loaded(functions), _) = finish(&mut interpreter) else { panic!("it loads") };
+    interpreter.forget(functions[0].callback);
+    let mut pauses = 0;
+    interpreter.collect(|| pauses += 1);
+    assert!(pauses >= 50, "{pauses}");
+    assert!(interpreter.used_bytes() < 4 << 20, "{} bytes are left", interpreter.used_bytes());
+    interpreter.start_loading(b"redis.register_function('g', function() return 1 end)").unwrap();
+    assert!(matches!(finish(&mut interpreter).0, Ending::Loaded(_)));
+}
+
+/// Functions in C are interrupted as code in Lua is, also where each element costs a long search.
+#[test]
+fn functions_on_lists_pause() {
+    let list = "local t, u = {}, {} for i = 1, 1e5 do t[i] = i u['z' .. i] = 2 end";
+    for call in [
+        "table.concat(t)",
+        "table.insert(t, 1, 0)",
+        "table.insert(t, -1e5, 0)",
+        "table.remove(t, 1)",
+        "table.sort(t)",
+        "table.sort(t, rawequal)",
+        "table.foreach(u, tonumber)",
+        "table.foreachi(t, redis.debug)",
+        "string.format('%q', ('x'):rep(1e7))",
+        "string.format(('x'):rep(1e7))",
+    ] {
+        let called = pauses(&format!("{list} pcall(function() {call} end) return 1"));
+        let made = pauses(&format!("{list} return 1"));
+        assert!(called >= made + 300, "{call}: {called} and {made}");
+    }
+}
+
+/// Redis's Lua reads all bytes of a key, and so `pairs` has this order there (7.0.15).
+#[test]
+fn long_keys_have_the_order_of_redis() {
+    let body = "local t, seen = {}, {}
+        for i = 1, 12 do t[('session:'):rep(5) .. i] = i end
+        for _, i in pairs(t) do seen[#seen + 1] = i end
+        return table.concat(seen, ' ')";
+    assert_eq!(eval(body), "$26 12 2 9 4 1 7 6 8 3 11 10 5 ");
+}
