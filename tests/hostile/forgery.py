@@ -62,6 +62,7 @@ def forged_lines(server):
         for request in (["CLIENT", "SETNAME"], ["CLIENT", "SETINFO", "LIB-NAME"]):
             refusal = client.refusal(*request, "x" * 5000)
             assert "longer than 4096" in refusal, refusal
+        client.refusal("EVAL", "error({err=ARGV[1] .. ' why'})", 0, forged)
         client.send("REPLCONF", "ip-address", forged, "listening-port", 7)
         client.read()
         # Whatever it is told, the file is rewritten with each value on its line.

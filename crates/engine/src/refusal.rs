@@ -54,9 +54,11 @@ impl Refusal {
     }
 
     /// The first word, by which INFO errorstats counts. `ERR` if there is no blank behind a word
-    /// that is short, as in Redis: a script chooses its errors.
+    /// that is short, as in Redis: a script chooses its errors. The end of a line is a blank too,
+    /// as where the error is sent.
     pub fn code(&self) -> &str {
-        let blank = self.0.bytes().take(CODE_BYTES_MAX + 1).position(|byte| byte == b' ');
+        let is_blank = |byte| matches!(byte, b' ' | b'\r' | b'\n');
+        let blank = self.0.bytes().take(CODE_BYTES_MAX + 1).position(is_blank);
         blank.map_or("ERR", |at| &self.0[..at])
     }
 }
@@ -71,6 +73,7 @@ mod tests {
         for (text, code) in [
             ("WRONGTYPE Operation against a key", "WRONGTYPE"),
             ("MYCODE", "ERR"),
+            ("X\r\nrole:slave\r\n", "X"),
             ("", "ERR"),
             (&format!("{longest} x"), &longest),
             (&format!("{longest}E x"), "ERR"),

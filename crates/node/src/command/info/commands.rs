@@ -24,7 +24,9 @@ pub(super) fn counts(server: &Server, _: ConnectionId, text: &mut Text) {
 
 pub(super) fn errors(server: &Server, _: ConnectionId, text: &mut Text) {
     for (code, count) in &server.core.process.statistics.errors {
-        text.line(&format!("errorstat_{code}"), format!("count={count}"));
+        // A script chooses its errors; these have a meaning in INFO.
+        let shown = code.replace(['#', ':'], "_");
+        text.line(&format!("errorstat_{shown}"), format!("count={count}"));
     }
 }
 
