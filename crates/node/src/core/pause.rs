@@ -7,6 +7,10 @@ use super::Core;
 use base::{ConnectionId, MonotonicNanos};
 use std::collections::VecDeque;
 
+/// Clients that have left and are still in the list of those that wait, beside as many as there are
+/// clients. A guess.
+const LEFT_MAX: usize = 64;
+
 /// What waits while a pause lasts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Paused {
@@ -57,12 +61,6 @@ impl Pause {
         self.paused().is_none() && (!self.waiting.is_empty() || !self.waiting_inputs.is_empty())
     }
 
-    /// A client's request waits for the end, without limit.
-    pub fn add(&mut self, client: ConnectionId) -> Option<MonotonicNanos> {
-        self.waiting.push_back(client);
-        None
-    }
-
     /// A client's input waits for the end, unparsed.
     pub fn add_input(&mut self, client: ConnectionId) {
         self.waiting_inputs.push(client);
@@ -74,6 +72,17 @@ impl Pause {
 }
 
 impl Core {
+    /// A client's request waits for the end of the pause, without limit of time.
+    pub(crate) fn wait_for_pause(&mut self, client: ConnectionId) -> Option<MonotonicNanos> {
+        let (waiting, sessions) = (&mut self.pause.waiting, &self.clients.sessions);
+        // Clients that leave meanwhile stay in the list; there may be any number of them.
+        if waiting.len() > 2 * self.clients.by_id.len() + LEFT_MAX {
+            waiting.retain(|id| sessions.get(*id).is_some());
+        }
+        waiting.push_back(client);
+        None
+    }
+
     /// Whether clients that waited for the end of the pause go on in the next turn.
     pub(crate) fn resumes_after_pause(&self) -> bool {
         self.pause.is_just_over() && self.may_execute()

@@ -8,7 +8,7 @@ use engine::value::Awaited;
 
 impl Core {
     /// Leaves a session waiting. A client that has hung up is not left waiting for a key: what
-    /// came for it would be lost. Nor for replicas, which may never come.
+    /// came for it would be lost. Nor for replicas or the end of a pause, which may never come.
     pub(crate) fn block(&mut self, client: ConnectionId, blocked: Blocked) {
         let flow = &self.clients.at(client).flow;
         if (flow.peer_is_ending || flow.peer_has_closed) && blocked.ends_with_peer() {

@@ -186,7 +186,7 @@ impl Server {
     /// Parks a request, and says to whoever ends the wait that it does.
     fn wait(&mut self, client: ConnectionId, why: Why, request: OwnedRequest) {
         let deadline = match why {
-            Why::Pause => self.core.pause.add(client),
+            Why::Pause => self.core.wait_for_pause(client),
             Why::Migration => self.migrations.add_waiting(client),
             Why::Newest => self.members.reads.add(client, self.core.turn.monotonic),
         };
