@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// (CONFIG_MIN_RESERVED_FDS); a guess.
 const RESERVED: u64 = 64;
 
-/// Those that no connection takes at all.
+/// Descriptors that neither accepted nor dialed connections take.
 const RESERVED_FROM_ALL: u64 = RESERVED / 2;
 
 /// Connections beyond the most clients that are accepted all the same, to be told why they are

@@ -104,7 +104,8 @@ impl Core {
         let limits = &self.process.options.limits;
         let half_limit = (self.process.settings.client_query_buffer_limit / 2) as usize;
         let session = self.clients.at(client);
-        // One that waits for a key is received from as far as it may be, to see that it has gone.
+        // A client whose wait ends with its peer is received from as far as it may be, to see that
+        // it has gone.
         let may_go = session.blocked.as_ref().is_some_and(Blocked::ends_with_peer);
         let bytes_max = match session.flow.output_is_unread || may_go {
             true => limits.choked_input_bytes_max.max(limits.unexecuted_bytes_max),

@@ -307,9 +307,9 @@ impl Server {
         receipt.cost()
     }
 
-    /// The peer sends nothing more. A client that is blocked for keys or replicas is closed once
-    /// earlier replies are sent, and what it sent behind is dropped. Of any other, what it sent is
-    /// still received and answered.
+    /// The peer sends nothing more. A client whose wait ends with its peer (for keys, replicas or
+    /// the end of a pause) is closed once earlier replies are sent, and what it sent behind is
+    /// dropped. What any other client sent is still received and answered.
     fn hear_end(&mut self, client: ConnectionId) {
         let session = self.core.clients.at_mut(client);
         session.flow.peer_is_ending = true;

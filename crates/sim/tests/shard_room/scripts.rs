@@ -297,7 +297,8 @@ fn a_replica_ends_an_endless_script_so_that_it_can_lead() {
     assert_eq!(three.leader_after(1), None, "as amid any long command");
     three.stride(15_000);
     let heard = String::from_utf8(reader.received()).expect("an error is text");
-    let refusals = heard.matches("-ERR this kept a replica from following").count();
+    let refusals =
+        heard.matches("-ERR the script or transaction kept a replica from following").count();
     assert!(heard.starts_with("*3\r\n-") && refusals == 3, "{heard}");
     assert_eq!(three.leader_after(5), Some(replica));
 }

@@ -151,8 +151,8 @@ impl Server {
             self.execute_session(connection, &mut share, scratch);
             self.core.count_memory(connection);
             let input = &self.core.clients.at(connection).input;
-            // What lies of a long request is copied as its buffer grows, and so is where its
-            // arguments lie.
+            // A growing buffer copies the part of a long request that is there, and a growing list
+            // copies the ranges of its arguments: both take time.
             let has_grown = input.allocated_bytes() > buffer;
             let moved = if has_grown { input.waiting_bytes() } else { 0 }
                 + input.decoder.allocated_bytes().saturating_sub(ranges);

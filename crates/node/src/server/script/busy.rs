@@ -13,8 +13,10 @@ use std::rc::Rc;
 /// primary renews its lease amid a command.
 const REPLICA_UNIT_NANOS_MAX: u64 = 60 * SECOND;
 
+/// The error of what has run for [`REPLICA_UNIT_NANOS_MAX`] on a replica of the log.
 pub(crate) const TOO_LONG_ON_REPLICA: &str =
-    "ERR this kept a replica from following the log for 60 seconds";
+    "ERR the script or transaction kept a replica from following the log for 60 seconds";
+const _: () = assert!(REPLICA_UNIT_NANOS_MAX == 60 * SECOND, "the text says so");
 
 impl Server {
     /// Notes that the script has run for so long that others are told BUSY.
