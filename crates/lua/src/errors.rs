@@ -357,9 +357,16 @@ pub(crate) fn plain(lua: &Lua, error: &Error, no_memory: &str) -> ScriptError {
     }
 }
 
-/// A field that is a string or a number, up to its first NUL, as C's string functions read it.
+/// A field that is a string or a number, up to its first NUL, as C's string functions read it. It
+/// may be that of the table which the metatable names; functions for fields are not called.
 pub(crate) fn field(lua: &Lua, table: &Table, name: &str) -> Option<Vec<u8>> {
-    let value = table.get::<Value>(name).ok()?;
+    let mut value = table.raw_get::<Value>(name).ok()?;
+    if value.is_nil()
+        && let Some(metatable) = table.metatable()
+        && let Ok(Value::Table(index)) = metatable.raw_get("__index")
+    {
+        value = index.raw_get(name).ok()?;
+    }
     let text = lua.coerce_string(value).ok()??;
     Some(until_nul(&text.as_bytes()).to_vec())
 }

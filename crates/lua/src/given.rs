@@ -4,6 +4,9 @@
 use crate::errors;
 use mlua::{Error, Lua, LuaString, MultiValue, Table, Value};
 
+/// The most bytes of a word that an error shows.
+pub(crate) const WORD_BYTES_SHOWN: usize = 100;
+
 /// The arguments of a call, counted from 1.
 pub(crate) struct Given<'a> {
     lua: &'a Lua,
@@ -92,7 +95,7 @@ impl<'a> Given<'a> {
         let word = word.as_bytes();
         let word = errors::until_nul(&word);
         words.iter().position(|choice| choice.as_bytes() == word).ok_or_else(|| {
-            let word = String::from_utf8_lossy(word);
+            let word = String::from_utf8_lossy(&word[..word.len().min(WORD_BYTES_SHOWN)]);
             self.refuse(index, &format!("invalid option '{word}'"))
         })
     }

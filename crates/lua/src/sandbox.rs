@@ -7,7 +7,7 @@ mod deprecated;
 mod views;
 
 use crate::errors;
-use crate::given::Given;
+use crate::given::{Given, WORD_BYTES_SHOWN};
 use crate::host::{COLLECTING_STEPS, Host};
 use crate::library::redis::{self, Callers};
 use crate::library::{Library, RESULTS_MAX, bit, json, msgpack, packing, strings};
@@ -148,6 +148,10 @@ impl Sandbox {
     }
 }
 
+/// The most bytes of a global's name that the error for its absence shows, and of a chunk's name
+/// that are kept: Lua shows 60 of that.
+const NAME_BYTES_SHOWN: usize = 1024;
+
 fn missing_global(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
     let name = arguments.get(1).cloned().unwrap_or(Value::Nil);
     let Some(name) = lua.coerce_string(name)? else {
@@ -155,7 +159,9 @@ fn missing_global(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
         return Err(errors::complain(lua, text));
     };
     let mut text = b"Script attempted to access nonexistent global variable '".to_vec();
-    text.extend_from_slice(errors::until_nul(&name.as_bytes()));
+    let name = name.as_bytes();
+    let shown = &name[..name.len().min(NAME_BYTES_SHOWN)];
+    text.extend_from_slice(errors::until_nul(shown));
     text.push(b'\'');
     Err(errors::complain(lua, text))
 }
@@ -302,7 +308,9 @@ impl Builder<'_> {
             let what = if given.is_none(1) {
                 b"collect".to_vec()
             } else {
-                given.string(1)?.as_bytes().to_vec()
+                let word = given.string(1)?;
+                let word = word.as_bytes();
+                word[..word.len().min(WORD_BYTES_SHOWN)].to_vec()
             };
             match what.as_slice() {
                 b"collect" => {
@@ -368,6 +376,17 @@ fn visible(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Value>
     }
 }
 
+/// The name of a chunk, as far as anybody sees it: of a file's name (`@…`) the end, of any other
+/// its beginning.
+fn chunk_name(name: &[u8]) -> String {
+    let beginning = &name[..name.len().min(NAME_BYTES_SHOWN)];
+    if name.len() <= NAME_BYTES_SHOWN || name[0] != b'@' || name.contains(&0) {
+        return String::from_utf8_lossy(errors::until_nul(beginning)).into_owned();
+    }
+    let end = &name[name.len() - NAME_BYTES_SHOWN..];
+    format!("@{}", String::from_utf8_lossy(end))
+}
+
 /// `loadstring`: compiles source text, not bytecode, with the globals of scripts.
 fn compile(
     lua: &Lua,
@@ -377,7 +396,7 @@ fn compile(
 ) -> mlua::Result<MultiValue> {
     let source = given.string(1)?;
     let name = if given.is_none(2) { source.clone() } else { given.string(2)? };
-    let name = String::from_utf8_lossy(errors::until_nul(&name.as_bytes())).into_owned();
+    let name = chunk_name(&name.as_bytes());
     let globals = values.raw_get::<Table>("_G")?;
     let bytes = source.as_bytes().len();
     if bytes > SOURCE_BYTES_MAX {

@@ -71,12 +71,12 @@ static int luaB_tonumber (lua_State *L) {
     }
   }
   else {
-    const char *s1 = luaL_checkstring(L, 1);
+    size_t l;
+    const char *s1 = luaL_checklstring(L, 1, &l);
     char *s2;
     unsigned long n;
     luaL_argcheck(L, 2 <= base && base <= 36, 2, "base out of range");
-    n = strtoul(s1, &s2, base);
-    if (s1 != s2) {  /* at least one valid digit? */
+    if (l <= LUAI_MAXNUMERAL && (n = strtoul(s1, &s2, base), s1 != s2)) {  /* at least one valid digit? */
       while (isspace((unsigned char)(*s2))) s2++;  /* skip trailing spaces */
       if (*s2 == '\0') {  /* no invalid trailing characters? */
         lua_pushnumber(L, (lua_Number)n);

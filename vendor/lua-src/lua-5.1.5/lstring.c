@@ -147,8 +147,8 @@ TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
 
 
 /*
-** the hash of a string that becomes a key: of all its bytes, as in Redis. One
-** that is 0 is computed each time
+** the hash of a string that becomes a key: of all its bytes, as in Redis. 0
+** says that it is still to be computed, so 1 stands for it
 */
 unsigned int luaS_computehash (TString *ts) {
   const char *str = getstr(ts);
@@ -156,8 +156,8 @@ unsigned int luaS_computehash (TString *ts) {
   unsigned int h = cast(unsigned int, l);  /* seed */
   for (; l > 0; l--)
     h = h ^ ((h<<5)+(h>>2)+cast(unsigned char, str[l-1]));
-  ts->tsv.hash = h;
-  return h;
+  ts->tsv.hash = h + (h == 0);
+  return ts->tsv.hash;
 }
 
 

@@ -25,6 +25,7 @@
 ** `crowded', and spread anew before it is used again.
 */
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,6 +54,12 @@
 #endif
 
 #define MAXASIZE	(1 << MAXBITS)
+
+/*
+** max size of the hash part is 2^MAXNODEBITS, 80 MB: inserting all keys anew
+** takes some 100 ms
+*/
+#define MAXNODEBITS	21
 
 
 #define hashpow2(t,n)      (gnode(t, lmod((n), sizenode(t))))
@@ -348,8 +355,8 @@ static void setnodevector (lua_State *L, Table *t, int size) {
   }
   else {
     lsize = ceillog2(size);
-    if (lsize > MAXBITS)
-      luaG_runerror(L, "table overflow");
+    if (lsize > MAXNODEBITS)
+      luaD_throw(L, LUA_ERRMEM);
     size = twoto(lsize);
     t->node = luaM_newvector(L, size, Node);
     t->lsizenode = cast_byte(lsize);
@@ -358,25 +365,38 @@ static void setnodevector (lua_State *L, Table *t, int size) {
 }
 
 
-static Node *place (Table *t, const TValue *key, int limit, int *crowded);
+/*
+** what a key that is placed may find: `sharing' keys of the same main position,
+** and `walks' nodes between a main position and a key that must make room.
+** `crowded' says that one of them was more
+*/
+typedef struct Bounds {
+  int sharing;
+  long walks;
+  int crowded;
+} Bounds;
+
+static Node *place (Table *t, const TValue *key, Bounds *bounds);
+
+
+static const Bounds unbounded = {MAX_INT, LONG_MAX, 0};
 
 
 /*
 ** inserts into an empty hash part the elements of a slice that vanishes from
 ** the array part, and those of an old hash part. Each key is there once, so
-** that nothing is searched for. Returns 0, having done a part of it, if more
-** keys than `limit' share a main position.
+** that nothing is searched for. Returns 0, having done a part of it, if the
+** keys exceed these bounds.
 */
 static int refill (lua_State *L, Table *t, int oldasize, const Node *nold,
-                   int oldnodes, int limit) {
+                   int oldnodes, Bounds bounds) {
   int i;
-  int crowded = 0;
   for (i=t->sizearray; i<oldasize; i++) {
     if (!ttisnil(&t->array[i])) {
       TValue k;
       Node *n;
       setnvalue(&k, cast_num(i+1));
-      n = place(t, &k, limit, &crowded);
+      n = place(t, &k, &bounds);
       if (n == NULL) return 0;
       setobj(L, key2tval(n), &k);
       setobjt2t(L, gval(n), &t->array[i]);
@@ -390,7 +410,7 @@ static int refill (lua_State *L, Table *t, int oldasize, const Node *nold,
         setobjt2t(L, &t->array[k-1], gval(old));
       }
       else {
-        Node *n = place(t, key2tval(old), limit, &crowded);
+        Node *n = place(t, key2tval(old), &bounds);
         if (n == NULL) return 0;
         setobj(L, key2tval(n), key2tval(old));
         setobjt2t(L, gval(n), gval(old));
@@ -412,16 +432,17 @@ static unsigned int newsecret (global_State *g) {
 
 
 /*
-** inserts all of them; scatters the table anew if too many keys share a main
-** position
+** inserts all of them; scatters the table anew if their keys collide. A well
+** spread key that makes room is found behind one node or two
 */
 static void refillall (lua_State *L, Table *t, int oldasize, const Node *nold,
                        int oldnodes) {
+  Bounds bounds = {MAXCHAIN, 1000 + 4L * sizenode(t), 0};
   t->crowded = 0;
-  if (!refill(L, t, oldasize, nold, oldnodes, MAXCHAIN)) {
+  if (!refill(L, t, oldasize, nold, oldnodes, bounds)) {
     clearnodes(t);
     t->scatter = newsecret(G(L));
-    refill(L, t, oldasize, nold, oldnodes, MAX_INT);
+    refill(L, t, oldasize, nold, oldnodes, unbounded);
   }
   if (t->sizearray + oldnodes >= MANYMOVED && L->hookcount > 1)
     L->hookcount = 1;
@@ -547,10 +568,10 @@ static Node *getfreepos (Table *t) {
 ** position or not: if it is not, move colliding node to an empty place and 
 ** put new key in its main position; otherwise (colliding node is in its main 
 ** position), new key goes to an empty position. 
-** Returns NULL if no place is free, or if `limit' keys share the position;
-** then it says so in `crowded'. The caller sets key and value.
+** Returns NULL if no place is free, or if the bounds are exceeded; then it
+** says so in them. The caller sets key and value.
 */
-static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
+static Node *place (Table *t, const TValue *key, Bounds *bounds) {
   Node *mp = mainposition(t, key);
   if (!ttisnil(gval(mp)) || mp == dummynode) {
     Node *othern;
@@ -560,7 +581,13 @@ static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
     othern = mainposition(t, key2tval(mp));
     if (othern != mp) {  /* is colliding node out of its main position? */
       /* yes; move colliding node into free position */
-      while (gnext(othern) != mp) othern = gnext(othern);  /* find previous */
+      while (gnext(othern) != mp) {  /* find previous */
+        othern = gnext(othern);
+        if (--bounds->walks < 0) {
+          bounds->crowded = 1;
+          return NULL;
+        }
+      }
       gnext(othern) = n;  /* redo the chain with `n' in place of `mp' */
       *n = *mp;  /* copy colliding node into free pos. (mp->next also goes) */
       gnext(mp) = NULL;  /* now `mp' is free */
@@ -568,8 +595,8 @@ static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
       setnilvalue(gval(mp));
     }
     else {  /* colliding node is in its own main position */
-      if (++gkey(mp)->sharing >= limit) {
-        *crowded = 1;
+      if (++gkey(mp)->sharing >= bounds->sharing) {
+        bounds->crowded = 1;
         return NULL;
       }
       /* new node will go into free position */
@@ -584,11 +611,12 @@ static Node *place (Table *t, const TValue *key, int limit, int *crowded) {
 
 
 static TValue *newkey (lua_State *L, Table *t, const TValue *key) {
-  int crowded = 0;
-  Node *n = place(t, key, MAXCHAIN, &crowded);
-  if (crowded) {  /* do too many keys share its main position? */
+  Bounds bounds = {MAXCHAIN, MAXWALK, 0};
+  Node *n = place(t, key, &bounds);
+  if (bounds.crowded) {  /* do too many keys collide with it? */
     resize(L, t, t->sizearray, sizenode(t), newsecret(G(L)));
-    n = place(t, key, MAX_INT, &crowded);
+    bounds = unbounded;
+    n = place(t, key, &bounds);
   }
   if (n == NULL) {  /* is no place free? */
     rehash(L, t, key);  /* grow table */

@@ -19,10 +19,6 @@
 #define aux_getn(L,n)	(luaL_checktype(L, n, LUA_TTABLE), luaL_getn(L, n))
 
 
-/* elements that are moved between two calls of `lua_spend' */
-#define MOVES	16
-
-
 static int foreachi (lua_State *L) {
   int i;
   int n = aux_getn(L, 1);
@@ -107,7 +103,7 @@ static int tinsert (lua_State *L) {
       pos = luaL_checkint(L, 2);  /* 2nd argument is the position */
       if (pos > e) e = pos;  /* `grow' array if necessary */
       for (i = e; i > pos; i--) {  /* move up elements */
-        if (i % MOVES == 0) lua_spend(L, MOVES);
+        lua_spend(L, 1);
         lua_rawgeti(L, 1, i-1);
         lua_rawseti(L, 1, i);  /* t[i] = t[i-1] */
       }
@@ -131,7 +127,7 @@ static int tremove (lua_State *L) {
   luaL_setn(L, 1, e - 1);  /* t.n = n-1 */
   lua_rawgeti(L, 1, pos);  /* result = t[pos] */
   for ( ;pos<e; pos++) {
-    if (pos % MOVES == 0) lua_spend(L, MOVES);
+    lua_spend(L, 1);
     lua_rawgeti(L, 1, pos+1);
     lua_rawseti(L, 1, pos);  /* t[pos] = t[pos+1] */
   }
@@ -162,7 +158,12 @@ static int tconcat (lua_State *L) {
   for (; i < last; i++) {
     lua_spend(L, 1);
     addfield(L, &b, i);
-    luaL_addlstring(&b, sep, lsep);
+    if (lsep < LUAL_BUFFERSIZE)
+      luaL_addlstring(&b, sep, lsep);  /* it copies byte by byte */
+    else {
+      lua_pushvalue(L, 2);
+      luaL_addvalue(&b);
+    }
   }
   if (i == last)  /* add last value (if interval was not empty) */
     addfield(L, &b, i);

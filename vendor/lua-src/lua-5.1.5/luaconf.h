@@ -471,6 +471,13 @@
 
 
 /*
+** bytes of a string that may be read as a number. Reading one takes some ns a
+** byte, and a call may have thousands of arguments
+*/
+#define LUAI_MAXNUMERAL		4096
+
+
+/*
 @@ LUAI_MAXVARS is the maximum number of local variables per function
 @* (must be smaller than 250).
 */

@@ -32,17 +32,10 @@
 #define MAXTAGLOOP	100
 
 
-/*
-** bytes of a string that may be read as a number. Reading one takes some ns a
-** byte, and a call may have thousands of arguments
-*/
-#define MAXNUMERAL	4096
-
-
 const TValue *luaV_tonumber (const TValue *obj, TValue *n) {
   lua_Number num;
   if (ttisnumber(obj)) return obj;
-  if (ttisstring(obj) && tsvalue(obj)->len <= MAXNUMERAL &&
+  if (ttisstring(obj) && tsvalue(obj)->len <= LUAI_MAXNUMERAL &&
       luaO_str2d(svalue(obj), &num)) {
     setnvalue(n, num);
     return n;

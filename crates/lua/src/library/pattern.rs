@@ -18,6 +18,9 @@ const CAPTURES_MAX: usize = 32;
 /// has no such limit, and overflows its stack.
 const DEPTH_MAX: usize = 4000;
 
+/// The longest pattern, in bytes: the set of a class is read at once. Lua has no such limit.
+pub(crate) const PATTERN_BYTES_MAX: usize = 1 << 20;
+
 /// Steps that are counted locally before they are added to the script's.
 const STEPS_AT_A_TIME: usize = 64;
 
@@ -53,16 +56,24 @@ pub(crate) struct Matcher<'a> {
     blamed: usize,
 }
 
+/// The error for what is beyond the limits of patterns.
+const TOO_COMPLEX: &str = "pattern too complex";
+
 type Matched = mlua::Result<Option<usize>>;
 
 impl<'a> Matcher<'a> {
+    /// # Errors
+    /// The pattern is too long.
     pub(crate) fn new(
         lua: &'a Lua,
         host: &'a Rc<Host>,
         source: &'a [u8],
         pattern: &'a [u8],
-    ) -> Self {
-        Self {
+    ) -> mlua::Result<Self> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(errors::complain(lua, TOO_COMPLEX));
+        }
+        Ok(Self {
             lua,
             host,
             source,
@@ -72,7 +83,7 @@ impl<'a> Matcher<'a> {
             depth: 0,
             steps: 0,
             blamed: 1,
-        }
+        })
     }
 
     /// Lets errors name the place of the function that called the caller, which is a part of this
@@ -157,7 +168,7 @@ impl<'a> Matcher<'a> {
     /// Matches the rest of the pattern, one level deeper.
     fn nested(&mut self, s: usize, p: usize) -> Matched {
         if self.depth == DEPTH_MAX {
-            return Err(self.fail("pattern too complex"));
+            return Err(self.fail(TOO_COMPLEX));
         }
         self.depth += 1;
         let result = self.run(s, p);

@@ -12,6 +12,9 @@ use std::rc::Rc;
 /// Bytes that have a meaning in patterns. A pattern without them is plain text.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
+/// Bytes of a pattern that are looked at between two counts of steps.
+const PIECE_BYTES: usize = 4 << 10;
+
 /// The parts of these functions that are written in Lua, and the original `pcall`.
 pub(crate) struct Parts {
     /// Makes the iterator of gmatch.
@@ -71,9 +74,7 @@ fn find(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, finds: bool) -> mlua::Res
     let from = given.integer_or(3, 1)?;
     let from = if from < 0 { from.saturating_add(source.len() as i64 + 1).max(0) } else { from };
     let from = usize::try_from(from.saturating_sub(1)).unwrap_or(0).min(source.len());
-    let is_plain =
-        given.is_true(4) || !errors::until_nul(&pattern).iter().any(|byte| SPECIALS.contains(byte));
-    if finds && is_plain {
+    if finds && (given.is_true(4) || is_plain(lua, host, &pattern)?) {
         let found = find_plain(lua, host, &source[from..], &pattern)?;
         return Ok(match found {
             Some(at) => numbers(&[from + at + 1, from + at + pattern.len()]),
@@ -81,7 +82,7 @@ fn find(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, finds: bool) -> mlua::Res
         });
     }
     let is_anchored = pattern.first() == Some(&b'^');
-    let mut matcher = Matcher::new(lua, host, &source, &pattern[usize::from(is_anchored)..]);
+    let mut matcher = Matcher::new(lua, host, &source, &pattern[usize::from(is_anchored)..])?;
     for start in from..=source.len() {
         if let Some(end) = matcher.match_at(start)? {
             let captures = matcher.captures(start, end, !finds)?;
@@ -93,6 +94,21 @@ fn find(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, finds: bool) -> mlua::Res
         }
     }
     Ok(MultiValue::from_iter([Value::Nil]))
+}
+
+/// Whether a pattern is plain text, up to its first NUL.
+fn is_plain(lua: &Lua, host: &Rc<Host>, pattern: &[u8]) -> mlua::Result<bool> {
+    for piece in pattern.chunks(PIECE_BYTES) {
+        host.spend(lua, piece.len() / STEP_BYTES)?;
+        let text = errors::until_nul(piece);
+        if text.iter().any(|byte| SPECIALS.contains(byte)) {
+            return Ok(false);
+        }
+        if text.len() < piece.len() {
+            break;
+        }
+    }
+    Ok(true)
 }
 
 /// Finds a text in another. Counts a step for each place that is compared.
@@ -137,7 +153,7 @@ pub(crate) fn next_match(
         return Err(given.wrong_type(1, "string"));
     };
     let (source, pattern) = (source.as_bytes(), pattern.as_bytes());
-    let mut matcher = Matcher::new(lua, host, &source, &pattern);
+    let mut matcher = Matcher::new(lua, host, &source, &pattern)?;
     matcher.blame_caller_of_caller();
     let from = usize::try_from(given.integer(3)?).unwrap_or(0);
     for start in from..=source.len() {
@@ -194,7 +210,7 @@ impl Replacing {
     ) -> mlua::Result<Option<T>> {
         let (source, pattern) = (self.source.as_bytes(), self.pattern.as_bytes());
         let pattern = &pattern[usize::from(self.is_anchored)..];
-        let mut matcher = Matcher::new(lua, host, &source, pattern);
+        let mut matcher = Matcher::new(lua, host, &source, pattern)?;
         while self.left > 0 && self.from <= source.len() {
             let start = self.from;
             let end = matcher.match_at(start)?;

@@ -437,3 +437,24 @@ fn functions_that_visit_a_long_string_pause() {
                 return string.upper(12) == '12' and 1";
     assert!(matches!(run(same).0, Ending::Reply(_)), "{:?}", run(same).0);
 }
+
+/// What an error shows of a long text is short, and so is what is kept of a chunk's name. Each byte
+/// of these is three as text, and was copied many times beside the memory of scripts.
+#[test]
+fn errors_show_the_beginning_of_a_long_word() {
+    for (body, bytes_max) in [
+        ("return select(2, pcall(collectgarbage, LONG))", 400),
+        ("return select(2, pcall(cjson.encode_invalid_numbers, LONG))", 400),
+        ("return select(2, pcall(function() return _G[LONG] end))", 3500),
+        ("return select(2, loadstring('(', LONG))", 400),
+        ("return select(2, pcall(loadstring('error(1)', '@' .. LONG)))", 400),
+        ("return select(2, pcall(string.find, 'a', '[' .. LONG))", 100),
+        ("return select(2, pcall(string.gsub, 'a', LONG, ''))", 100),
+        ("return select(2, pcall(cjson.decode, ('1'):rep(5000)))", 100),
+    ] {
+        let reply = eval(&body.replace("LONG", "('\\255'):rep(2e6)"));
+        assert!(reply.len() < bytes_max, "{body}: {} bytes", reply.len());
+    }
+    assert_eq!(eval("return tostring(tonumber(('1'):rep(5000), 16))"), "$3 nil ");
+    assert_eq!(eval("return (('x'):rep(2e6) .. 'yz'):find(('x'):rep(2e6) .. 'y')"), ":1 ");
+}

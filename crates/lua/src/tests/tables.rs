@@ -60,6 +60,17 @@ fn the_clock_is_looked_at_behind_each_growth_of_a_large_table() {
     assert!(changed >= made + 200, "{changed} and {made}");
 }
 
+/// Moving a nil sets a key as well.
+#[test]
+fn the_clock_is_looked_at_between_moves_that_let_a_table_grow() {
+    let make = "local t = {} for i = 1, 2 ^ 15 - 3 do t['k' .. i] = 1 end";
+    let (moved, made) = (
+        pauses(&format!("{make} table.insert(t, -300, 5) return 1")),
+        pauses(&format!("{make} return 1")),
+    );
+    assert!(moved >= made + 60, "{moved} and {made}");
+}
+
 #[test]
 fn maxn_visits_a_table_with_pauses() {
     let body = |calls: usize| {
@@ -166,4 +177,32 @@ fn long_keys_have_the_order_of_redis() {
         for _, i in pairs(t) do seen[#seen + 1] = i end
         return table.concat(seen, ' ')";
     assert_eq!(eval(body), "$26 12 2 9 4 1 7 6 8 3 11 10 5 ");
+}
+
+/// Where keys make room for others, each is looked for among those of its place.
+#[test]
+fn a_table_is_scattered_where_many_keys_must_make_room() {
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    let body = "local size, groups = 2 ^ 16, 1000
+        local function key(place, j)
+          return 2 ^ 52 + (place - 0x43300000) % (size - 1) + j * (size - 1)
+        end
+        local t = {}
+        for j = 1, 30 do for g = 1, groups do t[key(g, j)] = j end end
+        for place = groups + 1, size - 1 do t[key(place, 1)] = 1 end
+        for j = 1, 30 do
+          for g = 1, groups do if t[key(g, j)] ~= j then return g end end
+        end
+        for place = groups + 1, size - 1 do if t[key(place, 1)] ~= 1 then return place end end
+        return 'all'";
+    assert_eq!(eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn), "$3 all ");
+}
+
+#[test]
+fn a_table_too_large_to_grow_at_once_is_want_of_memory() {
+    let limits = Limits { memory_bytes: 1 << 30, ..Limits::default() };
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
+    let body = "local t = {} for i = 1, 2 ^ 21 do t[i + 0.5] = 1 end t.x = 1";
+    let reply = eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
+    assert!(reply.starts_with("-ERR not enough memory"), "{reply}");
 }

@@ -7,6 +7,12 @@ use crate::host::{Host, STEP_BYTES};
 use mlua::{Lua, Value};
 use std::rc::Rc;
 
+/// Bytes of the text between two counts of steps.
+const PIECE_BYTES: usize = 4 << 10;
+
+/// The longest number, in bytes, as for Lua's own (`LUAI_MAXNUMERAL`).
+const NUMBER_BYTES_MAX: usize = 4096;
+
 enum Token {
     ObjectBegin,
     ObjectEnd,
@@ -51,6 +57,8 @@ struct Decoder<'a> {
     /// The place at which the newest token begins, or at which it is wrong.
     token_at: usize,
     depth: usize,
+    /// Up to where the text is counted as steps.
+    counted: usize,
 }
 
 pub(super) fn decode(
@@ -63,7 +71,8 @@ pub(super) fn decode(
         let text = "JSON parser does not support UTF-16 or UTF-32";
         return Err(errors::complain(lua, text));
     }
-    let mut decoder = Decoder { lua, host, options, text, at: 0, token_at: 0, depth: 0 };
+    let mut decoder =
+        Decoder { lua, host, options, text, at: 0, token_at: 0, depth: 0, counted: 0 };
     let token = decoder.token()?;
     let value = decoder.value(token)?;
     match decoder.token()? {
@@ -92,6 +101,7 @@ impl Decoder<'_> {
         self.host.spend(self.lua, 1)?;
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
+            self.count(0)?;
         }
         self.token_at = self.at;
         let single = match self.byte(self.at) {
@@ -137,18 +147,29 @@ impl Decoder<'_> {
         Ok(self.bad("invalid token"))
     }
 
+    /// Counts a piece of the text once it was read. So many bytes are held of what is decoded.
+    fn count(&mut self, held: usize) -> mlua::Result<()> {
+        if self.at < self.counted + PIECE_BYTES {
+            return Ok(());
+        }
+        self.counted = self.at;
+        self.host.check_room(self.lua, held)?;
+        self.host.spend(self.lua, PIECE_BYTES / STEP_BYTES)
+    }
+
     fn bad(&mut self, why: &'static str) -> Token {
         self.token_at = self.at;
         Token::Bad(why)
     }
 
     fn number(&mut self) -> Token {
-        match number::parse(self.rest()) {
-            Some((number, length)) => {
+        let rest = self.rest();
+        match number::parse(&rest[..rest.len().min(NUMBER_BYTES_MAX + 1)]) {
+            Some((number, length)) if length <= NUMBER_BYTES_MAX => {
                 self.at += length;
                 Token::Number(number)
             }
-            None => self.bad("invalid number"),
+            _ => self.bad("invalid number"),
         }
     }
 
@@ -170,10 +191,10 @@ impl Decoder<'_> {
     }
 
     fn string(&mut self) -> mlua::Result<Token> {
-        let start = self.at;
         self.at += 1;
         let mut text = Vec::new();
         loop {
+            self.count(text.len())?;
             match self.byte(self.at) {
                 b'"' => break,
                 0 => return Ok(self.bad("unexpected end of string")),
@@ -203,7 +224,6 @@ impl Decoder<'_> {
             }
         }
         self.at += 1;
-        self.host.spend(self.lua, (self.at - start) / STEP_BYTES)?;
         self.host.spend_string(self.lua, text.len())?;
         Ok(Token::String(text))
     }
