@@ -53,7 +53,11 @@ BODIES = {
         "return loadstring('while true do ' .. string.rep('do break end ', 60000) .. 'end') and 1",
     ("code of many conditions", VALUE):
         "return loadstring('local a = nil return ' .. string.rep('a and a or ', 60000) .. '1') and 1",
-    ("a long set", KILLED): "return string.find(string.rep('b', 3e4), '[' .. string.rep('a', 5e6) .. ']*c')",
+    ("a long set", KILLED): "return string.find(string.rep('b', 3e5), '[' .. string.rep('a', 1e6) .. ']*c')",
+    ("a longer one", "pattern too complex"):
+        "return string.find(string.rep('b', 3e4), '[' .. string.rep('a', 5e6) .. ']*c')",
+    ("a long word that is no option", VALUE):
+        "return select('#', pcall(collectgarbage, string.rep('\\255', 2e8)))",
     ("long texts changed", VALUE):
         "local s = string.rep('1', 2e7) for i = 1, 100 do s:upper() tonumber(s) end return 1",
     ("a digest of much", VALUE):
