@@ -55,12 +55,6 @@
 
 #define MAXASIZE	(1 << MAXBITS)
 
-/*
-** max size of the hash part is 2^MAXNODEBITS, 80 MB: inserting all keys anew
-** takes some 100 ms
-*/
-#define MAXNODEBITS	21
-
 
 #define hashpow2(t,n)      (gnode(t, lmod((n), sizenode(t))))
   
@@ -355,8 +349,8 @@ static void setnodevector (lua_State *L, Table *t, int size) {
   }
   else {
     lsize = ceillog2(size);
-    if (lsize > MAXNODEBITS)
-      luaD_throw(L, LUA_ERRMEM);
+    if (lsize > MAXBITS)
+      luaG_runerror(L, "table overflow");
     size = twoto(lsize);
     t->node = luaM_newvector(L, size, Node);
     t->lsizenode = cast_byte(lsize);
