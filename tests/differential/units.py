@@ -153,18 +153,23 @@ class Written(Unit):
                 raise Difference(f"{line(request)}\n  stock  {shown(one)}\n  tested {shown(other)}")
 
 
+# Lists within lists that both servers answer.
+NESTED_ALIKE = 3900
+
+
 def in_order(reply):
     """A reply whose arrays are sorted: libraries and functions come in the order of hash tables."""
     kind, value = reply
     return (kind, sorted(map(in_order, value), key=repr)) if isinstance(value, list) else reply
 
 
-def as_said(reply):
+def as_said(reply, depth=NESTED_ALIKE):
     """A reply whose strings are text: a script may answer with an error that it caught, in which bytes of a
-    request that are no UTF-8 are shown in another way (docs/compatibility.md)."""
+    request that are no UTF-8 are shown in another way. And a table that contains itself is answered to a depth
+    that differs (docs/compatibility.md)."""
     kind, value = reply
     if isinstance(value, list):
-        return kind, [as_said(item) for item in value]
+        return kind, [as_said(item, depth - 1) for item in value] if depth else None
     return kind, value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 

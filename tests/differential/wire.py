@@ -4,7 +4,13 @@ A reply is a pair of its type's byte and its value: bytes of a line or a string,
 (for a map: names and values in turn).
 """
 
+import sys
+
 from harness.resp import Client, Disconnected
+
+# A script may answer thousands of lists, one within the other; each takes two calls here, and comparing
+# or showing them one.
+sys.setrecursionlimit(50_000)
 
 AGGREGATES = (b"*", b"~", b"%", b">")
 STRINGS = (b"$", b"=")
