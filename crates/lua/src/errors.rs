@@ -197,6 +197,9 @@ fn place(lua: &Lua, level: usize) -> String {
     String::new()
 }
 
+/// The longest error of a C function itself, in bytes: a sentence with two short names.
+const OWN_BYTES_MAX: usize = 200;
+
 /// Corrects the error of a C function that was called under another name: inserts its own name, and
 /// the place of the call. Where it calls another function, arguments may be that one's.
 pub(crate) fn renamed(lua: &Lua, error: Value, name: &str, calls_another: bool) -> Error {
@@ -204,7 +207,8 @@ pub(crate) fn renamed(lua: &Lua, error: Value, name: &str, calls_another: bool) 
     let Value::String(text) = &error else { return value(lua, error) };
     let bytes = text.as_bytes();
     let mut own = OWN.iter().skip(usize::from(calls_another));
-    if !own.any(|own| bytes.starts_with(own)) {
+    // A script may raise such an error as well, of any length; the original's are short.
+    if bytes.len() > OWN_BYTES_MAX || !own.any(|own| bytes.starts_with(own)) {
         return value(lua, error);
     }
     complain(lua, String::from_utf8_lossy(&bytes).replace("to '?'", &format!("to '{name}'")))

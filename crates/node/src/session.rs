@@ -98,8 +98,8 @@ impl Watched {
 /// What a subscription or a watched key costs beside its name, about. In bytes.
 pub const NAME_BYTES: usize = 64;
 
-/// What a key that a client waits for costs beside its name, about: 300 bytes were measured with
-/// millions of them, names included. In bytes.
+/// Memory for one key that a client waits for, beside its name, in bytes: 300 with the name were
+/// measured, with millions of keys.
 const WAITING_KEY_BYTES: usize = 256;
 
 /// What a client waits for in a blocking command.

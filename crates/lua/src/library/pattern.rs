@@ -19,7 +19,7 @@ const CAPTURES_MAX: usize = 32;
 const DEPTH_MAX: usize = 4000;
 
 /// The longest pattern, in bytes: the set of a class is read at once. Lua has no such limit.
-pub(crate) const PATTERN_BYTES_MAX: usize = 1 << 20;
+const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Steps that are counted locally before they are added to the script's.
 const STEPS_AT_A_TIME: usize = 64;

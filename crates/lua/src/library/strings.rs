@@ -96,7 +96,7 @@ fn find(lua: &Lua, host: &Rc<Host>, given: &Given<'_>, finds: bool) -> mlua::Res
     Ok(MultiValue::from_iter([Value::Nil]))
 }
 
-/// Whether a pattern is plain text, up to its first NUL.
+/// Looks for bytes that have a meaning in a pattern, up to its first NUL; true if there are none.
 fn is_plain(lua: &Lua, host: &Rc<Host>, pattern: &[u8]) -> mlua::Result<bool> {
     for piece in pattern.chunks(PIECE_BYTES) {
         host.spend(lua, piece.len() / STEP_BYTES)?;

@@ -1,23 +1,12 @@
 //! What the changed C of Lua does with large tables (`vendor/lua-src/README.md`).
 
-use super::hostile::Steady;
+use super::stalls::{run, timed};
 use super::*;
 use std::fmt::Write;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-
-fn timed(nanos: u64) -> Interpreter {
-    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
-    interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), nanos)));
-    interpreter
-}
 
 /// How often a script pauses when each look at the clock is a millisecond later.
 fn pauses(body: &str) -> usize {
-    let mut interpreter = timed(1_000_000);
-    let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
-    start(&mut interpreter, script);
-    let (ending, pauses) = finish(&mut interpreter);
+    let (ending, pauses) = run(body);
     assert!(matches!(ending, Ending::Reply(_)), "{body}: {ending:?}");
     pauses
 }
@@ -108,7 +97,7 @@ fn what_is_owed_is_collected_with_pauses() {
         local s = string.rep('x', 8e7) local u = {}
         redis.call('now')
         t, s = nil, nil collectgarbage() return 1";
-    let mut interpreter = timed(1_000_000);
+    let mut interpreter = timed(CodeKind::Scripts, 1_000_000);
     let script = interpreter.compile(body.as_bytes()).expect("this is Lua");
     start(&mut interpreter, script);
     let (mut step, mut pauses) = (interpreter.resume(Answer::Begin), 0);
@@ -132,8 +121,7 @@ fn what_is_owed_is_collected_with_pauses() {
 /// What a library has left is collected with pauses too, when the next one wants its room.
 #[test]
 fn a_collection_between_scripts_pauses() {
-    let mut interpreter = Interpreter::new(CodeKind::Functions, Limits::default());
-    interpreter.set_clock(Arc::new(Steady(AtomicU64::new(1), 1_000_000)));
+    let mut interpreter = timed(CodeKind::Functions, 1_000_000);
     let code = "local t = {} for i = 1, 3e5 do t[i] = 'x' .. i end
                 redis.register_function('f', function() return #t end)";
     interpreter.start_loading(code.as_bytes()).unwrap();
@@ -179,9 +167,9 @@ fn long_keys_have_the_order_of_redis() {
     assert_eq!(eval(body), "$26 12 2 9 4 1 7 6 8 3 11 10 5 ");
 }
 
-/// Where keys make room for others, each is looked for among those of its place.
+/// A key in the place of another one is moved when that one comes.
 #[test]
-fn a_table_is_scattered_where_many_keys_must_make_room() {
+fn keys_that_make_room_for_others_are_found_again() {
     let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
     let body = "local size, groups = 2 ^ 16, 1000
         local function key(place, j)

@@ -7,8 +7,8 @@ use super::Core;
 use base::{ConnectionId, MonotonicNanos};
 use std::collections::VecDeque;
 
-/// Clients that have left and are still in the list of those that wait, beside as many as there are
-/// clients. A guess.
+/// The length from which the list of waiting clients is cleared of those that have left, beside
+/// twice the number of clients. A guess.
 const LEFT_MAX: usize = 64;
 
 /// What waits while a pause lasts.
