@@ -66,7 +66,7 @@ BODIES = {
     ("long texts as numbers", "number expected"):
         "local s, t = 'nan(' .. ('1'):rep(5e6) .. ')', {} for i = 1, 7000 do t[i] = s end "
         "return math.max(1, unpack(t))",
-    # A table in which the chains of many places have grown together.
+    # In stock Lua the chains of all places grow together here, and one search visits half a million nodes.
     ("removed keys whose places are used again", VALUE): """
         local N = 2 ^ 19
         local function key(place, j) return 2 ^ 52 + (place - 0x43300000) % (N - 1) + j * (N - 1) end
@@ -83,14 +83,52 @@ BODIES = {
         end
         local from = 2 ^ 28 + 256 * (N - 1 - 0x41B - 4100 - 300)
         return select('#', unpack(t, from, from + 7900))""",
-    # 99 in each place: a small table is hashed anew from 101 on.
+    ("metamethods behind such keys", VALUE): """
+        local N, name = 2 ^ 20, '__concat'
+        local function key(place, j) return 2 ^ 52 + (place - 0x43300000) % (N - 1) + j * (N - 1) end
+        local hash = #name
+        for i = #name, 1, -1 do
+          hash = bit.bxor(hash, bit.tobit(bit.lshift(hash, 5) + bit.rshift(hash, 2) + name:byte(i)))
+        end
+        local t = {}
+        for place = 0, N / 2 do t[key(place, 1)] = 1 end
+        local free, head = N - 2, hash % N
+        t[key(head, 1)] = 1
+        t[name] = assert
+        while free > N / 2 + 200 do
+          local tail = free
+          if tail == hash % N then free = free - 1 tail = free end
+          for i = 1, 29 do
+            t[key(head, i + 1)] = 1
+            free = free - 1
+            if free == hash % N then free = free - 1 end
+          end
+          t[key(head, 2)] = nil
+          t[key(tail, 1)] = 1
+          head = tail
+        end
+        local a = setmetatable({}, t)
+        local x = """ + "..".join(["a"] * 185),
+    # 199 in each place: a table in which 201 share one is scattered.
     ("keys that nearly collide in a large table", VALUE): """
-        local t, places = {}, math.floor(2 ^ 21 / 99)
-        for j = 0, 98 do
+        local t, places = {}, math.floor(2 ^ 21 / 199)
+        for j = 0, 198 do
           for g = 0, places - 1 do t[2 ^ 52 + j * 2 ^ 32 + 1000 + g - j] = 1 end
         end
         for i = 1, 10 do table.maxn(t) end
         for i = 1, 1e6 do t['x' .. i] = 1 end""",
+    ("results of gsub that wait for others", MEMORY): """
+        local text = ('x'):rep(1e6)
+        local function nest(depth)
+          if depth == 0 then return 'end' end
+          local n = 0
+          local function by()
+            n = n + 1
+            return n <= 200 and text or tostring(nest(depth - 1))
+          end
+          return #(('a'):rep(201)):gsub('a', by)
+        end
+        return nest(60)""",
     # Each key that is set lets the table grow.
     ("keys changed in a full table", KILLED):
         "local t = {} for i = 2, 2 ^ 20 do t['k' .. i] = 1 end t.a = 1 "

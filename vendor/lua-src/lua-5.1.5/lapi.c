@@ -380,10 +380,7 @@ LUA_API size_t lua_objlen (lua_State *L, int idx) {
   switch (ttype(o)) {
     case LUA_TSTRING: return tsvalue(o)->len;
     case LUA_TUSERDATA: return uvalue(o)->len;
-    case LUA_TTABLE: {
-      if (hvalue(o)->crowded) luaH_spread(L, hvalue(o));
-      return luaH_getn(hvalue(o));
-    }
+    case LUA_TTABLE: return luaH_getn(hvalue(o));
     case LUA_TNUMBER: {
       size_t l;
       lua_lock(L);  /* `luaV_tostring' may create a new string */
@@ -579,7 +576,6 @@ LUA_API void lua_rawget (lua_State *L, int idx) {
   lua_lock(L);
   t = index2adr(L, idx);
   api_check(L, ttistable(t));
-  if (hvalue(t)->crowded) luaH_spread(L, hvalue(t));
   setobj2s(L, L->top - 1, luaH_get(hvalue(t), L->top - 1));
   lua_unlock(L);
 }
@@ -590,7 +586,6 @@ LUA_API void lua_rawgeti (lua_State *L, int idx, int n) {
   lua_lock(L);
   o = index2adr(L, idx);
   api_check(L, ttistable(o));
-  if (hvalue(o)->crowded) luaH_spread(L, hvalue(o));
   setobj2s(L, L->top, luaH_getnum(hvalue(o), n));
   api_incr_top(L);
   lua_unlock(L);

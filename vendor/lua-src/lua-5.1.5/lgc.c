@@ -364,8 +364,9 @@ static void cleartable (GCObject *l) {
     i = sizenode(h);
     while (i--) {
       Node *n = gnode(h, i);
-      if (!ttisnil(gval(n)) &&  /* non-empty entry? */
-          (iscleared(key2tval(n), 1) || iscleared(gval(n), 0))) {
+      if (ttisnil(gval(n)))  /* empty entry? */
+        removeentry(n);  /* another object may have its key's address soon */
+      else if (iscleared(key2tval(n), 1) || iscleared(gval(n), 0)) {
         setnilvalue(gval(n));  /* remove value ... */
         removeentry(n);  /* remove entry from table */
       }

@@ -201,7 +201,8 @@ typedef union TString {
   struct {
     CommonHeader;
     lu_byte reserved;
-    unsigned int hash;  /* for tables; 0 until it is wanted */
+    lu_byte hashed;  /* `hash' is known: it is computed when it is wanted */
+    unsigned int hash;  /* for tables */
     unsigned int spot;  /* for the table of all strings (see lstring.c) */
     unsigned int len;
   } tsv;
@@ -324,7 +325,9 @@ typedef union Closure {
 typedef union TKey {
   struct {
     TValuefields;
-    int sharing;  /* keys that came where this one is (see ltable.c) */
+    /* keys behind it in its chain; or, of a node that is not at its key's main
+       position, the number of that position, complemented (see ltable.c) */
+    int others;
     struct Node *next;  /* for chaining */
   } nk;
   TValue tvk;
@@ -348,7 +351,6 @@ typedef struct Table {
   Node *lastfree;  /* any free position is before this position */
   GCObject *gclist;
   int sizearray;  /* size of `array' array */
-  lu_byte crowded;  /* a search for a key has taken long (see ltable.c) */
 } Table;
 
 

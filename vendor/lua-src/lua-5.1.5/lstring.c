@@ -110,7 +110,7 @@ static TString *newlstr (lua_State *L, const char *str, size_t l,
     luaM_toobig(L);
   ts = cast(TString *, luaM_malloc(L, (l+1)*sizeof(char)+sizeof(TString)));
   ts->tsv.len = cast(unsigned int, l);
-  ts->tsv.hash = 0;
+  ts->tsv.hashed = 0;
   ts->tsv.spot = spot;
   ts->tsv.marked = luaC_white(G(L));
   ts->tsv.tt = LUA_TSTRING;
@@ -147,8 +147,7 @@ TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
 
 
 /*
-** the hash of a string that becomes a key: of all its bytes, as in Redis. 0
-** says that it is still to be computed, so 1 stands for it
+** the hash of a string that becomes a key: of all its bytes, as in Redis
 */
 unsigned int luaS_computehash (TString *ts) {
   const char *str = getstr(ts);
@@ -156,8 +155,9 @@ unsigned int luaS_computehash (TString *ts) {
   unsigned int h = cast(unsigned int, l);  /* seed */
   for (; l > 0; l--)
     h = h ^ ((h<<5)+(h>>2)+cast(unsigned char, str[l-1]));
-  ts->tsv.hash = h + (h == 0);
-  return ts->tsv.hash;
+  ts->tsv.hash = h;
+  ts->tsv.hashed = 1;
+  return h;
 }
 
 

@@ -22,7 +22,7 @@
                                  (sizeof(s)/sizeof(char))-1))
 
 #define luaS_hash(s) \
-  ((s)->tsv.hash ? (s)->tsv.hash : luaS_computehash(cast(TString *, s)))
+  ((s)->tsv.hashed ? (s)->tsv.hash : luaS_computehash(cast(TString *, s)))
 
 #define luaS_fix(s)	l_setbit((s)->tsv.marked, FIXEDBIT)
 

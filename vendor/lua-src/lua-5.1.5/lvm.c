@@ -113,9 +113,7 @@ void luaV_gettable (lua_State *L, const TValue *t, TValue *key, StkId val) {
     const TValue *tm;
     if (ttistable(t)) {  /* `t' is a table? */
       Table *h = hvalue(t);
-      const TValue *res;
-      if (h->crowded) luaH_spread(L, h);
-      res = luaH_get(h, key); /* do a primitive get */
+      const TValue *res = luaH_get(h, key); /* do a primitive get */
       if (!ttisnil(res) ||  /* result is no nil? */
           (tm = fasttm(L, h->metatable, TM_INDEX)) == NULL) { /* or no TM? */
         setobj2s(L, val, res);
@@ -511,7 +509,6 @@ void luaV_execute (lua_State *L, int nexeccalls) {
         const TValue *rb = RB(i);
         switch (ttype(rb)) {
           case LUA_TTABLE: {
-            if (hvalue(rb)->crowded) luaH_spread(L, hvalue(rb));
             setnvalue(ra, cast_num(luaH_getn(hvalue(rb))));
             break;
           }
