@@ -83,7 +83,7 @@ pub(crate) fn work(yielder: &Yielder<(), ()>, host: &Rc<Host>) {
                 Some(Order::End) | None => break,
                 Some(order) => runner.obey(order),
             }
-            host.used_bytes.set(lua.used_memory());
+            host.used_bytes.set(lua.used_memory() + host.held_bytes());
             yielder.suspend(());
         }
         Ok(())
@@ -144,7 +144,9 @@ impl Runner {
         });
         let function = compiled
             .map_err(|why| prefixed(b"ERR Error compiling script (new function): ", why))?;
-        self.compiled.keep(&function).map_err(|_| ScriptError::no_memory(self.host.memory_text()))
+        self.compiled
+            .keep(&function, 0)
+            .map_err(|_| ScriptError::no_memory(self.host.memory_text()))
     }
 
     fn run(&mut self, invocation: Invocation) {

@@ -1,9 +1,11 @@
 //! The connection between the two stacks: orders to the interpreter, questions of a script, and
-//! kills. What a script may use before it pauses, or at all, is counted in `meter`.
+//! kills. What a script may use before it pauses, or at all, is counted in `meter`, of which `held`
+//! tells what Lua does not count.
 //!
 //! Both stacks share everything here, but never at the same time: while one runs, the other is
 //! suspended.
 
+mod held;
 mod meter;
 
 use crate::compiled::Compiled;
@@ -13,8 +15,9 @@ use crate::random::Random;
 use crate::script::{CodeKind, ScriptRef};
 use crate::step::{Answer, Arguments, LoadedFunction, ScriptError, Step};
 use base::Clock;
+pub(crate) use held::Held;
 use meter::Meter;
-pub(crate) use meter::{COLLECTING_STEPS, STEP_BYTES};
+pub(crate) use meter::{COLLECTING_STEPS, PIECE_BYTES, STEP_BYTES};
 use mlua::{Function, Lua};
 use resp::Protocol;
 use std::cell::{Cell, RefCell};
@@ -111,8 +114,10 @@ pub(crate) struct Host {
     pub(crate) registered: RefCell<BTreeMap<Vec<u8>, LoadedFunction>>,
     /// The compiled scripts and functions, while there is a Lua state.
     compiled: RefCell<Option<Rc<Compiled>>>,
-    /// Bytes that Lua used when it last left its stack.
+    /// Bytes that were in use when Lua last left its stack.
     pub(crate) used_bytes: Cell<usize>,
+    /// Bytes that functions in Rust hold while the script runs ([`held`]).
+    held: Cell<usize>,
     /// Buffers of the last script and of its last call, for the next ones.
     pub(crate) spare: RefCell<Spare>,
     /// Steps, time and memory of the running script.
@@ -142,6 +147,7 @@ impl Host {
             registered: RefCell::default(),
             compiled: RefCell::default(),
             used_bytes: Cell::new(0),
+            held: Cell::new(0),
             spare: RefCell::default(),
             meter: Meter::new(limits, clock),
         }
@@ -155,13 +161,14 @@ impl Host {
         *self.compiled.borrow_mut() = compiled;
     }
 
-    /// Keeps a function that a library registers.
+    /// Keeps a function that a library registers, and counts so many bytes that others keep beside
+    /// it.
     ///
     /// # Errors
     /// There is no memory for one more.
-    pub(crate) fn keep(&self, function: &Function) -> mlua::Result<ScriptRef> {
+    pub(crate) fn keep(&self, function: &Function, beside: usize) -> mlua::Result<ScriptRef> {
         let compiled = self.compiled.borrow();
-        compiled.as_ref().expect("what runs has a state").keep(function)
+        compiled.as_ref().expect("what runs has a state").keep(function, beside)
     }
 
     /// Resets the state for a new script.
@@ -232,7 +239,7 @@ impl Host {
 
     fn tell(&self, lua: &Lua, step: Step) {
         *self.told.borrow_mut() = Some(Told::Step(step));
-        self.used_bytes.set(lua.used_memory());
+        self.used_bytes.set(lua.used_memory() + self.held_bytes());
     }
 
     /// Leaves the interpreter's stack with a question, until the interpreter is resumed.

@@ -3,6 +3,7 @@ use resp::{Protocol, Reply};
 
 mod hostile;
 mod recorded;
+mod registering;
 mod slots;
 mod stalls;
 mod tables;

@@ -44,6 +44,9 @@ const COLLECTED_PIECE: i32 = 32;
 /// Bytes of a string that count as one step, in functions that visit all of it.
 pub(crate) const STEP_BYTES: usize = 64;
 
+/// Bytes that such functions look at between two counts of steps.
+pub(crate) const PIECE_BYTES: usize = 4 << 10;
+
 /// The limits of an interpreter, and how far the running script is from them.
 pub(crate) struct Meter {
     pub(crate) limits: Limits,
@@ -230,8 +233,12 @@ impl Host {
     /// # Errors
     /// They are not: Lua's error for want of memory.
     pub(crate) fn check_room(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
-        let has_room = lua.used_memory().saturating_add(bytes) <= self.meter.limits.memory_bytes;
-        if has_room { Ok(()) } else { Err(errors::text(lua, errors::NO_MEMORY)) }
+        let used = lua.used_memory() + self.held_bytes();
+        if used.saturating_add(bytes) <= self.meter.limits.memory_bytes {
+            Ok(())
+        } else {
+            Err(errors::text(lua, errors::NO_MEMORY))
+        }
     }
 
     /// Collects garbage when errors that nobody sees any more hold much, and returns the result of

@@ -70,6 +70,8 @@ impl<'a> Matcher<'a> {
         source: &'a [u8],
         pattern: &'a [u8],
     ) -> mlua::Result<Self> {
+        // A pattern in C ends with a NUL.
+        let pattern = errors::until_nul(&pattern[..pattern.len().min(PATTERN_BYTES_MAX + 1)]);
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(errors::complain(lua, TOO_COMPLEX));
         }
@@ -77,7 +79,7 @@ impl<'a> Matcher<'a> {
             lua,
             host,
             source,
-            pattern: errors::until_nul(pattern),
+            pattern,
             captures: [(0, Length::Open); CAPTURES_MAX],
             level: 0,
             depth: 0,

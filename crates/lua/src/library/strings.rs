@@ -4,16 +4,13 @@ use super::Library;
 use super::pattern::{Captured, Matcher};
 use crate::errors;
 use crate::given::Given;
-use crate::host::{Host, STEP_BYTES};
+use crate::host::{Held, Host, PIECE_BYTES, STEP_BYTES};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Bytes that have a meaning in patterns. A pattern without them is plain text.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
-
-/// Bytes of a pattern that are looked at between two counts of steps.
-const PIECE_BYTES: usize = 4 << 10;
 
 /// The parts of these functions that are written in Lua, and the original `pcall`.
 pub(crate) struct Parts {
@@ -181,10 +178,12 @@ struct Replacing {
     found: Option<(usize, usize)>,
     count: usize,
     result: Vec<u8>,
+    /// Counts the result while a function of the script runs.
+    held: Held,
 }
 
 impl Replacing {
-    fn new(given: &Given<'_>) -> mlua::Result<Self> {
+    fn new(host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Self> {
         let (source, pattern) = (given.string(1)?, given.string(2)?);
         let length = source.as_bytes().len();
         let left = if given.is_none(4) { length as i64 + 1 } else { i64::from(given.int(4)?) };
@@ -198,6 +197,7 @@ impl Replacing {
             found: None,
             count: 0,
             result: Vec::new(),
+            held: Held::none(host),
         })
     }
 
@@ -233,6 +233,9 @@ impl Replacing {
             if let Some(&byte) = source.get(start) {
                 self.result.push(byte);
             }
+            if self.result.len().is_multiple_of(PIECE_BYTES) {
+                host.check_room(lua, self.result.len())?;
+            }
             self.from += 1;
             if self.is_anchored {
                 break;
@@ -251,10 +254,10 @@ impl Replacing {
         }
     }
 
-    fn finish(&mut self, lua: &Lua) -> mlua::Result<MultiValue> {
+    fn finish(&mut self, lua: &Lua, host: &Rc<Host>) -> mlua::Result<MultiValue> {
         let source = self.source.as_bytes();
         if let Some(rest) = source.get(self.from..) {
-            self.result.extend_from_slice(rest);
+            append(lua, host, rest, &mut self.result)?;
         }
         let result = lua.create_string(std::mem::take(&mut self.result))?;
         Ok(MultiValue::from_iter([Value::String(result), Value::Integer(self.count as i64)]))
@@ -268,7 +271,7 @@ fn gsub(
     replace_all: &Function,
     pcall: &Function,
 ) -> mlua::Result<MultiValue> {
-    let mut replacing = Replacing::new(given)?;
+    let mut replacing = Replacing::new(host, given)?;
     match given.at(3) {
         Value::String(_) | Value::Integer(_) | Value::Number(_) => {
             let text = given.string(3)?;
@@ -279,7 +282,7 @@ fn gsub(
             while replacing.advance(lua, host, insert)?.is_some() {
                 replacing.pass_over();
             }
-            replacing.finish(lua)
+            replacing.finish(lua, host)
         }
         by @ (Value::Function(_) | Value::Table(_)) => {
             replace_by_calls(lua, host, replacing, by, replace_all, pcall)
@@ -357,7 +360,7 @@ fn replace_by_calls(
             error => errors::value(lua, errors::visible(lua, error)?),
         });
     }
-    replacing.expect("only this takes it").finish(lua)
+    replacing.expect("only this takes it").finish(lua, host)
 }
 
 /// The step of a gsub that `sandbox.lua` calls again and again.
@@ -371,6 +374,7 @@ fn replacer(
     lua.create_function(move |lua, value: Value| {
         let mut replacing = shared.borrow_mut();
         let replacing = replacing.as_mut().expect("a call of it runs");
+        replacing.held.set(0);
         if let Some((start, end)) = replacing.found {
             let Replacing { source, result, .. } = &mut *replacing;
             match &value {
@@ -394,6 +398,8 @@ fn replacer(
         let captures = replacing
             .advance(lua, &host, |matcher, start, end, _| matcher.captures(start, end, true));
         let captures = captures?;
+        replacing.held.set(replacing.result.len());
+        host.check_room(lua, 0)?;
         let is_found = Value::Boolean(captures.is_some());
         Ok(std::iter::once(is_found).chain(captures.into_iter().flatten()).collect::<MultiValue>())
     })

@@ -438,3 +438,63 @@ fn garbage_goes_while_only_short_scripts_run() {
     }
     assert!(interpreter.used_bytes() < 2 << 20, "{}", interpreter.used_bytes());
 }
+
+/// A gsub waits, with what it has made so far, for the function that it calls.
+#[test]
+fn what_waits_for_functions_counts_as_memory() {
+    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
+    let body = |depth: usize| {
+        format!(
+            "local text = ('x'):rep(1e5)
+             local function nest(depth)
+               if depth == 0 then return 'end' end
+               local n = 0
+               local function by()
+                 n = n + 1
+                 return n < 40 and text or tostring(nest(depth - 1))
+               end
+               return #(('a'):rep(40)):gsub('a', by)
+             end
+             return nest({depth})"
+        )
+    };
+    let mut run = |depth| eval_with(&mut interpreter, &body(depth), &[], &[], |_| Answer::GoOn);
+    for _ in 0..3 {
+        assert_eq!(run(3), ":3900007 ");
+        let refused = run(60);
+        assert!(refused.contains("not enough memory"), "{refused}");
+    }
+}
+
+/// So does what it has passed over.
+#[test]
+fn what_was_not_replaced_counts_as_memory() {
+    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
+    let mut run = |depth: usize| {
+        let body = format!(
+            "local text, deepest = ('a'):rep(1e6) .. 'b', 0
+             local function nest(depth)
+               deepest = math.max(deepest, depth)
+               if depth == {depth} then return 'x' end
+               return #text:gsub('b', function() return tostring(nest(depth + 1)) end)
+             end
+             local done, result = pcall(nest, 0)
+             return {{deepest, done and result or 0}}"
+        );
+        eval_with(&mut interpreter, &body, &[], &[], |_| Answer::GoOn)
+    };
+    assert_eq!(run(10), "*2 :10 :1000007 ");
+    let refused = run(60);
+    let deepest = refused.strip_prefix("*2 :").and_then(|it| it.strip_suffix(" :0 "));
+    let deepest: usize = deepest.and_then(|it| it.parse().ok()).expect(&refused);
+    assert!((15..35).contains(&deepest), "{refused}");
+}
+
+/// As in C, a pattern ends at its first NUL, however much is behind it.
+#[test]
+fn what_is_behind_the_nul_of_a_pattern_does_not_make_it_long() {
+    let body = "return {string.find('xab', '[a]\\0' .. ('y'):rep(2e6))}";
+    assert_eq!(eval(body), "*2 :2 :2 ");
+}

@@ -3,12 +3,9 @@
 use super::super::NESTING_MAX;
 use super::{Options, number};
 use crate::errors;
-use crate::host::{Host, STEP_BYTES};
+use crate::host::{Host, PIECE_BYTES, STEP_BYTES};
 use mlua::{Lua, Value};
 use std::rc::Rc;
-
-/// Bytes of the text between two counts of steps.
-const PIECE_BYTES: usize = 4 << 10;
 
 /// The longest number, in bytes, as for Lua's own (`LUAI_MAXNUMERAL`).
 const NUMBER_BYTES_MAX: usize = 4096;

@@ -4,12 +4,9 @@ use super::super::NESTING_MAX;
 use super::{Invalid, Options, number};
 use crate::errors;
 use crate::given::{number as number_of, type_name};
-use crate::host::{Host, STEP_BYTES};
+use crate::host::{Host, PIECE_BYTES, STEP_BYTES};
 use mlua::{Lua, LuaString, Table, Value};
 use std::rc::Rc;
-
-/// Bytes of a string that are encoded between two checks of the step count.
-const PIECE_BYTES: usize = 16 << 10;
 
 struct Encoder<'a> {
     lua: &'a Lua,

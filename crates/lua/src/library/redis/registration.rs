@@ -5,7 +5,7 @@ use crate::errors;
 use crate::given::Given;
 use crate::host::{Host, Stage};
 use crate::step::{FUNCTION_FLAGS, LoadedFunction};
-use mlua::{Function, Lua, Table, Value};
+use mlua::{Function, Lua, LuaString, Table, Value};
 use std::rc::Rc;
 
 /// The arguments of `redis.register_function`.
@@ -17,17 +17,23 @@ struct Registration {
     flags: Vec<&'static str>,
 }
 
+/// Bytes of a function beside its description and the copies of its name: nodes of trees, a number,
+/// flags. About.
+const FUNCTION_BYTES: usize = 400;
+
+/// Copies of a function's name: it is a key, a value, and both of the index of all functions.
+const NAME_COPIES: usize = 4;
+
 pub(super) fn register_function(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<()> {
     if host.stage.get() != Stage::Loading {
         let text = "redis.register_function can only be called on FUNCTION LOAD command";
         return Err(error(lua, text));
     }
     let registration = match given.len() {
-        1 => named(lua, given.at(1)),
-        2 => positional(lua, given),
-        _ => Err("wrong number of arguments to redis.register_function"),
-    };
-    let registration = registration.map_err(|text| error(lua, text))?;
+        1 => named(lua, host, given.at(1)),
+        2 => positional(lua, host, given),
+        _ => Err(error(lua, "wrong number of arguments to redis.register_function")),
+    }?;
     let (Some(name), Some(callback)) = (registration.name, registration.callback) else {
         return Err(error(lua, "redis.register_function must get a function name argument"));
     };
@@ -36,13 +42,16 @@ pub(super) fn register_function(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -
                     be at least one character long";
         return Err(error(lua, text));
     }
-    let mut registered = host.registered.borrow_mut();
-    if registered.contains_key(&name) {
+    if host.registered.borrow().contains_key(&name) {
         return Err(error(lua, "Function already exists in the library"));
     }
     let Registration { description, flags, .. } = registration;
-    let callback = host.keep(&callback)?;
-    registered.insert(name.clone(), LoadedFunction { name, description, flags, callback });
+    let described = description.as_ref().map_or(0, Vec::len);
+    let bytes = FUNCTION_BYTES + NAME_COPIES * name.len() + described;
+    host.check_room(lua, bytes)?;
+    let callback = host.keep(&callback, bytes)?;
+    let function = LoadedFunction { name: name.clone(), description, flags, callback };
+    host.registered.borrow_mut().insert(name, function);
     Ok(())
 }
 
@@ -51,77 +60,85 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn positional(lua: &Lua, given: &Given<'_>) -> Result<Registration, &'static str> {
-    let name = string(lua, given.at(1))
-        .ok_or("first argument to redis.register_function must be a string")?;
+fn positional(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Registration> {
+    const NO_NAME: &str = "first argument to redis.register_function must be a string";
+    let name = copied(lua, host, given.at(1), NO_NAME)?;
     let Value::Function(callback) = given.at(2) else {
-        return Err("second argument to redis.register_function must be a function");
+        let text = "second argument to redis.register_function must be a function";
+        return Err(error(lua, text));
     };
     Ok(Registration { name: Some(name), callback: Some(callback.clone()), ..Default::default() })
 }
 
-fn named(lua: &Lua, value: &Value) -> Result<Registration, &'static str> {
+fn named(lua: &Lua, host: &Rc<Host>, value: &Value) -> mlua::Result<Registration> {
+    const UNKNOWN: &str = "unknown argument given to redis.register_function";
+    let refuse = |text| Err(error(lua, text));
     let Value::Table(table) = value else {
-        return Err(
-            "calling redis.register_function with a single argument is only applicable to \
-                    Lua table (representing named arguments).",
+        return refuse(
+            "calling redis.register_function with a single argument is only applicable to Lua \
+             table (representing named arguments).",
         );
     };
     let mut found = Registration::default();
     for pair in table.pairs::<Value, Value>() {
-        let (key, value) = pair.map_err(|_| "unknown argument given to redis.register_function")?;
-        let key = string(lua, &key)
-            .ok_or("named argument key given to redis.register_function is not a string")?;
-        match key.to_ascii_lowercase().as_slice() {
-            b"function_name" => {
-                found.name = Some(string(lua, &value).ok_or(
-                    "function_name argument given to redis.register_function must be a string",
-                )?);
-            }
-            b"description" => {
-                found.description = Some(string(lua, &value).ok_or(
-                    "description argument given to redis.register_function must be a string",
-                )?);
-            }
-            b"callback" => match value {
-                Value::Function(callback) => found.callback = Some(callback),
-                _ => {
-                    return Err("callback argument given to redis.register_function must be a \
-                                function");
-                }
-            },
-            b"flags" => match value {
-                Value::Table(names) => found.flags = flags(lua, &names)?,
-                _ => {
-                    return Err("flags argument to redis.register_function must be a table \
-                                representing function flags");
-                }
-            },
-            _ => return Err("unknown argument given to redis.register_function"),
+        host.spend(lua, 1)?;
+        let (key, value) = pair.map_err(|_| error(lua, UNKNOWN))?;
+        let Some(key) = text(lua, &key) else {
+            return refuse("named argument key given to redis.register_function is not a string");
+        };
+        let key = key.as_bytes();
+        let key = word(&key);
+        let is = |name: &str| key.eq_ignore_ascii_case(name.as_bytes());
+        if is("function_name") {
+            let otherwise =
+                "function_name argument given to redis.register_function must be a string";
+            found.name = Some(copied(lua, host, &value, otherwise)?);
+        } else if is("description") {
+            let otherwise =
+                "description argument given to redis.register_function must be a string";
+            found.description = Some(copied(lua, host, &value, otherwise)?);
+        } else if is("callback") {
+            let Value::Function(callback) = value else {
+                return refuse(
+                    "callback argument given to redis.register_function must be a function",
+                );
+            };
+            found.callback = Some(callback);
+        } else if is("flags") {
+            let Value::Table(names) = value else {
+                return refuse(
+                    "flags argument to redis.register_function must be a table representing \
+                     function flags",
+                );
+            };
+            found.flags = flags(lua, host, &names)?;
+        } else {
+            return refuse(UNKNOWN);
         }
     }
     if found.name.is_none() {
-        return Err("redis.register_function must get a function name argument");
+        return refuse("redis.register_function must get a function name argument");
     }
     if found.callback.is_none() {
-        return Err("redis.register_function must get a callback argument");
+        return refuse("redis.register_function must get a callback argument");
     }
     Ok(found)
 }
 
-fn flags(lua: &Lua, names: &Table) -> Result<Vec<&'static str>, &'static str> {
-    const UNKNOWN: &str = "unknown flag given";
+fn flags(lua: &Lua, host: &Rc<Host>, names: &Table) -> mlua::Result<Vec<&'static str>> {
+    let unknown = || error(lua, "unknown flag given");
     let mut flags = Vec::new();
     for index in 1.. {
-        let value = names.raw_get::<Value>(index).map_err(|_| UNKNOWN)?;
+        host.spend(lua, 1)?;
+        let value = names.raw_get::<Value>(index).map_err(|_| unknown())?;
         if value.is_nil() {
             break;
         }
-        let name = string(lua, &value).ok_or(UNKNOWN)?;
-        let known = FUNCTION_FLAGS
-            .into_iter()
-            .find(|flag| flag.as_bytes().eq_ignore_ascii_case(errors::until_nul(&name)));
-        let flag = known.ok_or(UNKNOWN)?;
+        let name = text(lua, &value).ok_or_else(unknown)?;
+        let name = name.as_bytes();
+        let name = word(&name);
+        let is_it = |flag: &&str| flag.as_bytes().eq_ignore_ascii_case(name);
+        let flag = FUNCTION_FLAGS.into_iter().find(is_it).ok_or_else(unknown)?;
         if !flags.contains(&flag) {
             flags.push(flag);
         }
@@ -129,9 +146,23 @@ fn flags(lua: &Lua, names: &Table) -> Result<Vec<&'static str>, &'static str> {
     Ok(flags)
 }
 
+/// As much of the name of an argument or flag as is looked at, which is more than any has. In C it
+/// ends with a NUL.
+fn word(text: &[u8]) -> &[u8] {
+    const LOOKED_AT: usize = 64;
+    errors::until_nul(&text[..text.len().min(LOOKED_AT)])
+}
+
 /// A string, or a number's text.
-fn string(lua: &Lua, value: &Value) -> Option<Vec<u8>> {
+fn text(lua: &Lua, value: &Value) -> Option<LuaString> {
     let is_text = matches!(value, Value::String(_) | Value::Integer(_) | Value::Number(_));
-    let text = is_text.then(|| lua.coerce_string(value.clone()).ok().flatten()).flatten()?;
-    Some(text.as_bytes().to_vec())
+    is_text.then(|| lua.coerce_string(value.clone()).ok().flatten()).flatten()
+}
+
+/// A copy of a string, or a number's text, which is counted.
+fn copied(lua: &Lua, host: &Rc<Host>, value: &Value, otherwise: &str) -> mlua::Result<Vec<u8>> {
+    let text = text(lua, value).ok_or_else(|| error(lua, otherwise))?;
+    let text = text.as_bytes();
+    host.spend_copy(lua, text.len(), 0)?;
+    Ok(text.to_vec())
 }

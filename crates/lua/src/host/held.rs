@@ -1,0 +1,38 @@
+//! Bytes that Lua does not count, though they are there for what a script does: they count against
+//! the memory limit as well.
+
+use super::Host;
+use std::rc::Rc;
+
+/// What a function in Rust holds while it calls functions of the script, which may call it again.
+pub(crate) struct Held {
+    host: Rc<Host>,
+    bytes: usize,
+}
+
+impl Held {
+    pub(crate) fn none(host: &Rc<Host>) -> Self {
+        Self { host: Rc::clone(host), bytes: 0 }
+    }
+
+    /// It holds so many bytes from now on.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        let held = &self.host.held;
+        held.set(held.get() - self.bytes + bytes);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl Host {
+    /// Bytes that functions in Rust hold, and those beside the functions that are kept.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let beside = self.compiled.borrow().as_ref().map_or(0, |compiled| compiled.beside());
+        self.held.get() + beside
+    }
+}
