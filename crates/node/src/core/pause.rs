@@ -66,6 +66,20 @@ impl Pause {
         self.waiting_inputs.push(client);
     }
 
+    /// A client's request waits for the end. Clients that leave meanwhile stay in the list, and
+    /// there may be any number of them: they are cleared away when it is long beside `clients`.
+    fn wait(
+        &mut self,
+        client: ConnectionId,
+        clients: usize,
+        is_there: impl Fn(ConnectionId) -> bool,
+    ) {
+        if self.waiting.len() > 2 * clients + LEFT_MAX {
+            self.waiting.retain(|id| is_there(*id));
+        }
+        self.waiting.push_back(client);
+    }
+
     fn expire(&mut self, now: MonotonicNanos) {
         self.until = self.until.filter(|(_, until)| *until > now);
     }
@@ -74,12 +88,8 @@ impl Pause {
 impl Core {
     /// A client's request waits for the end of the pause, without limit of time.
     pub(crate) fn wait_for_pause(&mut self, client: ConnectionId) -> Option<MonotonicNanos> {
-        let (waiting, sessions) = (&mut self.pause.waiting, &self.clients.sessions);
-        // Clients that leave meanwhile stay in the list; there may be any number of them.
-        if waiting.len() > 2 * self.clients.by_id.len() + LEFT_MAX {
-            waiting.retain(|id| sessions.get(*id).is_some());
-        }
-        waiting.push_back(client);
+        let (sessions, clients) = (&self.clients.sessions, self.clients.by_id.len());
+        self.pause.wait(client, clients, |id| sessions.get(id).is_some());
         None
     }
 
@@ -126,5 +136,19 @@ mod tests {
         assert_eq!(pause.deadline(), Some(MonotonicNanos(90)));
         pause.expire(MonotonicNanos(90));
         assert_eq!(pause.paused(), None);
+    }
+
+    #[test]
+    fn clients_that_left_are_not_kept_for_the_whole_pause() {
+        let mut pause = Pause::default();
+        let stays = |id: ConnectionId| id.0.is_multiple_of(100);
+        for id in 1..=10_000 {
+            // Of those that came so far, one in a hundred is there.
+            pause.wait(ConnectionId(id), id as usize / 100, stays);
+            let most = 2 * (id as usize / 100) + LEFT_MAX + 1;
+            assert!(pause.waiting.len() <= most, "{} wait", pause.waiting.len());
+        }
+        let left = pause.waiting.iter().filter(|id| stays(**id));
+        assert_eq!(left.count(), 100, "who is there is waited for");
     }
 }
