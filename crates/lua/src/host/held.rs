@@ -4,7 +4,8 @@
 use super::Host;
 use std::rc::Rc;
 
-/// What a function in Rust holds while it calls functions of the script, which may call it again.
+/// The bytes of a buffer that a function in Rust keeps while it calls functions of the script.
+/// Those may call it again, and each call has a buffer of its own.
 pub(crate) struct Held {
     host: Rc<Host>,
     bytes: usize,
