@@ -73,12 +73,20 @@ impl Moment {
         self.longest_since(earlier) - self.monotonic.since(earlier.monotonic)
     }
 
-    /// Takes a wall clock that was set back between `self` and `now` for one that was as far back
-    /// then: so that a later step forward is seen whole, and not only what is left of it.
-    pub fn allow_for_step_back(&mut self, now: Self) {
-        let micros = now.monotonic.since(self.monotonic) / 1000;
-        let wall_then = now.wall_micros.saturating_sub_unsigned(micros);
-        self.wall_micros = self.wall_micros.min(wall_then);
+    /// By how many microseconds the wall clock was set back between `earlier` and `self`. By less
+    /// than a millisecond is no step: so far may the two readings of one moment lie apart.
+    pub const fn step_back_since(self, earlier: Self) -> u64 {
+        const STEP_MICROS: i64 = 1000;
+        let gone_micros = (self.monotonic.since(earlier.monotonic) / 1000).cast_signed();
+        let shown_micros = self.wall_micros.saturating_sub(earlier.wall_micros);
+        let micros = gone_micros.saturating_sub(shown_micros);
+        if micros < STEP_MICROS { 0 } else { micros.cast_unsigned() }
+    }
+
+    /// Takes a wall clock that was set back later, by so many microseconds, for one that had been
+    /// as far back at this moment: what it has gone further than the monotonic clock stays known.
+    pub const fn allow_for_step_back(&mut self, micros: u64) {
+        self.wall_micros = self.wall_micros.saturating_sub_unsigned(micros);
     }
 
     /// 0 if the wall clock went back.
@@ -148,15 +156,26 @@ mod tests {
     }
 
     #[test]
+    fn a_step_back_is_told_from_the_time_that_has_gone() {
+        let began = moment(100, 5000);
+        assert_eq!(moment(200, 5100).step_back_since(began), 0, "the clocks agree");
+        assert_eq!(moment(200, 15_100).step_back_since(began), 0, "it was set forward");
+        assert_eq!(moment(200, 3100).step_back_since(began), 2_000_000);
+        assert_eq!(moment(200, 5050).step_back_since(began), 50_000, "it shows more, but less");
+        let apart = Moment { wall_micros: 5_099_500, ..moment(200, 0) };
+        assert_eq!(apart.step_back_since(began), 0, "the readings of one moment");
+        assert!(moment(u64::MAX / 1_000_000, i64::MIN).step_back_since(began) > 0);
+    }
+
+    #[test]
     fn a_step_back_hides_no_step_forward() {
         let mut began = moment(100, 5000);
-        began.allow_for_step_back(moment(200, 5100));
-        assert_eq!(began, moment(100, 5000), "the clocks agree");
-        began.allow_for_step_back(moment(200, 3100));
-        assert_eq!(moment(300, 3200).longest_since(began), 200_000_000);
-        assert_eq!(moment(300, 4200).longest_since(began), 1_200_000_000, "frozen for a second");
-        began.allow_for_step_back(moment(300, 4200));
-        assert_eq!(moment(300, 4200).longest_since(began), 1_200_000_000);
+        let frozen = moment(200, 6100);
+        assert_eq!(frozen.longest_since(began), 1_100_000_000);
+        let set_back = moment(300, 4200);
+        began.allow_for_step_back(set_back.step_back_since(frozen));
+        assert_eq!(set_back.longest_since(began), 1_200_000_000, "neither an earlier one");
+        assert_eq!(moment(400, 5300).longest_since(began), 2_300_000_000, "nor a later one");
     }
 
     #[test]

@@ -449,9 +449,10 @@ impl Leadership {
     }
 
     /// Whether this process leads, and its lease is over now, or it has handed over.
-    pub fn has_lapsed(&self) -> bool {
-        self.roles.has_yielded()
-            || self.roles.leads() && !self.roles.holds_lease(self.clock.moment())
+    pub fn has_lapsed(&mut self) -> bool {
+        let now = self.clock.moment();
+        self.roles.watch_clocks(now);
+        self.roles.has_yielded() || self.roles.leads() && !self.roles.holds_lease(now)
     }
 
     /// Serves no more, then says so in the log: to `successor`, or to whoever is first.

@@ -105,6 +105,8 @@ pub struct Roles {
     /// When something was last heard of the holder.
     heard: MonotonicNanos,
     probe_at: MonotonicNanos,
+    /// The newest reading of both clocks.
+    read: Moment,
     is_held_back: bool,
     broken: Option<Broken>,
 }
@@ -172,6 +174,7 @@ impl Roles {
             lease_nanos: LEASE_NANOS_MAX,
             heard: MonotonicNanos(0),
             probe_at: MonotonicNanos(0),
+            read: Moment::default(),
             is_held_back: false,
             broken: None,
         }
@@ -320,7 +323,9 @@ impl Roles {
     }
 
     /// A record of this holder was handed to the log; `sent` is an instant before that.
-    pub fn appended(&mut self, place: Sequence, sent: Moment) {
+    pub fn appended(&mut self, place: Sequence, mut sent: Moment) {
+        self.watch_clocks(sent);
+        sent.allow_for_step_back(self.read.step_back_since(sent));
         if let Stage::Leads(holding) = &mut self.stage {
             holding.last_sent = sent;
             holding.sent.push_back((place, sent));
@@ -401,14 +406,26 @@ impl Roles {
         }
     }
 
-    /// Both clocks at the beginning of a turn, which are all the readings that there are between a
-    /// record and a look at its lease. A wall clock that is set back must hide no freeze.
+    /// Both clocks, whenever they were read to judge a lease by. A wall clock that is set back must
+    /// hide no freeze, neither one that it has shown nor one to come.
     pub fn watch_clocks(&mut self, now: Moment) {
-        if let Stage::Leads(holding) = &mut self.stage {
-            let sent = holding.sent.iter_mut().map(|(_, sent)| sent);
-            for earlier in sent.chain([&mut holding.since, &mut holding.last_sent]) {
-                earlier.allow_for_step_back(now);
+        if now.monotonic < self.read.monotonic {
+            return;
+        }
+        let micros = now.step_back_since(self.read);
+        self.read = now;
+        if micros == 0 {
+            return;
+        }
+        match &mut self.stage {
+            Stage::Bids { sent, .. } => sent.allow_for_step_back(micros),
+            Stage::Leads(holding) => {
+                let sent = holding.sent.iter_mut().map(|(_, sent)| sent);
+                for earlier in sent.chain([&mut holding.since, &mut holding.last_sent]) {
+                    earlier.allow_for_step_back(micros);
+                }
             }
+            Stage::Alone | Stage::Follows(_) | Stage::Yields => {}
         }
     }
 
