@@ -166,6 +166,17 @@ def eval_to_its_end(primary, body):
         killer.join()
 
 
+def compile_in_a_transaction(primary):
+    """Has many scripts compiled in one unit, each of which takes long, and is refused in the end."""
+    body = "local a = nil return " + "a and a or " * 40_000 + "1"
+    with primary.client() as client:
+        client.call("MULTI")
+        for number in range(60):
+            client.call("EVAL", f"-- {number}\n{body}", 0)
+        for reply in client.call("EXEC"):
+            assert isinstance(reply, Refusal) and "takes longer" in str(reply), reply
+
+
 def epoch(member):
     with member.client() as client:
         return info_fields(client.call("INFO"))["kiln_log_epoch"]
@@ -185,6 +196,8 @@ def scripts_depose_nobody(command, _):
                 raise AssertionError(f"{name}: {gone}\n{primary.log_tail()}") from gone
             assert now == led, f"{name}: somebody else led\n{primary.log_tail()}"
             assert ending in ended or KILLED in ended, f"{name}: {ended}"
+        compile_in_a_transaction(primary)
+        assert epoch(primary) == led, f"compiling: somebody else led\n{primary.log_tail()}"
         assert shard.primary() is primary
         with primary.client() as client:
             assert client.call("SET", "after", "1") == b"OK"

@@ -249,7 +249,7 @@ const OTHERS: [(&str, &str); 36] = [
     ("sync", "many turns"),
     ("save", "many turns"),
     ("script|flush", "as many as are kept, which is bounded"),
-    ("script|load", "as long as the script, which is bounded"),
+    ("script|load", "as long as the script, which is bounded, and counted as it is"),
     ("sentinel|*", "as many as the shard has servers"),
     ("shutdown", "ends"),
     ("slowlog|*", "as many entries as slowlog-max-len, each counted by GET"),
@@ -320,6 +320,27 @@ fn what_a_users_patterns_are_compared_with_is_counted() {
         let received = String::from_utf8_lossy(&received);
         assert!(received.starts_with("+OK\r\n-NOPERM"), "{received}");
         assert!(steps >= ELEMENTS, "{steps} steps: {line}");
+    }
+}
+
+/// To compile a script may take a quarter of a second, and a transaction may have any number.
+#[test]
+fn scripts_count_as_work_where_they_are_compiled() {
+    let mut tried = Tried::new();
+    let mut steps_of = |command: &str| {
+        let request = |n| [words(command), vec![format!("return 1 -- {n}{}", name())]].concat();
+        let scripts = (0..10).map(|n| match command {
+            "ECHO" | "SCRIPT LOAD" => request(n),
+            _ => [request(n), words("0")].concat(),
+        });
+        let requests: Vec<_> =
+            [words("MULTI")].into_iter().chain(scripts).chain([words("EXEC")]).collect();
+        tried.steps(&requests).0
+    };
+    let base = steps_of("ECHO");
+    for command in ["EVAL", "EVAL_RO", "SCRIPT LOAD"] {
+        let steps = steps_of(command);
+        assert!(steps >= base + 10, "{command}: {steps} and {base}");
     }
 }
 
