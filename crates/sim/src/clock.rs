@@ -1,7 +1,7 @@
 //! A machine's clocks in the simulated world. They read the timeline, and can be wrong.
 
 use crate::timeline::Timeline;
-use base::time::{Clock, MonotonicNanos};
+use base::time::{Clock, Moment, MonotonicNanos};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +23,9 @@ struct ClockError {
     drift_ppm: AtomicI64,
     frozen: Mutex<Frozen>,
     disruptions: AtomicU64,
+    /// By how many microseconds the wall clock is yet to be set back, and after how many readings.
+    set_back_micros: AtomicI64,
+    set_back_after: AtomicU64,
 }
 
 /// When the machine did not run, as a hypervisor's freeze has it: its monotonic clock stood still.
@@ -42,11 +45,17 @@ impl Frozen {
     }
 }
 
+/// How often a machine reads its clocks before [`Awakening::WallIsSetBack`] does. Between two
+/// readings nobody can tell.
+const SET_BACK_AFTER: u64 = 10;
+
 /// What a machine's wall clock shows when it wakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Awakening {
     /// Somebody has set it right.
     WallIsRight,
+    /// Somebody has set it right, and soon sets it back by as much.
+    WallIsSetBack,
     /// It went on where it stood, but the machine is told that its clocks were disrupted.
     IsTold,
     /// It went on where it stood, and nothing tells.
@@ -73,9 +82,16 @@ impl SimClock {
         let until = (now + nanos).max(frozen.until);
         let added = until - now.max(frozen.until);
         *frozen = Frozen { before: frozen.through(now), from: now, until };
-        if awakening != Awakening::WallIsRight {
-            let micros = (added / 1000) as i64;
-            self.error.wall_ahead_micros.fetch_sub(micros, Ordering::Relaxed);
+        let micros = (added / 1000) as i64;
+        match awakening {
+            Awakening::WallIsRight => {}
+            Awakening::WallIsSetBack => {
+                self.error.set_back_micros.fetch_add(micros, Ordering::Relaxed);
+                self.error.set_back_after.store(SET_BACK_AFTER, Ordering::Relaxed);
+            }
+            Awakening::IsTold | Awakening::NothingTells => {
+                self.error.wall_ahead_micros.fetch_sub(micros, Ordering::Relaxed);
+            }
         }
         if awakening == Awakening::IsTold {
             self.error.disruptions.fetch_add(1, Ordering::Relaxed);
@@ -113,6 +129,23 @@ impl Clock for SimClock {
     fn disruptions(&self) -> u64 {
         self.error.disruptions.load(Ordering::Relaxed)
     }
+
+    fn moment(&self) -> Moment {
+        let moment = Moment {
+            disruptions: self.disruptions(),
+            monotonic: self.monotonic(),
+            wall_micros: self.unix_micros(),
+        };
+        let is_awake = self.timeline.now() >= self.wakes_at();
+        let ClockError { set_back_micros, set_back_after, .. } = &*self.error;
+        if is_awake && set_back_micros.load(Ordering::Relaxed) > 0 {
+            let was_last = set_back_after.fetch_sub(1, Ordering::Relaxed) == 1;
+            if was_last {
+                self.step_wall(-set_back_micros.swap(0, Ordering::Relaxed));
+            }
+        }
+        moment
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +170,13 @@ mod tests {
     #[test]
     fn a_frozen_machine_s_monotonic_clock_stands_still() {
         let second = 1_000_000_000;
-        for awakening in [Awakening::WallIsRight, Awakening::IsTold, Awakening::NothingTells] {
+        let all = [
+            Awakening::WallIsRight,
+            Awakening::WallIsSetBack,
+            Awakening::IsTold,
+            Awakening::NothingTells,
+        ];
+        for awakening in all {
             let timeline = Timeline::new();
             let clock = SimClock::new(&timeline);
             timeline.pass(second);
@@ -150,11 +189,14 @@ mod tests {
             let after = clock.moment();
             assert_eq!(after.monotonic.since(before.monotonic), 2 * second);
             let longest = match awakening {
-                Awakening::WallIsRight => 5 * second,
+                Awakening::WallIsRight | Awakening::WallIsSetBack => 5 * second,
                 Awakening::IsTold => u64::MAX,
                 Awakening::NothingTells => 2 * second,
             };
             assert_eq!(after.longest_since(before), longest, "{awakening:?}");
+            let later = (0..SET_BACK_AFTER).map(|_| clock.moment()).next_back().expect("some");
+            let is_set_back = awakening == Awakening::WallIsSetBack;
+            assert_eq!(later.step_back_since(after), if is_set_back { 3_000_000 } else { 0 });
         }
     }
 }

@@ -90,6 +90,8 @@ pub enum Broken {
     WaitsForNobody,
     /// A holder counts its lease by the monotonic clock alone.
     TrustsMonotonic,
+    /// A wall clock that is set back takes back what it has shown.
+    ForgetsFreezes,
     /// A holder counts its lease from when it heard that a record is durable.
     CountsFromDurable,
 }
@@ -350,6 +352,7 @@ impl Roles {
     /// The log is durable through this place: of a holder, records of its own, and void ones. That
     /// this is told `now` extends no lease.
     pub fn durable(&mut self, through: Sequence, now: Moment) {
+        self.watch_clocks(now);
         let counts_late = self.broken == Some(Broken::CountsFromDurable);
         if let Stage::Leads(holding) = &mut self.stage {
             while let Some((_, sent)) = holding.sent.pop_front_if(|(place, _)| *place <= through) {
@@ -414,7 +417,7 @@ impl Roles {
         }
         let micros = now.step_back_since(self.read);
         self.read = now;
-        if micros == 0 {
+        if micros == 0 || self.broken == Some(Broken::ForgetsFreezes) {
             return;
         }
         match &mut self.stage {

@@ -170,6 +170,24 @@ fn a_primary_that_trusts_a_clock_that_stood_still_is_caught() {
     assert!(why.contains("answers as the primary of epoch"), "{why}");
 }
 
+/// Machines freeze, wake with a wall clock that is right, and have it set back soon.
+fn set_back(broken: Broken) -> Plan {
+    Plan { awakening: Some(Awakening::WallIsSetBack), broken, ..Plan::default() }
+}
+
+#[test]
+fn a_wall_clock_that_is_set_back_hides_no_freeze() {
+    let outcomes = campaign::survive(1..33, |seed| run(seed, set_back(Broken::Nothing)));
+    let frozen = outcomes.iter().map(|outcome| outcome.seen.freezes).sum::<u64>();
+    assert!(frozen > 0, "no machine was frozen");
+}
+
+#[test]
+fn a_primary_that_forgets_a_freeze_when_its_wall_clock_is_set_back_is_caught() {
+    let why = is_caught(set_back(Broken::Role(Rule::ForgetsFreezes)));
+    assert!(why.contains("answers as the primary of epoch"), "{why}");
+}
+
 /// The assumption that no code can keep: if nothing tells that a machine was frozen, it serves.
 #[test]
 fn a_freeze_that_nothing_tells_of_is_caught() {
