@@ -50,8 +50,18 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// The readings of these clocks now.
+    pub fn read(clock: &(impl Clock + ?Sized)) -> Self {
+        Self {
+            disruptions: clock.disruptions(),
+            monotonic: clock.monotonic(),
+            wall_micros: clock.unix_micros(),
+        }
+    }
+
     /// Nanoseconds from `earlier` to `self`, by whichever of the two clocks has gone further: never
-    /// too few if either was right. The most there are if the clocks were disrupted in between.
+    /// too few if either was right, and the wall clock was not set back. The most there are if the
+    /// clocks were disrupted in between.
     ///
     /// For a wait that must not be too short, use the monotonic clock alone: whoever sets the wall
     /// clock forward would shorten it.
@@ -73,20 +83,15 @@ impl Moment {
         self.longest_since(earlier) - self.monotonic.since(earlier.monotonic)
     }
 
-    /// By how many microseconds the wall clock was set back between `earlier` and `self`. By less
-    /// than a millisecond is no step: so far may the two readings of one moment lie apart.
+    /// By how many microseconds the wall clock was set back between `earlier` and `self`. Less than
+    /// a millisecond is nothing: it is what the two readings of one moment lie apart. (If the
+    /// process does not run between those, that looks like a step forward and one back.)
     pub const fn step_back_since(self, earlier: Self) -> u64 {
         const STEP_MICROS: i64 = 1000;
         let gone_micros = (self.monotonic.since(earlier.monotonic) / 1000).cast_signed();
         let shown_micros = self.wall_micros.saturating_sub(earlier.wall_micros);
         let micros = gone_micros.saturating_sub(shown_micros);
         if micros < STEP_MICROS { 0 } else { micros.cast_unsigned() }
-    }
-
-    /// Takes a wall clock that was set back later, by so many microseconds, for one that had been
-    /// as far back at this moment: what it has gone further than the monotonic clock stays known.
-    pub const fn allow_for_step_back(&mut self, micros: u64) {
-        self.wall_micros = self.wall_micros.saturating_sub_unsigned(micros);
     }
 
     /// 0 if the wall clock went back.
@@ -119,11 +124,7 @@ pub trait Clock: Send + Sync {
 
     /// Both clocks.
     fn moment(&self) -> Moment {
-        Moment {
-            disruptions: self.disruptions(),
-            monotonic: self.monotonic(),
-            wall_micros: self.unix_micros(),
-        }
+        Moment::read(self)
     }
 
     /// Wall-clock milliseconds since 1970-01-01 UTC.
@@ -165,17 +166,6 @@ mod tests {
         let apart = Moment { wall_micros: 5_099_500, ..moment(200, 0) };
         assert_eq!(apart.step_back_since(began), 0, "the readings of one moment");
         assert!(moment(u64::MAX / 1_000_000, i64::MIN).step_back_since(began) > 0);
-    }
-
-    #[test]
-    fn a_step_back_hides_no_step_forward() {
-        let mut began = moment(100, 5000);
-        let frozen = moment(200, 6100);
-        assert_eq!(frozen.longest_since(began), 1_100_000_000);
-        let set_back = moment(300, 4200);
-        began.allow_for_step_back(set_back.step_back_since(frozen));
-        assert_eq!(set_back.longest_since(began), 1_200_000_000, "neither an earlier one");
-        assert_eq!(moment(400, 5300).longest_since(began), 2_300_000_000, "nor a later one");
     }
 
     #[test]

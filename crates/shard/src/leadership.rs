@@ -15,6 +15,7 @@ use crate::News;
 use crate::clock::{Heard, ShardClock, wall_ahead_of};
 use crate::lag::{Lag, Samples};
 use crate::role::heartbeat::Heartbeats;
+use crate::role::lease_clock::LeaseClock;
 use crate::role::member::{Leader, Member, MemberId};
 use crate::role::renewal::{self, Purpose, Renewal};
 use crate::role::state::{Present, Roles, Terms, Wish};
@@ -22,6 +23,7 @@ use crate::shard::{Progress, Shard, Told};
 use base::time::MILLISECOND;
 use base::{Clock, Moment, MonotonicNanos, Sequence, UnixMillis};
 use engine::interest::Interest;
+use std::rc::Rc;
 use std::sync::Arc;
 use txlog::{Gate, Refusal, WriterId};
 use wall::Wall;
@@ -81,12 +83,13 @@ pub struct Leadership {
     /// The lease was over when it was last looked at: nobody is served.
     pub is_lapsed: bool,
     clock: Arc<dyn Clock>,
+    lease_clock: Rc<LeaseClock>,
     /// Unpredictable bits, which make the names of this process as a writer.
     entropy: u64,
     /// How often this process has stood for leadership in this life.
     stands: u64,
-    /// Both clocks at the beginning of this turn, and the time of this turn: the shard's on a
-    /// primary, else that of this machine's wall clock.
+    /// The lease's clocks at the beginning of this turn, and the time of this turn: the shard's on
+    /// a primary, else that of this machine's wall clock.
     moment: Moment,
     now: UnixMillis,
     shard_clock: ShardClock,
@@ -121,6 +124,7 @@ impl Leadership {
             policy: Policy::default(),
             has_served: false,
             is_lapsed: false,
+            lease_clock: Rc::new(LeaseClock::new(Arc::clone(&clock))),
             clock,
             entropy,
             stands: 0,
@@ -137,6 +141,12 @@ impl Leadership {
             stands_still: false,
             told: Vec::new(),
         }
+    }
+
+    /// Lets a wall clock that is set back take back that the machine was frozen.
+    #[doc(hidden)]
+    pub fn break_clock(&self) {
+        self.lease_clock.break_memory();
     }
 
     /// Of the same process in its next life: it knows what it was told of its wall clock.
@@ -165,15 +175,15 @@ impl Leadership {
         self.roles.caught_up(found.through, now);
     }
 
-    /// A turn of the loop begins. Returns its time: the shard's on a primary.
+    /// A turn of the loop begins; `moment` was read just now. Returns its time: the shard's on a
+    /// primary.
     pub fn begin_turn(&mut self, shard: &mut Shard, moment: Moment) -> UnixMillis {
-        self.moment = moment;
-        self.roles.watch_clocks(moment);
+        self.moment = self.lease_clock.take(moment);
         let shown = self.shard_clock.read(moment.wall_micros, moment.monotonic);
         if !self.stands_still {
             self.now = shown;
         }
-        shard.begin_turn(&self.clock, moment, self.now);
+        shard.begin_turn(&self.lease_clock, self.moment, self.now);
         self.now
     }
 
@@ -212,7 +222,7 @@ impl Leadership {
             Progress::Durable => {
                 // A renewal that went ahead of held records is told with its durability.
                 self.note_appended(shard);
-                self.roles.durable(shard.tracker.durable(), self.clock.moment());
+                self.roles.durable(shard.tracker.durable(), self.lease_clock.moment());
                 news.push(News::Durable);
             }
             Progress::Nothing => {}
@@ -449,10 +459,9 @@ impl Leadership {
     }
 
     /// Whether this process leads, and its lease is over now, or it has handed over.
-    pub fn has_lapsed(&mut self) -> bool {
-        let now = self.clock.moment();
-        self.roles.watch_clocks(now);
-        self.roles.has_yielded() || self.roles.leads() && !self.roles.holds_lease(now)
+    pub fn has_lapsed(&self) -> bool {
+        self.roles.has_yielded()
+            || self.roles.leads() && !self.roles.holds_lease(self.lease_clock.moment())
     }
 
     /// Serves no more, then says so in the log: to `successor`, or to whoever is first.

@@ -19,10 +19,11 @@ mod record_id;
 
 use crate::limits::Limits;
 use crate::no_log::NoLog;
+use crate::role::lease_clock::LeaseClock;
 use crate::role::renewal::Renewal;
 use crate::tracker::Tracker;
 use appender::Appender;
-use base::{Clock, Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
+use base::{Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
@@ -35,7 +36,6 @@ pub use pins::Pins;
 pub use record_id::RecordId;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use txlog::{AppendError, Chain, Gate, LogEvent, Refusal, Stamper, TransactionLog, record};
 
 /// One shard, of which this process is the primary or a replica.
@@ -191,7 +191,7 @@ impl Shard {
     }
 
     /// A turn begins: what long commands append says this time.
-    pub fn begin_turn(&mut self, clock: &Arc<dyn Clock>, began: Moment, now: UnixMillis) {
+    pub fn begin_turn(&mut self, clock: &Rc<LeaseClock>, began: Moment, now: UnixMillis) {
         self.appender.borrow_mut().begin_turn(clock, began, now);
     }
 

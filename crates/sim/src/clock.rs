@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The wall clock at simulated time 0: 2026-01-01 00:00:00 UTC, in microseconds.
 const EPOCH_MICROS: i64 = 1_767_225_600_000_000;
 
+/// A frozen machine reads its clocks at most so often before [`Awakening::WallIsSetBack`].
+const SET_BACK_AFTER_MAX: u64 = 8;
+
 /// One machine's clocks. Clones are the same clocks.
 #[derive(Clone, Debug)]
 pub struct SimClock {
@@ -23,7 +26,8 @@ struct ClockError {
     drift_ppm: AtomicI64,
     frozen: Mutex<Frozen>,
     disruptions: AtomicU64,
-    /// By how many microseconds the wall clock is yet to be set back, and after how many readings.
+    /// By how many microseconds the wall clock is yet to be set back, and after how many readings
+    /// by [`Clock::moment`].
     set_back_micros: AtomicI64,
     set_back_after: AtomicU64,
 }
@@ -45,16 +49,12 @@ impl Frozen {
     }
 }
 
-/// How often a machine reads its clocks before [`Awakening::WallIsSetBack`] does. Between two
-/// readings nobody can tell.
-const SET_BACK_AFTER: u64 = 10;
-
 /// What a machine's wall clock shows when it wakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Awakening {
     /// Somebody has set it right.
     WallIsRight,
-    /// Somebody has set it right, and soon sets it back by as much.
+    /// Somebody has set it right, and sets it back by as much once the machine has read it.
     WallIsSetBack,
     /// It went on where it stood, but the machine is told that its clocks were disrupted.
     IsTold,
@@ -87,7 +87,9 @@ impl SimClock {
             Awakening::WallIsRight => {}
             Awakening::WallIsSetBack => {
                 self.error.set_back_micros.fetch_add(micros, Ordering::Relaxed);
-                self.error.set_back_after.store(SET_BACK_AFTER, Ordering::Relaxed);
+                // Within a turn, or some turns later.
+                let readings = 1 + nanos % SET_BACK_AFTER_MAX;
+                self.error.set_back_after.store(readings, Ordering::Relaxed);
             }
             Awakening::IsTold | Awakening::NothingTells => {
                 self.error.wall_ahead_micros.fetch_sub(micros, Ordering::Relaxed);
@@ -131,11 +133,7 @@ impl Clock for SimClock {
     }
 
     fn moment(&self) -> Moment {
-        let moment = Moment {
-            disruptions: self.disruptions(),
-            monotonic: self.monotonic(),
-            wall_micros: self.unix_micros(),
-        };
+        let moment = Moment::read(self);
         let is_awake = self.timeline.now() >= self.wakes_at();
         let ClockError { set_back_micros, set_back_after, .. } = &*self.error;
         if is_awake && set_back_micros.load(Ordering::Relaxed) > 0 {
@@ -194,7 +192,7 @@ mod tests {
                 Awakening::NothingTells => 2 * second,
             };
             assert_eq!(after.longest_since(before), longest, "{awakening:?}");
-            let later = (0..SET_BACK_AFTER).map(|_| clock.moment()).next_back().expect("some");
+            let later = (0..SET_BACK_AFTER_MAX).map(|_| clock.moment()).next_back().expect("some");
             let is_set_back = awakening == Awakening::WallIsSetBack;
             assert_eq!(later.step_back_since(after), if is_set_back { 3_000_000 } else { 0 });
         }

@@ -70,6 +70,8 @@ pub enum Broken {
     TrimsUnseen,
     /// A new primary trims the log before replicas could say what they see.
     TrimsBeforeReports,
+    /// A wall clock that is set back takes back that a machine was frozen.
+    ForgetsFreezes,
     /// A process breaks a rule of leadership.
     Role(shard::role::state::Broken),
     /// The log breaks a rule.

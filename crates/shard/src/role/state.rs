@@ -19,7 +19,8 @@
 //!   lasts longer.
 //! - The holder counts by its monotonic or its wall clock, whichever has gone further, so that a
 //!   machine that a hypervisor had frozen does not serve by a clock that stood still meanwhile, if
-//!   anything tells it. A challenger waits by the monotonic clock alone.
+//!   anything tells it. All its instants are readings of one [`super::lease_clock`], which takes
+//!   nothing back. A challenger waits by the monotonic clock alone.
 //! - The holder looks at the clock after it executed and before it sends (see [`super`]).
 //! - A holder whose lease lapsed answers nothing until a further record of its own is durable at
 //!   the place it predicted. That proves that nobody led meanwhile.
@@ -90,8 +91,6 @@ pub enum Broken {
     WaitsForNobody,
     /// A holder counts its lease by the monotonic clock alone.
     TrustsMonotonic,
-    /// A wall clock that is set back takes back what it has shown.
-    ForgetsFreezes,
     /// A holder counts its lease from when it heard that a record is durable.
     CountsFromDurable,
 }
@@ -107,8 +106,6 @@ pub struct Roles {
     /// When something was last heard of the holder.
     heard: MonotonicNanos,
     probe_at: MonotonicNanos,
-    /// The newest reading of both clocks.
-    read: Moment,
     is_held_back: bool,
     broken: Option<Broken>,
 }
@@ -176,7 +173,6 @@ impl Roles {
             lease_nanos: LEASE_NANOS_MAX,
             heard: MonotonicNanos(0),
             probe_at: MonotonicNanos(0),
-            read: Moment::default(),
             is_held_back: false,
             broken: None,
         }
@@ -325,9 +321,7 @@ impl Roles {
     }
 
     /// A record of this holder was handed to the log; `sent` is an instant before that.
-    pub fn appended(&mut self, place: Sequence, mut sent: Moment) {
-        self.watch_clocks(sent);
-        sent.allow_for_step_back(self.read.step_back_since(sent));
+    pub fn appended(&mut self, place: Sequence, sent: Moment) {
         if let Stage::Leads(holding) = &mut self.stage {
             holding.last_sent = sent;
             holding.sent.push_back((place, sent));
@@ -352,7 +346,6 @@ impl Roles {
     /// The log is durable through this place: of a holder, records of its own, and void ones. That
     /// this is told `now` extends no lease.
     pub fn durable(&mut self, through: Sequence, now: Moment) {
-        self.watch_clocks(now);
         let counts_late = self.broken == Some(Broken::CountsFromDurable);
         if let Stage::Leads(holding) = &mut self.stage {
             while let Some((_, sent)) = holding.sent.pop_front_if(|(place, _)| *place <= through) {
@@ -406,29 +399,6 @@ impl Roles {
                 gone < holding.lease_nanos - holding.lease_nanos / MARGIN_PART
             }
             _ => false,
-        }
-    }
-
-    /// Both clocks, whenever they were read to judge a lease by. A wall clock that is set back must
-    /// hide no freeze, neither one that it has shown nor one to come.
-    pub fn watch_clocks(&mut self, now: Moment) {
-        if now.monotonic < self.read.monotonic {
-            return;
-        }
-        let micros = now.step_back_since(self.read);
-        self.read = now;
-        if micros == 0 || self.broken == Some(Broken::ForgetsFreezes) {
-            return;
-        }
-        match &mut self.stage {
-            Stage::Bids { sent, .. } => sent.allow_for_step_back(micros),
-            Stage::Leads(holding) => {
-                let sent = holding.sent.iter_mut().map(|(_, sent)| sent);
-                for earlier in sent.chain([&mut holding.since, &mut holding.last_sent]) {
-                    earlier.allow_for_step_back(micros);
-                }
-            }
-            Stage::Alone | Stage::Follows(_) | Stage::Yields => {}
         }
     }
 

@@ -1,10 +1,10 @@
 //! The state machine by itself: leases, challengers, hand-over.
 
 use super::heartbeat::Heartbeat;
+use super::lease_clock::Readings;
 use super::member::{Leader, Member, MemberId};
 use super::state::{Present, Roles, Terms, Wish};
-use base::time::LEASE_NANOS_MAX;
-use base::time::SECOND;
+use base::time::{LEASE_NANOS_MAX, MILLISECOND, SECOND};
 use base::{Epoch, Moment, MonotonicNanos, Sequence};
 
 const LEASE: u64 = 2 * SECOND;
@@ -198,68 +198,35 @@ fn a_wall_clock_that_is_set_back_takes_nothing_from_a_lease() {
     assert_eq!(holder.new_gap(set_back(moment(SECOND))), None);
 }
 
+/// Whenever a record was sent, and whenever that was noted: before the freeze, while the wall clock
+/// showed it, or once that was set back.
 #[test]
 fn a_wall_clock_that_is_set_back_hides_no_freeze() {
-    let set_back = |then: Moment| Moment { wall_micros: then.wall_micros - 10_000_000, ..then };
-    let mut holder = leading_since(0);
-    holder.appended(Sequence(7), moment(SECOND / 2));
-    holder.watch_clocks(set_back(moment(SECOND)));
-    assert!(holder.holds_lease(set_back(moment(SECOND))));
-    let woken = WALL_IS_RIGHT(set_back(moment(SECOND)));
-    assert!(!holder.holds_lease(woken));
-    holder.durable(Sequence(7), moment(0));
-    assert!(!holder.holds_lease(woken), "nor by a record that was under way");
-}
-
-/// Whenever the freeze was seen: at a turn, at a look before something is sent, or as a record was
-/// sent; and with a lease that it ended, or left a part of.
-#[test]
-fn a_wall_clock_that_is_set_back_takes_no_freeze_back_that_it_has_shown() {
-    let later = |nanos| moment(SECOND + nanos);
-    for frozen_nanos in [SECOND / 2, 10 * SECOND] {
-        let micros = (frozen_nanos / 1000).cast_signed();
-        let woken = |then: Moment| Moment { wall_micros: then.wall_micros + micros, ..then };
-        let over_at = (LEASE - LEASE / 20 - SECOND).saturating_sub(frozen_nanos);
-        for is_sending in [false, true] {
+    let micros = 10_000_000;
+    let ahead = |then: Moment| Moment { wall_micros: then.wall_micros + micros, ..then };
+    let millis = |count| moment(SECOND + count * MILLISECOND);
+    let mut clock = Readings::default();
+    // Set back before a freeze, and after one.
+    let before = clock.take(ahead(moment(0)));
+    let set_back = clock.take(millis(1));
+    let woken = clock.take(ahead(millis(2)));
+    let again = clock.take(millis(3));
+    let sent_from = [before, set_back, woken, again];
+    for (noted, now) in sent_from.iter().enumerate() {
+        for (sent, from) in sent_from[..=noted].iter().enumerate() {
+            let mut candidate = roles(1);
+            candidate.is_free(at(0));
+            candidate.caught_up(Sequence(5), at(0));
+            candidate.bid(*from);
+            candidate.led();
+            let is_frozen = sent < 2 && noted >= 2;
+            assert_eq!(candidate.holds_lease(*now), !is_frozen, "a bid at {sent}, at {noted}");
             let mut holder = leading_since(0);
-            holder.watch_clocks(moment(SECOND));
-            if is_sending {
-                holder.appended(Sequence(7), woken(later(1)));
-            } else {
-                holder.watch_clocks(woken(later(1)));
-            }
-            holder.watch_clocks(later(1000));
-            assert_eq!(holder.holds_lease(later(1000)), over_at > 1000, "{frozen_nanos}");
-            assert!(!holder.holds_lease(later(over_at + 2000)), "{frozen_nanos} {is_sending}");
-            holder.appended(Sequence(8), later(over_at + 2000));
-            holder.durable(Sequence(8), moment(0));
-            assert!(holder.holds_lease(later(over_at + 3000)), "nobody led meanwhile");
+            holder.appended(Sequence(7), *from);
+            holder.durable(Sequence(7), *now);
+            assert_eq!(holder.holds_lease(*now), !is_frozen, "a record at {sent}, at {noted}");
         }
     }
-}
-
-#[test]
-fn a_wall_clock_that_is_set_back_takes_no_freeze_from_a_bid() {
-    let mut candidate = roles(1);
-    candidate.is_free(at(0));
-    candidate.caught_up(Sequence(5), at(0));
-    candidate.bid(moment(0));
-    candidate.watch_clocks(WALL_IS_RIGHT(moment(1)));
-    candidate.watch_clocks(moment(2));
-    candidate.led();
-    assert!(candidate.leads() && !candidate.holds_lease(moment(2)));
-}
-
-/// It was noted late: the clocks were looked at once more in between.
-#[test]
-fn a_record_that_was_sent_before_the_wall_clock_was_set_back_hides_no_freeze() {
-    let mut holder = leading_since(0);
-    let set_back = |then: Moment| Moment { wall_micros: then.wall_micros - 10_000_000, ..then };
-    holder.watch_clocks(set_back(moment(SECOND)));
-    holder.appended(Sequence(7), moment(SECOND / 2));
-    holder.durable(Sequence(7), moment(0));
-    assert!(holder.holds_lease(set_back(moment(SECOND))));
-    assert!(!holder.holds_lease(WALL_IS_RIGHT(set_back(moment(SECOND)))));
 }
 
 #[test]

@@ -17,13 +17,14 @@ mod buffers;
 mod held;
 
 use super::growth::Growth;
+use crate::role::lease_clock::LeaseClock;
 use crate::role::renewal::{self, Purpose, Renewal};
-use base::{Clock, Moment, MonotonicNanos, Position, Sequence, UnixMillis};
+use base::{Moment, MonotonicNanos, Position, Sequence, UnixMillis};
 use buffers::Buffers;
 use bytes::{Bytes, BytesMut};
 use engine::work::Pulse;
 use held::Held;
-use std::sync::Arc;
+use std::rc::Rc;
 use txlog::{AppendError, Kind, LogEvent, Part, Stamper, TransactionLog, empty_record, record};
 
 /// How long a turn's commands renew the lease, in nanoseconds. What takes longer is taken for a
@@ -64,7 +65,7 @@ pub(super) struct Appender {
     /// The log told that this process appends nothing more, and why.
     pub failed: Option<AppendError>,
     pub is_lost: bool,
-    clock: Option<Arc<dyn Clock>>,
+    clock: Option<Rc<LeaseClock>>,
     /// The turn under way: when it began, and what the shard's clock showed.
     began: Moment,
     now: UnixMillis,
@@ -108,10 +109,8 @@ impl Appender {
         }
     }
 
-    pub fn begin_turn(&mut self, clock: &Arc<dyn Clock>, began: Moment, now: UnixMillis) {
-        if self.clock.is_none() {
-            self.clock = Some(Arc::clone(clock));
-        }
+    pub fn begin_turn(&mut self, clock: &Rc<LeaseClock>, began: Moment, now: UnixMillis) {
+        self.clock = Some(Rc::clone(clock));
         (self.began, self.now, self.has_stopped_renewing) = (began, now, false);
     }
 

@@ -373,6 +373,7 @@ impl Process {
             }
             Broken::HidesByItsOwnClock => self.server.core.shard.break_clock(),
             Broken::RenewsNothingAmid => self.server.core.shard.break_renewal(),
+            Broken::ForgetsFreezes => self.server.core.leadership.break_clock(),
             Broken::Role(rule) => self.server.core.leadership.roles.break_rule(rule),
             _ => {}
         }
@@ -405,8 +406,7 @@ impl Process {
 
     /// Whether its lease is over, and was not when this was last asked.
     pub fn is_newly_lapsed(&mut self) -> bool {
-        let now = self.server.core.process.options.clock.moment();
-        let is_lapsed = self.leads() && !self.server.core.leadership.roles.holds_lease(now);
+        let is_lapsed = self.leads() && self.server.core.leadership.is_lapsed;
         let was_lapsed = std::mem::replace(&mut self.was_lapsed, is_lapsed);
         is_lapsed && !was_lapsed
     }
