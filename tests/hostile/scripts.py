@@ -66,6 +66,30 @@ BODIES = {
     ("long texts as numbers", "number expected"):
         "local s, t = 'nan(' .. ('1'):rep(5e6) .. ')', {} for i = 1, 7000 do t[i] = s end "
         "return math.max(1, unpack(t))",
+    # One search for the mode passes 198 others, and all weak tables are asked at the end of a collection.
+    ("weak tables whose mode is hard to find", VALUE): """
+        local function place(key)
+          local hash = #key
+          for i = #key, 1, -1 do
+            local mixed = bit.lshift(hash, 5) + bit.rshift(hash, 2) + key:byte(i)
+            hash = bit.bxor(hash, bit.tobit(mixed))
+          end
+          return hash % 256
+        end
+        local others, tried = {}, 0
+        while #others < 198 do
+          tried = tried + 1
+          if place('q' .. tried) == place('__mode') then others[#others + 1] = 'q' .. tried end
+        end
+        local rest = table.concat(others, '=0,', 2)
+        local metatable = loadstring('return {' .. others[1] .. "=0,__mode='k'," .. rest .. '=0}')
+        local metatables, t = {}, {}
+        for i = 1, 2000 do metatables[i] = metatable() end
+        for i = 1, 2000000 do t[i] = setmetatable({}, metatables[i % 2000 + 1]) end
+        return #t""",
+    ("a mode of megabytes", VALUE):
+        "local mt, t = {__mode = ('k'):rep(2000000)}, {} "
+        "for i = 1, 100000 do t[i] = setmetatable({}, mt) end collectgarbage() return #t",
     # In stock Lua the chains of all places grow together here, and one search visits half a million nodes.
     ("removed keys whose places are used again", VALUE): """
         local N = 2 ^ 19

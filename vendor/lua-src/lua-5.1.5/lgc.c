@@ -155,24 +155,59 @@ size_t luaC_separateudata (lua_State *L, int all) {
 }
 
 
+/*
+** What a metatable's `__mode' says, kept beside the bits of absent events,
+** which any assignment to the metatable clears.
+*/
+#define MODEKNOWNBIT	5
+#define MODEKEYSBIT	6
+#define MODEVALUESBIT	7
+
+/* bytes of a mode that are looked at */
+#define MAXMODE		32
+
+
+static int hasmode (const TValue *mode, int c) {
+  const char *s = svalue(mode);
+  int i;
+  for (i = 0; i < MAXMODE && s[i] != '\0'; i++)
+    if (s[i] == c) return 1;
+  return 0;
+}
+
+
+/* flags of a metatable that has a mode, with the mode in them; 0 without one */
+static int modeflags (global_State *g, Table *mt) {
+  if (mt == NULL || testbit(mt->flags, TM_MODE)) return 0;
+  if (!testbit(mt->flags, MODEKNOWNBIT)) {
+    const TValue *mode = luaT_gettm(mt, TM_MODE, g->tmname[TM_MODE]);
+    if (mode == NULL) return 0;
+    l_setbit(mt->flags, MODEKNOWNBIT);
+    if (ttisstring(mode)) {
+      if (hasmode(mode, 'k')) l_setbit(mt->flags, MODEKEYSBIT);
+      if (hasmode(mode, 'v')) l_setbit(mt->flags, MODEVALUESBIT);
+    }
+  }
+  return mt->flags;
+}
+
+
 static int traversetable (global_State *g, Table *h) {
   int i;
-  int weakkey = 0;
-  int weakvalue = 0;
-  const TValue *mode;
+  int weakkey;
+  int weakvalue;
+  int flags;
   if (h->metatable)
     markobject(g, h->metatable);
-  mode = gfasttm(g, h->metatable, TM_MODE);
-  if (mode && ttisstring(mode)) {  /* is there a weak mode? */
-    weakkey = (strchr(svalue(mode), 'k') != NULL);
-    weakvalue = (strchr(svalue(mode), 'v') != NULL);
-    if (weakkey || weakvalue) {  /* is really weak? */
-      h->marked &= ~(KEYWEAK | VALUEWEAK);  /* clear bits */
-      h->marked |= cast_byte((weakkey << KEYWEAKBIT) |
-                             (weakvalue << VALUEWEAKBIT));
-      h->gclist = g->weak;  /* must be cleared after GC, ... */
-      g->weak = obj2gco(h);  /* ... so put in the appropriate list */
-    }
+  flags = modeflags(g, h->metatable);
+  weakkey = testbit(flags, MODEKEYSBIT) != 0;
+  weakvalue = testbit(flags, MODEVALUESBIT) != 0;
+  if (weakkey || weakvalue) {  /* is really weak? */
+    h->marked &= ~(KEYWEAK | VALUEWEAK);  /* clear bits */
+    h->marked |= cast_byte((weakkey << KEYWEAKBIT) |
+                           (weakvalue << VALUEWEAKBIT));
+    h->gclist = g->weak;  /* must be cleared after GC, ... */
+    g->weak = obj2gco(h);  /* ... so put in the appropriate list */
   }
   if (weakkey && weakvalue) return 1;
   if (!weakvalue) {

@@ -578,10 +578,11 @@ static Node *place (Table *t, const TValue *key, Bounds *bounds) {
       setnilvalue(gval(mp));
     }
     else {  /* colliding node is in its own main position */
-      if (++gkey(mp)->others >= bounds->chain) {
+      if (gkey(mp)->others + 1 >= bounds->chain) {
         bounds->crowded = 1;
         return NULL;
       }
+      gkey(mp)->others++;
       /* new node will go into free position */
       gkey(n)->others = ~cast_int(mp - gnode(t, 0));
       gnext(n) = gnext(mp);  /* chain new position */

@@ -38,7 +38,7 @@ fn a_table_is_scattered_where_more_than_200_keys_share_a_place() {
 
 /// Numbers as scripts have them: identifiers, and times in steps.
 #[test]
-fn tables_of_ordinary_numbers_are_never_scattered() {
+fn tables_of_8192_ordinary_numbers_are_not_scattered() {
     for (from, step) in
         [("1e8", 1), ("123456789", 7), ("1.7e9", 1), ("1.7e9", 60), ("1.7e12", 1000)]
     {
@@ -304,4 +304,34 @@ fn a_reply_of_millions_becomes_a_table() {
         return t.set['0'] and t.set['2097153'] and 1";
     let answered = eval_with(&mut interpreter, body, &[], &[], |_| Answer::Reply(reply.clone()));
     assert_eq!(answered, ":1 ");
+}
+
+/// What a mode says is kept until the metatable changes.
+#[test]
+fn tables_are_weak_as_their_metatables_say_now() {
+    let body = "local metatable, said = {}, {}
+        local t = setmetatable({}, metatable)
+        local function say()
+          t.value, t[{}] = {}, 1
+          collectgarbage() collectgarbage()
+          local keys = 0
+          for key in pairs(t) do if type(key) == 'table' then keys = keys + 1 end end
+          said[#said + 1] = (t.value and 'v' or '-') .. (keys > 0 and 'k' or '-')
+          for key in pairs(t) do t[key] = nil end
+        end
+        say()
+        for _, mode in ipairs({'k', 'v', 'kv', 'x', ('x'):rep(31) .. 'k', ('x'):rep(32) .. 'k'}) do
+          metatable.__mode = mode say() say()
+        end
+        metatable.__mode = nil say()
+        rawset(metatable, '__mode', 'v') say()
+        metatable.other = 1 say()
+        metatable.__mode = 5 say()
+        setmetatable(t, {__mode = 'kv'}) say()
+        setmetatable(t, nil) say()
+        return table.concat(said, ' ')";
+    let said = "vk v- v- -k -k -- -- vk vk v- v- vk vk vk -k -k vk -- vk";
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, Limits::default());
+    let found = eval_with(&mut interpreter, body, &[], &[], |_| Answer::GoOn);
+    assert_eq!(found, format!("${} {said} ", said.len()));
 }
