@@ -139,6 +139,10 @@ impl Runner {
     }
 
     fn compile(&mut self, body: &[u8]) -> Result<ScriptRef, ScriptError> {
+        // Of code that was refused, too: no script runs behind it that would collect it.
+        if self.lua.used_memory() > self.collect_above && self.host.collect_for_a_while(&self.lua) {
+            self.collect_above = collect_above(&self.host.meter.limits, self.lua.used_memory());
+        }
         let compiled = self.host.within_limit(&self.lua, || {
             compile(&self.lua, &self.host, body, "@user_script", &self.sandbox.globals)
         });

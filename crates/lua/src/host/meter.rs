@@ -7,8 +7,9 @@
 
 use super::Host;
 use crate::errors;
-use crate::limits::Limits;
+use crate::limits::{COMPILE_MS_MAX, Limits};
 use crate::step::Step;
+use base::time::MILLISECOND;
 use base::{Clock, MonotonicNanos};
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{HookTriggers, Lua, VmState};
@@ -280,6 +281,27 @@ impl Host {
         while self.collect(lua).is_err() && self.killed().is_some() {
             self.end();
         }
+    }
+
+    /// Collects garbage where nothing can pause, for as long as a script may be compiled. Whether a
+    /// cycle has ended.
+    pub(crate) fn collect_for_a_while(&self, lua: &Lua) -> bool {
+        let began = self.meter.now();
+        let takes_long = || {
+            let took = self.meter.now().zip(began).map(|(now, began)| now.since(began));
+            took.is_some_and(|nanos| nanos > COMPILE_MS_MAX * MILLISECOND)
+        };
+        set_piece(lua, COLLECTED_PIECE);
+        let has_ended = loop {
+            match lua.gc_step() {
+                Ok(false) if takes_long() => break false,
+                Ok(false) => {}
+                // A collection can only fail in a finalizer written in Lua: there is none.
+                Ok(true) | Err(_) => break true,
+            }
+        };
+        set_piece(lua, 1);
+        has_ended
     }
 
     /// Runs `act` without the memory limit; it must need little memory. Without a limit no

@@ -422,6 +422,20 @@ fn short_scripts_leave_little_garbage() {
     }
 }
 
+/// Nothing runs behind code that is refused, so nothing but compiling collects what it left.
+#[test]
+fn the_garbage_of_code_that_is_refused_goes() {
+    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let mut interpreter = Interpreter::new(CodeKind::Scripts, limits);
+    for number in 0..60 {
+        let texts: String = (0..20_000).map(|text| format!("'{number} {text}',")).collect();
+        let refused = interpreter.compile(format!("return {{{texts} =)").as_bytes());
+        let why = refused.expect_err("it is no Lua").text;
+        assert!(why.ends_with(b"near '='"), "{}", String::from_utf8_lossy(&why));
+    }
+    interpreter.compile(b"return 1").expect("there is room");
+}
+
 /// What a script has left is collected behind short ones, which allocate little: Lua by itself
 /// would begin once they have allocated as much again as was alive when it last ended.
 #[test]
