@@ -46,14 +46,21 @@ pub struct Library {
     pub functions: Registered,
 }
 
+/// Where a function is found.
+struct Owner {
+    /// Its library's name. It may be as long as code may be, and is there once for all functions.
+    library: Arc<[u8]>,
+    /// Its name, as it was registered.
+    function: Vec<u8>,
+}
+
 /// The compiled libraries, and their interpreter.
 ///
 /// Each library of the shard is compiled, or missing, or being loaded, or has failed.
 pub struct CompiledLibraries {
     by_name: BTreeMap<Vec<u8>, Library>,
-    /// The library and the registered name of each function, by its name in lower case: FCALL
-    /// ignores case.
-    owners: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>,
+    /// Whose each function is, by its name in lower case: FCALL ignores case.
+    owners: BTreeMap<Vec<u8>, Owner>,
     /// Names of libraries that are still to be loaded.
     missing: BTreeSet<Vec<u8>>,
     /// Names of libraries that did not fit into memory behind others: they are loaded before them.
@@ -113,8 +120,8 @@ impl CompiledLibraries {
 
     /// A function, with its registered name.
     pub fn function(&self, name: &[u8]) -> Option<(&[u8], &Function)> {
-        let (owner, name) = self.owners.get(&name.to_ascii_lowercase())?;
-        Some((name, self.by_name.get(owner)?.functions.get(name)?))
+        let Owner { library, function } = self.owners.get(&name.to_ascii_lowercase())?;
+        Some((function, self.by_name.get(&**library)?.functions.get(function)?))
     }
 
     /// The refusal for a function that is not there. It may be in a library that failed.
@@ -130,7 +137,7 @@ impl CompiledLibraries {
 
     /// The name of a function's library.
     pub fn owner(&self, function: &[u8]) -> Option<&[u8]> {
-        self.owners.get(&function.to_ascii_lowercase()).map(|(owner, _)| owner.as_slice())
+        self.owners.get(&function.to_ascii_lowercase()).map(|owner| &*owner.library)
     }
 
     /// Bytes of all code.
@@ -187,9 +194,10 @@ impl CompiledLibraries {
     /// Keeps compiled functions, in place of a library with the same name.
     fn keep(&mut self, name: &[u8], code: &Arc<[u8]>, functions: Registered) {
         self.forget(name);
+        let library: Arc<[u8]> = Arc::from(name);
         for function in functions.keys() {
-            let owned = (name.to_vec(), function.clone());
-            self.owners.insert(function.to_ascii_lowercase(), owned);
+            let owner = Owner { library: Arc::clone(&library), function: function.clone() };
+            self.owners.insert(function.to_ascii_lowercase(), owner);
         }
         self.by_name.insert(name.to_vec(), Library { code: Arc::clone(code), functions });
     }
@@ -200,7 +208,7 @@ impl CompiledLibraries {
         for function in library.functions.keys() {
             let function = function.to_ascii_lowercase();
             // It may be another library's by now: FUNCTION RESTORE moves functions.
-            if self.owners.get(&function).is_some_and(|(owner, _)| owner == name) {
+            if self.owners.get(&function).is_some_and(|owner| *owner.library == *name) {
                 self.owners.remove(&function);
             }
         }

@@ -15,6 +15,7 @@ use engine::effect::Effect;
 use engine::functions::Header;
 use engine::glob;
 use engine::refusal::{Refusal, quoted};
+use engine::work::Work;
 use lua::CodeKind;
 use resp::Reply;
 use restore::{dump, restore};
@@ -303,7 +304,7 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
         reply.bulk("LUA");
         reply.bulk("functions");
         let compiled = server.libraries.library(name);
-        put_functions(reply, compiled.map_or(&none, |library| &library.functions));
+        put_functions(reply, compiled.map_or(&none, |library| &library.functions), &work);
         if with_code {
             reply.bulk("library_code");
             reply.bulk(code);
@@ -313,9 +314,14 @@ fn list(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn put_functions(reply: &mut Reply, functions: &Registered) {
+fn put_functions(reply: &mut Reply, functions: &Registered, work: &Work) {
     reply.array(functions.len());
     for (name, function) in functions {
+        // A library may have a hundred thousand.
+        work.step();
+        if reply.is_over() {
+            return;
+        }
         reply.map(3);
         reply.bulk("name");
         reply.bulk(name);
