@@ -57,6 +57,7 @@ mod tests;
 pub use interpreter::Interpreter;
 pub use limits::{Limits, SOURCE_BYTES_MAX};
 pub use script::{CodeKind, Invocation, ScriptRef};
+pub use source::COMPILED_STEP_BYTES;
 pub use step::{
     Answer, Arguments, Call, Ending, FUNCTION_FLAGS, LoadedFunction, ScriptError, Step,
 };

@@ -5,7 +5,8 @@
 pub const SOURCE_BYTES_MAX: usize = 4 << 20;
 
 /// How long a script of `EVAL` or `SCRIPT LOAD` may be compiled by the clock, in milliseconds. It
-/// cannot be interrupted. Twice as long as the longest code usually takes; a lease lasts seconds.
+/// cannot be interrupted. Twice as long as the longest code usually takes, and an eighth of the
+/// usual lease.
 pub const COMPILE_MS_MAX: u64 = 250;
 
 /// Limits of an interpreter: memory, stack, and steps between pauses.

@@ -22,10 +22,10 @@ const WHOLE_BYTES: usize = 4 << 10;
 
 /// Bytes of longer code that are compiled between two looks at the clock. Some 20 `break`s fit, and
 /// with 4 MiB of them each takes half a millisecond.
-const PIECE_BYTES: usize = 256;
+const COMPILED_PIECE_BYTES: usize = 256;
 
 /// Bytes of source code that are compiled in one step.
-const COMPILED_STEP_BYTES: usize = 4;
+pub const COMPILED_STEP_BYTES: usize = 4;
 
 /// Compiles a chunk with these globals. An error is Lua's own text. While a script runs or a
 /// library is loaded, this pauses; if it is killed meanwhile, the error says nothing.
@@ -86,7 +86,7 @@ fn in_pieces(
     let loaded = lua.scope(|scope| {
         let reader = scope.create_function(|lua, ()| {
             let rest = source.get(at.get()..).unwrap_or_default();
-            let piece = &rest[..rest.len().min(PIECE_BYTES)];
+            let piece = &rest[..rest.len().min(COMPILED_PIECE_BYTES)];
             if piece.is_empty() {
                 return Ok(None);
             }

@@ -10,7 +10,10 @@ mod declared;
 use base::sha1::{self, sha1};
 pub use declared::Declared;
 use engine::refusal::Refusal;
-use lua::{CodeKind, Interpreter, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef};
+use engine::work::Work;
+use lua::{
+    COMPILED_STEP_BYTES, CodeKind, Interpreter, Limits, SOURCE_BYTES_MAX, ScriptError, ScriptRef,
+};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -117,7 +120,7 @@ impl Scripts {
     ///
     /// # Errors
     /// The text is no script, or memory is short.
-    pub fn load(&mut self, body: &[u8]) -> Result<Hash, Refusal> {
+    pub fn load(&mut self, body: &[u8], work: &Work) -> Result<Hash, Refusal> {
         check_length(body)?;
         let hash = self.hash(body);
         let kept = self.kept.get(&hash);
@@ -133,7 +136,7 @@ impl Scripts {
                 kept.used.set(None);
                 self.evaluated -= 1;
             }
-            None => drop(self.keep(hash, body, None)?),
+            None => drop(self.keep(hash, body, None, work)?),
         }
         self.loaded_bytes += bytes;
         Ok(hash)
@@ -143,7 +146,7 @@ impl Scripts {
     ///
     /// # Errors
     /// The text is no script, or memory is short.
-    pub fn of_body(&mut self, body: &[u8]) -> Result<Found, Refusal> {
+    pub fn of_body(&mut self, body: &[u8], work: &Work) -> Result<Found, Refusal> {
         check_length(body)?;
         self.uses += 1;
         if let Some(kept) = self.recent(body) {
@@ -152,7 +155,7 @@ impl Scripts {
         let hash = sha1(body);
         let kept = match self.kept.get(&hash) {
             Some(kept) => Rc::clone(kept),
-            None => self.keep(hash, body, Some(self.uses))?,
+            None => self.keep(hash, body, Some(self.uses), work)?,
         };
         if self.evaluated > EVALUATED_MAX {
             self.forget_oldest();
@@ -200,10 +203,19 @@ impl Scripts {
         (self.evaluated, self.bytes, self.loaded_bytes) = (0, 0, 0);
     }
 
-    fn keep(&mut self, hash: Hash, body: &[u8], used: Option<u64>) -> Result<Rc<Kept>, Refusal> {
+    fn keep(
+        &mut self,
+        hash: Hash,
+        body: &[u8],
+        used: Option<u64>,
+        work: &Work,
+    ) -> Result<Rc<Kept>, Refusal> {
         let declared = Declared::of_script(body)?;
         let bytes = body.len() + SCRIPT_OVERHEAD_BYTES;
         while self.bytes + bytes > SCRIPTS_BYTES_MAX && self.forget_oldest() {}
+        // Before it is done, since it may take a quarter of a second: a transaction may have any
+        // number of scripts.
+        work.steps(body.len() / COMPILED_STEP_BYTES);
         let compiled = self.interpreter.compile(Declared::source(body)).map_err(refusal)?;
         self.bytes += bytes;
         self.evaluated += usize::from(used.is_some());
@@ -307,7 +319,7 @@ mod tests {
     #[test]
     fn a_script_is_found_by_its_hash_in_either_case() {
         let mut scripts = Scripts::default();
-        let text = sha1::hex(&scripts.load(b"return 1").expect("it is a script"));
+        let text = sha1::hex(&scripts.load(b"return 1", &Work::default()).expect("it is a script"));
         assert_eq!(text, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
         assert!(scripts.contains(text.as_bytes()));
         assert!(scripts.contains(text.to_ascii_uppercase().as_bytes()));
@@ -320,23 +332,32 @@ mod tests {
         let mut scripts = Scripts::default();
         let body = [b"-- ".to_vec(), vec![b'x'; SOURCE_BYTES_MAX - 1000]].concat();
         for end in 1..=3 {
-            scripts.of_body(&body[..body.len() - end]).expect("one that was only run makes room");
+            scripts
+                .of_body(&body[..body.len() - end], &Work::default())
+                .expect("one that was only run makes room");
             assert!(scripts.bytes() <= SCRIPTS_BYTES_MAX);
         }
         assert_eq!(scripts.len(), 2);
-        scripts.load(&body[..body.len() - 3]).expect("there is room for one that stays");
-        scripts.load(&body[..body.len() - 3]).expect("it is kept already");
-        assert!(scripts.load(&body[..body.len() - 2]).is_err(), "it was run, but may not stay");
-        assert!(scripts.load(&body[..body.len() - 4]).is_err());
+        scripts
+            .load(&body[..body.len() - 3], &Work::default())
+            .expect("there is room for one that stays");
+        scripts.load(&body[..body.len() - 3], &Work::default()).expect("it is kept already");
+        assert!(
+            scripts.load(&body[..body.len() - 2], &Work::default()).is_err(),
+            "it was run, but may not stay"
+        );
+        assert!(scripts.load(&body[..body.len() - 4], &Work::default()).is_err());
         assert_eq!(scripts.len(), 2);
         for end in 5..=7 {
-            scripts.of_body(&body[..body.len() - end]).expect("scripts run beside those that stay");
+            scripts
+                .of_body(&body[..body.len() - end], &Work::default())
+                .expect("scripts run beside those that stay");
             assert!(scripts.bytes() <= SCRIPTS_BYTES_MAX);
         }
         scripts.flush();
-        scripts.load(&body).expect("there is room again");
+        scripts.load(&body, &Work::default()).expect("there is room again");
         let longer = [b"-- ".to_vec(), vec![b'x'; SOURCE_BYTES_MAX]].concat();
-        assert!(scripts.of_body(&longer).is_err());
+        assert!(scripts.of_body(&longer, &Work::default()).is_err());
         assert!(scripts.declared(&longer).is_none());
     }
 
@@ -344,41 +365,47 @@ mod tests {
     #[test]
     fn a_text_that_ran_lately_is_found_only_while_it_is_kept() {
         let mut scripts = Scripts::default();
-        let first = scripts.of_body(b"return 1").expect("it is a script");
-        assert_eq!(scripts.of_body(b"return 1"), Ok(first.clone()));
+        let first = scripts.of_body(b"return 1", &Work::default()).expect("it is a script");
+        assert_eq!(scripts.of_body(b"return 1", &Work::default()), Ok(first.clone()));
         scripts.flush();
         assert!(!scripts.contains(first.name.as_bytes()));
-        scripts.of_body(b"return 1").expect("it is compiled again");
+        scripts.of_body(b"return 1", &Work::default()).expect("it is compiled again");
         for number in 2..EVALUATED_MAX + 2 {
-            scripts.of_body(format!("return {number}").as_bytes()).expect("it is a script");
+            scripts
+                .of_body(format!("return {number}").as_bytes(), &Work::default())
+                .expect("it is a script");
         }
         assert!(!scripts.contains(first.name.as_bytes()), "it was used longest ago");
-        let other = scripts.of_body(b"return 'other'").expect("it has the place of one that went");
-        let again = scripts.of_body(b"return 1").expect("it is compiled again");
+        let other = scripts
+            .of_body(b"return 'other'", &Work::default())
+            .expect("it has the place of one that went");
+        let again = scripts.of_body(b"return 1", &Work::default()).expect("it is compiled again");
         assert_ne!(again.compiled, other.compiled);
-        scripts.load(b"return 1").expect("it stays from now on");
+        scripts.load(b"return 1", &Work::default()).expect("it stays from now on");
         for number in 2..2 * EVALUATED_MAX {
-            scripts.of_body(format!("return {number}").as_bytes()).expect("it is a script");
+            scripts
+                .of_body(format!("return {number}").as_bytes(), &Work::default())
+                .expect("it is a script");
         }
-        assert_eq!(scripts.of_body(b"return 1"), Ok(again));
+        assert_eq!(scripts.of_body(b"return 1", &Work::default()), Ok(again));
     }
 
     #[test]
     fn scripts_that_were_only_run_go_the_one_used_longest_ago_first() {
         let mut scripts = Scripts::default();
         let body = |number: usize| format!("return {number}").into_bytes();
-        let loaded = scripts.load(&body(9999)).expect("it is a script");
+        let loaded = scripts.load(&body(9999), &Work::default()).expect("it is a script");
         for number in 0..EVALUATED_MAX {
-            scripts.of_body(&body(number)).expect("it is a script");
+            scripts.of_body(&body(number), &Work::default()).expect("it is a script");
         }
-        scripts.of_body(&body(0)).expect("it is a script");
-        scripts.load(&body(2)).expect("it is a script");
+        scripts.of_body(&body(0), &Work::default()).expect("it is a script");
+        scripts.load(&body(2), &Work::default()).expect("it is a script");
         assert_eq!(scripts.len(), EVALUATED_MAX + 1);
         // The loaded script took the place of an evaluated one.
-        scripts.of_body(&body(1000)).expect("it is a script");
+        scripts.of_body(&body(1000), &Work::default()).expect("it is a script");
         assert!(scripts.contains(sha1::hex(&sha1(&body(1))).as_bytes()));
-        scripts.of_body(&body(1001)).expect("it is a script");
-        scripts.of_body(&body(1002)).expect("it is a script");
+        scripts.of_body(&body(1001), &Work::default()).expect("it is a script");
+        scripts.of_body(&body(1002), &Work::default()).expect("it is a script");
         for (number, is_there) in [(0, true), (1, false), (2, true), (3, false), (4, true)] {
             let hash = sha1::hex(&sha1(&body(number)));
             assert_eq!(scripts.contains(hash.as_bytes()), is_there, "{number}");

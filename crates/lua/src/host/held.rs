@@ -1,5 +1,6 @@
-//! Bytes that Lua does not count, though they are there for what a script does: they count against
-//! the memory limit as well.
+//! Bytes that Lua does not count, though they are there for what a script does. Whatever would
+//! become more of them is refused if they and what Lua counts are beyond the memory limit. Lua
+//! itself may still come to the limit beside them: both together to twice as much.
 
 use super::Host;
 use std::rc::Rc;

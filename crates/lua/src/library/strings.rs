@@ -398,7 +398,7 @@ fn replacer(
         let captures = replacing
             .advance(lua, &host, |matcher, start, end, _| matcher.captures(start, end, true));
         let captures = captures?;
-        replacing.held.set(replacing.result.len());
+        replacing.held.set(replacing.result.capacity());
         host.check_room(lua, 0)?;
         let is_found = Value::Boolean(captures.is_some());
         Ok(std::iter::once(is_found).chain(captures.into_iter().flatten()).collect::<MultiValue>())

@@ -106,17 +106,8 @@ fn run_body(
 ) -> Outcome {
     server.show_script_call(client, args);
     let keys = key_count(args, 2)?;
-    count_compiling(server, args.at(1));
-    let found = server.scripts.of_body(args.at(1))?;
+    let found = server.scripts.of_body(args.at(1), &server.core.work())?;
     server.run_script(client, wanted(found, is_read_only), args.tail(3), keys)
-}
-
-/// Counts the work of compiling a script before that is done, which may take a quarter of a second:
-/// a transaction may do it any number of times.
-fn count_compiling(server: &Server, body: &[u8]) {
-    /// Those that take long have some KiB.
-    const BYTES_PER_STEP: usize = 4;
-    server.core.work().steps(body.len() / BYTES_PER_STEP);
 }
 
 /// Runs the script whose hash is in a request.
@@ -146,8 +137,7 @@ fn wanted(found: Found, is_read_only: bool) -> Wanted {
 }
 
 fn load(server: &mut Server, client: ConnectionId, args: Args<'_>) -> Outcome {
-    count_compiling(server, args.at(2));
-    let hash = server.scripts.load(args.at(2))?;
+    let hash = server.scripts.load(args.at(2), &server.core.work())?;
     server.core.clients.reply(client).bulk(base::sha1::hex(&hash));
     Ok(())
 }

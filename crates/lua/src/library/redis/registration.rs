@@ -17,11 +17,19 @@ struct Registration {
     flags: Vec<&'static str>,
 }
 
+impl Registration {
+    /// Bytes of what was copied so far.
+    fn bytes(&self) -> usize {
+        [&self.name, &self.description].into_iter().flatten().map(Vec::len).sum()
+    }
+}
+
 /// Bytes of a function beside its description and the copies of its name: nodes of trees, a number,
 /// flags. About.
 const FUNCTION_BYTES: usize = 400;
 
-/// Copies of a function's name: it is a key, a value, and both of the index of all functions.
+/// Copies of a function's name: it is a key and a value here, and both in `node`'s index of all
+/// functions.
 const NAME_COPIES: usize = 4;
 
 pub(super) fn register_function(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<()> {
@@ -62,7 +70,7 @@ fn is_name(name: &[u8]) -> bool {
 
 fn positional(lua: &Lua, host: &Rc<Host>, given: &Given<'_>) -> mlua::Result<Registration> {
     const NO_NAME: &str = "first argument to redis.register_function must be a string";
-    let name = copied(lua, host, given.at(1), NO_NAME)?;
+    let name = copied(lua, host, given.at(1), 0, NO_NAME)?;
     let Value::Function(callback) = given.at(2) else {
         let text = "second argument to redis.register_function must be a function";
         return Err(error(lua, text));
@@ -92,11 +100,11 @@ fn named(lua: &Lua, host: &Rc<Host>, value: &Value) -> mlua::Result<Registration
         if is("function_name") {
             let otherwise =
                 "function_name argument given to redis.register_function must be a string";
-            found.name = Some(copied(lua, host, &value, otherwise)?);
+            found.name = Some(copied(lua, host, &value, found.bytes(), otherwise)?);
         } else if is("description") {
             let otherwise =
                 "description argument given to redis.register_function must be a string";
-            found.description = Some(copied(lua, host, &value, otherwise)?);
+            found.description = Some(copied(lua, host, &value, found.bytes(), otherwise)?);
         } else if is("callback") {
             let Value::Function(callback) = value else {
                 return refuse(
@@ -159,10 +167,16 @@ fn text(lua: &Lua, value: &Value) -> Option<LuaString> {
     is_text.then(|| lua.coerce_string(value.clone()).ok().flatten()).flatten()
 }
 
-/// A copy of a string, or a number's text, which is counted.
-fn copied(lua: &Lua, host: &Rc<Host>, value: &Value, otherwise: &str) -> mlua::Result<Vec<u8>> {
+/// A copy of a string, or a number's text, for which there is room beside the bytes that are held.
+fn copied(
+    lua: &Lua,
+    host: &Rc<Host>,
+    value: &Value,
+    held: usize,
+    otherwise: &str,
+) -> mlua::Result<Vec<u8>> {
     let text = text(lua, value).ok_or_else(|| error(lua, otherwise))?;
     let text = text.as_bytes();
-    host.spend_copy(lua, text.len(), 0)?;
+    host.spend_copy(lua, text.len(), held)?;
     Ok(text.to_vec())
 }
