@@ -150,6 +150,11 @@ impl Server {
             let text = "the code of a library may not be longer than";
             return Err(Refusal::new(format!("ERR {text} {} bytes", lua::SOURCE_BYTES_MAX)));
         }
+        let name_bytes = Header::of(code).map_or(0, |header| header.name.len());
+        if is_bound && name_bytes > LIBRARY_NAME_BYTES_MAX {
+            let text = "the name of a library may not be longer than";
+            return Err(Refusal::new(format!("ERR {text} {LIBRARY_NAME_BYTES_MAX} bytes")));
+        }
         let (own_max, all_max) = match is_bound {
             true => (LOAD_NANOS_MAX, RESTORE_NANOS_MAX),
             false => (MASTER_NANOS_MAX, MASTER_NANOS_MAX),
@@ -170,6 +175,10 @@ impl Server {
         Ok(functions)
     }
 }
+
+/// The longest name of a library, in bytes. It is compared for each of the library's functions
+/// when those come and go.
+const LIBRARY_NAME_BYTES_MAX: usize = 64 << 10;
 
 /// The refusal of a library that might not be loaded again after a restart.
 const TOO_LARGE: Refusal = Refusal::of(

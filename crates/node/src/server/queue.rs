@@ -30,7 +30,9 @@ impl Server {
         let work = self.core.work();
         while let Some(request) = queue.transaction.queued().get(queue.next) {
             queue.next += 1;
+            // Whatever a command does with what it was given, before it counts anything.
             work.step();
+            request.args().iter().for_each(|argument| work.bytes(argument.len()));
             let mut context = self.core.context(&self.core.asker(client));
             context.may_block = false;
             // The transaction keeps its time: a renewal of the lease meanwhile makes no key expire.

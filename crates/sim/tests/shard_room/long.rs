@@ -341,9 +341,24 @@ fn scripts_count_as_work_where_they_are_compiled() {
     for command in ["EVAL", "EVAL_RO", "SCRIPT LOAD"] {
         let compiled = steps_of(command);
         let kept = steps_of(command);
-        println!("{command}: {compiled} {kept}");
         assert!(compiled >= kept + 10, "{command}: {compiled} and {kept}");
     }
+}
+
+/// SCRIPT LOAD hashes a script that is kept, and comes to nothing else that would count.
+#[test]
+fn what_the_requests_of_a_transaction_hold_is_counted() {
+    let mut tried = Tried::new();
+    let mut steps_of = |bytes| {
+        let script = format!("return 1 --{}", "-".repeat(bytes));
+        let load = [words("SCRIPT LOAD"), vec![script]].concat();
+        let requests = [vec![load.clone(), words("MULTI")], vec![load; 10], vec![words("EXEC")]];
+        let (steps, received) = tried.steps(&requests.concat());
+        assert!(received.ends_with(b"\r\n") && !received.contains(&b'-'), "{received:?}");
+        steps
+    };
+    let (short, long) = (steps_of(10), steps_of(4000));
+    assert!(long >= short + 10, "{long} and {short}");
 }
 
 #[test]

@@ -302,3 +302,19 @@ fn a_replica_ends_an_endless_script_so_that_it_can_lead() {
     assert!(heard.starts_with("*3\r\n-") && refusals == 3, "{heard}");
     assert_eq!(three.leader_after(5), Some(replica));
 }
+
+/// Each function of a library has its name beside its own, and all are compared when it goes.
+#[test]
+fn a_library_with_a_name_of_megabytes_is_refused() {
+    let mut room = Room::new();
+    for (bytes, is_refused) in [(64 << 10, false), ((64 << 10) + 1, true)] {
+        let name = "n".repeat(bytes);
+        let code = format!("#!lua name={name}\nredis.register_function('f{bytes}', redis.log)");
+        let answer = room.ask(&request(&["FUNCTION", "LOAD", &code]), 100);
+        let expected = match is_refused {
+            true => "-ERR the name of a library may not be longer than 65536 bytes\r\n".to_owned(),
+            false => format!("${bytes}\r\n{name}\r\n"),
+        };
+        assert!(answer == expected, "{:.100}", answer);
+    }
+}
