@@ -48,7 +48,7 @@ pub struct Library {
 
 /// Where a function is found.
 struct Owner {
-    /// Its library's name. It may be as long as code may be, and is there once for all functions.
+    /// Its library's name, of which there is one copy for all functions: a master's may be long.
     library: Arc<[u8]>,
     /// Its name, as it was registered.
     function: Vec<u8>,
@@ -59,7 +59,7 @@ struct Owner {
 /// Each library of the shard is compiled, or missing, or being loaded, or has failed.
 pub struct CompiledLibraries {
     by_name: BTreeMap<Vec<u8>, Library>,
-    /// Whose each function is, by its name in lower case: FCALL ignores case.
+    /// The owner of each function, by the function's name in lower case: FCALL ignores case.
     owners: BTreeMap<Vec<u8>, Owner>,
     /// Names of libraries that are still to be loaded.
     missing: BTreeSet<Vec<u8>>,

@@ -43,7 +43,7 @@ impl LeaseClock {
     }
 }
 
-/// What the clocks have shown.
+/// The newest reading of the clocks, and what later ones are corrected by.
 #[derive(Default, Debug)]
 pub(super) struct Readings {
     newest: Moment,
