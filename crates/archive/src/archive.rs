@@ -8,10 +8,15 @@
 //! ```
 //! An archive knows names and bytes. What a manifest says, which snapshots stay and which are
 //! damaged, the store decides ([`crate::SnapshotStore`]).
+//!
+//! Beside the snapshots there is one *claim*: who has it takes the snapshots, off the box, and says
+//! in a few words how far it is. Two that take the same snapshots would waste one's work and lose
+//! nothing, so a claim is no lock: one that was given up for dead may still be at work.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the name of every snapshot begins with. Whatever else lies in an archive is not its own.
 pub const PREFIX: &str = "snapshot-";
@@ -78,6 +83,46 @@ pub trait Archive: Send + Sync {
     /// # Errors
     /// The archive's, once all that it lets go is gone.
     fn remove_unpublished(&self, of: Unfinished) -> io::Result<()>;
+
+    /// Takes the claim and says so; `None` while somebody else has it. Whoever waits for it asks
+    /// again every few seconds: an archive without locks finds a holder dead by its silence, and by
+    /// nothing but this clock, so only after it was asked for [`CLAIM_SILENCE`].
+    ///
+    /// # Errors
+    /// The archive's. More than [`CLAIM_BYTES_MAX`] were to be said.
+    fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>>;
+
+    /// What the claim's holder said last; `None` if nobody took it, or it was given up. Whether a
+    /// holder lives shows in what it says: it says something new at least every
+    /// [`CLAIM_RENEWAL`].
+    ///
+    /// # Errors
+    /// The archive's.
+    fn claimed(&self) -> io::Result<Option<Vec<u8>>>;
+}
+
+/// A holder of the claim says something new at least this often.
+pub const CLAIM_RENEWAL: Duration = Duration::from_secs(5);
+
+/// A holder that has said nothing new for so long is dead: it may be frozen, or cut off.
+pub const CLAIM_SILENCE: Duration = Duration::from_secs(30);
+
+/// What a holder may say at once, in bytes.
+pub const CLAIM_BYTES_MAX: usize = 4096;
+
+/// The claim to take an archive's snapshots. Dropped it is free as soon as the archive notices.
+pub trait Claim: Send {
+    /// Says something new; whether this process still holds the claim.
+    ///
+    /// # Errors
+    /// The archive's; the claim may be held or not.
+    fn renew(&mut self, said: &[u8]) -> io::Result<bool>;
+
+    /// Gives it up.
+    ///
+    /// # Errors
+    /// The archive's; it is then free as if it had been dropped.
+    fn release(self: Box<Self>) -> io::Result<()>;
 }
 
 /// Those whose unfinished snapshots are to be removed.
@@ -92,7 +137,13 @@ pub enum Unfinished {
 /// A snapshot in the making, under a name of its own. Dropped before it is published it leaves what
 /// [`Archive::remove_unpublished`] clears away.
 pub trait Draft: Send {
-    /// Begins a part.
+    /// The name of the part of this number. An archive in which a writer that was given up for dead
+    /// can still write has names in it that no other writer gives.
+    fn part_name(&self, index: usize) -> String {
+        format!("part-{index:04}.rdb")
+    }
+
+    /// Begins a part. Several may be written at a time, on several threads.
     ///
     /// # Errors
     /// `AlreadyExists` if there is one of this name.

@@ -4,13 +4,16 @@
 //! <directory>/snapshot-<sequence>-<n>.writing            the sign: locked while somebody writes
 //!             snapshot-<sequence>-<n>/part-0000.rdb      the bytes
 //!                                     manifest.json      written last, renamed in
+//!             claim.lock, claim.json      who takes the snapshots off the box, and how far it is
 //! ```
 //! The sign's lock tells a writer that lives from one that died, on whatever machine it runs: the
 //! log's lock does not, because a deposed primary may still have a thread at its snapshot, and
 //! whoever writes snapshots need not hold the log. A file system without locks tells nothing, and
 //! then a sign alone protects: what is left there stays until somebody removes it by hand.
 
-use crate::archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart, Unfinished};
+mod claim;
+
+use crate::archive::{Archive, Claim, Draft, Entry, NewPart, PREFIX, StoredPart, Unfinished};
 use crate::manifest::MANIFEST;
 use base::disk::{DIRECT_BLOCK_BYTES, create_directory_durably};
 use base::{Disk, DiskFile};
@@ -187,6 +190,14 @@ impl Archive for DirectoryArchive {
             }
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>> {
+        self.take_claim(said)
+    }
+
+    fn claimed(&self) -> io::Result<Option<Vec<u8>>> {
+        self.said()
     }
 }
 

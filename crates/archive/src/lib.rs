@@ -31,10 +31,13 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use archive::{Archive, Draft, Entry, NewPart, PREFIX, StoredPart, Unfinished};
+pub use archive::{
+    Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Draft, Entry, NewPart, PREFIX,
+    StoredPart, Unfinished,
+};
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
 pub use manifest::{Manifest, Part, SnapshotPoint};
 pub use reader::PartReader;
 pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
-pub use writer::{Facts, SnapshotWriter};
+pub use writer::{Facts, FinishedPart, PartWriter, SnapshotWriter};

@@ -20,11 +20,15 @@ fn point(sequence: u64) -> SnapshotPoint {
 fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
     let point = point(sequence);
     let mut writer = store.begin(point.position)?;
-    for (index, piece) in bytes.chunks(100).enumerate() {
-        if index > 0 && index % 4 == 0 {
-            writer.begin_next_part()?;
-        }
-        writer.append(piece)?;
+    // Several at a time, and the last one finished first.
+    let mut parts = Vec::new();
+    for pieces in bytes.chunks(400) {
+        let mut part = writer.begin_part()?;
+        pieces.chunks(100).try_for_each(|piece| part.append(piece))?;
+        parts.push(part);
+    }
+    while let Some(part) = parts.pop() {
+        writer.take(part.finish()?);
     }
     writer.publish(&Facts { point, keys: 0 })
 }
@@ -216,4 +220,18 @@ fn names_of_one_record_sort_by_age_or_are_not_given() {
     assert_eq!(write(&store, 7, &[1]).unwrap().name, format!("{prefix}999"));
     let why = write(&store, 7, &[1]).unwrap_err().to_string();
     assert_eq!(why, "there are no more names for snapshots of this record");
+}
+
+#[test]
+fn one_has_the_claim_until_it_gives_it_up_or_dies() {
+    let archive = MemoryArchive::default();
+    let mut claim = archive.claim(b"one").unwrap().expect("nobody has it");
+    assert!(archive.claim(b"two").unwrap().is_none());
+    assert!(claim.renew(b"one, further").unwrap());
+    assert_eq!(archive.claimed().unwrap().as_deref(), Some(&b"one, further"[..]));
+    drop(claim);
+    let claim = archive.claim(b"two").unwrap().expect("its holder is dead");
+    claim.release().unwrap();
+    assert_eq!(archive.claimed().unwrap(), None);
+    assert!(archive.claim(b"three").unwrap().is_some());
 }

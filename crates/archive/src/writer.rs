@@ -21,26 +21,27 @@ pub struct Facts {
 pub struct SnapshotWriter {
     name: String,
     draft: Box<dyn Draft>,
-    /// The parts that are finished.
-    parts: Vec<Part>,
-    /// The part that is being written.
+    /// The parts that were begun; those that are finished are known.
+    parts: Vec<Option<Part>>,
+}
+
+/// A part that is being written. Several of a snapshot may be at a time, on several threads.
+pub struct PartWriter {
+    index: usize,
+    name: String,
     part: Box<dyn NewPart>,
     /// Bytes in it, and their checksum.
     length: u64,
     crc: u32,
 }
 
-fn part_name(index: usize) -> String {
-    format!("part-{index:04}.rdb")
+/// A part that is durable, for [`SnapshotWriter::take`].
+pub struct FinishedPart {
+    index: usize,
+    part: Part,
 }
 
-impl SnapshotWriter {
-    pub(crate) fn begin(archive: &dyn Archive, name: String) -> io::Result<Self> {
-        let mut draft = archive.begin(&name)?;
-        let part = draft.part(&part_name(0))?;
-        Ok(Self { name, draft, parts: Vec::new(), part, length: 0, crc: 0 })
-    }
-
+impl PartWriter {
     /// Appends bytes to the part.
     ///
     /// # Errors
@@ -51,28 +52,68 @@ impl SnapshotWriter {
         self.part.append(bytes)
     }
 
-    /// Makes the part durable and begins the next one.
+    /// Makes the part durable.
     ///
     /// # Errors
     /// As [`Self::append`].
-    pub fn begin_next_part(&mut self) -> io::Result<()> {
-        let next = self.draft.part(&part_name(self.parts.len() + 1))?;
-        std::mem::replace(&mut self.part, next).finish()?;
-        self.parts.push(Part::new(&part_name(self.parts.len()), self.length, self.crc));
-        (self.length, self.crc) = (0, 0);
+    pub fn finish(self) -> io::Result<FinishedPart> {
+        let Self { index, name, part, length, crc } = self;
+        part.finish()?;
+        Ok(FinishedPart { index, part: Part::new(&name, length, crc) })
+    }
+}
+
+impl SnapshotWriter {
+    pub(crate) fn begin(archive: &dyn Archive, name: String) -> io::Result<Self> {
+        Ok(Self { draft: archive.begin(&name)?, name, parts: Vec::new() })
+    }
+
+    /// The snapshot's name in the archive.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Begins the next part.
+    ///
+    /// # Errors
+    /// The archive's; the snapshot must then be abandoned.
+    pub fn begin_part(&mut self) -> io::Result<PartWriter> {
+        let index = self.parts.len();
+        let name = self.draft.part_name(index);
+        let part = self.draft.part(&name)?;
+        self.parts.push(None);
+        Ok(PartWriter { index, name, part, length: 0, crc: 0 })
+    }
+
+    /// Writes a whole part.
+    ///
+    /// # Errors
+    /// The archive's; the snapshot must then be abandoned.
+    pub fn write_part(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut part = self.begin_part()?;
+        part.append(bytes)?;
+        self.take(part.finish()?);
         Ok(())
     }
 
-    /// Makes everything durable, reads it back, and publishes it.
+    /// Takes a part that is finished.
+    pub fn take(&mut self, FinishedPart { index, part }: FinishedPart) {
+        self.parts[index] = Some(part);
+    }
+
+    /// Reads everything back, and publishes it.
     ///
     /// # Errors
     /// The archive's, or `InvalidData` if what was read back differs. It is then not published, and
     /// what was written is removed as far as the archive lets it.
+    ///
+    /// # Panics
+    /// A part was begun and not taken back.
     pub fn publish(self, facts: &Facts) -> io::Result<Snapshot> {
-        let Self { name, mut draft, mut parts, part, length, crc } = self;
-        parts.push(Part::new(&part_name(parts.len()), length, crc));
-        let published = part.finish().and_then(|()| publish(&mut *draft, parts, facts));
-        match published {
+        let Self { name, mut draft, parts } = self;
+        let parts: Option<Vec<Part>> = parts.into_iter().collect();
+        let parts = parts.expect("whoever publishes has finished all parts");
+        match publish(&mut *draft, parts, facts) {
             Ok(manifest) => Ok(Snapshot { name, point: facts.point, manifest }),
             Err(error) => {
                 // The error that made it fail says more than one that comes of it.
@@ -82,12 +123,11 @@ impl SnapshotWriter {
         }
     }
 
-    /// Removes what was written.
+    /// Removes what was written. No part is being written any more.
     ///
     /// # Errors
     /// The archive's.
     pub fn abandon(self) -> io::Result<()> {
-        drop(self.part);
         self.draft.abandon()
     }
 }

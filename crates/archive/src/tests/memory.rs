@@ -1,6 +1,6 @@
 //! An archive in memory that fails on command: what the store asks of an archive, and no more.
 
-use crate::archive::{Archive, Draft, Entry, NewPart, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Draft, Entry, NewPart, StoredPart, Unfinished};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,6 +14,9 @@ pub struct State {
     pub fails_at: Option<u64>,
     /// One bit of what is appended changes on the way.
     pub garbles: bool,
+    /// What the claim's holder said last.
+    said: Option<Vec<u8>>,
+    is_claimed: bool,
 }
 
 /// One snapshot, published or not.
@@ -100,6 +103,40 @@ impl Archive for MemoryArchive {
 
     fn remove_unpublished(&self, _: Unfinished) -> io::Result<()> {
         self.call()?.snapshots.retain(|_, kept| kept.manifest.is_some() || kept.is_being_written);
+        Ok(())
+    }
+
+    fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>> {
+        let mut state = self.call()?;
+        if state.is_claimed {
+            return Ok(None);
+        }
+        state.is_claimed = true;
+        state.said = Some(said.to_vec());
+        Ok(Some(Box::new(MemoryClaim(self.clone()))))
+    }
+
+    fn claimed(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.call()?.said.clone())
+    }
+}
+
+struct MemoryClaim(MemoryArchive);
+
+impl Drop for MemoryClaim {
+    fn drop(&mut self) {
+        self.0.state().is_claimed = false;
+    }
+}
+
+impl Claim for MemoryClaim {
+    fn renew(&mut self, said: &[u8]) -> io::Result<bool> {
+        self.0.call()?.said = Some(said.to_vec());
+        Ok(true)
+    }
+
+    fn release(self: Box<Self>) -> io::Result<()> {
+        self.0.call()?.said = None;
         Ok(())
     }
 }

@@ -87,10 +87,9 @@ fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
         began: UnixMillis(NOW.0),
     };
     let mut writer = store.begin(position).expect("a disk without faults makes files");
-    writer.append(&save(keyspace)).expect("a disk without faults takes bytes");
-    writer.begin_next_part().expect("a disk without faults makes files");
+    writer.write_part(&save(keyspace)).expect("a disk without faults takes bytes");
     let empty = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED));
-    writer.append(&save(&empty)).expect("a disk without faults takes bytes");
+    writer.write_part(&save(&empty)).expect("a disk without faults takes bytes");
     let facts = Facts { point, keys: keyspace.len() as u64 };
     writer.publish(&facts).expect("a disk without faults reads back what was written");
 }

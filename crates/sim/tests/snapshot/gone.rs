@@ -64,7 +64,7 @@ fn a_snapshot_that_cannot_be_removed_does_not_keep_the_log_from_being_trimmed() 
         let (clock, began) = (UnixMillis(0), UnixMillis(0));
         let point = SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began };
         let mut writer = store.begin(position).expect("the disk is whole");
-        writer.append(b"bytes").expect("the disk is whole");
+        writer.write_part(b"bytes").expect("the disk is whole");
         let snapshot = writer.publish(&Facts { point, keys: 0 }).expect("the disk is whole");
         positions.push((snapshot.name, position));
     }

@@ -22,7 +22,7 @@ fn open(disk: &SimDisk) -> SnapshotStore {
 fn publish(mut writer: SnapshotWriter) {
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
     let point = SnapshotPoint { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
-    writer.append(b"bytes").expect("the disk is whole");
+    writer.write_part(b"bytes").expect("the disk is whole");
     writer.publish(&Facts { point, keys: 0 }).expect("the disk is whole");
 }
 
