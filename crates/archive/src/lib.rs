@@ -37,7 +37,7 @@ pub use archive::{
 };
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
-pub use manifest::{Manifest, Part, SnapshotPoint};
+pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use reader::PartReader;
 pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
-pub use writer::{Facts, FinishedPart, PartWriter, SnapshotWriter};
+pub use writer::{FinishedPart, PartWriter, SnapshotWriter};

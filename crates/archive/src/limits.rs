@@ -1,6 +1,6 @@
 //! The limits of snapshots.
 
-use crate::manifest::MANIFEST_BYTES_MAX;
+use crate::manifest::{FORMAT, MANIFEST_BYTES_MAX};
 
 /// How large parts become, and how many snapshots stay. What a process reads does not depend on
 /// what it would write, so processes of one shard may have different ones.
@@ -17,19 +17,23 @@ pub struct Limits {
     /// Whole snapshots that stay: the newest, and the one before it in case the newest is damaged.
     /// The log is trimmed only up to the record of the oldest of them.
     pub retained: usize,
+    /// The version of the manifest that is written. An older one than this build's is for a shard
+    /// of which some servers are older, and do not read the newest.
+    pub format: u32,
 }
 
 /// More bytes than a part has in a manifest, with the longest name and the largest numbers.
-const PART_LINES_BYTES: u64 = 160;
+const PART_LINES_BYTES: u64 = 180;
 
 const _: () = {
-    let Limits { part_bytes, parts_max, retained } = Limits::DEFAULT;
+    let Limits { part_bytes, parts_max, retained, format } = Limits::DEFAULT;
     assert!((parts_max as u64 + 8) * PART_LINES_BYTES <= MANIFEST_BYTES_MAX);
-    assert!(part_bytes > 0 && parts_max > 0 && retained > 0);
+    assert!(part_bytes > 0 && parts_max > 0 && retained > 0 && format == FORMAT);
 };
 
 impl Limits {
-    const DEFAULT: Self = Self { part_bytes: 64 << 20, parts_max: 4096, retained: 2 };
+    const DEFAULT: Self =
+        Self { part_bytes: 64 << 20, parts_max: 4096, retained: 2, format: FORMAT };
 }
 
 impl Default for Limits {

@@ -8,8 +8,12 @@ use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The version of the format that this build writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The newest version of the format that this build reads, and the one that it writes unless it is
+/// told to write an older one.
+pub const FORMAT: u32 = 2;
+
+/// All slots: a shard has them all, as long as there is one.
+const ALL_SLOTS: [u16; 2] = [0, 16383];
 
 /// The name that it has beside the parts.
 pub const MANIFEST: &str = "manifest.json";
@@ -28,15 +32,61 @@ pub struct Manifest {
     /// Where the log's chain stands behind that record: its value, hexadecimal, and its epoch.
     chain: String,
     epoch: u64,
+    /// The running checksum of the log there, hexadecimal, if it was known. This and whatever else
+    /// may be absent is absent in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log_checksum: Option<String>,
     /// The newest clock of the records through `sequence`, in Unix milliseconds.
     clock_ms: i64,
     /// When the snapshot began, in Unix milliseconds.
     began_ms: i64,
     /// Keys in all parts.
     pub keys: u64,
+    /// The digest of the data, hexadecimal: of a snapshot that was proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// What wrote it, and the version of the RDB files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdb: Option<u32>,
+    /// The ranges of slots whose keys it holds, first and last of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<Vec<[u16; 2]>>,
     pub parts: Vec<Part>,
     /// CRC-32C of this manifest with an empty checksum, hexadecimal.
     checksum: String,
+}
+
+/// How a snapshot was proven before it was published: it was restored from what had been written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Proof {
+    /// The last record in which the primary says what it had, and with which what was restored was
+    /// compared when the log had been replayed to it; `None` if the log had none there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<u64>,
+    /// When that was done, in Unix milliseconds.
+    pub at_ms: i64,
+}
+
+/// What a manifest says beside the parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    pub point: SnapshotPoint,
+    pub keys: u64,
+    /// The version of the RDB files.
+    pub rdb: u32,
+    /// The digest of the data, and how it was proven.
+    pub proven: Option<(u128, Proof)>,
+}
+
+impl Facts {
+    /// Of a snapshot that nobody has restored yet.
+    pub fn unproven(point: SnapshotPoint, keys: u64, rdb: u32) -> Self {
+        Self { point, keys, rdb, proven: None }
+    }
 }
 
 /// One file of a snapshot.
@@ -67,22 +117,37 @@ pub struct SnapshotPoint {
     /// Where the log's chain stands behind it.
     pub chain: u64,
     pub epoch: Epoch,
+    /// The running checksum of the log there, if it is known.
+    pub log_sum: Option<u64>,
     /// The newest clock of the records through `position`.
     pub clock: UnixMillis,
     pub began: UnixMillis,
 }
 
 impl Manifest {
-    pub fn new(point: SnapshotPoint, keys: u64, parts: Vec<Part>) -> Self {
+    /// A manifest of this version of the format.
+    pub fn new(facts: &Facts, parts: Vec<Part>, format: u32) -> Self {
+        Self::written_by(concat!("kiln ", env!("CARGO_PKG_VERSION")), facts, parts, format)
+    }
+
+    fn written_by(engine: &str, facts: &Facts, parts: Vec<Part>, format: u32) -> Self {
+        let Facts { point, keys, rdb, proven } = facts;
+        let is_newer = format > 1;
         let mut manifest = Self {
-            format: FORMAT,
+            format,
             log: format!("{:016x}", point.position.incarnation.0),
             sequence: point.position.sequence.0,
             chain: format!("{:016x}", point.chain),
             epoch: point.epoch.0,
+            log_checksum: point.log_sum.filter(|_| is_newer).map(|sum| format!("{sum:016x}")),
             clock_ms: point.clock.0,
             began_ms: point.began.0,
-            keys,
+            keys: *keys,
+            digest: proven.filter(|_| is_newer).map(|(digest, _)| format!("{digest:032x}")),
+            proof: proven.filter(|_| is_newer).map(|(_, proof)| proof),
+            engine: is_newer.then(|| engine.to_owned()),
+            rdb: is_newer.then_some(*rdb),
+            slots: is_newer.then(|| vec![ALL_SLOTS]),
             parts,
             checksum: String::new(),
         };
@@ -110,13 +175,17 @@ impl Manifest {
         }
         let head: Head = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if head.format > FORMAT || head.format == 0 {
-            return Err(format!("it has format {}, this build reads {FORMAT}", head.format));
+            return Err(format!("it has format {}, this build reads 1 to {FORMAT}", head.format));
         }
         let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if manifest.checksum != manifest.computed() {
             return Err("its checksum is wrong".to_owned());
         }
         manifest.point()?;
+        manifest.digest()?;
+        if manifest.slots.as_ref().is_some_and(|slots| slots != &[ALL_SLOTS]) {
+            return Err("it does not hold the keys of all slots".to_owned());
+        }
         let mut names = BTreeSet::new();
         for part in &manifest.parts {
             let is_plain =
@@ -136,17 +205,24 @@ impl Manifest {
     /// # Errors
     /// A field that should be a number is none.
     pub fn point(&self) -> Result<SnapshotPoint, String> {
-        let word = |text: &str| {
-            u64::from_str_radix(text, 16).map_err(|_| format!("{text:?} is no hexadecimal number"))
-        };
         let incarnation = Incarnation(word(&self.log)?);
         Ok(SnapshotPoint {
             position: Position { incarnation, sequence: Sequence(self.sequence) },
             chain: word(&self.chain)?,
             epoch: Epoch(self.epoch),
+            log_sum: self.log_checksum.as_deref().map(word).transpose()?,
             clock: UnixMillis(self.clock_ms),
             began: UnixMillis(self.began_ms),
         })
+    }
+
+    /// The digest of the data, if it was proven.
+    ///
+    /// # Errors
+    /// It is no number.
+    pub fn digest(&self) -> Result<Option<u128>, String> {
+        let parse = |text: &str| u128::from_str_radix(text, 16).map_err(|_| not_a_number(text));
+        self.digest.as_deref().map(parse).transpose()
     }
 
     /// Bytes of all parts.
@@ -161,63 +237,90 @@ impl Manifest {
     }
 }
 
+fn word(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text, 16).map_err(|_| not_a_number(text))
+}
+
+fn not_a_number(text: &str) -> String {
+    format!("{text:?} is no hexadecimal number")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sample() -> Manifest {
+    fn facts(proven: Option<(u128, Proof)>) -> Facts {
         let position = Position { incarnation: Incarnation(0xfeed), sequence: Sequence(42) };
         let point = SnapshotPoint {
             position,
             chain: u64::MAX - 1,
             epoch: Epoch(3),
+            log_sum: Some(0xabc),
             clock: UnixMillis(1_700_000_000_000),
             began: UnixMillis(1_700_000_000_001),
         };
-        Manifest::new(point, 7, vec![Part::new("part-0000.rdb", 119, 0x0123_abcd)])
+        Facts { point, keys: 7, rdb: 10, proven }
+    }
+
+    fn parts() -> Vec<Part> {
+        let parts = [("part-0000.rdb", 119, 0x0123_abcd), ("part-0001.rdb", 67_108_871, 0xff)];
+        parts.map(|(name, bytes, crc)| Part::new(name, bytes, crc)).to_vec()
+    }
+
+    /// As format 1 has it, with one part.
+    fn sample() -> Manifest {
+        Manifest::new(&facts(None), parts()[..1].to_vec(), 1)
     }
 
     #[test]
     fn the_format_is_the_documented_one() {
-        let golden = include_str!("manifest/golden-1.json");
-        assert_eq!(String::from_utf8(sample().encode()).unwrap(), golden);
-        assert_eq!(Manifest::decode(golden.as_bytes()), Ok(sample()));
+        let proof = Proof { checked: Some(43), at_ms: 1_700_000_000_002 };
+        let facts_proven = facts(Some((0x77, proof)));
+        let proven = Manifest::written_by("kiln 0.1.0", &facts_proven, parts(), FORMAT);
+        let goldens = [
+            (sample(), include_str!("manifest/golden-1.json")),
+            (Manifest::new(&facts(None), parts(), 1), include_str!("manifest/golden-1-parts.json")),
+            (proven, include_str!("manifest/golden-2.json")),
+        ];
+        for (manifest, golden) in goldens {
+            assert_eq!(String::from_utf8(manifest.encode()).unwrap(), golden);
+            assert_eq!(Manifest::decode(golden.as_bytes()), Ok(manifest));
+        }
     }
 
     #[test]
-    fn several_parts_are_the_documented_form_too() {
-        let golden = include_str!("manifest/golden-1-parts.json");
-        let point = sample().point().expect("it was made of one");
-        let parts = [("part-0000.rdb", 119, 0x0123_abcd), ("part-0001.rdb", 67_108_871, 0xff)];
-        let parts = parts.map(|(name, bytes, crc)| Part::new(name, bytes, crc)).to_vec();
-        let manifest = Manifest::new(point, 7, parts.clone());
-        assert_eq!(String::from_utf8(manifest.encode()).unwrap(), golden);
-        assert_eq!(Manifest::decode(golden.as_bytes()), Ok(manifest));
-        let twice = Manifest::new(point, 7, [parts.clone(), parts].concat());
+    fn no_part_is_named_twice() {
+        let twice = Manifest::new(&facts(None), [parts(), parts()].concat(), FORMAT);
         let why = Manifest::decode(&twice.encode()).unwrap_err();
         assert_eq!(why, "it names the part \"part-0000.rdb\" twice");
     }
 
     #[test]
     fn the_most_parts_that_are_written_are_read() {
-        let part = |index| Part::new(&format!("part-{index:04}.rdb"), u64::MAX, u32::MAX);
+        let part =
+            |index| Part::new(&format!("part-{index:04}-0123456789abcdef.rdb"), u64::MAX, u32::MAX);
         let parts = (0..crate::Limits::default().parts_max).map(part).collect();
-        let bytes =
-            Manifest::new(sample().point().expect("it was made of one"), u64::MAX, parts).encode();
+        let proof = Proof { checked: Some(u64::MAX), at_ms: i64::MAX };
+        let facts = facts(Some((u128::MAX, proof)));
+        let bytes = Manifest::new(&facts, parts, FORMAT).encode();
         assert!(bytes.len() as u64 <= MANIFEST_BYTES_MAX, "{} bytes", bytes.len());
     }
 
     #[test]
     fn what_was_changed_is_refused() {
-        let bytes = sample().encode();
-        for at in 0..bytes.len() - 1 {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 2;
-            // White space may turn into other white space, which changes nothing.
-            assert!(Manifest::decode(&damaged).map_or(true, |read| read == sample()), "{at}");
-            assert!(Manifest::decode(&bytes[..at]).is_err());
+        let proof = Proof { checked: None, at_ms: 1 };
+        for whole in [sample(), Manifest::new(&facts(Some((1, proof))), parts(), FORMAT)] {
+            let bytes = whole.encode();
+            for at in 0..bytes.len() - 1 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 2;
+                // White space may turn into other white space, which changes nothing.
+                assert!(Manifest::decode(&damaged).map_or(true, |read| read == whole), "{at}");
+                assert!(Manifest::decode(&bytes[..at]).is_err());
+            }
         }
-        let newer = String::from_utf8(bytes).unwrap().replace("\"format\": 1", "\"format\": 2");
-        assert!(Manifest::decode(newer.as_bytes()).unwrap_err().contains("format 2"));
+        let text = String::from_utf8(sample().encode()).unwrap();
+        let newer = text.replace("\"format\": 1", "\"format\": 3");
+        assert!(Manifest::decode(newer.as_bytes()).unwrap_err().contains("format 3"));
     }
 }

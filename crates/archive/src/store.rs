@@ -130,7 +130,8 @@ impl SnapshotStore {
         if next > NUMBER_MAX {
             return Err(io::Error::other("there are no more names for snapshots of this record"));
         }
-        SnapshotWriter::begin(&*self.archive, format!("{prefix}{next:03}"))
+        let name = format!("{prefix}{next:03}");
+        SnapshotWriter::begin(&*self.archive, name, self.limits.format)
     }
 
     /// Removes all but the newest [`Limits::retained`] whole snapshots, for each of `pins` the

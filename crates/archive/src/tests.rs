@@ -13,7 +13,7 @@ use std::sync::Arc;
 fn point(sequence: u64) -> SnapshotPoint {
     let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
-    SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began }
+    SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began }
 }
 
 /// In parts of 400 bytes.
@@ -30,7 +30,7 @@ fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snaps
     while let Some(part) = parts.pop() {
         writer.take(part.finish()?);
     }
-    writer.publish(&Facts { point, keys: 0 })
+    writer.publish(&Facts::unproven(point, 0, 10))
 }
 
 fn store() -> (MemoryArchive, SnapshotStore) {

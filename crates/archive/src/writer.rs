@@ -1,20 +1,13 @@
 //! A snapshot in the making: written, synced, read back, published.
 
 use crate::archive::{Archive, Draft, NewPart};
-use crate::manifest::{Manifest, Part, SnapshotPoint};
+use crate::manifest::{Facts, Manifest, Part};
 use crate::reader::PartReader;
 use crate::store::Snapshot;
 use std::io::{self, Read};
 
 /// Bytes read back at once.
 const VERIFY_BYTES: usize = 256 << 10;
-
-/// What the manifest says beside the parts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts {
-    pub point: SnapshotPoint,
-    pub keys: u64,
-}
 
 /// Writes one snapshot. Blocks on the archive; belongs into a disk queue's jobs. Dropped before it
 /// is published it leaves what [`crate::SnapshotStore::remove_unpublished`] clears away.
@@ -23,6 +16,8 @@ pub struct SnapshotWriter {
     draft: Box<dyn Draft>,
     /// The parts that were begun; those that are finished are known.
     parts: Vec<Option<Part>>,
+    /// Of the manifest.
+    format: u32,
 }
 
 /// A part that is being written. Several of a snapshot may be at a time, on several threads.
@@ -64,8 +59,8 @@ impl PartWriter {
 }
 
 impl SnapshotWriter {
-    pub(crate) fn begin(archive: &dyn Archive, name: String) -> io::Result<Self> {
-        Ok(Self { draft: archive.begin(&name)?, name, parts: Vec::new() })
+    pub(crate) fn begin(archive: &dyn Archive, name: String, format: u32) -> io::Result<Self> {
+        Ok(Self { draft: archive.begin(&name)?, name, parts: Vec::new(), format })
     }
 
     /// The snapshot's name in the archive.
@@ -110,10 +105,10 @@ impl SnapshotWriter {
     /// # Panics
     /// A part was begun and not taken back.
     pub fn publish(self, facts: &Facts) -> io::Result<Snapshot> {
-        let Self { name, mut draft, parts } = self;
+        let Self { name, mut draft, parts, format } = self;
         let parts: Option<Vec<Part>> = parts.into_iter().collect();
         let parts = parts.expect("whoever publishes has finished all parts");
-        match publish(&mut *draft, parts, facts) {
+        match publish(&mut *draft, parts, facts, format) {
             Ok(manifest) => Ok(Snapshot { name, point: facts.point, manifest }),
             Err(error) => {
                 // The error that made it fail says more than one that comes of it.
@@ -132,13 +127,18 @@ impl SnapshotWriter {
     }
 }
 
-fn publish(draft: &mut dyn Draft, parts: Vec<Part>, facts: &Facts) -> io::Result<Manifest> {
+fn publish(
+    draft: &mut dyn Draft,
+    parts: Vec<Part>,
+    facts: &Facts,
+    format: u32,
+) -> io::Result<Manifest> {
     let mut buffer = vec![0; VERIFY_BYTES];
     for part in &parts {
         let mut reader = PartReader::new(draft.read_back(&part.name)?, part);
         while reader.read(&mut buffer)? > 0 {}
     }
-    let manifest = Manifest::new(facts.point, facts.keys, parts);
+    let manifest = Manifest::new(facts, parts, format);
     draft.publish(&manifest.encode())?;
     Ok(manifest)
 }

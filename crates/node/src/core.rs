@@ -7,6 +7,7 @@
 //! is one life of it, [`Turn`] is one turn of the loop.
 
 pub(crate) mod asker;
+mod checksum;
 pub(crate) mod client_limits;
 mod client_memory;
 pub(crate) mod clients;

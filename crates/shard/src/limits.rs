@@ -13,10 +13,22 @@ pub struct Limits {
     /// each) 1 read in 10 of clean keys meets a dirty slot, and the tag spares all but 1 in 65,000
     /// of those.
     pub tracker_slots: usize,
+    /// Bytes of records with data after which the primary appends a `Checksum`. A reader of 16 MiB
+    /// finds what went wrong within a tenth of a second of reading.
+    pub checksum_bytes: u64,
+    /// Time after which it does so whatever it has appended since the last one, in nanoseconds: the
+    /// proof of a snapshot waits for the next one. A record in ten seconds of writes is no cost,
+    /// even where each record is an object of its own.
+    pub checksum_nanos: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { record_bytes_target: 512 << 10, tracker_slots: 1 << 14 }
+        Self {
+            record_bytes_target: 512 << 10,
+            tracker_slots: 1 << 14,
+            checksum_bytes: 16 << 20,
+            checksum_nanos: 10_000_000_000,
+        }
     }
 }

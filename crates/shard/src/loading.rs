@@ -317,6 +317,9 @@ impl Loading {
         let point = &snapshot.point;
         let mut replayer = Replayer::new(point.position.sequence, chain_behind(snapshot));
         replayer.clock_at_least(point.clock);
+        if let Some(sum) = point.log_sum {
+            replayer.continue_sum(sum);
+        }
         self.begin_log(replayer)
     }
 

@@ -6,7 +6,7 @@ use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::replay::ApplyError;
 use std::fmt;
-use txlog::{Chain, Consumed, FollowError, Follower, Kind};
+use txlog::{Chain, Checksum, Consumed, FollowError, Follower, Kind, LogSum};
 
 /// Why a log cannot be replayed.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub enum RecoveryError {
     Apply(Sequence, ApplyError),
     /// A record that says something of the shard which this release cannot take up.
     Unknown(Sequence, Kind),
+    /// The primary had another number of keys at this record.
+    Keys { at: Sequence, stated: u64, counted: u64 },
 }
 
 impl fmt::Display for RecoveryError {
@@ -27,6 +29,11 @@ impl fmt::Display for RecoveryError {
                 f,
                 "record {at} of the log: this release does not know what a {kind:?} record asks of \
                  it; a newer one wrote it"
+            ),
+            Self::Keys { at, stated, counted } => write!(
+                f,
+                "record {at} of the log: the primary had {stated} keys here, and {counted} came of \
+                 what was read"
             ),
             Self::Apply(at, ApplyError::Malformed(error)) => {
                 write!(f, "record {at} of the log: {} at byte {}", error.what, error.offset)
@@ -48,12 +55,30 @@ pub struct Replayer {
     counter: u64,
     /// Effects applied so far.
     pub effects: u64,
+    /// The last `Checksum` that was compared, all of it.
+    checked: Option<Sequence>,
 }
 
 impl Replayer {
     /// Begins after `at`, where the chain stands at `chain`.
     pub fn new(at: Sequence, chain: Chain) -> Self {
-        Self { follower: Follower::new(at, chain), clock: UnixMillis(0), counter: 0, effects: 0 }
+        let follower = Follower::new(at, chain);
+        Self { follower, clock: UnixMillis(0), counter: 0, effects: 0, checked: None }
+    }
+
+    /// Goes on with the log's running checksum as it was where this one begins.
+    pub fn continue_sum(&mut self, sum: u64) {
+        self.follower.continue_sum(sum);
+    }
+
+    /// The log's running checksum, if it is known.
+    pub fn sum(&self) -> Option<LogSum> {
+        self.follower.sum()
+    }
+
+    /// The last `Checksum` record with which what was read, and what came of it, was compared.
+    pub fn checked(&self) -> Option<Sequence> {
+        self.checked
     }
 
     /// Counts records that are void, so that a test can prove that it would notice.
@@ -105,12 +130,32 @@ impl Replayer {
             }
             // These say who leads, or nothing: what the shard holds stays as it is.
             Kind::Lead | Kind::Renew | Kind::Yield | Kind::Barrier => {}
+            Kind::Checksum => self.check(engine, sequence, &record.payload)?,
             // To pass over one would be to hold another state than its writer does.
-            kind @ (Kind::Checksum | Kind::Version | Kind::Slot) => {
+            kind @ (Kind::Version | Kind::Slot) => {
                 return Err(RecoveryError::Unknown(sequence, kind));
             }
         }
         Ok(consumed)
+    }
+
+    /// Compares what the primary had here. The log's checksum was compared as it was read, unless
+    /// it was not known.
+    fn check(
+        &mut self,
+        engine: &Engine,
+        at: Sequence,
+        payload: &[u8],
+    ) -> Result<(), RecoveryError> {
+        let said = Checksum::decode(payload).ok_or(RecoveryError::Unknown(at, Kind::Checksum))?;
+        let (stated, counted) = (said.keys, engine.keyspace.len() as u64);
+        if stated != counted {
+            return Err(RecoveryError::Keys { at, stated, counted });
+        }
+        if !said.begins_anew {
+            self.checked = Some(at);
+        }
+        Ok(())
     }
 
     pub fn chain(&self) -> Chain {
@@ -166,9 +211,32 @@ mod tests {
         for kind in [Kind::Data, Kind::Barrier] {
             assert!(read(kind).is_ok(), "{kind:?}");
         }
+        // A `Checksum` without a payload is one of a form that is not known.
         for kind in [Kind::Checksum, Kind::Version, Kind::Slot] {
             let why = read(kind).expect_err("it must not pass over this").to_string();
             assert!(why.contains("record 2") && why.contains(&format!("{kind:?}")), "{why}");
         }
+    }
+
+    #[test]
+    fn a_reader_stops_where_the_primary_had_other_keys() {
+        let chain = Chain::start(Incarnation(1));
+        let mut stamper = Stamper::new(WriterId(1), chain, UnixMillis(0));
+        let lead = stamper.lead(1000, &[], UnixMillis(1), Sequence::ZERO);
+        let none = stamper.checksum(0, UnixMillis(1), Sequence::ZERO);
+        let one = stamper.checksum(1, UnixMillis(1), Sequence::ZERO);
+        let mut engine = Engine::new(Keyspace::new(Settings::default(), HashKey::fixed(1)), 1);
+        let mut replayer = Replayer::new(Sequence::ZERO, chain);
+        let mut nobody = Interest::default();
+        for (record, at) in [(&lead, 1), (&none, 2)] {
+            replayer.consume(&mut engine, Sequence(at), record, &mut nobody).expect("it fits");
+        }
+        assert_eq!(replayer.checked(), Some(Sequence(2)));
+        let why = replayer.consume(&mut engine, Sequence(3), &one, &mut nobody);
+        let why = why.expect_err("a key is missing").to_string();
+        assert_eq!(
+            why,
+            "record 3 of the log: the primary had 1 keys here, and 0 came of what was read"
+        );
     }
 }

@@ -12,6 +12,7 @@
 //! in both; everybody else in places as they were first meant.
 
 mod appender;
+mod checksums;
 mod following;
 mod growth;
 mod pins;
@@ -24,6 +25,7 @@ use crate::role::renewal::Renewal;
 use crate::tracker::Tracker;
 use appender::Appender;
 use base::{Incarnation, Moment, Position, Seeds, Sequence, UnixMillis};
+use checksums::Checksums;
 use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::keyspace::Keyspace;
@@ -52,6 +54,7 @@ pub struct Shard {
     pub bytes_appended: u64,
     /// Since the last snapshot: what schedules the next one.
     pub grown: Growth,
+    checksums: Checksums,
     /// Who needs old records and snapshots.
     pins: Pins,
     limits: Limits,
@@ -132,6 +135,7 @@ impl Shard {
             records_appended: 0,
             bytes_appended: 0,
             grown: Growth::default(),
+            checksums: Checksums::default(),
             pins: Pins::default(),
             limits,
             events: Vec::new(),

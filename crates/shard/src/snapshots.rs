@@ -121,6 +121,8 @@ struct Running {
     is_durable: bool,
     began: MonotonicNanos,
     keys: u64,
+    /// The version of its files.
+    rdb: u32,
     is_walked: bool,
     /// Written, not yet handed to the disk.
     chunks: Vec<Chunk>,
@@ -320,12 +322,14 @@ impl Snapshots {
             position,
             chain: chain.value.0,
             epoch: chain.epoch,
+            log_sum: shard.log_sum(),
             // That of the record: nothing shows a later one.
             clock: shard.newest_clock(),
             began: turn.now,
         };
         let keyspace = &mut shard.engine.keyspace;
         self.status.keys_to_save = keyspace.len() as u64;
+        let rdb = keyspace.file_version();
         keyspace.begin_snapshot(turn.now);
         self.running = Some(Running {
             point,
@@ -334,6 +338,7 @@ impl Snapshots {
             is_durable: false,
             began: turn.monotonic,
             keys: 0,
+            rdb,
             is_walked: false,
             chunks: Vec::new(),
             parts_cut: 0,
@@ -419,7 +424,7 @@ impl Snapshots {
         }
         let Some(writing) = running.writing.take() else { return };
         running.is_publishing = true;
-        let facts = Facts { point: running.point, keys: running.keys };
+        let facts = Facts::unproven(running.point, running.keys, running.rdb);
         let store = self.store.clone();
         submit(&mut *self.queue, move || {
             let snapshot = writing.publish(&facts)?;

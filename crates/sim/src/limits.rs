@@ -17,7 +17,7 @@ pub struct Limits {
     /// As [`shard::snapshots::Pace::backlog_bytes_blocking`].
     pub backlog_bytes_blocking: Option<usize>,
     /// Which of them are small: a bit for each of [`SMALL`].
-    small: u64,
+    small: u128,
 }
 
 /// A limit made small: its name with the value, and how it is set.
@@ -32,7 +32,7 @@ macro_rules! small {
     };
 }
 
-/// What is drawn, 64 at most. Of two values of one limit the later is taken.
+/// What is drawn, 128 at most. Of two values of one limit the later is taken.
 const SMALL: &[Small] = small! {
     node.engine.walk_entries = 1;
     node.engine.whole_value_bytes_max = 256;
@@ -46,6 +46,8 @@ const SMALL: &[Small] = small! {
     node.shard.record_bytes_target = 1 << 10;
     node.shard.tracker_slots = 1;
     node.shard.tracker_slots = 8;
+    node.shard.checksum_bytes = 1;
+    node.shard.checksum_bytes = 1 << 10;
     node.batch_requests_max = 1;
     node.batch_requests_max = 3;
     node.turn.requests_max = 1;
@@ -100,7 +102,7 @@ const SMALL: &[Small] = small! {
     node.script_pauses_max = 1;
 };
 
-const _: () = assert!(SMALL.len() <= u64::BITS as usize);
+const _: () = assert!(SMALL.len() <= u128::BITS as usize);
 
 /// How many of 100 runs are limited otherwise than what serves, and how many of 100 limits are
 /// small in such a run.

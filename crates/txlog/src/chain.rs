@@ -19,6 +19,7 @@
 //! a later epoch which does not continue its chain has therefore applied records that this log does
 //! not hold: log and reader (or its snapshot) are two histories, and the reader stops.
 
+use crate::checksum::{Checksum, LogSum};
 use crate::record::{self, ChainValue, Header, Kind, Part, READER_VERSION, Record, WriterId};
 use base::{Epoch, Incarnation, Sequence, UnixMillis};
 use bytes::{Bytes, BytesMut};
@@ -90,7 +91,7 @@ impl ChainValue {
 }
 
 /// The finaliser of splitmix64: a bijection that spreads every input bit over the word.
-fn mix(word: u64) -> u64 {
+pub(crate) fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -126,6 +127,8 @@ pub enum FollowError {
     SplitUnit,
     /// The record belongs to another history of the log than what was consumed before it.
     AnotherHistory,
+    /// A `Checksum` record has another checksum of the log than what was consumed before it.
+    Checksum { stated: u64, computed: u64 },
 }
 
 impl fmt::Display for FollowError {
@@ -139,6 +142,11 @@ impl fmt::Display for FollowError {
             Self::Unsupported => f.write_str("the payload is compressed or encrypted"),
             Self::SplitUnit => f.write_str("a split unit is out of order"),
             Self::AnotherHistory => f.write_str(ANOTHER_HISTORY),
+            Self::Checksum { stated, computed } => write!(
+                f,
+                "what was read before it has the checksum {computed:016x}, and the primary's has \
+                 {stated:016x}: the log was not read as it was written"
+            ),
         }
     }
 }
@@ -164,6 +172,9 @@ pub struct Follower {
     counted: Sequence,
     /// Payloads of the split unit under way; empty between units.
     parts: Vec<Bytes>,
+    /// Of what was consumed; `None` while it is not known, because the log was not read from its
+    /// beginning.
+    sum: Option<LogSum>,
     /// The records may be the rest of a unit that began before the first of them.
     is_amid: bool,
     /// Breaks the void rule on purpose (every record counts), so that a test can prove that it
@@ -184,10 +195,21 @@ impl Follower {
             at,
             counted: at,
             parts: Vec::new(),
+            sum: (at == Sequence::ZERO).then(|| LogSum::start(chain)),
             is_amid: false,
             counts_void_records: false,
             joins_histories: false,
         }
+    }
+
+    /// Goes on with the checksum that the log had where this one starts.
+    pub fn continue_sum(&mut self, sum: u64) {
+        self.sum = Some(LogSum::at(sum));
+    }
+
+    /// The checksum of what was consumed, if it is known.
+    pub fn sum(&self) -> Option<LogSum> {
+        self.sum
     }
 
     /// As [`Self::new`], where the record at `at` need not have ended a unit. The rest of one that
@@ -246,7 +268,29 @@ impl Follower {
         }
         self.chain.extend(&header, bytes);
         self.counted = sequence;
+        self.check(&record)?;
         self.assemble(record)
+    }
+
+    /// Extends the checksum, and compares it where the writer says what it has. A form that this
+    /// release does not know is left to whoever applies records.
+    fn check(&mut self, record: &Record) -> Result<(), FollowError> {
+        match (record.header.kind, &mut self.sum) {
+            (Kind::Data, Some(sum)) => sum.add(record.header.part, &record.payload),
+            (Kind::Lead, Some(sum)) => sum.abandon(),
+            (Kind::Checksum, sum) => {
+                let Some(said) = Checksum::decode(&record.payload) else { return Ok(()) };
+                match sum {
+                    Some(sum) if !said.begins_anew && sum.value() != said.log => {
+                        let (stated, computed) = (said.log, sum.value());
+                        return Err(FollowError::Checksum { stated, computed });
+                    }
+                    _ => *sum = Some(LogSum::at(said.log)),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn assemble(&mut self, record: Record) -> Result<Consumed, FollowError> {
@@ -311,6 +355,8 @@ pub struct Stamper {
     clock: UnixMillis,
     /// The next record, a Lead, takes the clock back.
     sets_clock: bool,
+    /// The running checksum of what was stamped and read before; `None` while nobody knew it.
+    sum: Option<LogSum>,
     /// Breaks the rule of counters on purpose, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub reuses_counters: bool,
@@ -320,7 +366,18 @@ impl Stamper {
     /// A writer whose records continue `chain`, of which it must have read everything. `clock` is
     /// the newest clock it read.
     pub fn new(writer: WriterId, chain: Chain, clock: UnixMillis) -> Self {
-        Self { writer, chain, counter: 0, clock, sets_clock: false, reuses_counters: false }
+        let sum = (chain.epoch == Epoch(0)).then(|| LogSum::start(chain));
+        Self { writer, chain, counter: 0, clock, sets_clock: false, sum, reuses_counters: false }
+    }
+
+    /// Goes on with the checksum of what was read; `None` if it is not known.
+    pub fn continue_sum(&mut self, sum: Option<LogSum>) {
+        self.sum = sum;
+    }
+
+    /// The checksum of what was stamped and read before, if it is known.
+    pub fn sum(&self) -> Option<LogSum> {
+        self.sum
     }
 
     /// Where the chain stands after everything stamped.
@@ -375,6 +432,17 @@ impl Stamper {
         self.stamp(Kind::Yield, Part::Whole, buffer, clock, durable)
     }
 
+    /// Stamps a `Checksum`: of everything stamped before, and of so many keys there. A checksum
+    /// that nobody knew begins here.
+    pub fn checksum(&mut self, keys: u64, clock: UnixMillis, durable: Sequence) -> Bytes {
+        let begins_anew = self.sum.is_none();
+        let sum = *self.sum.get_or_insert_with(|| LogSum::start(self.chain));
+        let said = Checksum { log: sum.value(), begins_anew, keys }.encode();
+        let mut buffer = empty_record(said.len());
+        buffer.extend_from_slice(&said);
+        self.stamp(Kind::Checksum, Part::Whole, buffer, clock, durable)
+    }
+
     /// Stamps any other kind. `buffer` begins with [`record::HEADER_BYTES`] reserved bytes, the
     /// payload follows (see [`empty_record`]).
     pub fn stamp(
@@ -417,6 +485,11 @@ impl Stamper {
         };
         record::encode_in_place(&header, &mut buffer);
         self.chain.extend(&header, &buffer);
+        match (kind, &mut self.sum) {
+            (Kind::Data, Some(sum)) => sum.add(part, &buffer[record::HEADER_BYTES..]),
+            (Kind::Lead, Some(sum)) => sum.abandon(),
+            _ => {}
+        }
         buffer.freeze()
     }
 }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`record`] | one record: header, payload, bytes |
 //! | `chain` | the void rule, split units, and the stamping of a leader's records |
+//! | `checksum` | the running checksum of what the records say, and the record that holds it |
 //! | [`log`] | the trait every backend fulfils, its events and errors |
 //! | [`file`] | the log in a directory of one machine |
 //! | [`remote`] | the log that other machines keep, over any service that stores numbered records |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+mod checksum;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod file;
@@ -34,6 +36,7 @@ pub mod record;
 pub mod remote;
 
 pub use chain::{ANOTHER_HISTORY, Chain, Consumed, FollowError, Follower, Stamper, empty_record};
+pub use checksum::{Checksum, LogSum};
 pub use file::{FileLog, FileOptions, LogError, Queues, Recovery, Replay};
 pub use log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 pub use reader::{Readable, Reader};

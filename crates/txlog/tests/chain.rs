@@ -180,3 +180,45 @@ fn the_shards_clock_never_goes_back() {
     assert_eq!(record.header.clock, UnixMillis(50));
     assert_eq!((record.header.counter, record.lease_millis()), (2, Some(1000)));
 }
+
+#[test]
+fn a_checksum_covers_everything_that_was_applied_and_stops_who_missed_some_of_it() {
+    let mut writer = stamper(1, Chain::start(LOG));
+    let mut log = vec![lead(&mut writer), data(&mut writer, b"a")];
+    log.push(part(&mut writer, Part::First, b"b"));
+    let mut next = stamper(2, writer.chain());
+    next.continue_sum(writer.sum());
+    // The unit that never ended counts for nobody.
+    log.push(lead(&mut next));
+    log.push(part(&mut next, Part::First, b"c"));
+    log.push(part(&mut next, Part::Last, b"d"));
+    log.push(next.checksum(2, UnixMillis(1), Sequence::ZERO));
+    log.push(data(&mut next, b"e"));
+    log.push(next.checksum(3, UnixMillis(1), Sequence::ZERO));
+    followed(&log).expect("all of it was read");
+    // A reader that starts behind something else than what stands there.
+    let mut missing = Follower::new(Sequence(7), Chain::behind(&log[6]).expect("it is a record"));
+    missing.continue_sum(12345);
+    missing.consume(Sequence(8), &log[7]).expect("nothing to compare");
+    let error = missing.consume(Sequence(9), &log[8]).unwrap_err();
+    assert!(matches!(error, FollowError::Checksum { .. }), "{error}");
+    assert!(error.to_string().contains("was not read as it was written"), "{error}");
+}
+
+#[test]
+fn a_checksum_that_nobody_knew_begins_anew_and_is_known_from_then_on() {
+    let mut writer = stamper(1, Chain::start(LOG));
+    let mut log = vec![lead(&mut writer)];
+    writer.continue_sum(None);
+    log.push(data(&mut writer, b"a"));
+    log.push(writer.checksum(1, UnixMillis(1), Sequence::ZERO));
+    log.push(data(&mut writer, b"b"));
+    log.push(writer.checksum(2, UnixMillis(1), Sequence::ZERO));
+    followed(&log).expect("the first one is taken, the second one compared");
+    let mut reader = Follower::new(Sequence(1), Chain::behind(&log[0]).expect("it is a record"));
+    assert_eq!(reader.sum(), None);
+    for (record, sequence) in log[1..].iter().zip(2..) {
+        reader.consume(Sequence(sequence), record).expect("it takes the one that it meets");
+    }
+    assert_eq!(reader.sum(), writer.sum());
+}

@@ -331,6 +331,10 @@ impl Server {
     fn commit(&mut self, driver: &dyn Driver) {
         let has_gathered = self.core.shard.has_gathered();
         self.core.shard.commit(self.core.turn.now);
+        // What a script has done so far stands in no record.
+        if self.suspended.is_none() {
+            self.core.append_checksum();
+        }
         self.core.tell_time();
         self.core.note_appended();
         if has_gathered && self.lone.is_alone() && self.core.shard.commit_inline() {

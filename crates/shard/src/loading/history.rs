@@ -91,7 +91,7 @@ impl Comparing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::{Manifest, SnapshotPoint};
+    use archive::{Facts, Manifest, SnapshotPoint};
     use base::{Incarnation, Sequence, UnixMillis};
     use txlog::memory::MemoryLog;
     use txlog::{Stamper, WriterId};
@@ -108,8 +108,15 @@ mod tests {
         }
         let Chain { value, epoch } = stamper.chain();
         let (clock, began) = (UnixMillis(1), UnixMillis(1));
-        let point = SnapshotPoint { position: log.tail(), chain: value.0, epoch, clock, began };
-        let manifest = Manifest::new(point, 0, Vec::new());
+        let point = SnapshotPoint {
+            position: log.tail(),
+            chain: value.0,
+            epoch,
+            log_sum: None,
+            clock,
+            began,
+        };
+        let manifest = Manifest::new(&Facts::unproven(point, 0, 10), Vec::new(), 1);
         let snapshot = Snapshot { name: "snapshot-2".to_owned(), point, manifest };
         log.cut(tail);
         let mut comparing = Comparing::default();

@@ -209,6 +209,18 @@ impl Appender {
         }
     }
 
+    /// Appends a `Checksum`, at which the shard holds so many keys. Everything that has executed
+    /// stands in records before it.
+    pub fn append_checksum(&mut self, keys: u64, now: UnixMillis) {
+        debug_assert!(self.held.is_empty() && !self.has_gathered(), "it counts what is appended");
+        let durable = self.durable_mark();
+        if let Some(stamper) = &mut self.stamper {
+            let record = stamper.checksum(keys, now, durable);
+            self.appended.sequence = self.appended.sequence.next();
+            self.hand_over(record);
+        }
+    }
+
     /// Appends a `Yield`, and nothing behind it.
     pub fn append_yield(&mut self, successor: &[u8], now: UnixMillis) {
         self.renewal = None;

@@ -93,6 +93,7 @@ impl Shard {
             let replayer = &following.replayer;
             let chain = replayer.chain();
             let mut stamper = Stamper::new(writer, chain, replayer.clock());
+            stamper.continue_sum(replayer.sum());
             let mut appender = self.appender.borrow_mut();
             let applied = appender.appended;
             if is_set_back {

@@ -83,6 +83,7 @@ fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
         position,
         chain: 0x0123_4567_89ab_cdef,
         epoch: Epoch(3),
+        log_sum: None,
         clock: UnixMillis(NOW.0),
         began: UnixMillis(NOW.0),
     };
@@ -90,7 +91,7 @@ fn publish(store: &SnapshotStore, keyspace: &Keyspace) {
     writer.write_part(&save(keyspace)).expect("a disk without faults takes bytes");
     let empty = Keyspace::new(Settings::default(), HashKey::fixed(HASH_SEED));
     writer.write_part(&save(&empty)).expect("a disk without faults takes bytes");
-    let facts = Facts { point, keys: keyspace.len() as u64 };
+    let facts = Facts::unproven(point, keyspace.len() as u64, 10);
     writer.publish(&facts).expect("a disk without faults reads back what was written");
 }
 

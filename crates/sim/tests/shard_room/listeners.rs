@@ -52,10 +52,16 @@ fn a_transaction_on_a_new_primary_is_aborted_by_what_the_one_before_it_wrote() {
     for written in ["DECRBY stock 10\r\n", "FLUSHALL\r\n", "SWAPDB 0 1\r\n"] {
         let mut three = Three::new(&[]);
         let (primary, replica) = watching(&mut three);
+        let other = three.connect(2);
+        ask(&mut three, &other, "READONLY\r\nWATCH stock\r\n");
         ask(&mut three, &primary, written);
         three.end(0);
-        assert_eq!(three.leader_after(4), Some(1));
-        let told = ask(&mut three, &replica, "MULTI\r\nSET stock 9\r\nEXEC\r\nGET stock\r\n");
+        let watching = match three.leader_after(4) {
+            Some(1) => replica,
+            Some(2) => other,
+            leader => panic!("{leader:?} leads"),
+        };
+        let told = ask(&mut three, &watching, "MULTI\r\nSET stock 9\r\nEXEC\r\nGET stock\r\n");
         assert!(told.contains(ABORTED), "{written}: {told}");
         assert!(!told.ends_with("9\r\n"), "{written}: {told}");
     }

@@ -62,10 +62,11 @@ fn a_snapshot_that_cannot_be_removed_does_not_keep_the_log_from_being_trimmed() 
     for sequence in 1..=4 {
         let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
         let (clock, began) = (UnixMillis(0), UnixMillis(0));
-        let point = SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began };
+        let point =
+            SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began };
         let mut writer = store.begin(position).expect("the disk is whole");
         writer.write_part(b"bytes").expect("the disk is whole");
-        let snapshot = writer.publish(&Facts { point, keys: 0 }).expect("the disk is whole");
+        let snapshot = writer.publish(&Facts::unproven(point, 0, 10)).expect("the disk is whole");
         positions.push((snapshot.name, position));
     }
     // A directory within a snapshot is nothing that its removal knows of.

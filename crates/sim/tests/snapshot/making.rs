@@ -21,9 +21,16 @@ fn open(disk: &SimDisk) -> SnapshotStore {
 
 fn publish(mut writer: SnapshotWriter) {
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
-    let point = SnapshotPoint { position: POSITION, chain: 0, epoch: Epoch(1), clock, began };
+    let point = SnapshotPoint {
+        position: POSITION,
+        chain: 0,
+        epoch: Epoch(1),
+        log_sum: None,
+        clock,
+        began,
+    };
     writer.write_part(b"bytes").expect("the disk is whole");
-    writer.publish(&Facts { point, keys: 0 }).expect("the disk is whole");
+    writer.publish(&Facts::unproven(point, 0, 10)).expect("the disk is whole");
 }
 
 fn published(store: &SnapshotStore) -> usize {

@@ -224,5 +224,7 @@ fn a_snapshot_whose_record_was_durable_before_stays() {
     turn_some(&mut life);
     assert_eq!(saver.received(), b"+OK\r\n");
     assert_eq!(snapshots(&disk), [newest]);
-    assert_eq!(life.server.core.shard.appended().sequence, Sequence(newest.0 + 4));
+    // Behind three that are nobody's, and perhaps there was time for a checksum.
+    let moved = life.server.core.shard.appended().sequence.0 - newest.0;
+    assert!((4..=5).contains(&moved), "{moved}");
 }
