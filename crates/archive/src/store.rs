@@ -26,7 +26,7 @@ pub struct SnapshotStore {
 pub struct Snapshot {
     pub name: String,
     pub point: SnapshotPoint,
-    pub manifest: Manifest,
+    pub manifest: Box<Manifest>,
 }
 
 /// A published entry of the archive: a whole snapshot, or one that cannot be used, and why.
@@ -227,7 +227,7 @@ impl SnapshotStore {
             }
         }
         let point = manifest.point()?;
-        Ok(Snapshot { name: name.to_owned(), point, manifest })
+        Ok(Snapshot { name: name.to_owned(), point, manifest: Box::new(manifest) })
     }
 }
 

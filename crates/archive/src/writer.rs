@@ -109,7 +109,7 @@ impl SnapshotWriter {
         let parts: Option<Vec<Part>> = parts.into_iter().collect();
         let parts = parts.expect("whoever publishes has finished all parts");
         match publish(&mut *draft, parts, facts, format) {
-            Ok(manifest) => Ok(Snapshot { name, point: facts.point, manifest }),
+            Ok(manifest) => Ok(Snapshot { name, point: facts.point, manifest: Box::new(manifest) }),
             Err(error) => {
                 // The error that made it fail says more than one that comes of it.
                 let _ = draft.abandon();

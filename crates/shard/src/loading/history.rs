@@ -116,7 +116,7 @@ mod tests {
             clock,
             began,
         };
-        let manifest = Manifest::new(&Facts::unproven(point, 0, 10), Vec::new(), 1);
+        let manifest = Box::new(Manifest::new(&Facts::unproven(point, 0, 10), Vec::new(), 1));
         let snapshot = Snapshot { name: "snapshot-2".to_owned(), point, manifest };
         log.cut(tail);
         let mut comparing = Comparing::default();
