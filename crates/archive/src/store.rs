@@ -1,6 +1,6 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::archive::{Archive, Entry, PREFIX, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Entry, PREFIX, StoredPart, Unfinished};
 use crate::directory::DirectoryArchive;
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
@@ -87,6 +87,22 @@ impl SnapshotStore {
     /// The limits of what is written and pruned.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Takes the claim: see [`Archive::claim`].
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>> {
+        self.archive.claim(said)
+    }
+
+    /// What the claim's holder said last: see [`Archive::claimed`].
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn claimed(&self) -> io::Result<Option<Vec<u8>>> {
+        self.archive.claimed()
     }
 
     /// Where it is, for people.

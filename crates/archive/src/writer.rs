@@ -96,7 +96,30 @@ impl SnapshotWriter {
         self.parts[index] = Some(part);
     }
 
-    /// Reads everything back, and publishes it.
+    /// What was written, as it would be published.
+    ///
+    /// # Panics
+    /// A part was begun and not taken back.
+    pub fn written(&self, facts: &Facts) -> Snapshot {
+        let manifest = Manifest::new(facts, self.finished(), self.format);
+        let (name, point) = (self.name.clone(), facts.point);
+        Snapshot { name, point, manifest: Box::new(manifest) }
+    }
+
+    /// Opens a part that is finished: as the archive keeps it.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn read_back(&self, part: &Part) -> io::Result<PartReader> {
+        Ok(PartReader::new(self.draft.read_back(&part.name)?, part))
+    }
+
+    fn finished(&self) -> Vec<Part> {
+        let parts: Option<Vec<Part>> = self.parts.iter().cloned().collect();
+        parts.expect("all parts were finished")
+    }
+
+    /// Reads everything back, unless it was proven by that, and publishes it.
     ///
     /// # Errors
     /// The archive's, or `InvalidData` if what was read back differs. It is then not published, and
@@ -105,17 +128,26 @@ impl SnapshotWriter {
     /// # Panics
     /// A part was begun and not taken back.
     pub fn publish(self, facts: &Facts) -> io::Result<Snapshot> {
-        let Self { name, mut draft, parts, format } = self;
-        let parts: Option<Vec<Part>> = parts.into_iter().collect();
-        let parts = parts.expect("whoever publishes has finished all parts");
-        match publish(&mut *draft, parts, facts, format) {
-            Ok(manifest) => Ok(Snapshot { name, point: facts.point, manifest: Box::new(manifest) }),
+        let written = self.written(facts);
+        let read = if facts.proven.is_some() { Ok(()) } else { self.verify(&written) };
+        let mut draft = self.draft;
+        match read.and_then(|()| draft.publish(&written.manifest.encode())) {
+            Ok(()) => Ok(written),
             Err(error) => {
                 // The error that made it fail says more than one that comes of it.
                 let _ = draft.abandon();
                 Err(error)
             }
         }
+    }
+
+    fn verify(&self, written: &Snapshot) -> io::Result<()> {
+        let mut buffer = vec![0; VERIFY_BYTES];
+        for part in &written.manifest.parts {
+            let mut reader = self.read_back(part)?;
+            while reader.read(&mut buffer)? > 0 {}
+        }
+        Ok(())
     }
 
     /// Removes what was written. No part is being written any more.
@@ -125,20 +157,4 @@ impl SnapshotWriter {
     pub fn abandon(self) -> io::Result<()> {
         self.draft.abandon()
     }
-}
-
-fn publish(
-    draft: &mut dyn Draft,
-    parts: Vec<Part>,
-    facts: &Facts,
-    format: u32,
-) -> io::Result<Manifest> {
-    let mut buffer = vec![0; VERIFY_BYTES];
-    for part in &parts {
-        let mut reader = PartReader::new(draft.read_back(&part.name)?, part);
-        while reader.read(&mut buffer)? > 0 {}
-    }
-    let manifest = Manifest::new(facts, parts, format);
-    draft.publish(&manifest.encode())?;
-    Ok(manifest)
 }

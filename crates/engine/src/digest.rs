@@ -15,6 +15,9 @@ use structures::KeyHasher;
 /// Seeds of the two halves. Fixed for ever, so that digests of different processes compare.
 const SEEDS: [u64; 2] = [0x6b69_6c6e_6469_6765, 0x7374_2063_6f6e_7465];
 
+/// Keys between two calls of who is told how far a digest is.
+const TOLD_KEYS: u64 = 4096;
+
 /// 128 bits; 0 is the digest of nothing. It tells apart what chance or a bug made different, not
 /// what an enemy chose to collide.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -31,18 +34,37 @@ impl Digest {
     /// Of all databases and libraries of functions. Keys past their time count until an effect
     /// deletes them.
     pub fn of_keyspace(keyspace: &Keyspace) -> Self {
+        let mut digest = Self::default();
+        digest.add_keyspace(keyspace, &mut |_| true);
+        digest
+    }
+
+    /// Adds all of them. `goes_on` is told every so many keys, and ends it by saying no: what was
+    /// added is then of no use.
+    pub fn add_keyspace(&mut self, keyspace: &Keyspace, goes_on: &mut dyn FnMut(u64) -> bool) {
         let databases = keyspace.databases();
         let entries =
             databases.flat_map(|(id, database)| database.table().iter().map(move |e| (id, e)));
-        let mut digest = Self::default();
         for (name, code) in keyspace.libraries().iter() {
-            digest.add(&[b"library", name, code]);
+            self.add(&[b"library", name, code]);
         }
+        let mut untold = 0;
         for (DatabaseId(id), entry) in entries {
             let value = Self::of_value(entry);
-            digest.add(&[&id.to_le_bytes(), entry.key(), &value.0.to_le_bytes()]);
+            self.add(&[&id.to_le_bytes(), entry.key(), &value.0.to_le_bytes()]);
+            untold += 1;
+            if untold == TOLD_KEYS {
+                untold = 0;
+                if !goes_on(TOLD_KEYS) {
+                    return;
+                }
+            }
         }
-        digest
+    }
+
+    /// The number.
+    pub fn value(self) -> u128 {
+        self.0
     }
 
     /// Of one key's type, value and expiry, without its name (DEBUG DIGEST-VALUE).

@@ -28,11 +28,12 @@ use engine::keyspace::Keyspace;
 use engine::settings::Settings;
 use history::{Comparing, chain_behind};
 pub use open::{FileLogOpener, KnownLog, OpenLog};
-use parts::{Parts, PartsError};
+pub use parts::{PartSource, Parts, PartsError};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::Arc;
+use txlog::reader::Goal;
 use txlog::{Chain, LogEvent};
 
 /// How much a slice does, which is what is done between two turns of the loop.
@@ -90,6 +91,7 @@ pub struct Loading {
     /// How often it began again, because what it needed was gone.
     restarts: u32,
     slice: SliceLimits,
+    goal: Goal,
     comparing: Comparing,
     counts_void_records: bool,
     /// Bytes of the stage, used and in all; of the log, it is records.
@@ -97,6 +99,7 @@ pub struct Loading {
     pub total_bytes: u64,
     /// Keys that the snapshot had.
     pub keys_loaded: u64,
+    snapshot_bytes: u64,
     /// Of the log.
     replayed: Growth,
     began: MonotonicNanos,
@@ -167,11 +170,13 @@ impl Loading {
             stage: Stage::Choose,
             restarts: 0,
             slice: SliceLimits::default(),
+            goal: Goal::Tail,
             comparing,
             counts_void_records: false,
             used_bytes: 0,
             total_bytes: 0,
             keys_loaded: 0,
+            snapshot_bytes: 0,
             replayed: Growth::default(),
             began,
             told: began,
@@ -181,6 +186,11 @@ impl Loading {
     /// Lets slices be smaller, so that a short simulated run has several.
     pub fn limit_slices(&mut self, slice: SliceLimits) {
         self.slice = slice;
+    }
+
+    /// Ends elsewhere than at the log's end. A snapshot behind the goal is not used.
+    pub fn end_at(&mut self, goal: Goal) {
+        self.goal = goal;
     }
 
     /// Counts records that are void, also when loading is over, so that a test can prove that it
@@ -243,6 +253,9 @@ impl Loading {
                 tracing::error!("snapshot {name} {how} and is not used: {why}");
                 Ok(Stage::Choose)
             }
+            Some(Candidate::Whole(snapshot)) if is_behind(&self.goal, &snapshot) => {
+                Ok(Stage::Choose)
+            }
             Some(Candidate::Whole(snapshot)) if snapshot.manifest.parts.is_empty() => {
                 Err(format!("snapshot {} has no parts", snapshot.name).into())
             }
@@ -288,6 +301,7 @@ impl Loading {
             Ok(false) => return Ok(Stage::Snapshot(parts)),
             Ok(true) => {
                 self.keys_loaded = snapshot.manifest.keys;
+                self.snapshot_bytes = snapshot.manifest.bytes();
                 return Ok(self.begin_log_behind(snapshot));
             }
             // Only this process removes its snapshots: so the part is lost, and the previous
@@ -344,12 +358,19 @@ impl Loading {
     ) -> Result<(Stage, Step), Failure> {
         if self.records.is_empty() {
             match self.read(&replayer)? {
-                Some(Reached::End(end)) => until = Some(end),
+                // What was known first counts: the log goes on growing.
+                Some(Reached::End(end)) => until = Some(until.unwrap_or(end).min(end)),
                 Some(Reached::Gap(why)) => return Ok((self.begin_again(why)?, Step::More)),
                 None => {}
             }
         }
         for _ in 0..self.slice.step_records {
+            let next = self.records.front().map(|(_, bytes)| &bytes[..]);
+            if self.is_reached(&replayer, next) {
+                self.records.clear();
+                self.log.handle.stop_reading();
+                until = Some(replayer.at());
+            }
             let Some((position, bytes)) = self.records.pop_front() else { break };
             self.replayed.add(bytes.len());
             let consumed =
@@ -365,6 +386,18 @@ impl Loading {
             return Ok((Stage::Done(replayer), Step::Done));
         }
         Ok((Stage::Log(replayer, until), Step::Wait))
+    }
+
+    /// Whether the goal lies before the next record.
+    fn is_reached(&self, replayer: &Replayer, next: Option<&[u8]>) -> bool {
+        match self.goal {
+            Goal::Tail => false,
+            Goal::Through(last) => replayer.at() >= last,
+            Goal::Clock(latest) => next.is_some_and(|record| {
+                let header = txlog::record::decode_header(record, false);
+                header.is_ok_and(|it| replayer.chain().admits(&it) && it.clock > latest)
+            }),
+        }
     }
 
     /// Takes what the log has read meanwhile.
@@ -416,10 +449,25 @@ impl Loading {
         tracing::info!(percent, keys = self.engine.keyspace.len(), "{what}");
     }
 
-    /// What was loaded, for who only looks at it: the log is let go. `None` while still loading.
-    pub fn into_loaded(self) -> Option<(Engine, Replayer)> {
+    /// Whether the snapshot is loaded, and the log is being read.
+    pub fn is_replaying(&self) -> bool {
+        matches!(self.stage, Stage::Log(..) | Stage::Done(_))
+    }
+
+    /// Bytes of the snapshot that was loaded; 0 if none was.
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes
+    }
+
+    /// What was read of the log behind it.
+    pub fn replayed(&self) -> Growth {
+        self.replayed
+    }
+
+    /// What was loaded, for who only looks at it, and the log. `None` while still loading.
+    pub fn into_loaded(self) -> Option<(Engine, Replayer, OpenLog)> {
         match self.stage {
-            Stage::Done(replayer) => Some((self.engine, *replayer)),
+            Stage::Done(replayer) => Some((self.engine, *replayer, self.log)),
             _ => None,
         }
     }
@@ -467,6 +515,15 @@ pub struct Loaded {
     pub shard: Shard,
     /// What was found of who leads, for [`Leadership::follow`](crate::Leadership::follow).
     pub found: Found,
+}
+
+/// Whether a snapshot holds what lies behind the goal.
+fn is_behind(goal: &Goal, snapshot: &Snapshot) -> bool {
+    match goal {
+        Goal::Tail => false,
+        Goal::Through(last) => snapshot.point.position.sequence > *last,
+        Goal::Clock(latest) => snapshot.point.clock > *latest,
+    }
 }
 
 /// How a reading came to an end.

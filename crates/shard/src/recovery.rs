@@ -57,18 +57,50 @@ pub struct Replayer {
     pub effects: u64,
     /// The last `Checksum` that was compared, all of it.
     checked: Option<Sequence>,
+    /// Effects applied when it was.
+    checked_effects: u64,
+    standing: Standing,
+}
+
+/// Where a log was read to, with all units whole: from here on another reader can go on with what
+/// was applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// The last record that counts; where the reading began, while none did.
+    pub at: Sequence,
+    pub chain: Chain,
+    /// The log's running checksum, if it is known.
+    pub sum: Option<u64>,
+    /// The newest clock in the records.
+    pub clock: UnixMillis,
 }
 
 impl Replayer {
     /// Begins after `at`, where the chain stands at `chain`.
     pub fn new(at: Sequence, chain: Chain) -> Self {
         let follower = Follower::new(at, chain);
-        Self { follower, clock: UnixMillis(0), counter: 0, effects: 0, checked: None }
+        let clock = UnixMillis(0);
+        let standing = Standing { at, chain, sum: follower.sum().map(|it| it.value()), clock };
+        Self {
+            follower,
+            clock,
+            counter: 0,
+            effects: 0,
+            checked: None,
+            checked_effects: 0,
+            standing,
+        }
     }
 
     /// Goes on with the log's running checksum as it was where this one begins.
     pub fn continue_sum(&mut self, sum: u64) {
         self.follower.continue_sum(sum);
+        self.standing.sum = Some(sum);
+    }
+
+    /// Where it stands behind the last unit that is whole.
+    pub fn standing(&self) -> Standing {
+        self.standing
     }
 
     /// The log's running checksum, if it is known.
@@ -79,6 +111,11 @@ impl Replayer {
     /// The last `Checksum` record with which what was read, and what came of it, was compared.
     pub fn checked(&self) -> Option<Sequence> {
         self.checked
+    }
+
+    /// Whether nothing was applied since [`Self::checked`].
+    pub fn is_all_checked(&self) -> bool {
+        self.checked.is_some() && self.checked_effects == self.effects
     }
 
     /// Counts records that are void, so that a test can prove that it would notice.
@@ -101,6 +138,7 @@ impl Replayer {
     /// The clock stood here before the first record.
     pub fn clock_at_least(&mut self, clock: UnixMillis) {
         self.clock = self.clock.max(clock);
+        self.standing.clock = self.clock;
     }
 
     /// Applies the next record and tells those who are interested; what it was.
@@ -136,6 +174,14 @@ impl Replayer {
                 return Err(RecoveryError::Unknown(sequence, kind));
             }
         }
+        if !self.follower.is_inside_unit() {
+            self.standing = Standing {
+                at: self.follower.counted(),
+                chain: self.follower.chain(),
+                sum: self.follower.sum().map(|sum| sum.value()),
+                clock: self.clock,
+            };
+        }
         Ok(consumed)
     }
 
@@ -154,6 +200,7 @@ impl Replayer {
         }
         if !said.begins_anew {
             self.checked = Some(at);
+            self.checked_effects = self.effects;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! is published before that record is durable: a snapshot must never know more than the log.
 //! Chunks that wait for the disk are bounded: the walk stops first, then writing commands wait.
 
+mod cuts;
 mod file;
 mod pace;
 mod pruning;
@@ -23,6 +24,7 @@ use archive::SnapshotPoint;
 use archive::{Facts, Limits, SnapshotStore};
 use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
+pub use cuts::Cuts;
 pub use file::SnapshotFile;
 pub use pace::Pace;
 use pruning::Pruning;
@@ -126,9 +128,7 @@ struct Running {
     is_walked: bool,
     /// Written, not yet handed to the disk.
     chunks: Vec<Chunk>,
-    /// Parts that end in chunks, and the bytes of the one behind them.
-    parts_cut: usize,
-    part_bytes: u64,
+    cuts: Cuts,
     /// Buffers whose bytes are on the disk.
     emptied: Vec<Vec<u8>>,
     /// Bytes in `chunks` and with the disk.
@@ -154,10 +154,8 @@ impl Running {
         }
     }
 
-    /// Whether the part is long enough, so many bytes of which were not taken yet.
     fn is_part_full(&self, limits: &Limits, untaken: usize) -> bool {
-        let bytes = self.part_bytes + untaken as u64;
-        !self.is_walked && bytes >= limits.part_bytes && self.parts_cut + 1 < limits.parts_max
+        !self.is_walked && self.cuts.is_part_full(limits, untaken)
     }
 
     /// Takes bytes that were written; whether a part ends with them.
@@ -166,8 +164,7 @@ impl Running {
             return;
         }
         self.backlog_bytes += bytes.len();
-        self.part_bytes = if ends_part { 0 } else { self.part_bytes + bytes.len() as u64 };
-        self.parts_cut += usize::from(ends_part);
+        self.cuts.took(bytes.len(), ends_part);
         self.chunks.push(Chunk { bytes, ends_part });
     }
 }
@@ -341,8 +338,7 @@ impl Snapshots {
             rdb,
             is_walked: false,
             chunks: Vec::new(),
-            parts_cut: 0,
-            part_bytes: 0,
+            cuts: Cuts::default(),
             emptied: Vec::new(),
             backlog_bytes: 0,
             writing: None,

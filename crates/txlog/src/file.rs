@@ -174,7 +174,10 @@ impl FileLog {
         if let Some(taken) = taken {
             log.adopt(taken);
         } else {
-            log.presence = Some(Presence::show(&log.disk, &log.directory, log.options.entropy)?);
+            if log.options.shows_itself {
+                let entropy = log.options.entropy;
+                log.presence = Some(Presence::show(&log.disk, &log.directory, entropy)?);
+            }
             let survey = Survey::take(&*log.disk, directory, incarnation)?;
             log.durable = survey.mark.max(floor);
             log.known_claim = survey.claims.last().copied().unwrap_or_default();

@@ -18,6 +18,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("shard", &["base", "engine", "txlog", "archive"]),
     ("statistics", &["base", "engine", "catalog"]),
     ("peers", &["base", "resp", "txlog", "shard"]),
+    ("worker", &["base", "engine", "txlog", "archive", "shard"]),
     (
         "node",
         &[
@@ -51,6 +52,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "catalog",
             "shard",
             "node",
+            "worker",
         ],
     ),
     (
@@ -67,6 +69,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "catalog",
             "shard",
             "node",
+            "worker",
             "world",
             "services",
             "allocator",

@@ -1,7 +1,7 @@
 //! The parts of a snapshot, loaded one after the other. Each is an RDB file, and no key stands in
 //! two of them.
 
-use archive::{PartReader, Snapshot, SnapshotStore};
+use archive::{PartReader, Snapshot, SnapshotStore, SnapshotWriter};
 use base::UnixMillis;
 use engine::keyspace::Keyspace;
 use engine::load::Loader;
@@ -12,8 +12,28 @@ use std::io::{self, ErrorKind};
 /// manifest that claims more keys than there is room for takes no memory for them.
 const ENTRY_BYTES_MIN: u64 = 3;
 
+/// Where the parts of a snapshot are read.
+pub trait PartSource {
+    /// # Errors
+    /// The archive's.
+    fn open_part(&self, snapshot: &Snapshot, index: usize) -> io::Result<PartReader>;
+}
+
+impl PartSource for SnapshotStore {
+    fn open_part(&self, snapshot: &Snapshot, index: usize) -> io::Result<PartReader> {
+        Self::open_part(self, snapshot, index)
+    }
+}
+
+/// One that is not published yet, as it was written.
+impl PartSource for SnapshotWriter {
+    fn open_part(&self, snapshot: &Snapshot, index: usize) -> io::Result<PartReader> {
+        self.read_back(&snapshot.manifest.parts[index])
+    }
+}
+
 /// A snapshot that is being loaded.
-pub(super) struct Parts {
+pub struct Parts {
     pub snapshot: Snapshot,
     /// The part that is being loaded, and its number.
     loader: Loader<PartReader>,
@@ -25,7 +45,7 @@ pub(super) struct Parts {
 }
 
 /// Why a snapshot cannot be loaded.
-pub(super) enum PartsError {
+pub enum PartsError {
     /// A part cannot be opened any more.
     Gone(io::Error),
     Damaged(String),
@@ -38,10 +58,10 @@ impl Parts {
     ///
     /// # Errors
     /// The part cannot be opened.
-    pub fn open(store: &SnapshotStore, snapshot: Snapshot, now: UnixMillis) -> io::Result<Self> {
+    pub fn open(source: &dyn PartSource, snapshot: Snapshot, now: UnixMillis) -> io::Result<Self> {
         // The first part says how many keys all of them have, and tables are laid out for those.
         let keys = snapshot.manifest.keys.min(snapshot.manifest.bytes() / ENTRY_BYTES_MIN);
-        let loader = Loader::of_own_file(store.open_part(&snapshot, 0)?, keys, now);
+        let loader = Loader::of_own_file(source.open_part(&snapshot, 0)?, keys, now);
         Ok(Self { snapshot, loader, index: 0, keys_before: 0, bytes_before: 0, now })
     }
 
@@ -56,7 +76,7 @@ impl Parts {
     /// The snapshot cannot be loaded; what was loaded of it is of no use.
     pub fn load(
         &mut self,
-        store: &SnapshotStore,
+        source: &dyn PartSource,
         keyspace: &mut Keyspace,
         entries_max: u64,
     ) -> Result<bool, PartsError> {
@@ -67,7 +87,8 @@ impl Parts {
         }
         let loaded = self.keys_before + self.loader.keys_loaded;
         if self.index + 1 < parts.len() {
-            let part = store.open_part(&self.snapshot, self.index + 1).map_err(PartsError::Gone)?;
+            let part =
+                source.open_part(&self.snapshot, self.index + 1).map_err(PartsError::Gone)?;
             self.bytes_before += parts[self.index].bytes;
             self.keys_before = loaded;
             self.index += 1;

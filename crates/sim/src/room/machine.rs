@@ -141,7 +141,9 @@ impl Machine {
         let log = self.log(entropy, &Waker(Arc::new(|| {})));
         let mut loading = Loading::open(sources, |known| log.open(known)).map_err(text)?;
         loading.finish(|| self.timeline.pass(DISK_NANOS)).map_err(text)?;
-        loading.into_loaded().ok_or_else(|| "still loading".to_owned())
+        let (engine, replayer, _) =
+            loading.into_loaded().ok_or_else(|| "still loading".to_owned())?;
+        Ok((engine, replayer))
     }
 
     /// A server process that has loaded nothing yet.

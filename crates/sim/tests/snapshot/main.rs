@@ -19,4 +19,5 @@ mod replicaof;
 mod shifted;
 mod slices;
 mod transfer;
+mod worker;
 mod world;

@@ -64,6 +64,7 @@ pub struct Life {
     pub client: SimClient,
     network: SimNetwork,
     pub clock: SimClock,
+    pub timeline: Timeline,
     /// A replica of the node, once it has attached.
     pub follower: Option<Follower>,
     pub replies: Vec<u8>,
@@ -230,7 +231,7 @@ impl Life {
         let client = network.connect(NODE);
         let scratch = Scratch::default();
         let (follower, replies) = (None, Vec::new());
-        Ok(Self { server, driver, scratch, client, network, clock, follower, replies })
+        Ok(Self { server, driver, scratch, client, network, clock, timeline, follower, replies })
     }
 
     /// No durable record may be missing, and the state must be the one behind the recovered tail.

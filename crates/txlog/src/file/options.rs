@@ -32,6 +32,9 @@ pub struct FileOptions {
     pub must_exist: bool,
     /// This handle may claim the log. False for a process that is only to read it.
     pub may_write: bool,
+    /// A handle that reads shows itself, so that a writer that has nothing to do renews its lease:
+    /// somebody may be waiting for it to end. False for a tool, which never leads.
+    pub shows_itself: bool,
     /// Builds on purpose a log that loses acknowledged writes, so that a test can prove that it
     /// would notice.
     #[doc(hidden)]
@@ -59,6 +62,7 @@ impl FileOptions {
             known: None,
             must_exist: false,
             may_write: true,
+            shows_itself: true,
             acknowledges_before_sync: false,
             writes_nameless: false,
             trusts_marks: false,

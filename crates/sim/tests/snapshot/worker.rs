@@ -1,0 +1,267 @@
+//! A worker that takes snapshots off the box, alone and beside a node that writes.
+
+use super::crash::requests;
+use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, check_snapshots, log_options, store};
+use archive::{Candidate, SnapshotStore, Unfinished};
+use base::disk::DiskQueue;
+use base::driver::Waker;
+use base::{Clock, Seeds};
+use engine::digest::Digest;
+use engine::settings::Settings;
+use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
+use sim::clock::SimClock;
+use sim::disk::SimDisk;
+use sim::disk_queue::SimDiskQueue;
+use sim::random::Random;
+use sim::timeline::Timeline;
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use txlog::file::{FileOptions, Queues};
+use worker::{Broken, Outcome, Taken, Worker};
+
+fn queue(timeline: &Timeline, seed: u64) -> Box<dyn DiskQueue> {
+    let waker = Waker(Arc::new(|| {}));
+    Box::new(SimDiskQueue::new(timeline, Random::stream(seed, "worker"), DISK_NANOS, waker))
+}
+
+/// Opens the log to read it, and lets nobody know.
+fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result<OpenLog, Failure> {
+    let options = FileOptions { may_write: false, shows_itself: false, ..log_options(99) };
+    let opener = FileLogOpener {
+        disk: Arc::new(disk.clone()),
+        clock: Arc::new(SimClock::new(timeline)),
+        queues: Queues { commits: queue(timeline, 1), background: queue(timeline, 2) },
+        directory: Path::new(LOG).to_owned(),
+        options,
+    };
+    opener.open(&KnownLog { must_exist: true, ..*known })
+}
+
+fn worker(disk: &SimDisk, timeline: &Timeline, id: u64) -> Worker {
+    let clock: Arc<dyn Clock> = Arc::new(SimClock::new(timeline));
+    let (opening, passing) = ((disk.clone(), timeline.clone()), timeline.clone());
+    Worker {
+        store: store(disk).expect("the disk is whole"),
+        clock,
+        settings: Settings::default(),
+        seeds: Seeds::fixed(id),
+        id,
+        open_log: Box::new(move |known| open_log(&opening.0, &opening.1, known)),
+        queues: vec![queue(timeline, 3), queue(timeline, 4)],
+        wait: Box::new(move || passing.pass(DISK_NANOS)),
+        tell: Box::new(|_| {}),
+        goes_on: Box::new(|| true),
+        broken: None,
+    }
+}
+
+fn taken(outcome: Result<Outcome, Failure>) -> Box<Taken> {
+    match outcome {
+        Ok(Outcome::Taken(taken)) => taken,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A node, what happened to it, and what it is asked next.
+struct World {
+    life: Life,
+    ledger: Ledger,
+    random: Random,
+}
+
+impl World {
+    fn start(disk: &SimDisk, seed: u64) -> Rc<RefCell<Self>> {
+        let mut ledger = Ledger::default();
+        let life = Life::start(disk, seed, &mut ledger).expect("the disk is whole");
+        let mut world = Self { life, ledger, random: Random::stream(seed, "requests") };
+        for _ in 0..20 {
+            world.ask();
+            world.pass(20);
+        }
+        Rc::new(RefCell::new(world))
+    }
+
+    fn ask(&mut self) {
+        // Its own snapshots are another test's.
+        let requests = requests(&mut self.random);
+        let requests = String::from_utf8(requests).expect("they are text");
+        self.life.client.send(requests.replace("BGSAVE SCHEDULE", "PING").as_bytes());
+    }
+
+    fn pass(&mut self, turns: u32) {
+        for _ in 0..turns {
+            let lives = self.life.turn(&mut self.ledger);
+            assert!(lives, "{:?}", self.life.server.core.stopping);
+        }
+    }
+}
+
+/// A worker beside this node, which goes on being written at the worker's every step.
+fn beside(world: &Rc<RefCell<World>>, disk: &SimDisk) -> Worker {
+    let timeline = world.borrow().life.timeline.clone();
+    let mut worker = worker(disk, &timeline, 7);
+    let (waiting, going) = (Rc::clone(world), Rc::clone(world));
+    worker.wait = Box::new(move || waiting.borrow_mut().pass(1));
+    worker.goes_on = Box::new(move || {
+        let mut world = going.borrow_mut();
+        if world.random.chance(30) {
+            world.ask();
+        }
+        world.pass(3);
+        true
+    });
+    worker
+}
+
+#[test]
+fn what_a_worker_publishes_beside_writes_is_the_state_of_its_record() {
+    let mut checked = 0;
+    for seed in 1..=12 {
+        let disk = SimDisk::new(seed);
+        let world = World::start(&disk, seed);
+        let mut worker = beside(&world, &disk);
+        let mut last = 0;
+        for _ in 0..2 {
+            let taken = taken(worker.take());
+            let sequence = taken.snapshot.point.position.sequence.0;
+            assert!(sequence > last, "it goes on");
+            last = sequence;
+            let proof = taken.snapshot.manifest.proof.expect("it was proven");
+            checked += u32::from(proof.checked.is_some());
+            let digest = taken.snapshot.manifest.digest().expect("a number");
+            assert_eq!(digest.map(|it| it != 0), Some(true));
+            (0..10).for_each(|_| world.borrow_mut().ask());
+            world.borrow_mut().pass(60);
+        }
+        drop(worker);
+        let World { life, mut ledger, .. } =
+            Rc::into_inner(world).expect("nobody else has it").into_inner();
+        assert_eq!(check_snapshots(&disk, &mut ledger), Ok(2));
+        let held = Digest::of_keyspace(&life.server.core.shard.engine.keyspace);
+        drop(life);
+        let life = Life::start_unchecked(DISK_NANOS, Default::default(), &disk, seed + 100);
+        let life = life.expect("it starts from the worker's snapshot");
+        assert_eq!(Digest::of_keyspace(&life.server.core.shard.engine.keyspace), held);
+    }
+    assert!(checked >= 20, "the primary's next checksum was met: {checked} of 24");
+}
+
+/// A disk with a log, and no node any more.
+fn left(seed: u64) -> (SimDisk, Ledger) {
+    let disk = SimDisk::new(seed);
+    let world = World::start(&disk, seed);
+    let World { ledger, .. } = Rc::into_inner(world).expect("nobody else has it").into_inner();
+    disk.kill_process();
+    (disk, ledger)
+}
+
+fn whole(store: &SnapshotStore) -> usize {
+    let candidates = store.list().expect("it lists").into_iter();
+    candidates.filter(|it| matches!(it, Candidate::Whole(_))).count()
+}
+
+/// Kills a worker at an operation on its disk, or cuts the power there; whether it came so far.
+fn killed(at: u64, cuts_power: bool) -> bool {
+    let (disk, mut ledger) = left(3);
+    let mut worker_to_kill = worker(&disk.for_process(), &Timeline::new(), 1);
+    let killed = disk.clone();
+    let kill = move || if cuts_power { killed.cut_power() } else { killed.kill_process() };
+    disk.interrupt(at, Box::new(kill));
+    let outcome = worker_to_kill.take();
+    let has_ended = matches!(outcome, Ok(Outcome::Taken(_)));
+    drop(worker_to_kill);
+    if cuts_power {
+        disk.cut_power();
+        disk.restart();
+    } else {
+        disk.kill_process();
+    }
+    disk.interrupt(u64::MAX, Box::new(|| {}));
+    let published = check_snapshots(&disk, &mut ledger).expect("nothing half is published");
+    assert!(!has_ended || published == 1, "{outcome:?}");
+    let store = store(&disk).expect("the disk is whole");
+    store.remove_unpublished(Unfinished::Signed).expect("the disk is whole");
+    let names = base::Disk::list(&disk, Path::new(STORE)).expect("it lists");
+    let left = names.iter().filter(|it| it.name.starts_with("snapshot-")).count();
+    assert_eq!(left, published, "operation {at}: {names:?}");
+    // It had not claimed for ever.
+    match worker(&disk, &Timeline::new(), 2).take() {
+        Ok(Outcome::Taken(_)) => assert_eq!(whole(&store), published + 1),
+        Ok(Outcome::Nothing(_)) => assert_eq!(published, 1),
+        other => panic!("{other:?}"),
+    }
+    !has_ended
+}
+
+#[test]
+fn killed_at_any_step_a_worker_leaves_nothing_half_and_the_next_one_goes_on() {
+    for cuts_power in [false, true] {
+        let kills = (1..).take_while(|at| killed(*at, cuts_power)).count();
+        assert!(kills > 60, "{kills}");
+    }
+}
+
+#[test]
+fn of_two_workers_one_takes_the_snapshot() {
+    let (disk, _) = left(4);
+    let timeline = Timeline::new();
+    let mut first = worker(&disk, &timeline, 1);
+    let second = Rc::new(RefCell::new(worker(&disk, &timeline, 2)));
+    let busy = Rc::new(RefCell::new(0));
+    let (asked, counted) = (Rc::clone(&second), Rc::clone(&busy));
+    first.goes_on = Box::new(move || {
+        let outcome = asked.borrow_mut().take().expect("it may ask");
+        assert_eq!(outcome, Outcome::Busy);
+        *counted.borrow_mut() += 1;
+        true
+    });
+    let published = taken(first.take()).snapshot.point.position.sequence;
+    assert!(*busy.borrow() > 3);
+    let outcome = second.borrow_mut().take().expect("the claim is free");
+    assert_eq!(outcome, Outcome::Nothing(published));
+    assert_eq!(whole(&store(&disk).expect("the disk is whole")), 1);
+}
+
+#[test]
+fn whoever_is_told_to_stop_leaves_nothing() {
+    let (disk, _) = left(5);
+    for steps in 0..40 {
+        let mut stopping = worker(&disk, &Timeline::new(), 1);
+        let mut left = steps;
+        stopping.goes_on = Box::new(move || {
+            left -= 1;
+            left >= 0
+        });
+        let Err(why) = stopping.take() else { return };
+        assert_eq!(why.to_string(), "it was told to stop");
+        let store = store(&disk).expect("the disk is whole");
+        assert_eq!(whole(&store), 0);
+        assert_eq!(store.claimed().expect("it can be read"), None);
+        let names = base::Disk::list(&disk, Path::new(STORE)).expect("it lists");
+        assert!(names.iter().all(|it| it.name == "claim.lock"), "{names:?}");
+    }
+    panic!("it never ended");
+}
+
+#[test]
+fn other_data_than_the_log_has_is_found_before_it_is_published() {
+    let (disk, _) = left(6);
+    let mut broken = worker(&disk, &Timeline::new(), 1);
+    broken.broken = Some(Broken::WritesOtherData);
+    let why = broken.take().expect_err("it must be found").to_string();
+    assert!(why.contains("gives other data than was to be written"), "{why}");
+    assert_eq!(whole(&store(&disk).expect("the disk is whole")), 0);
+}
+
+/// Otherwise the test before would prove nothing.
+#[test]
+#[should_panic(expected = "snapshot-")]
+fn other_data_that_nobody_restores_is_published() {
+    let (disk, mut ledger) = left(6);
+    let mut broken = worker(&disk, &Timeline::new(), 1);
+    broken.broken = Some(Broken::WritesOtherDataUnproven);
+    taken(broken.take());
+    let _ = check_snapshots(&disk, &mut ledger);
+}

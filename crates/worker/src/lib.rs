@@ -1,0 +1,34 @@
+//! Takes snapshots of a shard off the box: in a process that serves nobody, so that no client ever
+//! feels one.
+//!
+//! ```text
+//! archive ─ newest snapshot ─▶ engine ◀─ log, through its tail
+//!                                │ parts                       digest of what it holds
+//!                                ▼                                       ║ the same?
+//! archive ◀─ written ─ read back ─▶ a second engine ─▶ digest ═══════════╝
+//!                                │  ◀─ log, through the next Checksum: the primary's keys, too?
+//!                                ▼
+//!                            published
+//! ```
+//! It needs nothing but the log, which it only reads, and the archive. Where anything differs on
+//! the way nothing is published, and the snapshots that were there stay what they were. Killed at
+//! any step it leaves a draft that whoever tidies the archive removes.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`take`](Worker) | one snapshot from its beginning to its publication |
+//! | `prove` | restores what was written, and compares |
+//! | `lanes` | the threads that write parts |
+//! | [`progress`](Progress) | how far it is, for a terminal, the log and the claim |
+//!
+//! Absent on purpose: threads, sockets and the process, which are passed in, so that the simulator
+//! runs a worker as it runs a server; when snapshots are due, which whoever runs it decides.
+#![forbid(unsafe_code)]
+
+mod lanes;
+mod progress;
+mod prove;
+mod take;
+
+pub use progress::{Phase, Progress};
+pub use take::{Broken, Outcome, Taken, Worker};

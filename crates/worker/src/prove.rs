@@ -1,0 +1,139 @@
+//! The proof of a snapshot: it is restored from what the archive keeps, by the code of a start, and
+//! what comes of it is compared with what was written, and with what the primary says that it had.
+
+use crate::progress::Phase;
+use crate::take::{Course, Unproven, Worker};
+use archive::Proof;
+use base::Position;
+use engine::execute::Engine;
+use engine::interest::Interest;
+use engine::keyspace::Keyspace;
+use shard::loading::{Failure, OpenLog, Parts, PartsError};
+use shard::recovery::Replayer;
+use txlog::{Chain, LogEvent, record::ChainValue};
+
+/// Keys that are restored between two looks at the clock.
+const STEP_KEYS: u64 = 4096;
+
+/// How long the primary's next checksum is waited for, in nanoseconds: three times as long as one
+/// that is writing leaves between two.
+const PATIENCE_NANOS: u64 = 30_000_000_000;
+
+/// What a snapshot keeps and no digest of the data covers: whom the shard follows, and whether its
+/// data is a part of a master's.
+pub fn traits(engine: &Engine) -> String {
+    let keyspace = &engine.keyspace;
+    format!("{:?}, partial: {}", keyspace.replica_of(), keyspace.is_partial())
+}
+
+impl Worker {
+    /// Restores what was written into a second engine and compares; then replays the log behind it
+    /// to the next record in which the primary says what it had, if one comes.
+    ///
+    /// # Errors
+    /// What differs.
+    pub(crate) fn prove(
+        &mut self,
+        unproven: &Unproven,
+        log: OpenLog,
+        course: &mut Course,
+    ) -> Result<Proof, Failure> {
+        let mut engine = self.rehearse(unproven, course)?;
+        let digest = self.digest(&engine, course)?;
+        if digest != unproven.digest {
+            return Err(format!(
+                "what was written gives other data than was to be written: digest {digest} instead \
+                 of {}",
+                unproven.digest
+            )
+            .into());
+        }
+        let traits = traits(&engine);
+        if traits != unproven.traits {
+            let what = format!("what was written says {traits} instead of {}", unproven.traits);
+            return Err(what.into());
+        }
+        let checked = self.replay(&mut engine, unproven, log, course)?;
+        Ok(Proof { checked, at_ms: self.clock.unix_millis().0 })
+    }
+
+    fn rehearse(&mut self, unproven: &Unproven, course: &mut Course) -> Result<Engine, Failure> {
+        let keyspace = Keyspace::new(self.settings.clone(), self.other_hash_key());
+        let mut engine = Engine::new(keyspace, self.seeds.chance);
+        let written = unproven.writer.written(&unproven.facts(None));
+        let total = written.manifest.bytes();
+        let source = &unproven.writer;
+        let mut parts = Parts::open(source, written, self.clock.unix_millis())?;
+        loop {
+            let is_done = parts.load(source, &mut engine.keyspace, STEP_KEYS);
+            let is_done = is_done.map_err(|error| match error {
+                PartsError::Gone(error) => format!("what was written is gone: {error}"),
+                PartsError::Damaged(what) | PartsError::Unsupported(what) => {
+                    format!("what was written cannot be restored: {what}")
+                }
+            })?;
+            self.note(course, Phase::Rehearsing, parts.offset(), total)?;
+            if is_done {
+                return Ok(engine);
+            }
+        }
+    }
+
+    /// Applies the log behind the snapshot until the primary says what it had; the record in which
+    /// it last did.
+    fn replay(
+        &mut self,
+        engine: &mut Engine,
+        unproven: &Unproven,
+        mut log: OpenLog,
+        course: &mut Course,
+    ) -> Result<Option<u64>, Failure> {
+        let point = &unproven.point;
+        let chain = Chain { value: ChainValue(point.chain), epoch: point.epoch };
+        let mut replayer = Replayer::new(point.position.sequence, chain);
+        replayer.clock_at_least(point.clock);
+        if let Some(sum) = point.log_sum {
+            replayer.continue_sum(sum);
+        }
+        let from: Position = point.position.next();
+        log.handle.read_from(from);
+        let began = self.clock.monotonic();
+        let (mut events, mut nobody) = (Vec::new(), Interest::default());
+        let mut end = None;
+        loop {
+            log.handle.poll(&mut events);
+            let is_idle = events.is_empty();
+            for event in events.drain(..) {
+                match event {
+                    LogEvent::Read(position, bytes) => {
+                        replayer.consume(engine, position.sequence, &bytes, &mut nobody)?;
+                        if let Some(checked) = replayer.checked() {
+                            return Ok(Some(checked.0));
+                        }
+                    }
+                    LogEvent::CaughtUp(position) => end = Some(position.sequence),
+                    LogEvent::Trimmed { first } => {
+                        let what = format!("the log was trimmed meanwhile, up to record {first}");
+                        return Err(what.into());
+                    }
+                    LogEvent::Lost => return Err("the log was deleted or cut meanwhile".into()),
+                    LogEvent::ReadFailed(what) => return Err(what.into()),
+                    _ => {}
+                }
+            }
+            let done = replayer.at().0 - point.position.sequence.0;
+            let total = end.map_or(0, |end| end.0.saturating_sub(point.position.sequence.0));
+            self.note(course, Phase::Checking, done, total)?;
+            let is_caught_up = end.is_some_and(|end| replayer.at() >= end);
+            // Nothing was written since: what the primary said before is about this state.
+            let is_checked = replayer.effects == 0 && unproven.is_all_checked;
+            let is_over = self.clock.monotonic().since(began) >= PATIENCE_NANOS;
+            if is_caught_up && (is_checked || is_over) {
+                return Ok(unproven.checked.map(|checked| checked.0));
+            }
+            if is_idle {
+                (self.wait)();
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! One snapshot, from the newest one to the next.
+
+use crate::lanes::Lanes;
+use crate::progress::{Phase, Progress};
+use crate::prove::traits;
+use archive::{
+    CLAIM_RENEWAL, Candidate, Claim, Facts, Proof, Snapshot, SnapshotPoint, SnapshotStore,
+    SnapshotWriter,
+};
+use base::{Clock, DatabaseId, DiskQueue, HashKey, MonotonicNanos, Position, Seeds, Sequence};
+use engine::digest::Digest;
+use engine::effect::Effect;
+use engine::execute::Engine;
+use engine::keyspace::{Database, Keyspace};
+use engine::settings::Settings;
+use shard::loading::{Failure, KnownLog, Loading, OpenLog, Sources, Step};
+use shard::recovery::Standing;
+use shard::snapshots::Cuts;
+use std::sync::Arc;
+
+/// Keys, and bytes of small values, that are written between two looks at the clock.
+const STEP_KEYS: u64 = 1024;
+const STEP_BYTES: usize = 256 << 10;
+
+/// Bytes that are handed to a thread at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Time between two lines of progress, in nanoseconds.
+const TELL_NANOS: u64 = 1_000_000_000;
+
+/// Opens the log to read it, and neither claims it nor shows itself there.
+pub type OpenLogToRead = Box<dyn FnMut(&KnownLog) -> Result<OpenLog, Failure>>;
+
+/// A process that takes snapshots.
+pub struct Worker {
+    pub store: SnapshotStore,
+    pub clock: Arc<dyn Clock>,
+    /// As the shard's servers have them: which databases there are, and whether idle times are
+    /// kept.
+    pub settings: Settings,
+    pub seeds: Seeds,
+    /// Names this process to others; drawn at random.
+    pub id: u64,
+    pub open_log: OpenLogToRead,
+    /// Threads that write parts, one or more.
+    pub queues: Vec<Box<dyn DiskQueue>>,
+    /// Called where the log has to be waited for: lets time pass.
+    pub wait: Box<dyn FnMut()>,
+    /// Called with every line of progress.
+    pub tell: Box<dyn FnMut(&Progress)>,
+    /// Called at every step, however small: whether to go on. For who is told to stop.
+    pub goes_on: Box<dyn FnMut() -> bool>,
+    #[doc(hidden)]
+    pub broken: Option<Broken>,
+}
+
+/// A rule that is broken on purpose, so that a test can prove that it would notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// Writes another value than the log has.
+    WritesOtherData,
+    /// The same, and publishes it without having restored what was written.
+    WritesOtherDataUnproven,
+}
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Taken(Box<Taken>),
+    /// Another worker has the claim.
+    Busy,
+    /// The newest snapshot holds everything that the log has; it stands behind this record.
+    Nothing(Sequence),
+}
+
+/// A snapshot that was published.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taken {
+    pub snapshot: Snapshot,
+    /// Nanoseconds that the restoring and the replaying took, and bytes and records of them: what
+    /// a start will take is estimated from that.
+    pub restored: (u64, u64),
+    pub replayed: (u64, u64),
+    pub nanos: u64,
+}
+
+/// The phase under way, and the claim that says it.
+pub(crate) struct Course {
+    progress: Progress,
+    claim: Box<dyn Claim>,
+    /// Counts what the claim said.
+    count: u64,
+    claimed_at: MonotonicNanos,
+    told_at: MonotonicNanos,
+}
+
+impl Worker {
+    /// Takes a snapshot of everything that the log holds now, proves it and publishes it. Blocks
+    /// until that is done.
+    ///
+    /// # Errors
+    /// The log or the archive cannot be read or written, or what was written is not what was to be:
+    /// then nothing is published.
+    pub fn take(&mut self) -> Result<Outcome, Failure> {
+        let now = self.clock.monotonic();
+        let began = Progress { phase: Phase::Restoring, done: 0, total: 0, began: now, at: now };
+        let Some(claim) = self.store.claim(began.claim(self.id, 0).as_bytes())? else {
+            return Ok(Outcome::Busy);
+        };
+        let mut course = Course { progress: began, claim, count: 0, claimed_at: now, told_at: now };
+        let outcome = self.take_claimed(&mut course);
+        // It is over, whether or not the archive takes that in.
+        if let Err(error) = course.claim.release() {
+            tracing::warn!("the claim cannot be given up: {error}");
+        }
+        outcome
+    }
+
+    fn take_claimed(&mut self, course: &mut Course) -> Result<Outcome, Failure> {
+        let began = self.clock.monotonic();
+        let newest = newest(&self.store)?;
+        let mut loading = self.open()?;
+        let loaded = self.load(&mut loading, course)?;
+        let restored = (loaded.since(began), loading.snapshot_bytes());
+        let replayed = (self.clock.monotonic().since(loaded), loading.replayed().records);
+        let (engine, replayer, log) =
+            loading.into_loaded().ok_or("the loading ended and was not done")?;
+        let standing = replayer.standing();
+        if newest.is_some_and(|newest| newest >= standing.at) {
+            return Ok(Outcome::Nothing(standing.at));
+        }
+        let position = Position { incarnation: log.incarnation, sequence: standing.at };
+        let mut unproven = self.write(engine, position, &standing, course)?;
+        unproven.checked = replayer.checked();
+        unproven.is_all_checked = replayer.is_all_checked();
+        let proven = match self.broken {
+            Some(Broken::WritesOtherDataUnproven) => Ok(None),
+            _ => self.prove(&unproven, log, course).map(Some),
+        };
+        let snapshot = match proven.and_then(|proven| self.may_publish(&unproven, course, proven)) {
+            Ok(facts) => unproven.writer.publish(&facts)?,
+            Err(why) => {
+                if let Err(error) = unproven.writer.abandon() {
+                    tracing::warn!("what was written cannot be removed: {error}");
+                }
+                return Err(why);
+            }
+        };
+        let now = self.clock.monotonic();
+        Ok(Outcome::Taken(Box::new(Taken {
+            snapshot,
+            restored,
+            replayed,
+            nanos: now.since(began),
+        })))
+    }
+
+    fn open(&mut self) -> Result<Loading, Failure> {
+        let sources = Sources {
+            clock: Arc::clone(&self.clock),
+            store: self.store.clone(),
+            settings: self.settings.clone(),
+            seeds: self.seeds,
+        };
+        Loading::open(sources, &mut self.open_log)
+    }
+
+    /// Loads the newest snapshot and the log behind it, through its end. When the snapshot was
+    /// loaded.
+    fn load(
+        &mut self,
+        loading: &mut Loading,
+        course: &mut Course,
+    ) -> Result<MonotonicNanos, Failure> {
+        let mut loaded = self.clock.monotonic();
+        loop {
+            let step = loading.step()?;
+            let phase = if loading.is_replaying() { Phase::Replaying } else { Phase::Restoring };
+            if phase == Phase::Restoring {
+                loaded = self.clock.monotonic();
+            }
+            self.note(course, phase, loading.used_bytes, loading.total_bytes)?;
+            match step {
+                Step::More => {}
+                Step::Wait => (self.wait)(),
+                Step::Done => return Ok(loaded),
+            }
+        }
+    }
+
+    /// Writes what the engine holds, and lets it go.
+    fn write(
+        &mut self,
+        mut engine: Engine,
+        position: Position,
+        standing: &Standing,
+        course: &mut Course,
+    ) -> Result<Unproven, Failure> {
+        let digest = self.digest(&engine, course)?;
+        let began = self.clock.unix_millis();
+        let keyspace = &mut engine.keyspace;
+        if self.broken.is_some() {
+            change_a_key(keyspace);
+        }
+        let (keys, rdb) = (keyspace.len() as u64, keyspace.file_version());
+        let writer = self.store.begin(position)?;
+        let mut lanes = Lanes::new(std::mem::take(&mut self.queues), writer);
+        let limits = self.store.limits();
+        let written = (|| -> Result<(), Failure> {
+            let mut cuts = Cuts::default();
+            keyspace.begin_snapshot(began);
+            loop {
+                if cuts.is_part_full(&limits, keyspace.snapshot_bytes()) {
+                    keyspace.want_snapshot_cut();
+                }
+                let is_walked = keyspace.walk_snapshot(STEP_KEYS, STEP_BYTES);
+                let untaken = keyspace.snapshot_bytes();
+                let cut = !is_walked
+                    && cuts.is_part_full(&limits, untaken)
+                    && keyspace.can_cut_snapshot();
+                if cut || is_walked || untaken >= CHUNK_BYTES {
+                    let next = Vec::with_capacity(CHUNK_BYTES + STEP_BYTES);
+                    let bytes = match cut {
+                        true => keyspace.cut_snapshot(next),
+                        false => keyspace.take_snapshot_bytes(next),
+                    };
+                    cuts.took(bytes.len(), cut);
+                    lanes.push(bytes, cut || is_walked)?;
+                }
+                self.note(course, Phase::Writing, keyspace.snapshot_keys(), keys)?;
+                if is_walked {
+                    return Ok(lanes.finish()?);
+                }
+            }
+        })();
+        keyspace.end_snapshot();
+        let (writer, queues) = lanes.into_writer();
+        self.queues = queues;
+        if let Err(why) = written {
+            // What made it fail says more than what comes of that.
+            let _ = writer.abandon();
+            return Err(why);
+        }
+        let point = SnapshotPoint {
+            position,
+            chain: standing.chain.value.0,
+            epoch: standing.chain.epoch,
+            log_sum: standing.sum,
+            clock: standing.clock,
+            began,
+        };
+        let traits = traits(&engine);
+        let (checked, is_all_checked) = (None, false);
+        Ok(Unproven { writer, point, keys, rdb, digest, traits, checked, is_all_checked })
+    }
+
+    /// The digest of what an engine holds.
+    pub(crate) fn digest(
+        &mut self,
+        engine: &Engine,
+        course: &mut Course,
+    ) -> Result<Digest, Failure> {
+        let mut digest = Digest::default();
+        let keyspace = &engine.keyspace;
+        let (mut done, total) = (0, keyspace.len() as u64);
+        let mut failure = None;
+        digest.add_keyspace(keyspace, &mut |keys| {
+            done += keys;
+            let noted = self.note(course, Phase::Digesting, done, total);
+            noted.map_err(|why| failure = Some(why)).is_ok()
+        });
+        failure.map_or(Ok(digest), Err)
+    }
+
+    /// The last looks before the publication: this process still has the claim, and nobody was
+    /// faster.
+    fn may_publish(
+        &mut self,
+        unproven: &Unproven,
+        course: &mut Course,
+        proof: Option<Proof>,
+    ) -> Result<Facts, Failure> {
+        self.enter(course, Phase::Publishing);
+        self.claim(course)?;
+        if newest(&self.store)?.is_some_and(|it| it >= unproven.point.position.sequence) {
+            return Err("another process has published a newer snapshot meanwhile".into());
+        }
+        Ok(unproven.facts(proof))
+    }
+
+    /// Notes how far a phase is: tells it now and then, and says it with the claim.
+    pub(crate) fn note(
+        &mut self,
+        course: &mut Course,
+        phase: Phase,
+        done: u64,
+        total: u64,
+    ) -> Result<(), Failure> {
+        self.enter(course, phase);
+        let now = self.clock.monotonic();
+        course.progress = Progress { done, total, at: now, ..course.progress };
+        if now.since(course.told_at) >= TELL_NANOS {
+            course.told_at = now;
+            (self.tell)(&course.progress);
+        }
+        if now.since(course.claimed_at) >= CLAIM_RENEWAL.as_nanos() as u64 {
+            self.claim(course)?;
+        }
+        if (self.goes_on)() { Ok(()) } else { Err("it was told to stop".into()) }
+    }
+
+    fn enter(&mut self, course: &mut Course, phase: Phase) {
+        if course.progress.phase != phase {
+            let now = self.clock.monotonic();
+            (self.tell)(&course.progress);
+            course.told_at = now;
+            course.progress = Progress { phase, done: 0, total: 0, began: now, at: now };
+        }
+    }
+
+    fn claim(&mut self, course: &mut Course) -> Result<(), Failure> {
+        course.count += 1;
+        let said = course.progress.claim(self.id, course.count);
+        if !course.claim.renew(said.as_bytes())? {
+            return Err("another worker has taken over the claim".into());
+        }
+        course.claimed_at = self.clock.monotonic();
+        Ok(())
+    }
+
+    /// The key of the hash of a second engine: what is restored must not depend on the first one's.
+    pub(crate) fn other_hash_key(&self) -> HashKey {
+        let [first, second] = self.seeds.hash.words();
+        HashKey::new([!first, second.rotate_left(32)])
+    }
+}
+
+/// A snapshot that is written and that nobody has restored yet.
+pub(crate) struct Unproven {
+    pub writer: SnapshotWriter,
+    pub point: SnapshotPoint,
+    pub keys: u64,
+    pub rdb: u32,
+    pub digest: Digest,
+    /// What no digest covers.
+    pub traits: String,
+    /// The last record before it in which the primary says what it had, and whether nothing was
+    /// written since.
+    pub checked: Option<Sequence>,
+    pub is_all_checked: bool,
+}
+
+impl Unproven {
+    pub fn facts(&self, proof: Option<Proof>) -> Facts {
+        let proven = proof.map(|proof| (self.digest.value(), proof));
+        Facts { point: self.point, keys: self.keys, rdb: self.rdb, proven }
+    }
+}
+
+/// The record of the newest whole snapshot.
+fn newest(store: &SnapshotStore) -> Result<Option<Sequence>, Failure> {
+    let whole = store.list()?.into_iter().filter_map(|candidate| match candidate {
+        Candidate::Whole(snapshot) => Some(snapshot.point.position.sequence),
+        Candidate::Damaged { .. } => None,
+    });
+    Ok(whole.max())
+}
+
+/// Gives some key a value that it does not have.
+fn change_a_key(keyspace: &mut Keyspace) {
+    let of = |(id, database): (DatabaseId, &Database)| {
+        database.table().iter().next().map(|entry| (id, entry.key().to_vec()))
+    };
+    let found = keyspace.databases().find_map(of);
+    if let Some((database, key)) = found {
+        let effect = Effect::SetString { value: b"another value", expire_at: None };
+        let _ = keyspace.apply(database, &key, &effect);
+    }
+}
