@@ -4,12 +4,17 @@
 //! question for help is taken out of it.
 
 use crate::help::{self, Topic};
+use crate::snapshot;
 
 /// What the command line asks for.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Request<'a> {
     /// Run a server with these arguments.
     Server(&'a [String]),
+    /// Take snapshots of the shard of which these are a server's arguments.
+    Snapshot(snapshot::Options, &'a [String]),
+    /// Print the snapshots of that shard.
+    ListSnapshots(&'a [String]),
     /// Print the log at this place.
     Inspect(&'a str),
     /// Print a text on the standard output.
@@ -30,11 +35,18 @@ pub fn read(arguments: &[String]) -> Request<'_> {
         }
         ["server", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Server.text()),
         ["server", ..] => Request::Server(&arguments[1..]),
+        ["snapshot", ref behind @ ..] if asks_for_help(behind) => {
+            Request::Show(Topic::Snapshot.text())
+        }
+        ["snapshot", "list", ..] => Request::ListSnapshots(&arguments[2..]),
+        ["snapshot", ..] => take_snapshots(&arguments[1..]),
         ["log"] => wrong("a command of 'log' is missing", Topic::Log),
         ["log", "-h" | "--help"] => Request::Show(Topic::Log.text()),
         ["log", "inspect", ref behind @ ..] => inspect(behind),
         ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
-        [other, ..] => unknown(other, "", &["server", "log", "help", "--version"], Topic::Kiln),
+        [other, ..] => {
+            unknown(other, "", &["server", "snapshot", "log", "help", "--version"], Topic::Kiln)
+        }
     }
 }
 
@@ -51,10 +63,32 @@ fn help_on(topic: &[&str]) -> Request<'static> {
     match topic {
         [] | ["help"] => Request::Show(Topic::Kiln.text()),
         ["server"] => Request::Show(Topic::Server.text()),
+        ["snapshot"] => Request::Show(Topic::Snapshot.text()),
         ["log"] => Request::Show(Topic::Log.text()),
         ["log", "inspect"] => Request::Show(Topic::Inspect.text()),
         ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
-        [other, ..] => unknown(other, "", &["server", "log"], Topic::Kiln),
+        [other, ..] => unknown(other, "", &["server", "snapshot", "log"], Topic::Kiln),
+    }
+}
+
+/// The options stand before what is a server's.
+fn take_snapshots(mut behind: &[String]) -> Request<'_> {
+    let mut options = snapshot::Options::default();
+    loop {
+        behind = match behind {
+            [word, rest @ ..] if word == "--once" => {
+                options.once = true;
+                rest
+            }
+            [word, rest @ ..] if word == "--max-age" => {
+                let Some(seconds) = rest.first().and_then(|it| it.parse().ok()) else {
+                    return wrong("--max-age takes a number of seconds", Topic::Snapshot);
+                };
+                options.age_max = seconds;
+                &rest[1..]
+            }
+            rest => return Request::Snapshot(options, rest),
+        };
     }
 }
 
@@ -99,6 +133,13 @@ mod tests {
         let line = words("server a.conf --port 1");
         assert_eq!(read(&line), Request::Server(&line[1..]));
         assert_eq!(read(&words("server")), Request::Server(&[]));
+        let line = words("snapshot --once --max-age 60 a.conf --dir x");
+        let options = snapshot::Options { once: true, age_max: 60 };
+        assert_eq!(read(&line), Request::Snapshot(options, &line[4..]));
+        let line = words("snapshot --dir x --once y");
+        assert_eq!(read(&line), Request::Snapshot(snapshot::Options::default(), &line[1..]));
+        let line = words("snapshot list --dir x");
+        assert_eq!(read(&line), Request::ListSnapshots(&line[2..]));
         assert_eq!(read(&words("log inspect data/log")), Request::Inspect("data/log"));
     }
 
@@ -112,6 +153,8 @@ mod tests {
             ("server --help", Topic::Server),
             ("server -h", Topic::Server),
             ("server --port 1 --help", Topic::Server),
+            ("help snapshot", Topic::Snapshot),
+            ("snapshot --help", Topic::Snapshot),
             ("help log", Topic::Log),
             ("log --help", Topic::Log),
             ("help log inspect", Topic::Inspect),
@@ -142,6 +185,11 @@ mod tests {
             ("frobnicate", "no command 'frobnicate'\n"),
             ("help sever", "no command 'sever'; did you mean 'server'?"),
             ("log", "a command of 'log' is missing\n"),
+            (
+                "snapshot --max-age soon",
+                "--max-age takes a number of seconds\nusage: kiln snapshot",
+            ),
+            ("snapshot --max-age", "--max-age takes a number of seconds\n"),
             ("log inspcet x", "no command 'log inspcet'; did you mean 'log inspect'?"),
             ("log inspect", "the log is missing\nusage: kiln log inspect"),
             ("log inspect a b", "'b' is more than one log"),

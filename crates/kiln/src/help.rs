@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 pub enum Topic {
     Kiln,
     Server,
+    Snapshot,
     Log,
     Inspect,
 }
@@ -18,6 +19,8 @@ A database that speaks Redis and never loses a write that it has acknowledged.
 
 commands:
   server         run a server, with redis-server's arguments
+  snapshot       take snapshots of a shard, in a process that serves nobody
+  snapshot list  print which snapshots there are
   log inspect    print what a transaction log holds
   help COMMAND   say more about a command
 
@@ -59,6 +62,28 @@ exit status: 0 it was asked to stop, and what it acknowledged is durable; 1 it c
 had to stop, and said why; 2 the command line names what is not there.
 ";
 
+const SNAPSHOT: &str = "
+Takes snapshots of a shard as they become due, without its servers: it reads the log and the newest
+snapshot, and nothing is asked of the primary, which takes none itself meanwhile. Each snapshot is
+restored and compared before it is published. With 'list' it prints the snapshots, newest first.
+
+  --once               take one snapshot now, and end
+  --max-age SECONDS    let none become older, if anything was written since (3600)
+  path/to/redis.conf   as 'kiln server' takes it, and likewise what follows; what matters here is
+  --directive value …  where log and snapshots are ('dir', 'transaction-log', 'snapshot-store'),
+                       'databases', 'maxmemory-policy', 'loglevel', 'logfile', 'pidfile'
+
+examples:
+  kiln snapshot --once --dir data
+  kiln snapshot --max-age 900 /etc/kiln.conf
+
+It needs as much memory as the data, and some 100 MiB. Several may run: one is at work, and another
+takes over half a minute after it has died.
+
+exit status: 0 the snapshot of '--once' was published, or there is nothing new; 1 it could not be
+taken, and nothing was published; the reason is on the standard error.
+";
+
 const LOG: &str = "
 commands:
   inspect        print what a transaction log holds
@@ -83,6 +108,10 @@ impl Topic {
         match self {
             Self::Kiln => "usage: kiln COMMAND [argument …]\n",
             Self::Server => "usage: kiln server [path/to/redis.conf] [--directive value …] [-]\n",
+            Self::Snapshot => {
+                "usage: kiln snapshot [list | --once | --max-age SECONDS] [path/to/redis.conf] \
+                 [--directive value …]\n"
+            }
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
             Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",
         }
@@ -93,6 +122,7 @@ impl Topic {
         match self {
             Self::Kiln => "kiln --help",
             Self::Server => "kiln server --help",
+            Self::Snapshot => "kiln snapshot --help",
             Self::Log => "kiln log --help",
             Self::Inspect => "kiln log inspect --help",
         }
@@ -104,6 +134,7 @@ impl Topic {
         match self {
             Self::Kiln => format!("{usage}{KILN}"),
             Self::Server => format!("{usage}{SERVER}{}{SERVER_END}", own_directives()),
+            Self::Snapshot => format!("{usage}{SNAPSHOT}"),
             Self::Log => format!("{usage}{LOG}"),
             Self::Inspect => format!("{usage}{INSPECT}"),
         }
@@ -174,7 +205,7 @@ mod tests {
 
     #[test]
     fn help_fits_a_terminal_and_begins_with_the_usage() {
-        for topic in [Topic::Kiln, Topic::Server, Topic::Log, Topic::Inspect] {
+        for topic in [Topic::Kiln, Topic::Server, Topic::Snapshot, Topic::Log, Topic::Inspect] {
             let text = topic.text();
             assert!(text.starts_with(topic.usage()), "{text}");
             for line in text.lines() {

@@ -11,6 +11,7 @@ mod inspect;
 mod log_lines;
 mod logs;
 mod serve;
+mod snapshot;
 
 pub use broken::Broken;
 
@@ -27,6 +28,8 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
     match command_line::read(&arguments) {
         Request::Server(arguments) => serve::serve(arguments, broken),
         Request::Inspect(log) => inspect::inspect(log),
+        Request::Snapshot(options, arguments) => snapshot::snapshot(options, arguments),
+        Request::ListSnapshots(arguments) => snapshot::list(arguments),
         Request::Show(text) => {
             // Whoever closes the pipe has read enough.
             let _ = io::stdout().write_all(text.as_bytes());

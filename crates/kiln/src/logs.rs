@@ -14,6 +14,7 @@ use txlog::remote::RemoteLog;
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
+use world::entropy::entropy;
 
 /// Opens it, or begins it. Blocks. With `takes_free_log` one that nobody writes is taken at once,
 /// where that can be told.
@@ -29,17 +30,44 @@ pub fn open(
     broken: Option<Broken>,
 ) -> Result<OpenLog, Box<dyn Error>> {
     match &settings.transaction_log {
-        LogPlace::Folder(folder) => open_folder(folder, takes_free_log, known, waker, entropy),
+        LogPlace::Folder(folder) => {
+            let options = FileOptions { may_write: takes_free_log, ..FileOptions::new(entropy) };
+            open_folder(folder, options, known, waker)
+        }
         LogPlace::Url(url) => open_service(url, waker, entropy, broken),
+    }
+}
+
+/// Opens it to read along, for who takes no part in the shard: nothing is begun, claimed or
+/// written, and no writer is told. Blocks.
+///
+/// # Errors
+/// There is no log, it cannot be reached, or this build has no client for it.
+pub fn open_as_reader(
+    settings: &NodeSettings,
+    known: &KnownLog,
+    waker: Waker,
+) -> Result<OpenLog, Box<dyn Error>> {
+    let known = KnownLog { must_exist: true, ..*known };
+    match &settings.transaction_log {
+        LogPlace::Folder(folder) => {
+            let reads = |options| FileOptions { may_write: false, shows_itself: false, ..options };
+            open_folder(folder, reads(FileOptions::new(entropy())), &known, waker)
+        }
+        LogPlace::Url(url) => {
+            let store = services::open_to_read(url, Arc::new(RealClock), waker)?;
+            let incarnation = store.incarnation();
+            let log = RemoteLog::new(store, Arc::new(RealClock));
+            Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
+        }
     }
 }
 
 fn open_folder(
     folder: &Path,
-    may_write: bool,
+    options: FileOptions,
     known: &KnownLog,
     waker: Waker,
-    entropy: u64,
 ) -> Result<OpenLog, Box<dyn Error>> {
     let queues = Queues {
         commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
@@ -50,7 +78,7 @@ fn open_folder(
         clock: Arc::new(RealClock),
         queues,
         directory: folder.to_owned(),
-        options: FileOptions { may_write, ..FileOptions::new(entropy) },
+        options,
     };
     opener.open(known)
 }

@@ -16,19 +16,22 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`due`](Rates) | whether a start would read more of the log than of the snapshot |
 //! | [`take`](Worker) | one snapshot from its beginning to its publication |
 //! | `prove` | restores what was written, and compares |
 //! | `lanes` | the threads that write parts |
 //! | [`progress`](Progress) | how far it is, for a terminal, the log and the claim |
 //!
 //! Absent on purpose: threads, sockets and the process, which are passed in, so that the simulator
-//! runs a worker as it runs a server; when snapshots are due, which whoever runs it decides.
+//! runs a worker as it runs a server; the loop around it.
 #![forbid(unsafe_code)]
 
+mod due;
 mod lanes;
 mod progress;
 mod prove;
 mod take;
 
+pub use due::{Freshness, Rates};
 pub use progress::{Phase, Progress};
-pub use take::{Broken, Outcome, Taken, Worker};
+pub use take::{Broken, Claimed, Outcome, Taken, Worker};

@@ -2,7 +2,7 @@
 //! what comes of it is compared with what was written, and with what the primary says that it had.
 
 use crate::progress::Phase;
-use crate::take::{Course, Unproven, Worker};
+use crate::take::{Claimed, Unproven, Worker};
 use archive::Proof;
 use base::Position;
 use engine::execute::Engine;
@@ -36,10 +36,10 @@ impl Worker {
         &mut self,
         unproven: &Unproven,
         log: OpenLog,
-        course: &mut Course,
+        claimed: &mut Claimed,
     ) -> Result<Proof, Failure> {
-        let mut engine = self.rehearse(unproven, course)?;
-        let digest = self.digest(&engine, course)?;
+        let mut engine = self.rehearse(unproven, claimed)?;
+        let digest = self.digest(&engine, claimed)?;
         if digest != unproven.digest {
             return Err(format!(
                 "what was written gives other data than was to be written: digest {digest} instead \
@@ -53,11 +53,11 @@ impl Worker {
             let what = format!("what was written says {traits} instead of {}", unproven.traits);
             return Err(what.into());
         }
-        let checked = self.replay(&mut engine, unproven, log, course)?;
+        let checked = self.replay(&mut engine, unproven, log, claimed)?;
         Ok(Proof { checked, at_ms: self.clock.unix_millis().0 })
     }
 
-    fn rehearse(&mut self, unproven: &Unproven, course: &mut Course) -> Result<Engine, Failure> {
+    fn rehearse(&mut self, unproven: &Unproven, claimed: &mut Claimed) -> Result<Engine, Failure> {
         let keyspace = Keyspace::new(self.settings.clone(), self.other_hash_key());
         let mut engine = Engine::new(keyspace, self.seeds.chance);
         let written = unproven.writer.written(&unproven.facts(None));
@@ -72,7 +72,7 @@ impl Worker {
                     format!("what was written cannot be restored: {what}")
                 }
             })?;
-            self.note(course, Phase::Rehearsing, parts.offset(), total)?;
+            self.note(claimed, Phase::Rehearsing, parts.offset(), total)?;
             if is_done {
                 return Ok(engine);
             }
@@ -86,7 +86,7 @@ impl Worker {
         engine: &mut Engine,
         unproven: &Unproven,
         mut log: OpenLog,
-        course: &mut Course,
+        claimed: &mut Claimed,
     ) -> Result<Option<u64>, Failure> {
         let point = &unproven.point;
         let chain = Chain { value: ChainValue(point.chain), epoch: point.epoch };
@@ -123,7 +123,7 @@ impl Worker {
             }
             let done = replayer.at().0 - point.position.sequence.0;
             let total = end.map_or(0, |end| end.0.saturating_sub(point.position.sequence.0));
-            self.note(course, Phase::Checking, done, total)?;
+            self.note(claimed, Phase::Checking, done, total)?;
             let is_caught_up = end.is_some_and(|end| replayer.at() >= end);
             // Nothing was written since: what the primary said before is about this state.
             let is_checked = replayer.effects == 0 && unproven.is_all_checked;

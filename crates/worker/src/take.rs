@@ -5,7 +5,7 @@ use crate::progress::{Phase, Progress};
 use crate::prove::traits;
 use archive::{
     CLAIM_RENEWAL, Candidate, Claim, Facts, Proof, Snapshot, SnapshotPoint, SnapshotStore,
-    SnapshotWriter,
+    SnapshotWriter, Unfinished,
 };
 use base::{Clock, DatabaseId, DiskQueue, HashKey, MonotonicNanos, Position, Seeds, Sequence};
 use engine::digest::Digest;
@@ -84,8 +84,8 @@ pub struct Taken {
     pub nanos: u64,
 }
 
-/// The phase under way, and the claim that says it.
-pub(crate) struct Course {
+/// The claim to take snapshots, and how far the one under way is, which it says.
+pub struct Claimed {
     progress: Progress,
     claim: Box<dyn Claim>,
     /// Counts what the claim said.
@@ -95,32 +95,53 @@ pub(crate) struct Course {
 }
 
 impl Worker {
+    /// Takes the claim; `None` if another worker has it. Whoever waits for it asks every few
+    /// seconds.
+    ///
+    /// # Errors
+    /// The archive's.
+    pub fn claim(&mut self) -> Result<Option<Claimed>, Failure> {
+        let now = self.clock.monotonic();
+        let progress = Progress { phase: Phase::Waiting, done: 0, total: 0, began: now, at: now };
+        let claim = self.store.claim(progress.claim(self.id, 0).as_bytes())?;
+        let of = |claim| Claimed { progress, claim, count: 0, claimed_at: now, told_at: now };
+        Ok(claim.map(of))
+    }
+
+    /// Takes one snapshot and gives the claim up again.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_once(&mut self) -> Result<Outcome, Failure> {
+        let Some(mut claimed) = self.claim()? else { return Ok(Outcome::Busy) };
+        let outcome = self.take(&mut claimed);
+        claimed.release();
+        outcome
+    }
+
+    /// Keeps the claim while nothing is to be done. Called every second or so.
+    ///
+    /// # Errors
+    /// Another worker has taken it over, or the archive fails.
+    pub fn rest(&mut self, claimed: &mut Claimed) -> Result<(), Failure> {
+        self.note(claimed, Phase::Waiting, 0, 0)
+    }
+
     /// Takes a snapshot of everything that the log holds now, proves it and publishes it. Blocks
     /// until that is done.
     ///
     /// # Errors
     /// The log or the archive cannot be read or written, or what was written is not what was to be:
     /// then nothing is published.
-    pub fn take(&mut self) -> Result<Outcome, Failure> {
-        let now = self.clock.monotonic();
-        let began = Progress { phase: Phase::Restoring, done: 0, total: 0, began: now, at: now };
-        let Some(claim) = self.store.claim(began.claim(self.id, 0).as_bytes())? else {
-            return Ok(Outcome::Busy);
-        };
-        let mut course = Course { progress: began, claim, count: 0, claimed_at: now, told_at: now };
-        let outcome = self.take_claimed(&mut course);
-        // It is over, whether or not the archive takes that in.
-        if let Err(error) = course.claim.release() {
-            tracing::warn!("the claim cannot be given up: {error}");
-        }
-        outcome
-    }
-
-    fn take_claimed(&mut self, course: &mut Course) -> Result<Outcome, Failure> {
+    pub fn take(&mut self, claimed: &mut Claimed) -> Result<Outcome, Failure> {
         let began = self.clock.monotonic();
+        // What workers and servers left that died.
+        if let Err(error) = self.store.remove_unpublished(Unfinished::Signed) {
+            tracing::warn!("unfinished snapshots cannot be removed: {error}");
+        }
         let newest = newest(&self.store)?;
         let mut loading = self.open()?;
-        let loaded = self.load(&mut loading, course)?;
+        let loaded = self.load(&mut loading, claimed)?;
         let restored = (loaded.since(began), loading.snapshot_bytes());
         let replayed = (self.clock.monotonic().since(loaded), loading.replayed().records);
         let (engine, replayer, log) =
@@ -130,14 +151,15 @@ impl Worker {
             return Ok(Outcome::Nothing(standing.at));
         }
         let position = Position { incarnation: log.incarnation, sequence: standing.at };
-        let mut unproven = self.write(engine, position, &standing, course)?;
+        let mut unproven = self.write(engine, position, &standing, claimed)?;
         unproven.checked = replayer.checked();
         unproven.is_all_checked = replayer.is_all_checked();
         let proven = match self.broken {
             Some(Broken::WritesOtherDataUnproven) => Ok(None),
-            _ => self.prove(&unproven, log, course).map(Some),
+            _ => self.prove(&unproven, log, claimed).map(Some),
         };
-        let snapshot = match proven.and_then(|proven| self.may_publish(&unproven, course, proven)) {
+        let snapshot = match proven.and_then(|proven| self.may_publish(&unproven, claimed, proven))
+        {
             Ok(facts) => unproven.writer.publish(&facts)?,
             Err(why) => {
                 if let Err(error) = unproven.writer.abandon() {
@@ -170,7 +192,7 @@ impl Worker {
     fn load(
         &mut self,
         loading: &mut Loading,
-        course: &mut Course,
+        claimed: &mut Claimed,
     ) -> Result<MonotonicNanos, Failure> {
         let mut loaded = self.clock.monotonic();
         loop {
@@ -179,7 +201,7 @@ impl Worker {
             if phase == Phase::Restoring {
                 loaded = self.clock.monotonic();
             }
-            self.note(course, phase, loading.used_bytes, loading.total_bytes)?;
+            self.note(claimed, phase, loading.used_bytes, loading.total_bytes)?;
             match step {
                 Step::More => {}
                 Step::Wait => (self.wait)(),
@@ -194,9 +216,9 @@ impl Worker {
         mut engine: Engine,
         position: Position,
         standing: &Standing,
-        course: &mut Course,
+        claimed: &mut Claimed,
     ) -> Result<Unproven, Failure> {
-        let digest = self.digest(&engine, course)?;
+        let digest = self.digest(&engine, claimed)?;
         let began = self.clock.unix_millis();
         let keyspace = &mut engine.keyspace;
         if self.broken.is_some() {
@@ -227,7 +249,7 @@ impl Worker {
                     cuts.took(bytes.len(), cut);
                     lanes.push(bytes, cut || is_walked)?;
                 }
-                self.note(course, Phase::Writing, keyspace.snapshot_keys(), keys)?;
+                self.note(claimed, Phase::Writing, keyspace.snapshot_keys(), keys)?;
                 if is_walked {
                     return Ok(lanes.finish()?);
                 }
@@ -258,7 +280,7 @@ impl Worker {
     pub(crate) fn digest(
         &mut self,
         engine: &Engine,
-        course: &mut Course,
+        claimed: &mut Claimed,
     ) -> Result<Digest, Failure> {
         let mut digest = Digest::default();
         let keyspace = &engine.keyspace;
@@ -266,7 +288,7 @@ impl Worker {
         let mut failure = None;
         digest.add_keyspace(keyspace, &mut |keys| {
             done += keys;
-            let noted = self.note(course, Phase::Digesting, done, total);
+            let noted = self.note(claimed, Phase::Digesting, done, total);
             noted.map_err(|why| failure = Some(why)).is_ok()
         });
         failure.map_or(Ok(digest), Err)
@@ -277,11 +299,11 @@ impl Worker {
     fn may_publish(
         &mut self,
         unproven: &Unproven,
-        course: &mut Course,
+        claimed: &mut Claimed,
         proof: Option<Proof>,
     ) -> Result<Facts, Failure> {
-        self.enter(course, Phase::Publishing);
-        self.claim(course)?;
+        self.enter(claimed, Phase::Publishing);
+        self.say(claimed)?;
         if newest(&self.store)?.is_some_and(|it| it >= unproven.point.position.sequence) {
             return Err("another process has published a newer snapshot meanwhile".into());
         }
@@ -291,40 +313,40 @@ impl Worker {
     /// Notes how far a phase is: tells it now and then, and says it with the claim.
     pub(crate) fn note(
         &mut self,
-        course: &mut Course,
+        claimed: &mut Claimed,
         phase: Phase,
         done: u64,
         total: u64,
     ) -> Result<(), Failure> {
-        self.enter(course, phase);
+        self.enter(claimed, phase);
         let now = self.clock.monotonic();
-        course.progress = Progress { done, total, at: now, ..course.progress };
-        if now.since(course.told_at) >= TELL_NANOS {
-            course.told_at = now;
-            (self.tell)(&course.progress);
+        claimed.progress = Progress { done, total, at: now, ..claimed.progress };
+        if now.since(claimed.told_at) >= TELL_NANOS {
+            claimed.told_at = now;
+            (self.tell)(&claimed.progress);
         }
-        if now.since(course.claimed_at) >= CLAIM_RENEWAL.as_nanos() as u64 {
-            self.claim(course)?;
+        if now.since(claimed.claimed_at) >= CLAIM_RENEWAL.as_nanos() as u64 {
+            self.say(claimed)?;
         }
         if (self.goes_on)() { Ok(()) } else { Err("it was told to stop".into()) }
     }
 
-    fn enter(&mut self, course: &mut Course, phase: Phase) {
-        if course.progress.phase != phase {
+    fn enter(&mut self, claimed: &mut Claimed, phase: Phase) {
+        if claimed.progress.phase != phase {
             let now = self.clock.monotonic();
-            (self.tell)(&course.progress);
-            course.told_at = now;
-            course.progress = Progress { phase, done: 0, total: 0, began: now, at: now };
+            (self.tell)(&claimed.progress);
+            claimed.told_at = now;
+            claimed.progress = Progress { phase, done: 0, total: 0, began: now, at: now };
         }
     }
 
-    fn claim(&mut self, course: &mut Course) -> Result<(), Failure> {
-        course.count += 1;
-        let said = course.progress.claim(self.id, course.count);
-        if !course.claim.renew(said.as_bytes())? {
+    fn say(&mut self, claimed: &mut Claimed) -> Result<(), Failure> {
+        claimed.count += 1;
+        let said = claimed.progress.claim(self.id, claimed.count);
+        if !claimed.claim.renew(said.as_bytes())? {
             return Err("another worker has taken over the claim".into());
         }
-        course.claimed_at = self.clock.monotonic();
+        claimed.claimed_at = self.clock.monotonic();
         Ok(())
     }
 
@@ -332,6 +354,16 @@ impl Worker {
     pub(crate) fn other_hash_key(&self) -> HashKey {
         let [first, second] = self.seeds.hash.words();
         HashKey::new([!first, second.rotate_left(32)])
+    }
+}
+
+impl Claimed {
+    /// Gives the claim up.
+    pub fn release(self) {
+        // It is over, whether or not the archive takes that in.
+        if let Err(error) = self.claim.release() {
+            tracing::warn!("the claim cannot be given up: {error}");
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub mod descriptors;
 mod direct;
 pub mod disk;
 pub mod disk_queue;
-mod entropy;
+pub mod entropy;
 pub mod garbage;
 pub mod machine;
 pub mod metrics_http;

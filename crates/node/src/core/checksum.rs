@@ -4,10 +4,11 @@
 use crate::core::Core;
 
 impl Core {
-    /// Appends one if it is due.
+    /// Appends one if it is due. Whether the lease is over does not matter: an idle primary lets it
+    /// lapse, and any record renews it.
     pub(crate) fn append_checksum(&mut self) {
         let roles = &self.leadership.roles;
-        let may = roles.leads() && !roles.has_yielded() && !self.leadership.has_lapsed();
+        let may = roles.leads() && !roles.has_yielded();
         // A failover and an end wait until what is appended has arrived.
         let is_awaited = self.pause.is_failing_over || self.stopping.is_some();
         if may && !is_awaited && !self.persistence.is_loading {

@@ -17,7 +17,7 @@ pub struct OpenLog {
 }
 
 /// What snapshots say of the log that is to be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KnownLog {
     /// It held this record once. One that does not, or that is another log, is lost.
     pub position: Option<Position>,

@@ -124,7 +124,7 @@ fn what_a_worker_publishes_beside_writes_is_the_state_of_its_record() {
         let mut worker = beside(&world, &disk);
         let mut last = 0;
         for _ in 0..2 {
-            let taken = taken(worker.take());
+            let taken = taken(worker.take_once());
             let sequence = taken.snapshot.point.position.sequence.0;
             assert!(sequence > last, "it goes on");
             last = sequence;
@@ -169,7 +169,7 @@ fn killed(at: u64, cuts_power: bool) -> bool {
     let killed = disk.clone();
     let kill = move || if cuts_power { killed.cut_power() } else { killed.kill_process() };
     disk.interrupt(at, Box::new(kill));
-    let outcome = worker_to_kill.take();
+    let outcome = worker_to_kill.take_once();
     let has_ended = matches!(outcome, Ok(Outcome::Taken(_)));
     drop(worker_to_kill);
     if cuts_power {
@@ -187,7 +187,7 @@ fn killed(at: u64, cuts_power: bool) -> bool {
     let left = names.iter().filter(|it| it.name.starts_with("snapshot-")).count();
     assert_eq!(left, published, "operation {at}: {names:?}");
     // It had not claimed for ever.
-    match worker(&disk, &Timeline::new(), 2).take() {
+    match worker(&disk, &Timeline::new(), 2).take_once() {
         Ok(Outcome::Taken(_)) => assert_eq!(whole(&store), published + 1),
         Ok(Outcome::Nothing(_)) => assert_eq!(published, 1),
         other => panic!("{other:?}"),
@@ -212,14 +212,14 @@ fn of_two_workers_one_takes_the_snapshot() {
     let busy = Rc::new(RefCell::new(0));
     let (asked, counted) = (Rc::clone(&second), Rc::clone(&busy));
     first.goes_on = Box::new(move || {
-        let outcome = asked.borrow_mut().take().expect("it may ask");
+        let outcome = asked.borrow_mut().take_once().expect("it may ask");
         assert_eq!(outcome, Outcome::Busy);
         *counted.borrow_mut() += 1;
         true
     });
-    let published = taken(first.take()).snapshot.point.position.sequence;
+    let published = taken(first.take_once()).snapshot.point.position.sequence;
     assert!(*busy.borrow() > 3);
-    let outcome = second.borrow_mut().take().expect("the claim is free");
+    let outcome = second.borrow_mut().take_once().expect("the claim is free");
     assert_eq!(outcome, Outcome::Nothing(published));
     assert_eq!(whole(&store(&disk).expect("the disk is whole")), 1);
 }
@@ -234,7 +234,7 @@ fn whoever_is_told_to_stop_leaves_nothing() {
             left -= 1;
             left >= 0
         });
-        let Err(why) = stopping.take() else { return };
+        let Err(why) = stopping.take_once() else { return };
         assert_eq!(why.to_string(), "it was told to stop");
         let store = store(&disk).expect("the disk is whole");
         assert_eq!(whole(&store), 0);
@@ -250,7 +250,7 @@ fn other_data_than_the_log_has_is_found_before_it_is_published() {
     let (disk, _) = left(6);
     let mut broken = worker(&disk, &Timeline::new(), 1);
     broken.broken = Some(Broken::WritesOtherData);
-    let why = broken.take().expect_err("it must be found").to_string();
+    let why = broken.take_once().expect_err("it must be found").to_string();
     assert!(why.contains("gives other data than was to be written"), "{why}");
     assert_eq!(whole(&store(&disk).expect("the disk is whole")), 0);
 }
@@ -262,6 +262,6 @@ fn other_data_that_nobody_restores_is_published() {
     let (disk, mut ledger) = left(6);
     let mut broken = worker(&disk, &Timeline::new(), 1);
     broken.broken = Some(Broken::WritesOtherDataUnproven);
-    taken(broken.take());
+    taken(broken.take_once());
     let _ = check_snapshots(&disk, &mut ledger);
 }

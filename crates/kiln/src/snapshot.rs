@@ -1,0 +1,292 @@
+//! `kiln snapshot`: takes snapshots off the box, once or as they become due; `kiln snapshot list`
+//! shows which there are.
+//!
+//! It is given what a server is given, and reads of it where the log and the snapshots are. It
+//! serves nobody, and appends nothing to the log.
+
+mod list;
+
+use crate::{configuration, logs};
+use archive::{Candidate, SnapshotStore};
+use base::{Clock, DiskQueue, HashKey, Seeds, Sequence};
+use config::Config;
+use config::settings::{NodeSettings, engine_settings, node_settings};
+use shard::loading::{Failure, KnownLog, OpenLog};
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use txlog::LogEvent;
+use worker::{Freshness, Outcome, Progress, Rates, Worker};
+use world::clock::RealClock;
+use world::disk_queue::{ThreadDiskQueue, Urgency};
+use world::entropy::entropy;
+
+/// What the command line says beside a server's arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Takes one snapshot and ends.
+    pub once: bool,
+    /// A snapshot becomes no older than this, in seconds, if anything was appended since.
+    pub age_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { once: false, age_max: 3600 }
+    }
+}
+
+/// Threads that write parts. The parts of a directory share one device, those of a bucket do not:
+/// two keep both busy while the next part is made.
+const WRITERS: usize = 2;
+
+/// Between two looks at how far the log has grown, and between two attempts to take the claim.
+const LOOK_PAUSE: Duration = Duration::from_secs(2);
+
+/// Between two attempts after one that failed.
+const RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long a log that says nothing is left alone. A guess: its waker comes before, if it works.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// How long the log's end is waited for.
+const TAIL_LOOKS_MAX: u32 = 100;
+
+/// Takes snapshots; the process's exit code.
+pub fn snapshot(options: Options, arguments: &[String]) -> ExitCode {
+    match run(options, arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&*error),
+    }
+}
+
+/// Shows the snapshots; the process's exit code.
+pub fn list(arguments: &[String]) -> ExitCode {
+    let shown = open(arguments).and_then(|it| list::show(&it.store, &RealClock));
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&*error),
+    }
+}
+
+fn failed(error: &(dyn Error + 'static)) -> ExitCode {
+    eprintln!("{error}");
+    let is_unknown = error.is::<configuration::UnknownDirective>();
+    if is_unknown { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// What the configuration names.
+struct Opened {
+    config: Config,
+    settings: NodeSettings,
+    store: SnapshotStore,
+}
+
+fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
+    let config = configuration::read(arguments)?;
+    let settings = node_settings(&config);
+    let store = open_store(&settings)?;
+    Ok(Opened { config, settings, store })
+}
+
+fn open_store(settings: &NodeSettings) -> Result<SnapshotStore, Box<dyn Error>> {
+    Ok(SnapshotStore::open(Arc::new(world::disk::RealDisk), &settings.snapshot_store)?)
+}
+
+/// Waits until whoever has the waker calls it, or for some time.
+struct Pause {
+    wake: mpsc::SyncSender<()>,
+    woken: mpsc::Receiver<()>,
+}
+
+impl Pause {
+    fn new() -> Self {
+        let (wake, woken) = mpsc::sync_channel(1);
+        Self { wake, woken }
+    }
+
+    fn waker(&self) -> base::driver::Waker {
+        let wake = self.wake.clone();
+        // One call that waits is enough, and nobody waits any more at the end.
+        base::driver::Waker(Arc::new(move || wake.try_send(()).unwrap_or_default()))
+    }
+
+    fn wait(&self, time: Duration) {
+        // Woken or not, whoever waited looks again.
+        let _ = self.woken.recv_timeout(time);
+    }
+}
+
+fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let Opened { config, settings, store } = open(arguments)?;
+    configuration::set_up_process(&settings)?;
+    let pause = Pause::new();
+    let mut worker = worker(&config, &settings, store.clone(), &pause)?;
+    tracing::info!(store = store.location(), "takes snapshots");
+    if options.once {
+        return once(&mut worker, &pause);
+    }
+    keep(&mut worker, options, &settings, &store, &pause)
+}
+
+fn worker(
+    config: &Config,
+    settings: &NodeSettings,
+    store: SnapshotStore,
+    pause: &Pause,
+) -> Result<Worker, Box<dyn Error>> {
+    let queue = || -> Result<Box<dyn DiskQueue>, Box<dyn Error>> {
+        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, pause.waker())?))
+    };
+    let queues = (0..WRITERS).map(|_| queue()).collect::<Result<Vec<_>, _>>()?;
+    let (named, waker) = (settings.clone(), pause.waker());
+    let open_log = move |known: &KnownLog| -> Result<OpenLog, Failure> {
+        logs::open_as_reader(&named, known, waker.clone())
+    };
+    let waiting = Pause::new();
+    Ok(Worker {
+        store,
+        clock: Arc::new(RealClock),
+        settings: engine_settings(config),
+        seeds: Seeds { hash: HashKey::new([entropy(), entropy()]), chance: entropy() },
+        id: entropy(),
+        open_log: Box::new(open_log),
+        queues,
+        wait: Box::new(move || waiting.wait(LOG_PAUSE)),
+        tell: Box::new(tell),
+        goes_on: Box::new(|| true),
+        broken: None,
+    })
+}
+
+/// Between two looks at a log that has nothing new.
+const LOG_PAUSE: Duration = Duration::from_millis(5);
+
+fn tell(progress: &Progress) {
+    tracing::info!("{progress}");
+}
+
+/// Takes one snapshot, or sees another worker take it.
+fn once(worker: &mut Worker, pause: &Pause) -> Result<(), Box<dyn Error>> {
+    let mut is_told = false;
+    loop {
+        match worker.take_once()? {
+            Outcome::Taken(taken) => {
+                note(&taken);
+                return Ok(());
+            }
+            Outcome::Nothing(at) => {
+                tracing::info!(record = at.0, "the newest snapshot has everything");
+                return Ok(());
+            }
+            Outcome::Busy => {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::info!("another worker is at it, which is waited for");
+                }
+                pause.wait(LOOK_PAUSE);
+            }
+        }
+    }
+}
+
+/// Takes snapshots as they become due, for ever.
+fn keep(
+    worker: &mut Worker,
+    options: Options,
+    settings: &NodeSettings,
+    store: &SnapshotStore,
+    pause: &Pause,
+) -> Result<(), Box<dyn Error>> {
+    let mut rates = Rates::default();
+    loop {
+        let Err(error) = keep_claimed(worker, &mut rates, options, settings, store, pause);
+        tracing::error!("no snapshot can be taken just now: {error}");
+        pause.wait(RETRY_PAUSE);
+    }
+}
+
+/// The same, until something fails.
+fn keep_claimed(
+    worker: &mut Worker,
+    rates: &mut Rates,
+    options: Options,
+    settings: &NodeSettings,
+    store: &SnapshotStore,
+    pause: &Pause,
+) -> Result<std::convert::Infallible, Box<dyn Error>> {
+    let mut claimed = loop {
+        match worker.claim()? {
+            Some(claimed) => break claimed,
+            None => pause.wait(LOOK_PAUSE),
+        }
+    };
+    let mut log = logs::open_as_reader(settings, &KnownLog::default(), pause.waker())?;
+    loop {
+        let fresh = freshness(store, &mut log, pause)?;
+        if let Some(why) = rates.due(fresh, options.age_max) {
+            tracing::info!("a snapshot is due: {why}");
+            if let Outcome::Taken(taken) = worker.take(&mut claimed)? {
+                rates.measure(&taken);
+                note(&taken);
+            }
+        }
+        worker.rest(&mut claimed)?;
+        pause.wait(LOOK_PAUSE);
+    }
+}
+
+/// How far the newest snapshot is behind the log.
+fn freshness(
+    store: &SnapshotStore,
+    log: &mut OpenLog,
+    pause: &Pause,
+) -> Result<Freshness, Box<dyn Error>> {
+    let newest = store.list()?.into_iter().find_map(|candidate| match candidate {
+        Candidate::Whole(snapshot) => Some(snapshot),
+        Candidate::Damaged { .. } => None,
+    });
+    let tail = tail(log, pause)?;
+    let now = RealClock.unix_millis().0;
+    Ok(newest.map_or(Freshness { bytes: 0, records: tail.0, age: u64::MAX }, |snapshot| {
+        let point = &snapshot.point;
+        Freshness {
+            bytes: snapshot.manifest.bytes(),
+            records: tail.0.saturating_sub(point.position.sequence.0),
+            age: u64::try_from((now - point.began.0) / 1000).unwrap_or(0),
+        }
+    }))
+}
+
+/// The log's newest record.
+fn tail(log: &mut OpenLog, pause: &Pause) -> Result<Sequence, Box<dyn Error>> {
+    let asked = log.handle.tail();
+    let mut events = Vec::new();
+    for _ in 0..TAIL_LOOKS_MAX {
+        log.handle.poll(&mut events);
+        for event in events.drain(..) {
+            match event {
+                LogEvent::Tail { ticket, position, .. } if ticket == asked => {
+                    return Ok(position.sequence);
+                }
+                LogEvent::Unanswered(ticket, why) if ticket == asked => return Err(why.into()),
+                _ => {}
+            }
+        }
+        pause.wait(WAIT_MAX);
+    }
+    Err("the log does not say where it ends".into())
+}
+
+fn note(taken: &worker::Taken) {
+    let snapshot = &taken.snapshot;
+    tracing::info!(
+        name = snapshot.name,
+        keys = snapshot.manifest.keys,
+        bytes = snapshot.manifest.bytes(),
+        parts = snapshot.manifest.parts.len(),
+        checked = snapshot.manifest.proof.and_then(|proof| proof.checked),
+        millis = taken.nanos / 1_000_000,
+        "snapshot published, proven"
+    );
+}

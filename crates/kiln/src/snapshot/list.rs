@@ -1,0 +1,85 @@
+//! `kiln snapshot list`: a line for each snapshot, newest first, and what a worker is doing.
+
+use archive::{Candidate, Snapshot, SnapshotStore};
+use base::Clock;
+use std::error::Error;
+use std::io::{self, Write};
+
+/// Prints the snapshots of a store.
+///
+/// # Errors
+/// The archive's, or the output's.
+pub fn show(store: &SnapshotStore, clock: &dyn Clock) -> Result<(), Box<dyn Error>> {
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    let now = clock.unix_millis().0;
+    writeln!(output, "snapshots in {}", store.location())?;
+    for candidate in store.list()? {
+        writeln!(output, "{}", line(&candidate, now))?;
+    }
+    if let Some(said) = store.claimed()? {
+        writeln!(output, "worker {}", String::from_utf8_lossy(&said))?;
+    }
+    Ok(output.flush()?)
+}
+
+fn line(candidate: &Candidate, now: i64) -> String {
+    match candidate {
+        Candidate::Whole(snapshot) => whole(snapshot, now),
+        Candidate::Damaged { name, why, may_be_whole: true } => {
+            format!("{name} cannot be read: {why}")
+        }
+        Candidate::Damaged { name, why, .. } => format!("{name} is damaged: {why}"),
+    }
+}
+
+fn whole(snapshot: &Snapshot, now: i64) -> String {
+    let Snapshot { name, point, manifest } = snapshot;
+    let age = (now - point.began.0).max(0) / 1000;
+    let proof = match manifest.proof {
+        Some(proof) => match proof.checked {
+            Some(checked) => format!("proven through record {checked}"),
+            None => "proven".to_owned(),
+        },
+        None => "not proven".to_owned(),
+    };
+    format!(
+        "{name} record {} age {age} s keys {} bytes {} parts {} {proof}",
+        point.position.sequence,
+        manifest.keys,
+        manifest.bytes(),
+        manifest.parts.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archive::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
+    use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+
+    #[test]
+    fn a_snapshot_is_one_line_with_its_age_and_proof() {
+        let position = Position { incarnation: Incarnation(1), sequence: Sequence(42) };
+        let (clock, began) = (UnixMillis(0), UnixMillis(5_000));
+        let point =
+            SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began };
+        let of = |proven| {
+            let facts = Facts { point, keys: 7, rdb: 10, proven };
+            let parts = vec![Part::new("part-0000.rdb", 119, 1)];
+            let manifest = Box::new(Manifest::new(&facts, parts, FORMAT));
+            line(
+                &Candidate::Whole(Snapshot { name: "snapshot-42".to_owned(), point, manifest }),
+                65_000,
+            )
+        };
+        let start = "snapshot-42 record 42 age 60 s keys 7 bytes 119 parts 1";
+        assert_eq!(of(None), format!("{start} not proven"));
+        let proof = Proof { checked: Some(50), at_ms: 1 };
+        assert_eq!(of(Some((1, proof))), format!("{start} proven through record 50"));
+        let damaged = |may_be_whole| {
+            line(&Candidate::Damaged { name: "x".into(), why: "gone".into(), may_be_whole }, 0)
+        };
+        assert_eq!(damaged(false), "x is damaged: gone");
+        assert_eq!(damaged(true), "x cannot be read: gone");
+    }
+}
