@@ -13,6 +13,7 @@
 
 mod cuts;
 mod file;
+mod offbox;
 mod pace;
 mod pruning;
 mod stores;
@@ -26,6 +27,7 @@ use base::disk::{DiskOutcome, DiskTicket};
 use base::{Clock, DiskQueue, MonotonicNanos, Position, Sequence, UnixMillis};
 pub use cuts::Cuts;
 pub use file::SnapshotFile;
+use offbox::OffBox;
 pub use pace::Pace;
 use pruning::Pruning;
 use std::io;
@@ -83,9 +85,8 @@ pub struct TurnFacts {
     /// The shard's time.
     pub now: UnixMillis,
     pub monotonic: MonotonicNanos,
-    /// This process leads the shard; and nobody else can reach its log.
+    /// This process leads the shard.
     pub leads: bool,
-    pub is_alone: bool,
     /// No other process can read the store: then the log is kept whole for them.
     pub is_private: bool,
     /// Of a replica: its primary tells which snapshots that one has.
@@ -106,6 +107,7 @@ pub struct Snapshots {
     running: Option<Running>,
     stores: Stores,
     pruning: Pruning,
+    offbox: OffBox,
     /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
     /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
@@ -176,8 +178,8 @@ enum Outcome {
     Published(Published),
     /// The log is not needed through this position, if that is known.
     Pruned(Option<Position>),
-    /// What is in the store.
-    Looked(Vec<Sighting>),
+    /// What is in the store, and what the claim's holder says.
+    Looked(Vec<Sighting>, Option<Vec<u8>>),
     Failed(String),
 }
 
@@ -210,6 +212,7 @@ impl Snapshots {
             running: None,
             stores: Stores::default(),
             pruning: Pruning::default(),
+            offbox: OffBox::default(),
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
@@ -267,6 +270,7 @@ impl Snapshots {
     /// Takes what the disk has done: the first step of a turn. [`Self::judge`] comes next, if it is
     /// due, then [`Self::advance`].
     pub fn collect(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
+        self.mark(shard);
         self.collect_outcomes(shard, turn, news);
         self.look_when_due(turn);
     }
@@ -287,6 +291,10 @@ impl Snapshots {
     fn schedule(&mut self, shard: &Shard, turn: &TurnFacts) {
         let grown = shard.replay_cost_bytes();
         if grown < self.pace.log_growth_bytes_min || self.is_busy() {
+            return;
+        }
+        if self.offbox.lives(turn.monotonic) && shard.grown.bytes < self.pace.log_growth_bytes_alone
+        {
             return;
         }
         let is_hasty = shard.grown.bytes >= self.pace.log_growth_bytes_hasty;
@@ -445,7 +453,7 @@ impl Snapshots {
                 }
                 Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
                 Ok(Outcome::Pruned(through)) => self.pruned(shard, turn, through),
-                Ok(Outcome::Looked(found)) => self.stores.looked(found, turn.leads),
+                Ok(Outcome::Looked(found, said)) => self.looked(shard, turn, found, said),
                 Ok(Outcome::Failed(why)) => self.fail(shard, turn, &why, news),
                 Err(_) => self.fail(shard, turn, "a disk job returned something else", news),
             }
@@ -469,6 +477,7 @@ impl Snapshots {
         self.status.last_published = Some(turn.now);
         self.status.last_seconds = Some(seconds);
         shard.grown -= running.log;
+        self.offbox.cover_exactly(running.point.position.sequence, running.log, running.dirty);
         let dirty = &shard.engine.keyspace.statistics.dirty;
         dirty.set(dirty.get().saturating_sub(running.dirty));
         self.stores.published(sighting, self.store.limits().retained);

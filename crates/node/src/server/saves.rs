@@ -41,7 +41,6 @@ impl Server {
             now: self.core.turn.now,
             monotonic: self.core.turn.monotonic,
             leads: self.core.leadership.roles.leads(),
-            is_alone: self.core.leadership.roles.is_alone(),
             is_private: self.core.process.settings.snapshots_are_private,
             hears_primary: self.members.lag().is_some(),
         };

@@ -29,10 +29,11 @@ impl std::ops::AddAssign for Growth {
     }
 }
 
+/// What two snapshots cover both is taken once.
 impl std::ops::SubAssign for Growth {
     fn sub_assign(&mut self, covered: Self) {
-        self.records -= covered.records;
-        self.bytes -= covered.bytes;
+        self.records = self.records.saturating_sub(covered.records);
+        self.bytes = self.bytes.saturating_sub(covered.bytes);
     }
 }
 

@@ -30,6 +30,10 @@ pub struct Pace {
     /// What a restart may have to replay of such a log, in bytes of records: eight seconds of small
     /// ones.
     pub log_growth_bytes_hasty: u64,
+    /// What a restart may have to replay, in bytes of records, while a worker lives that takes the
+    /// snapshots: one that says that it lives and publishes nothing must not let the log grow for
+    /// ever.
+    pub log_growth_bytes_alone: u64,
     /// Time from the beginning of a primary to the first record that it trims, in nanoseconds,
     /// while others may read the log: replicas must have had time to report. They do so as soon as
     /// they read who leads; this is as long as they wait for an answer.
@@ -66,6 +70,7 @@ impl Default for Pace {
             log_growth_bytes_min: 256 << 20,
             rest_nanos: 60_000_000_000,
             log_growth_bytes_hasty: 1 << 30,
+            log_growth_bytes_alone: 16 << 30,
             report_nanos: 5_000_000_000,
             publishes_before_durable: false,
             trims_through_newest: false,

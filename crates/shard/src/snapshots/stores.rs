@@ -23,7 +23,7 @@
 //! acknowledged to one machine's disk, so that is for an operator to decide. Who it is stands in
 //! the server's log, again and again, with its real address, and in INFO.
 
-use super::{Outcome, Snapshots, TurnFacts, submit};
+use super::{Outcome, Snapshots, TurnFacts, offbox, submit};
 use crate::shard::Shard;
 use archive::{Candidate, SnapshotStore};
 use base::{MonotonicNanos, Position, Sequence, UnixMillis};
@@ -306,7 +306,13 @@ impl Snapshots {
         self.stores.is_looking = true;
         self.stores.looked_at = Some(now);
         let store = self.store.clone();
-        submit(&mut *self.queue, move || Ok(Outcome::Looked(look(&store))));
+        submit(&mut *self.queue, move || {
+            let said = store.claimed().unwrap_or_else(|error| {
+                tracing::warn!("the claim in the snapshot store cannot be read: {error}");
+                None
+            });
+            Ok(Outcome::Looked(look(&store), said))
+        });
     }
 
     /// The newest snapshot in the own store.
@@ -339,12 +345,13 @@ impl Snapshots {
         let stores = &mut self.stores;
         stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
         let looks = if leads {
-            // What it publishes itself, it knows; but not what the primary before did last.
-            !turn.is_alone && (stores.looked_at.is_none() || !stores.unseen.is_empty())
+            // What it publishes itself, it knows; but not what others do.
+            let pause = if stores.unseen.is_empty() { offbox::LOOK_NANOS } else { LOOK_NANOS };
+            Stores::is_due(stores.looked_at, pause, now)
         } else {
-            turn.hears_primary
+            turn.hears_primary && Stores::is_due(stores.looked_at, LOOK_NANOS, now)
         };
-        if looks && Stores::is_due(stores.looked_at, LOOK_NANOS, now) {
+        if looks {
             self.begin_look(now);
         }
     }

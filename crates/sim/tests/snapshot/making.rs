@@ -107,7 +107,7 @@ fn a_snapshot_shows_the_clock_of_its_record() {
     for round in 0..3 {
         assert_eq!(ask(&mut life, "SET key value"), "+OK\r\n");
         // Time goes on while nothing is appended.
-        for _ in 0..50 {
+        for _ in 0..20 {
             assert!(life.turn(&mut Ledger::default()), "{:?}", life.server.core.stopping);
         }
         assert_eq!(ask(&mut life, "SAVE"), "+OK\r\n");

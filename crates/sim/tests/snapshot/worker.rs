@@ -265,3 +265,64 @@ fn other_data_that_nobody_restores_is_published() {
     taken(broken.take_once());
     let _ = check_snapshots(&disk, &mut ledger);
 }
+
+/// Whether INFO shows a worker.
+fn worker_seen(world: &Rc<RefCell<World>>) -> bool {
+    let world = &mut *world.borrow_mut();
+    world.life.replies.clear();
+    world.life.client.send(b"INFO persistence\r\n");
+    world.pass(20);
+    !String::from_utf8_lossy(&world.life.replies).contains("kiln_snapshot_worker:none")
+}
+
+/// Seconds of simulated time, in which a worker's claim is renewed, or not.
+fn seconds(world: &Rc<RefCell<World>>, seconds: u64, mut each: impl FnMut()) {
+    let now = || world.borrow().life.clock.monotonic();
+    let began = now();
+    while now().seconds_since(began) < seconds {
+        world.borrow_mut().pass(1);
+        each();
+    }
+}
+
+#[test]
+fn a_primary_leaves_snapshots_to_a_worker_as_long_as_it_lives_and_trims_behind_its() {
+    let disk = SimDisk::new(8);
+    let world = World::start(&disk, 8);
+    let mut worker = beside(&world, &disk);
+    let due = |world: &Rc<RefCell<World>>| {
+        let shard = &mut world.borrow_mut().life.server.core.shard;
+        shard.grown.bytes = 2 << 30;
+    };
+    let taken_here =
+        |world: &Rc<RefCell<World>>| world.borrow().life.server.core.saving().published;
+    let mut claimed = worker.claim().expect("it may").expect("nobody else has it");
+    seconds(&world, 6, || worker.rest(&mut claimed).expect("it goes on"));
+    assert!(worker_seen(&world), "it is seen");
+    due(&world);
+    seconds(&world, 60, || worker.rest(&mut claimed).expect("it goes on"));
+    assert_eq!(taken_here(&world), 0, "the worker lives");
+    let first = super::world::first_record(&disk);
+    for _ in 0..3 {
+        let outcome = worker.take(&mut claimed).expect("it can be taken");
+        assert!(matches!(outcome, Outcome::Taken(_)), "{outcome:?}");
+        for _ in 0..40 {
+            world.borrow_mut().ask();
+            world.borrow_mut().pass(20);
+        }
+        seconds(&world, 20, || worker.rest(&mut claimed).expect("it goes on"));
+    }
+    let store = store(&disk).expect("the disk is whole");
+    assert_eq!(whole(&store), 2, "the primary prunes");
+    assert!(super::world::first_record(&disk) > first, "and trims");
+    let grown = world.borrow().life.server.core.shard.grown.bytes;
+    assert!(grown < 1 << 30, "what the worker's snapshots cover is counted no more: {grown}");
+    // It dies: its claim is not renewed any more.
+    drop(claimed);
+    due(&world);
+    seconds(&world, 20, || {});
+    assert_eq!(taken_here(&world), 0, "it may only be slow");
+    seconds(&world, 30, || {});
+    assert!(taken_here(&world) > 0, "it is gone");
+    assert!(!worker_seen(&world));
+}

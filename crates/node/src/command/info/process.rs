@@ -5,6 +5,7 @@ use crate::core::hex_id;
 use crate::server::Server;
 use base::ConnectionId;
 use base::machine::Usage;
+use shard::snapshots::Snapshots;
 
 pub(super) fn server(server: &Server, _: ConnectionId, text: &mut Text) {
     let micros = server.core.process.options.clock.unix_micros();
@@ -193,6 +194,12 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_log_bytes_appended", server.core.shard.bytes_appended);
     text.line("kiln_log_records_since_snapshot", server.core.shard.grown.records);
     text.line("kiln_log_bytes_since_snapshot", server.core.shard.grown.bytes);
+    let snapshots = server.core.snapshots.as_ref();
+    let newest = snapshots.and_then(Snapshots::newest);
+    text.line("kiln_snapshot_last_record", newest.map_or(0, |it| it.sequence.0));
+    text.line("kiln_snapshot_last_began_time", newest.map_or(0, |it| it.began.0.div_euclid(1000)));
+    let worker = snapshots.and_then(|it| it.worker(server.core.turn.monotonic));
+    text.line("kiln_snapshot_worker", worker.as_deref().unwrap_or("none"));
     let unseen = server.snapshots_unseen();
     text.line("kiln_snapshots_unseen_by", unseen.by.join(","));
     text.line("kiln_log_trim_waits", u8::from(unseen.trim_waits));

@@ -1,0 +1,206 @@
+//! What a primary knows of snapshots that it did not take: who takes them off the box, and whether
+//! that one lives; and how much of the log the newest one covers.
+//!
+//! ```text
+//! every five seconds ─▶ look: the newest snapshots, what the claim's holder says
+//!   it says something new ─▶ it lives: none is taken here
+//!   a newer snapshot than was known ─▶ older ones are pruned, the log is trimmed
+//! ```
+//! Whether a worker lives shows in what it says alone: its claim may be a lock on another machine,
+//! or an object.
+
+use super::stores::Sighting;
+use super::{Snapshots, TurnFacts};
+use crate::shard::{Growth, Shard};
+use archive::CLAIM_SILENCE;
+use base::{MonotonicNanos, Sequence};
+use std::collections::VecDeque;
+
+/// Time between two looks of a primary, in nanoseconds.
+pub(super) const LOOK_NANOS: u64 = 5_000_000_000;
+
+/// What the log has grown by between two marks, at least.
+const MARK: Growth = Growth { records: 1024, bytes: 4 << 20 };
+
+/// Marks that are kept. With more, every other one goes: what is known of the older ones becomes
+/// coarser.
+const MARKS_MAX: usize = 1024;
+
+/// What the log had grown by, and what had changed, at a record.
+#[derive(Clone, Copy)]
+struct Mark {
+    at: Sequence,
+    grown: Growth,
+    dirty: u64,
+}
+
+/// What is known of the snapshots of others.
+#[derive(Default)]
+pub(super) struct OffBox {
+    /// What the claim's holder said last, and when it first said so.
+    said: Option<Vec<u8>>,
+    heard_at: Option<MonotonicNanos>,
+    /// The newest snapshot that was taken into account, whoever took it.
+    newest: Option<Sequence>,
+    marks: VecDeque<Mark>,
+}
+
+impl OffBox {
+    /// Takes what the holder of the claim says, or that there is none.
+    fn hear(&mut self, said: Option<Vec<u8>>, now: MonotonicNanos) {
+        if said.is_none() {
+            self.heard_at = None;
+        } else if said != self.said {
+            self.heard_at = Some(now);
+        }
+        self.said = said;
+    }
+
+    /// Whether somebody takes snapshots off the box.
+    pub fn lives(&self, now: MonotonicNanos) -> bool {
+        let silence = CLAIM_SILENCE.as_nanos() as u64;
+        self.heard_at.is_some_and(|heard_at| now.since(heard_at) < silence)
+    }
+
+    /// Marks how far the log has grown, if it has since the last mark.
+    fn mark(&mut self, shard: &Shard) {
+        let before = self.marks.back().map_or(Growth::default(), |mark| mark.grown);
+        let grown = shard.grown;
+        let is_enough = grown.records >= before.records + MARK.records
+            || grown.bytes >= before.bytes + MARK.bytes;
+        if !is_enough {
+            return;
+        }
+        let dirty = shard.engine.keyspace.statistics.dirty.get();
+        self.marks.push_back(Mark { at: shard.appended().sequence, grown, dirty });
+        if self.marks.len() > MARKS_MAX {
+            let mut is_kept = true;
+            self.marks.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+    }
+
+    /// A snapshot covers the log through here: what it had grown by and changed up to there, as far
+    /// as is known, is taken from every mark behind it.
+    pub fn cover(&mut self, through: Sequence) -> (Growth, u64) {
+        let mut covered = (Growth::default(), 0);
+        while let Some(mark) = self.marks.front().filter(|mark| mark.at <= through) {
+            covered = (mark.grown, mark.dirty);
+            self.marks.pop_front();
+        }
+        self.uncount(covered);
+        self.newest = self.newest.max(Some(through));
+        covered
+    }
+
+    /// As [`Self::cover`], by a snapshot of which it is known what it covers.
+    pub fn cover_exactly(&mut self, through: Sequence, grown: Growth, dirty: u64) {
+        self.marks.retain(|mark| mark.at > through);
+        self.uncount((grown, dirty));
+        self.newest = self.newest.max(Some(through));
+    }
+
+    /// So much is counted no more.
+    fn uncount(&mut self, (grown, dirty): (Growth, u64)) {
+        for mark in &mut self.marks {
+            mark.grown -= grown;
+            mark.dirty = mark.dirty.saturating_sub(dirty);
+        }
+    }
+}
+
+impl Snapshots {
+    /// Notes how far the log has grown: called in every turn.
+    pub(super) fn mark(&mut self, shard: &Shard) {
+        self.offbox.mark(shard);
+    }
+
+    /// What a worker that lives says of itself: JSON.
+    pub fn worker(&self, now: MonotonicNanos) -> Option<String> {
+        let said = self.offbox.said.as_ref().filter(|_| self.offbox.lives(now))?;
+        // Anybody who can write to the archive may have written it.
+        let is_plain = said.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        is_plain.then(|| String::from_utf8_lossy(said).into_owned())
+    }
+
+    /// Takes what a look has found.
+    pub(super) fn looked(
+        &mut self,
+        shard: &mut Shard,
+        turn: &TurnFacts,
+        found: Vec<Sighting>,
+        said: Option<Vec<u8>>,
+    ) {
+        let newest = found.first().copied();
+        self.stores.looked(found, turn.leads);
+        let lived = self.offbox.lives(turn.monotonic);
+        self.offbox.hear(said, turn.monotonic);
+        if lived && !self.offbox.lives(turn.monotonic) && turn.leads {
+            tracing::warn!("the worker that took the snapshots is gone: they are taken here again");
+        }
+        if let Some(newest) = newest
+            && self.offbox.newest.is_none_or(|known| newest.sequence > known)
+        {
+            self.take_over(shard, turn, newest);
+        }
+    }
+
+    /// Another process has published this one.
+    fn take_over(&mut self, shard: &mut Shard, turn: &TurnFacts, newest: Sighting) {
+        let is_first = self.offbox.newest.is_none();
+        let (grown, dirty) = self.offbox.cover(newest.sequence);
+        shard.grown -= grown;
+        let changes = &shard.engine.keyspace.statistics.dirty;
+        changes.set(changes.get().saturating_sub(dirty));
+        if let Some(running) = &mut self.running {
+            running.log -= grown;
+            running.dirty = running.dirty.saturating_sub(dirty);
+        }
+        // One that was there when this process began is no news.
+        if turn.leads && !is_first {
+            tracing::info!(record = newest.sequence.0, "another process has published a snapshot");
+            self.status.last_published = Some(turn.now);
+            self.pruning.is_due = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn second(n: u64) -> MonotonicNanos {
+        MonotonicNanos(n * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_worker_lives_while_it_says_something_new() {
+        let mut offbox = OffBox::default();
+        assert!(!offbox.lives(second(0)));
+        offbox.hear(Some(b"1".to_vec()), second(10));
+        offbox.hear(Some(b"1".to_vec()), second(35));
+        assert!(offbox.lives(second(39)) && !offbox.lives(second(40)));
+        offbox.hear(Some(b"2".to_vec()), second(41));
+        assert!(offbox.lives(second(42)), "it was only slow");
+        offbox.hear(None, second(43));
+        assert!(!offbox.lives(second(43)), "it gave the claim up");
+    }
+
+    #[test]
+    fn what_a_snapshot_covers_is_counted_no_more() {
+        let mark = |at, n| Mark {
+            at: Sequence(at),
+            grown: Growth { records: n, bytes: 10 * n },
+            dirty: 2 * n,
+        };
+        let mut offbox =
+            OffBox { marks: [mark(5, 1), mark(9, 4), mark(12, 6)].into(), ..OffBox::default() };
+        assert_eq!(offbox.cover(Sequence(4)), (Growth::default(), 0));
+        assert_eq!(offbox.cover(Sequence(10)), (Growth { records: 4, bytes: 40 }, 8));
+        let left = offbox.marks.front().map(|mark| (mark.grown.records, mark.dirty));
+        assert_eq!(left, Some((2, 4)));
+        assert_eq!(offbox.newest, Some(Sequence(10)));
+    }
+}
