@@ -4,7 +4,7 @@
 //! question for help is taken out of it.
 
 use crate::help::{self, Topic};
-use crate::snapshot;
+use crate::{restore, snapshot};
 
 /// What the command line asks for.
 #[derive(PartialEq, Eq, Debug)]
@@ -13,6 +13,11 @@ pub enum Request<'a> {
     Server(&'a [String]),
     /// Take snapshots of the shard of which these are a server's arguments.
     Snapshot(snapshot::Options, &'a [String]),
+    /// Make a new log of what the shard held at some moment; write that to a file; make a new log of
+    /// a file.
+    Restore(restore::Options, &'a [String]),
+    Export(restore::Options, &'a [String]),
+    Import(restore::Options, &'a [String]),
     /// Print the snapshots of that shard.
     ListSnapshots(&'a [String]),
     /// Print the log at this place.
@@ -22,6 +27,10 @@ pub enum Request<'a> {
     /// Nothing that is understood: print this on the standard error.
     Wrong(String),
 }
+
+/// What may stand behind the program's name.
+const COMMANDS: &[&str] =
+    &["server", "snapshot", "restore", "export", "import", "log", "help", "--version"];
 
 /// Reads the arguments behind the program's name.
 pub fn read(arguments: &[String]) -> Request<'_> {
@@ -40,13 +49,21 @@ pub fn read(arguments: &[String]) -> Request<'_> {
         }
         ["snapshot", "list", ..] => Request::ListSnapshots(&arguments[2..]),
         ["snapshot", ..] => take_snapshots(&arguments[1..]),
+        ["restore", ref behind @ ..] if asks_for_help(behind) => {
+            Request::Show(Topic::Restore.text())
+        }
+        ["export", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Export.text()),
+        ["import", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Import.text()),
+        ["restore", ..] => {
+            with(&restore::RESTORE, &arguments[1..], Topic::Restore, Request::Restore)
+        }
+        ["export", ..] => with(&restore::EXPORT, &arguments[1..], Topic::Export, Request::Export),
+        ["import", ..] => with(&restore::IMPORT, &arguments[1..], Topic::Import, Request::Import),
         ["log"] => wrong("a command of 'log' is missing", Topic::Log),
         ["log", "-h" | "--help"] => Request::Show(Topic::Log.text()),
         ["log", "inspect", ref behind @ ..] => inspect(behind),
         ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
-        [other, ..] => {
-            unknown(other, "", &["server", "snapshot", "log", "help", "--version"], Topic::Kiln)
-        }
+        [other, ..] => unknown(other, "", COMMANDS, Topic::Kiln),
     }
 }
 
@@ -64,10 +81,26 @@ fn help_on(topic: &[&str]) -> Request<'static> {
         [] | ["help"] => Request::Show(Topic::Kiln.text()),
         ["server"] => Request::Show(Topic::Server.text()),
         ["snapshot"] => Request::Show(Topic::Snapshot.text()),
+        ["restore"] => Request::Show(Topic::Restore.text()),
+        ["export"] => Request::Show(Topic::Export.text()),
+        ["import"] => Request::Show(Topic::Import.text()),
         ["log"] => Request::Show(Topic::Log.text()),
         ["log", "inspect"] => Request::Show(Topic::Inspect.text()),
         ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
-        [other, ..] => unknown(other, "", &["server", "snapshot", "log"], Topic::Kiln),
+        [other, ..] => unknown(other, "", COMMANDS, Topic::Kiln),
+    }
+}
+
+/// A request with options, which stand before what is a server's.
+fn with<'a>(
+    names: &[&str],
+    behind: &'a [String],
+    topic: Topic,
+    request: fn(restore::Options, &'a [String]) -> Request<'a>,
+) -> Request<'a> {
+    match restore::Options::take(names, behind) {
+        Ok((options, rest)) => request(options, rest),
+        Err(why) => wrong(&why, topic),
     }
 }
 
@@ -155,6 +188,10 @@ mod tests {
             ("server --port 1 --help", Topic::Server),
             ("help snapshot", Topic::Snapshot),
             ("snapshot --help", Topic::Snapshot),
+            ("help restore", Topic::Restore),
+            ("restore --help", Topic::Restore),
+            ("export -h", Topic::Export),
+            ("import --rdb x --help", Topic::Import),
             ("help log", Topic::Log),
             ("log --help", Topic::Log),
             ("help log inspect", Topic::Inspect),
@@ -191,6 +228,7 @@ mod tests {
             ),
             ("snapshot --max-age", "--max-age takes a number of seconds\n"),
             ("log inspcet x", "no command 'log inspcet'; did you mean 'log inspect'?"),
+            ("restore --into", "--into takes a value\nusage: kiln restore"),
             ("log inspect", "the log is missing\nusage: kiln log inspect"),
             ("log inspect a b", "'b' is more than one log"),
             ("log inspect --all a", "no option '--all'"),

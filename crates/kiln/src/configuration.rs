@@ -23,9 +23,18 @@ use world::tls::Tls;
 /// # Errors
 /// What the operator must correct.
 pub fn read(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
+    let words: Vec<Vec<u8>> = arguments.iter().map(|a| a.as_bytes().to_vec()).collect();
+    hide(&words, &arguments::parse(&words).shown);
+    read_quietly(arguments)
+}
+
+/// The same of arguments that are not the process's own: none are hidden from `ps`.
+///
+/// # Errors
+/// What the operator must correct.
+pub fn read_quietly(arguments: &[String]) -> Result<Config, Box<dyn Error>> {
     let arguments: Vec<Vec<u8>> = arguments.iter().map(|a| a.as_bytes().to_vec()).collect();
     let line: CommandLine = arguments::parse(&arguments);
-    hide(&arguments, &line.shown);
     let mut stdin = None;
     if line.reads_stdin {
         let mut text = Vec::new();

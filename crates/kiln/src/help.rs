@@ -10,6 +10,9 @@ pub enum Topic {
     Kiln,
     Server,
     Snapshot,
+    Restore,
+    Export,
+    Import,
     Log,
     Inspect,
 }
@@ -21,6 +24,9 @@ commands:
   server         run a server, with redis-server's arguments
   snapshot       take snapshots of a shard, in a process that serves nobody
   snapshot list  print which snapshots there are
+  restore        make a new log of what a shard held at some moment
+  export         write that to an RDB file
+  import         make a new log of an RDB file
   log inspect    print what a transaction log holds
   help COMMAND   say more about a command
 
@@ -84,6 +90,58 @@ exit status: 0 the snapshot of '--once' was published, or there is nothing new; 
 taken, and nothing was published; the reason is on the standard error.
 ";
 
+const RESTORE: &str = "
+Makes a new log, and a snapshot with which servers start on it, of what a shard held at some moment.
+Log and snapshots of the shard are only read; its servers may run meanwhile. The log must reach
+back from the moment to a snapshot before it.
+
+  --to TIME            2026-11-20T12:00:00.000Z, or milliseconds since 1970; everything that was
+                       written through that time, by the clock of the shard
+  --to-position N      everything through this record; without either, everything
+  --into LOG           the log to make: a directory, or a URL as 'transaction-log' takes it
+  --into-archive STORE where its snapshots lie, as 'snapshot-store' takes it; beside a log in a
+                       directory it is 'snapshots' if nothing is said
+  --from LOG           the log to read, if it is not that of the arguments behind
+  --archive STORE      likewise the snapshots
+  path/to/redis.conf   as 'kiln server' takes it, and likewise what follows
+  --directive value …
+
+example, the data of 'data' as it was at noon, served beside it:
+  kiln restore --to 2026-11-20T12:00:00Z --into noon/log --dir data
+  kiln server --port 7777 --dir noon
+
+exit status: 0 it was made; 1 it could not be, and nothing serves from what there is of it; the
+reason is on the standard error.
+";
+
+const EXPORT: &str = "
+Writes what a shard holds, or held at some moment, to an RDB file, which Redis from 7.0 on reads.
+Log and snapshots are only read; servers may run meanwhile.
+
+  --rdb FILE           the file to write; one that is there is replaced
+  --to TIME, --to-position N, --from LOG, --archive STORE
+                       as 'kiln restore' takes them
+  path/to/redis.conf   as 'kiln server' takes it, and likewise what follows
+  --directive value …
+
+example:
+  kiln export --rdb backup.rdb --dir data
+";
+
+const IMPORT: &str = "
+Makes a new log, and a snapshot with which servers start on it, of an RDB file of Redis or Valkey.
+
+  --rdb FILE           the file to read
+  --into LOG           the log to make, and where its snapshots lie, as 'kiln restore' takes them
+  --into-archive STORE
+  path/to/redis.conf   as 'kiln server' takes it, and likewise what follows
+  --directive value …
+
+example:
+  kiln import --rdb dump.rdb --into data/log
+  kiln server --dir data
+";
+
 const LOG: &str = "
 commands:
   inspect        print what a transaction log holds
@@ -112,6 +170,19 @@ impl Topic {
                 "usage: kiln snapshot [list | --once | --max-age SECONDS] [path/to/redis.conf] \
                  [--directive value …]\n"
             }
+            Self::Restore => {
+                "usage: kiln restore [--to TIME | --to-position N] --into LOG [--into-archive \
+                 STORE] [--from LOG]\n                    [--archive STORE] [path/to/redis.conf] \
+                 [--directive value …]\n"
+            }
+            Self::Export => {
+                "usage: kiln export --rdb FILE [--to TIME | --to-position N] [--from LOG] \
+                 [--archive STORE]\n                   [path/to/redis.conf] [--directive value …]\n"
+            }
+            Self::Import => {
+                "usage: kiln import --rdb FILE --into LOG [--into-archive STORE] \
+                 [path/to/redis.conf]\n                   [--directive value …]\n"
+            }
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
             Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",
         }
@@ -123,6 +194,9 @@ impl Topic {
             Self::Kiln => "kiln --help",
             Self::Server => "kiln server --help",
             Self::Snapshot => "kiln snapshot --help",
+            Self::Restore => "kiln restore --help",
+            Self::Export => "kiln export --help",
+            Self::Import => "kiln import --help",
             Self::Log => "kiln log --help",
             Self::Inspect => "kiln log inspect --help",
         }
@@ -135,6 +209,9 @@ impl Topic {
             Self::Kiln => format!("{usage}{KILN}"),
             Self::Server => format!("{usage}{SERVER}{}{SERVER_END}", own_directives()),
             Self::Snapshot => format!("{usage}{SNAPSHOT}"),
+            Self::Restore => format!("{usage}{RESTORE}"),
+            Self::Export => format!("{usage}{EXPORT}"),
+            Self::Import => format!("{usage}{IMPORT}"),
             Self::Log => format!("{usage}{LOG}"),
             Self::Inspect => format!("{usage}{INSPECT}"),
         }
@@ -205,7 +282,16 @@ mod tests {
 
     #[test]
     fn help_fits_a_terminal_and_begins_with_the_usage() {
-        for topic in [Topic::Kiln, Topic::Server, Topic::Snapshot, Topic::Log, Topic::Inspect] {
+        for topic in [
+            Topic::Kiln,
+            Topic::Server,
+            Topic::Snapshot,
+            Topic::Restore,
+            Topic::Export,
+            Topic::Import,
+            Topic::Log,
+            Topic::Inspect,
+        ] {
             let text = topic.text();
             assert!(text.starts_with(topic.usage()), "{text}");
             for line in text.lines() {

@@ -10,8 +10,11 @@ mod help;
 mod inspect;
 mod log_lines;
 mod logs;
+mod restore;
 mod serve;
 mod snapshot;
+mod time;
+mod work;
 
 pub use broken::Broken;
 
@@ -29,6 +32,9 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
         Request::Server(arguments) => serve::serve(arguments, broken),
         Request::Inspect(log) => inspect::inspect(log),
         Request::Snapshot(options, arguments) => snapshot::snapshot(options, arguments),
+        Request::Restore(options, arguments) => restore::restore(&options, arguments),
+        Request::Export(options, arguments) => restore::export(&options, arguments),
+        Request::Import(options, arguments) => restore::import(&options, arguments),
         Request::ListSnapshots(arguments) => snapshot::list(arguments),
         Request::Show(text) => {
             // Whoever closes the pipe has read enough.

@@ -6,21 +6,19 @@
 
 mod list;
 
+use crate::work::{self, Pause};
 use crate::{configuration, logs};
 use archive::{Candidate, SnapshotStore};
-use base::{Clock, DiskQueue, HashKey, Seeds, Sequence};
+use base::{Clock, Sequence};
 use config::Config;
-use config::settings::{NodeSettings, engine_settings, node_settings};
-use shard::loading::{Failure, KnownLog, OpenLog};
+use config::settings::{NodeSettings, node_settings};
+use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use txlog::LogEvent;
-use worker::{Freshness, Outcome, Progress, Rates, Worker};
+use worker::{Freshness, Outcome, Rates, Worker};
 use world::clock::RealClock;
-use world::disk_queue::{ThreadDiskQueue, Urgency};
-use world::entropy::entropy;
 
 /// What the command line says beside a server's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,10 +34,6 @@ impl Default for Options {
         Self { once: false, age_max: 3600 }
     }
 }
-
-/// Threads that write parts. The parts of a directory share one device, those of a bucket do not:
-/// two keep both busy while the next part is made.
-const WRITERS: usize = 2;
 
 /// Between two looks at how far the log has grown, and between two attempts to take the claim.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
@@ -57,7 +51,7 @@ const TAIL_LOOKS_MAX: u32 = 100;
 pub fn snapshot(options: Options, arguments: &[String]) -> ExitCode {
     match run(options, arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&*error),
+        Err(error) => work::failed(&*error),
     }
 }
 
@@ -66,14 +60,8 @@ pub fn list(arguments: &[String]) -> ExitCode {
     let shown = open(arguments).and_then(|it| list::show(&it.store, &RealClock));
     match shown {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&*error),
+        Err(error) => work::failed(&*error),
     }
-}
-
-fn failed(error: &(dyn Error + 'static)) -> ExitCode {
-    eprintln!("{error}");
-    let is_unknown = error.is::<configuration::UnknownDirective>();
-    if is_unknown { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// What the configuration names.
@@ -86,85 +74,20 @@ struct Opened {
 fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
-    let store = open_store(&settings)?;
+    let store = work::open_store(&settings)?;
     Ok(Opened { config, settings, store })
-}
-
-fn open_store(settings: &NodeSettings) -> Result<SnapshotStore, Box<dyn Error>> {
-    Ok(SnapshotStore::open(Arc::new(world::disk::RealDisk), &settings.snapshot_store)?)
-}
-
-/// Waits until whoever has the waker calls it, or for some time.
-struct Pause {
-    wake: mpsc::SyncSender<()>,
-    woken: mpsc::Receiver<()>,
-}
-
-impl Pause {
-    fn new() -> Self {
-        let (wake, woken) = mpsc::sync_channel(1);
-        Self { wake, woken }
-    }
-
-    fn waker(&self) -> base::driver::Waker {
-        let wake = self.wake.clone();
-        // One call that waits is enough, and nobody waits any more at the end.
-        base::driver::Waker(Arc::new(move || wake.try_send(()).unwrap_or_default()))
-    }
-
-    fn wait(&self, time: Duration) {
-        // Woken or not, whoever waited looks again.
-        let _ = self.woken.recv_timeout(time);
-    }
 }
 
 fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let Opened { config, settings, store } = open(arguments)?;
     configuration::set_up_process(&settings)?;
     let pause = Pause::new();
-    let mut worker = worker(&config, &settings, store.clone(), &pause)?;
+    let mut worker = work::worker(&config, &settings, store.clone(), &pause)?;
     tracing::info!(store = store.location(), "takes snapshots");
     if options.once {
         return once(&mut worker, &pause);
     }
     keep(&mut worker, options, &settings, &store, &pause)
-}
-
-fn worker(
-    config: &Config,
-    settings: &NodeSettings,
-    store: SnapshotStore,
-    pause: &Pause,
-) -> Result<Worker, Box<dyn Error>> {
-    let queue = || -> Result<Box<dyn DiskQueue>, Box<dyn Error>> {
-        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, pause.waker())?))
-    };
-    let queues = (0..WRITERS).map(|_| queue()).collect::<Result<Vec<_>, _>>()?;
-    let (named, waker) = (settings.clone(), pause.waker());
-    let open_log = move |known: &KnownLog| -> Result<OpenLog, Failure> {
-        logs::open_as_reader(&named, known, waker.clone())
-    };
-    let waiting = Pause::new();
-    Ok(Worker {
-        store,
-        clock: Arc::new(RealClock),
-        settings: engine_settings(config),
-        seeds: Seeds { hash: HashKey::new([entropy(), entropy()]), chance: entropy() },
-        id: entropy(),
-        open_log: Box::new(open_log),
-        queues,
-        wait: Box::new(move || waiting.wait(LOG_PAUSE)),
-        tell: Box::new(tell),
-        goes_on: Box::new(|| true),
-        broken: None,
-    })
-}
-
-/// Between two looks at a log that has nothing new.
-const LOG_PAUSE: Duration = Duration::from_millis(5);
-
-fn tell(progress: &Progress) {
-    tracing::info!("{progress}");
 }
 
 /// Takes one snapshot, or sees another worker take it.

@@ -358,8 +358,15 @@ impl Loading {
     ) -> Result<(Stage, Step), Failure> {
         if self.records.is_empty() {
             match self.read(&replayer)? {
-                // What was known first counts: the log goes on growing.
-                Some(Reached::End(end)) => until = Some(until.unwrap_or(end).min(end)),
+                Some(Reached::End(end)) => {
+                    if let Goal::Through(last) = self.goal
+                        && last > end
+                    {
+                        return Err(format!("the log ends at record {end}, before {last}").into());
+                    }
+                    // What was known first counts: the log goes on growing.
+                    until = Some(until.unwrap_or(end).min(end));
+                }
                 Some(Reached::Gap(why)) => return Ok((self.begin_again(why)?, Step::More)),
                 None => {}
             }

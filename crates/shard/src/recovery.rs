@@ -6,7 +6,7 @@ use engine::execute::Engine;
 use engine::interest::Interest;
 use engine::replay::ApplyError;
 use std::fmt;
-use txlog::{Chain, Checksum, Consumed, FollowError, Follower, Kind, LogSum};
+use txlog::{Chain, Checksum, Consumed, FollowError, Follower, Kind, LogSum, Origin};
 
 /// Why a log cannot be replayed.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub enum RecoveryError {
     Apply(Sequence, ApplyError),
     /// A record that says something of the shard which this release cannot take up.
     Unknown(Sequence, Kind),
+    /// The log did not begin empty, and what it began with was not loaded.
+    Unfounded(Origin),
     /// The primary had another number of keys at this record.
     Keys { at: Sequence, stated: u64, counted: u64 },
 }
@@ -29,6 +31,11 @@ impl fmt::Display for RecoveryError {
                 f,
                 "record {at} of the log: this release does not know what a {kind:?} record asks of \
                  it; a newer one wrote it"
+            ),
+            Self::Unfounded(Origin { source, .. }) => write!(
+                f,
+                "the log begins with the data of {source}, which stands in a snapshot of its first \
+                 record, and no snapshot can be used"
             ),
             Self::Keys { at, stated, counted } => write!(
                 f,
@@ -168,6 +175,11 @@ impl Replayer {
             }
             // These say who leads, or nothing: what the shard holds stays as it is.
             Kind::Lead | Kind::Renew | Kind::Yield | Kind::Barrier => {}
+            Kind::Origin => {
+                let origin = Origin::decode(&record.payload);
+                let unknown = RecoveryError::Unknown(sequence, Kind::Origin);
+                return Err(origin.map_or(unknown, RecoveryError::Unfounded));
+            }
             Kind::Checksum => self.check(engine, sequence, &record.payload)?,
             // To pass over one would be to hold another state than its writer does.
             kind @ (Kind::Version | Kind::Slot) => {
@@ -259,7 +271,7 @@ mod tests {
             assert!(read(kind).is_ok(), "{kind:?}");
         }
         // A `Checksum` without a payload is one of a form that is not known.
-        for kind in [Kind::Checksum, Kind::Version, Kind::Slot] {
+        for kind in [Kind::Checksum, Kind::Version, Kind::Slot, Kind::Origin] {
             let why = read(kind).expect_err("it must not pass over this").to_string();
             assert!(why.contains("record 2") && why.contains(&format!("{kind:?}")), "{why}");
         }

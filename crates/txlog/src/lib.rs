@@ -12,6 +12,7 @@
 //! | [`record`] | one record: header, payload, bytes |
 //! | `chain` | the void rule, split units, and the stamping of a leader's records |
 //! | `checksum` | the running checksum of what the records say, and the record that holds it |
+//! | `origin` | the first record of a log that did not begin empty |
 //! | [`log`] | the trait every backend fulfils, its events and errors |
 //! | [`file`] | the log in a directory of one machine |
 //! | [`remote`] | the log that other machines keep, over any service that stores numbered records |
@@ -31,6 +32,7 @@ pub mod conformance;
 pub mod file;
 pub mod log;
 pub mod memory;
+mod origin;
 pub mod reader;
 pub mod record;
 pub mod remote;
@@ -39,5 +41,6 @@ pub use chain::{ANOTHER_HISTORY, Chain, Consumed, FollowError, Follower, Stamper
 pub use checksum::{Checksum, LogSum};
 pub use file::{FileLog, FileOptions, LogError, Queues, Recovery, Replay};
 pub use log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+pub use origin::Origin;
 pub use reader::{Readable, Reader};
 pub use record::{Header, Kind, Part, Record, RecordError, WriterId};

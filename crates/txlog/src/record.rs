@@ -51,10 +51,12 @@ pub enum Kind {
     Version = 7,
     /// Gives or takes ownership of slots.
     Slot = 8,
+    /// Says where the data of a log that did not begin empty comes from. Its first record.
+    Origin = 9,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Data,
         Self::Lead,
         Self::Renew,
@@ -63,6 +65,7 @@ impl Kind {
         Self::Checksum,
         Self::Version,
         Self::Slot,
+        Self::Origin,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {
@@ -86,6 +89,7 @@ impl fmt::Display for Kind {
             Self::Checksum => "checksum",
             Self::Version => "version",
             Self::Slot => "slot",
+            Self::Origin => "origin",
         })
     }
 }

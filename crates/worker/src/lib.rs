@@ -18,6 +18,7 @@
 //! |---|---|
 //! | [`due`](Rates) | whether a start would read more of the log than of the snapshot |
 //! | [`take`](Worker) | one snapshot from its beginning to its publication |
+//! | [`found`](Moment) | a new log with data: of another one's moment, or imported |
 //! | `prove` | restores what was written, and compares |
 //! | `lanes` | the threads that write parts |
 //! | [`progress`](Progress) | how far it is, for a terminal, the log and the claim |
@@ -27,11 +28,13 @@
 #![forbid(unsafe_code)]
 
 mod due;
+mod found;
 mod lanes;
 mod progress;
 mod prove;
 mod take;
 
 pub use due::{Freshness, Rates};
+pub use found::Moment;
 pub use progress::{Phase, Progress};
 pub use take::{Broken, Claimed, Outcome, Taken, Worker};

@@ -38,7 +38,21 @@ impl Worker {
         log: OpenLog,
         claimed: &mut Claimed,
     ) -> Result<Proof, Failure> {
-        let mut engine = self.rehearse(unproven, claimed)?;
+        let mut engine = self.compare(unproven, claimed)?;
+        let checked = self.replay(&mut engine, unproven, log, claimed)?;
+        Ok(Proof { checked, at_ms: self.clock.unix_millis().0 })
+    }
+
+    /// Restores what was written into a second engine, and compares.
+    ///
+    /// # Errors
+    /// What differs.
+    pub(crate) fn compare(
+        &mut self,
+        unproven: &Unproven,
+        claimed: &mut Claimed,
+    ) -> Result<Engine, Failure> {
+        let engine = self.rehearse(unproven, claimed)?;
         let digest = self.digest(&engine, claimed)?;
         if digest != unproven.digest {
             return Err(format!(
@@ -53,8 +67,7 @@ impl Worker {
             let what = format!("what was written says {traits} instead of {}", unproven.traits);
             return Err(what.into());
         }
-        let checked = self.replay(&mut engine, unproven, log, claimed)?;
-        Ok(Proof { checked, at_ms: self.clock.unix_millis().0 })
+        Ok(engine)
     }
 
     fn rehearse(&mut self, unproven: &Unproven, claimed: &mut Claimed) -> Result<Engine, Failure> {

@@ -87,7 +87,8 @@ pub struct Taken {
 /// The claim to take snapshots, and how far the one under way is, which it says.
 pub struct Claimed {
     progress: Progress,
-    claim: Box<dyn Claim>,
+    /// `None` of who takes no snapshot of the archive's own.
+    claim: Option<Box<dyn Claim>>,
     /// Counts what the claim said.
     count: u64,
     claimed_at: MonotonicNanos,
@@ -101,11 +102,17 @@ impl Worker {
     /// # Errors
     /// The archive's.
     pub fn claim(&mut self) -> Result<Option<Claimed>, Failure> {
+        let mut claimed = self.unclaimed();
+        let said = claimed.progress.claim(self.id, 0);
+        claimed.claim = self.store.claim(said.as_bytes())?;
+        Ok(claimed.claim.is_some().then_some(claimed))
+    }
+
+    /// For who only reads: tells how far it is, and claims nothing.
+    pub fn unclaimed(&self) -> Claimed {
         let now = self.clock.monotonic();
         let progress = Progress { phase: Phase::Waiting, done: 0, total: 0, began: now, at: now };
-        let claim = self.store.claim(progress.claim(self.id, 0).as_bytes())?;
-        let of = |claim| Claimed { progress, claim, count: 0, claimed_at: now, told_at: now };
-        Ok(claim.map(of))
+        Claimed { progress, claim: None, count: 0, claimed_at: now, told_at: now }
     }
 
     /// Takes one snapshot and gives the claim up again.
@@ -177,7 +184,7 @@ impl Worker {
         })))
     }
 
-    fn open(&mut self) -> Result<Loading, Failure> {
+    pub(crate) fn open(&mut self) -> Result<Loading, Failure> {
         let sources = Sources {
             clock: Arc::clone(&self.clock),
             store: self.store.clone(),
@@ -189,7 +196,7 @@ impl Worker {
 
     /// Loads the newest snapshot and the log behind it, through its end. When the snapshot was
     /// loaded.
-    fn load(
+    pub(crate) fn load(
         &mut self,
         loading: &mut Loading,
         claimed: &mut Claimed,
@@ -211,7 +218,7 @@ impl Worker {
     }
 
     /// Writes what the engine holds, and lets it go.
-    fn write(
+    pub(crate) fn write(
         &mut self,
         mut engine: Engine,
         position: Position,
@@ -311,7 +318,10 @@ impl Worker {
     }
 
     /// Notes how far a phase is: tells it now and then, and says it with the claim.
-    pub(crate) fn note(
+    ///
+    /// # Errors
+    /// It was told to stop; another worker has taken over the claim, or the archive fails.
+    pub fn note(
         &mut self,
         claimed: &mut Claimed,
         phase: Phase,
@@ -343,7 +353,8 @@ impl Worker {
     fn say(&mut self, claimed: &mut Claimed) -> Result<(), Failure> {
         claimed.count += 1;
         let said = claimed.progress.claim(self.id, claimed.count);
-        if !claimed.claim.renew(said.as_bytes())? {
+        let renewed = claimed.claim.as_mut().map(|claim| claim.renew(said.as_bytes()));
+        if !renewed.transpose()?.unwrap_or(true) {
             return Err("another worker has taken over the claim".into());
         }
         claimed.claimed_at = self.clock.monotonic();
@@ -361,7 +372,7 @@ impl Claimed {
     /// Gives the claim up.
     pub fn release(self) {
         // It is over, whether or not the archive takes that in.
-        if let Err(error) = self.claim.release() {
+        if let Some(Err(error)) = self.claim.map(Claim::release) {
             tracing::warn!("the claim cannot be given up: {error}");
         }
     }

@@ -1,0 +1,271 @@
+//! `kiln restore`, `kiln export` and `kiln import`: from a log and its snapshots, as they are or as
+//! they were at some moment, to a new log or an RDB file, and from such a file to a new log.
+
+mod file;
+
+use crate::work::{self, Pause};
+use crate::{configuration, logs, time};
+use archive::SnapshotStore;
+use base::{Sequence, UnixMillis};
+use config::Config;
+use config::settings::{NodeSettings, node_settings};
+use shard::loading::KnownLog;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use txlog::Origin;
+use txlog::reader::Goal;
+use worker::Moment;
+use world::entropy::entropy;
+
+/// What the options say, beside a server's arguments.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Options {
+    /// Log and archive that are read, if they are not those of the arguments.
+    pub from: Option<String>,
+    pub archive: Option<String>,
+    /// The moment; the end if there is none.
+    pub to: Option<String>,
+    pub to_position: Option<String>,
+    /// Log and archive that are made.
+    pub into: Option<String>,
+    pub into_archive: Option<String>,
+    /// The file of Redis's.
+    pub rdb: Option<String>,
+}
+
+impl Options {
+    /// The options of these names that stand before a server's arguments, which are what is left.
+    ///
+    /// # Errors
+    /// One is without a value.
+    pub fn take<'a>(
+        names: &[&str],
+        mut behind: &'a [String],
+    ) -> Result<(Self, &'a [String]), String> {
+        let mut options = Self::default();
+        while let [name, rest @ ..] = behind {
+            if !names.contains(&name.as_str()) {
+                break;
+            }
+            let [value, rest @ ..] = rest else { return Err(format!("{name} takes a value")) };
+            *options.named(name) = Some(value.clone());
+            behind = rest;
+        }
+        Ok((options, behind))
+    }
+
+    fn named(&mut self, name: &str) -> &mut Option<String> {
+        match name {
+            "--from" => &mut self.from,
+            "--archive" => &mut self.archive,
+            "--to" => &mut self.to,
+            "--to-position" => &mut self.to_position,
+            "--into" => &mut self.into,
+            "--into-archive" => &mut self.into_archive,
+            _ => &mut self.rdb,
+        }
+    }
+
+    fn goal(&self) -> Result<Goal, String> {
+        match (&self.to, &self.to_position) {
+            (None, None) => Ok(Goal::Tail),
+            (Some(text), None) => time::parse(text).map(Goal::Clock),
+            (None, Some(text)) => {
+                let sequence = text.parse().map_err(|_| format!("'{text}' is no position"))?;
+                Ok(Goal::Through(Sequence(sequence)))
+            }
+            (Some(_), Some(_)) => Err("--to and --to-position name two moments".to_owned()),
+        }
+    }
+}
+
+/// The options of each command.
+pub const RESTORE: [&str; 6] =
+    ["--from", "--archive", "--to", "--to-position", "--into", "--into-archive"];
+pub const EXPORT: [&str; 5] = ["--from", "--archive", "--to", "--to-position", "--rdb"];
+pub const IMPORT: [&str; 3] = ["--rdb", "--into", "--into-archive"];
+
+/// Makes a new log of a moment; the process's exit code.
+pub fn restore(options: &Options, arguments: &[String]) -> ExitCode {
+    ended(run_restore(options, arguments))
+}
+
+/// Writes a moment to an RDB file; the process's exit code.
+pub fn export(options: &Options, arguments: &[String]) -> ExitCode {
+    ended(run_export(options, arguments))
+}
+
+/// Makes a new log of an RDB file; the process's exit code.
+pub fn import(options: &Options, arguments: &[String]) -> ExitCode {
+    ended(run_import(options, arguments))
+}
+
+fn ended(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => work::failed(&*error),
+    }
+}
+
+/// A configuration, and the log and archive that it names.
+struct Place {
+    config: Config,
+    settings: NodeSettings,
+}
+
+impl Place {
+    /// What the arguments name, with another log and archive if they are given.
+    fn of(
+        arguments: &[String],
+        log: Option<&str>,
+        archive: Option<&str>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut words = arguments.to_vec();
+        for (directive, value) in [("--transaction-log", log), ("--snapshot-store", archive)] {
+            if let Some(value) = value {
+                words.extend([directive.to_owned(), located(value)?]);
+            }
+        }
+        let config = configuration::read_quietly(&words)?;
+        let settings = node_settings(&config);
+        Ok(Self { config, settings })
+    }
+
+    /// The log that is to be made, and its archive: beside a log in a directory lie its snapshots,
+    /// if nothing else is said.
+    fn to_make(options: &Options, arguments: &[String]) -> Result<Self, Box<dyn Error>> {
+        let into = options.into.as_deref().ok_or("--into must name the new log")?;
+        let beside = beside(into);
+        let archive = options.into_archive.as_deref().or(beside.as_deref());
+        let archive = archive.ok_or("--into-archive must name the snapshots of the new log")?;
+        Self::of(arguments, Some(into), Some(archive))
+    }
+
+    fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
+        work::open_store(&self.settings)
+    }
+}
+
+/// A place as a directive takes it. A directory may be named without `file:`, and is one of where
+/// the command was given, not of `dir`.
+fn located(place: &str) -> Result<String, Box<dyn Error>> {
+    let is_plain = !place.split('/').next().unwrap_or("").contains(':');
+    match place.strip_prefix("file:").or(is_plain.then_some(place)) {
+        Some(folder) => {
+            let absolute = std::path::absolute(folder)?;
+            Ok(format!("file:{}", absolute.display()))
+        }
+        None => Ok(place.to_owned()),
+    }
+}
+
+/// Where the snapshots lie beside a log in a directory.
+fn beside(log: &str) -> Option<String> {
+    let is_plain = !log.split('/').next().unwrap_or("").contains(':');
+    let folder = log.strip_prefix("file:").or(is_plain.then_some(log))?;
+    let beside = Path::new(folder).parent()?.join("snapshots");
+    Some(format!("file:{}", beside.display()))
+}
+
+/// Loads what the options name, with the claim of the place where it is going.
+fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let goal = options.goal()?;
+    let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
+    let into = Place::to_make(options, arguments)?;
+    configuration::set_up_process(&into.settings)?;
+    let pause = Pause::new();
+    let mut reading = work::worker(&from.config, &from.settings, from.store()?, &pause)?;
+    let store = into.store()?;
+    let mut making = work::worker(&into.config, &into.settings, store, &pause)?;
+    let mut claimed =
+        making.claim()?.ok_or("another process is writing to the new archive just now")?;
+    let Moment { engine, position, standing } = reading.load_moment(goal, &mut claimed)?;
+    let source = format!("record {} of log {:016x}", position.sequence, position.incarnation.0);
+    let origin = Origin { parent: Some((position, standing.chain)), source };
+    let log =
+        logs::open(&into.settings, &KnownLog::default(), pause.waker(), entropy(), true, None)?;
+    let made = making.found(engine, standing.clock, &origin, log, &mut claimed);
+    claimed.release();
+    let snapshot = made?;
+    tracing::info!(
+        keys = snapshot.manifest.keys,
+        bytes = snapshot.manifest.bytes(),
+        parent = position.sequence.0,
+        "restored: servers may start on the new log"
+    );
+    Ok(())
+}
+
+fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let goal = options.goal()?;
+    let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
+    let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
+    configuration::set_up_process(&from.settings)?;
+    let pause = Pause::new();
+    let mut reading = work::worker(&from.config, &from.settings, from.store()?, &pause)?;
+    let mut course = reading.unclaimed();
+    let Moment { engine, position, standing } = reading.load_moment(goal, &mut course)?;
+    let written = file::write(engine, standing.clock, &path)?;
+    tracing::info!(
+        record = position.sequence.0,
+        keys = written.keys,
+        bytes = written.bytes,
+        "exported to {}",
+        path.display()
+    );
+    Ok(())
+}
+
+fn run_import(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
+    let into = Place::to_make(options, arguments)?;
+    configuration::set_up_process(&into.settings)?;
+    let pause = Pause::new();
+    let mut making = work::worker(&into.config, &into.settings, into.store()?, &pause)?;
+    let mut claimed =
+        making.claim()?.ok_or("another process is writing to the new archive just now")?;
+    let engine = file::read(&mut making, &path, &mut claimed)?;
+    let origin = Origin { parent: None, source: path.display().to_string() };
+    let log =
+        logs::open(&into.settings, &KnownLog::default(), pause.waker(), entropy(), true, None)?;
+    // The log's clock begins before any server's, so that none goes back.
+    let made = making.found(engine, UnixMillis(0), &origin, log, &mut claimed);
+    claimed.release();
+    let snapshot = made?;
+    tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_before_a_server_s_arguments() {
+        let words =
+            |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+        let line = words("--to 5 --into new/log a.conf --dir x --from y");
+        let (options, rest) = Options::take(&RESTORE, &line).expect("it is right");
+        assert_eq!((options.to.as_deref(), options.into.as_deref()), (Some("5"), Some("new/log")));
+        assert_eq!((rest, options.from.as_ref()), (&line[4..], None));
+        assert_eq!(options.goal(), Ok(Goal::Clock(UnixMillis(5))));
+        assert_eq!(Options::take(&RESTORE, &words("--to")), Err("--to takes a value".to_owned()));
+        let both = Options { to_position: Some("7".to_owned()), ..options };
+        assert!(both.goal().is_err());
+        let position = Options { to: None, ..both };
+        assert_eq!(position.goal(), Ok(Goal::Through(Sequence(7))));
+    }
+
+    #[test]
+    fn snapshots_lie_beside_a_log_in_a_directory() {
+        assert_eq!(beside("new/log").as_deref(), Some("file:new/snapshots"));
+        assert_eq!(beside("file:/a/b/log").as_deref(), Some("file:/a/b/snapshots"));
+        assert_eq!(beside("jetstream://host/stream"), None);
+        let here = std::env::current_dir().expect("it is there");
+        let located = |place| located(place).expect("it can be named");
+        assert_eq!(located("log"), format!("file:{}/log", here.display()));
+        assert_eq!(located("file:log"), format!("file:{}/log", here.display()));
+        assert_eq!(located("file-object:x"), "file-object:x");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the commands that serve nobody have in common: a worker over a log and an archive, and how
+//! it waits.
+
+use crate::logs;
+use archive::SnapshotStore;
+use base::driver::Waker;
+use base::{DiskQueue, HashKey, Seeds};
+use config::Config;
+use config::settings::{NodeSettings, engine_settings};
+use shard::loading::{Failure, KnownLog, OpenLog};
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use worker::{Progress, Worker};
+use world::clock::RealClock;
+use world::disk::RealDisk;
+use world::disk_queue::{ThreadDiskQueue, Urgency};
+use world::entropy::entropy;
+
+/// Threads that write parts. The parts of a directory share one device, those of a bucket do not:
+/// two keep both busy while the next part is made.
+const WRITERS: usize = 2;
+
+/// Between two looks at a log that has nothing new.
+const LOG_PAUSE: Duration = Duration::from_millis(5);
+
+/// Waits until whoever has the waker calls it, or for some time.
+pub struct Pause {
+    wake: mpsc::SyncSender<()>,
+    woken: mpsc::Receiver<()>,
+}
+
+impl Pause {
+    pub fn new() -> Self {
+        let (wake, woken) = mpsc::sync_channel(1);
+        Self { wake, woken }
+    }
+
+    pub fn waker(&self) -> Waker {
+        let wake = self.wake.clone();
+        // One call that waits is enough, and nobody waits any more at the end.
+        Waker(Arc::new(move || wake.try_send(()).unwrap_or_default()))
+    }
+
+    pub fn wait(&self, time: Duration) {
+        // Woken or not, whoever waited looks again.
+        let _ = self.woken.recv_timeout(time);
+    }
+}
+
+/// Opens the snapshots that the configuration names.
+///
+/// # Errors
+/// The archive's.
+pub fn open_store(settings: &NodeSettings) -> Result<SnapshotStore, Box<dyn Error>> {
+    let place = &settings.snapshot_store;
+    let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
+        format!("cannot make the directory of snapshots {}: {error}", place.display())
+    })?;
+    Ok(store)
+}
+
+/// A worker that reads this log and has this archive.
+///
+/// # Errors
+/// The system has no thread to give.
+pub fn worker(
+    config: &Config,
+    settings: &NodeSettings,
+    store: SnapshotStore,
+    pause: &Pause,
+) -> Result<Worker, Box<dyn Error>> {
+    let queue = || -> Result<Box<dyn DiskQueue>, Box<dyn Error>> {
+        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, pause.waker())?))
+    };
+    let queues = (0..WRITERS).map(|_| queue()).collect::<Result<Vec<_>, _>>()?;
+    let (named, waker) = (settings.clone(), pause.waker());
+    let open_log = move |known: &KnownLog| -> Result<OpenLog, Failure> {
+        logs::open_as_reader(&named, known, waker.clone())
+    };
+    let waiting = Pause::new();
+    Ok(Worker {
+        store,
+        clock: Arc::new(RealClock),
+        settings: engine_settings(config),
+        seeds: Seeds { hash: HashKey::new([entropy(), entropy()]), chance: entropy() },
+        id: entropy(),
+        open_log: Box::new(open_log),
+        queues,
+        wait: Box::new(move || waiting.wait(LOG_PAUSE)),
+        tell: Box::new(tell),
+        goes_on: Box::new(|| true),
+        broken: None,
+    })
+}
+
+fn tell(progress: &Progress) {
+    tracing::info!("{progress}");
+}
+
+/// Says why a command failed; the process's exit code.
+pub fn failed(error: &(dyn Error + 'static)) -> ExitCode {
+    eprintln!("{error}");
+    let is_unknown = error.is::<crate::configuration::UnknownDirective>();
+    if is_unknown { ExitCode::from(2) } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,133 @@
+//! A new log with data: restored to some moment of another one, or imported.
+//!
+//! ```text
+//! engine ─▶ parts in the new archive ─▶ restored and compared
+//!        ─▶ record 1 of the new log: its origin ─▶ the snapshot of record 1 is published
+//! ```
+//! Killed before the record is there, nothing has happened. Killed behind it, the log has a
+//! beginning and no data, and no server starts on it: it says so.
+
+use crate::take::{Claimed, Worker};
+use archive::{Proof, Snapshot};
+use base::{Position, Sequence, UnixMillis};
+use engine::execute::Engine;
+use shard::loading::{Failure, OpenLog};
+use shard::recovery::Standing;
+use txlog::reader::Goal;
+use txlog::{
+    Chain, Kind, LogEvent, Origin, Part, Stamper, Ticket, TransactionLog, WriterId, empty_record,
+};
+
+/// What a shard held at a moment.
+pub struct Moment {
+    pub engine: Engine,
+    /// The last record whose effects are in it.
+    pub position: Position,
+    pub standing: Standing,
+}
+
+impl Worker {
+    /// Loads what the shard held at the goal.
+    ///
+    /// # Errors
+    /// The data cannot be had: no snapshot is old enough, or the log does not reach back.
+    pub fn load_moment(&mut self, goal: Goal, claimed: &mut Claimed) -> Result<Moment, Failure> {
+        let mut loading = self.open()?;
+        loading.end_at(goal);
+        self.load(&mut loading, claimed)?;
+        let (engine, replayer, log) =
+            loading.into_loaded().ok_or("the loading ended and was not done")?;
+        let standing = replayer.standing();
+        if standing.at == Sequence::ZERO {
+            return Err("the shard held nothing yet at that moment".into());
+        }
+        let position = Position { incarnation: log.incarnation, sequence: standing.at };
+        Ok(Moment { engine, position, standing })
+    }
+
+    /// Begins a log with what an engine holds, whose newest clock is `clock`, and publishes the
+    /// snapshot with which servers start on it.
+    ///
+    /// # Errors
+    /// Log or archive are not empty, or cannot be written.
+    pub fn found(
+        &mut self,
+        engine: Engine,
+        clock: UnixMillis,
+        origin: &Origin,
+        mut log: OpenLog,
+        claimed: &mut Claimed,
+    ) -> Result<Snapshot, Failure> {
+        if !self.store.list()?.is_empty() {
+            let store = self.store.location();
+            return Err(format!("there are snapshots in {store}: name another place").into());
+        }
+        let before = Position { incarnation: log.incarnation, sequence: Sequence::ZERO };
+        let asked = log.handle.tail();
+        let tail = self.wait_for(&mut *log.handle, claimed, |event| match event {
+            LogEvent::Tail { ticket, position, .. } if *ticket == asked => Some(Ok(*position)),
+            LogEvent::Unanswered(ticket, why) if *ticket == asked => Some(Err(why.clone())),
+            _ => None,
+        })?;
+        if tail != before {
+            return Err("the new log has records already: name another place".into());
+        }
+        let mut stamper = Stamper::new(WriterId(self.id), Chain::start(log.incarnation), clock);
+        let payload = origin.encode();
+        let mut buffer = empty_record(payload.len());
+        buffer.extend_from_slice(&payload);
+        let record = stamper.stamp(Kind::Origin, Part::Whole, buffer, clock, Sequence::ZERO);
+        let standing = Standing {
+            at: Sequence(1),
+            chain: stamper.chain(),
+            sum: stamper.sum().map(|sum| sum.value()),
+            clock,
+        };
+        let unproven = self.write(engine, before.next(), &standing, claimed)?;
+        let proven = self.compare(&unproven, claimed);
+        let begun = proven.and_then(|_| {
+            let ticket = log.handle.append(before, record);
+            self.wait_durable(&mut *log.handle, ticket, claimed)
+        });
+        if let Err(why) = begun {
+            let _ = unproven.writer.abandon();
+            return Err(why);
+        }
+        let proof = Proof { checked: None, at_ms: self.clock.unix_millis().0 };
+        let facts = unproven.facts(Some(proof));
+        Ok(unproven.writer.publish(&facts)?)
+    }
+
+    fn wait_durable(
+        &mut self,
+        log: &mut dyn TransactionLog,
+        asked: Ticket,
+        claimed: &mut Claimed,
+    ) -> Result<(), Failure> {
+        self.wait_for(log, claimed, |event| match event {
+            LogEvent::Durable(_) => Some(Ok(())),
+            LogEvent::Failed(ticket, error) if *ticket == asked => Some(Err(error.to_string())),
+            _ => None,
+        })
+    }
+
+    /// Polls the log until it answers.
+    fn wait_for<T>(
+        &mut self,
+        log: &mut dyn TransactionLog,
+        claimed: &mut Claimed,
+        answer: impl Fn(&LogEvent) -> Option<Result<T, String>>,
+    ) -> Result<T, Failure> {
+        let mut events = Vec::new();
+        loop {
+            log.poll(&mut events);
+            for event in events.drain(..) {
+                if let Some(answered) = answer(&event) {
+                    return answered.map_err(Into::into);
+                }
+            }
+            self.rest(claimed)?;
+            (self.wait)();
+        }
+    }
+}
