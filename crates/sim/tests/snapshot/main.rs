@@ -12,6 +12,7 @@ mod large;
 mod listen;
 mod making;
 mod master;
+mod moments;
 mod open;
 mod parts;
 mod pins;

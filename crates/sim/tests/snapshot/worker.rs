@@ -21,7 +21,7 @@ use std::sync::Arc;
 use txlog::file::{FileOptions, Queues};
 use worker::{Broken, Outcome, Taken, Worker};
 
-fn queue(timeline: &Timeline, seed: u64) -> Box<dyn DiskQueue> {
+pub fn queue(timeline: &Timeline, seed: u64) -> Box<dyn DiskQueue> {
     let waker = Waker(Arc::new(|| {}));
     Box::new(SimDiskQueue::new(timeline, Random::stream(seed, "worker"), DISK_NANOS, waker))
 }
@@ -39,7 +39,7 @@ fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result<Ope
     opener.open(&KnownLog { must_exist: true, ..*known })
 }
 
-fn worker(disk: &SimDisk, timeline: &Timeline, id: u64) -> Worker {
+pub fn worker(disk: &SimDisk, timeline: &Timeline, id: u64) -> Worker {
     let clock: Arc<dyn Clock> = Arc::new(SimClock::new(timeline));
     let (opening, passing) = ((disk.clone(), timeline.clone()), timeline.clone());
     Worker {

@@ -116,6 +116,11 @@ impl Ledger {
         assert_eq!(expected, found.tail.sequence.next());
     }
 
+    /// The data behind each record that ended a turn, in order.
+    pub fn states(&self) -> impl Iterator<Item = (Sequence, Digest)> + '_ {
+        self.states.iter().map(|(at, state)| (*at, *state))
+    }
+
     fn state_behind(&self, sequence: Sequence) -> Digest {
         let last = self.states.range(..=sequence).next_back();
         last.map_or(Digest::default(), |(_, state)| *state)
