@@ -13,8 +13,8 @@ pub enum Request<'a> {
     Server(&'a [String]),
     /// Take snapshots of the shard of which these are a server's arguments.
     Snapshot(snapshot::Options, &'a [String]),
-    /// Make a new log of what the shard held at some moment; write that to a file; make a new log of
-    /// a file.
+    /// Make a new log of what the shard held at some moment; write that to a file; make a new log
+    /// of a file.
     Restore(restore::Options, &'a [String]),
     Export(restore::Options, &'a [String]),
     Import(restore::Options, &'a [String]),

@@ -8,7 +8,7 @@ use txlog::{Header, Kind, Part, Record, RecordError, WriterId};
 
 /// One golden file per kind, as hexadecimal text. They are never changed, only added to: a newer
 /// release reads everything an older one wrote.
-const GOLDEN: [(Kind, Part, &str, &str); 9] = [
+const GOLDEN: [(Kind, Part, &str, &str); 10] = [
     (Kind::Data, Part::Whole, "effects", include_str!("golden/data.hex")),
     (Kind::Data, Part::Last, "the end", include_str!("golden/data-last.hex")),
     (Kind::Lead, Part::Whole, "\x10\x27\0\0\0\0\0\0", include_str!("golden/lead.hex")),
@@ -18,6 +18,7 @@ const GOLDEN: [(Kind, Part, &str, &str); 9] = [
     (Kind::Checksum, Part::Whole, "digest", include_str!("golden/checksum.hex")),
     (Kind::Version, Part::Whole, "\x02\0\0\0", include_str!("golden/version.hex")),
     (Kind::Slot, Part::Whole, "slot", include_str!("golden/slot.hex")),
+    (Kind::Origin, Part::Whole, "origin", include_str!("golden/origin.hex")),
 ];
 
 fn sample(kind: Kind, part: Part, payload: &'static str) -> Record {

@@ -1,4 +1,4 @@
-//! Back to any moment: what a shard held there, loaded beside it, and a new log that begins with it.
+//! Back to any moment: what a shard held there, loaded beside it; a new log that begins with it.
 
 use super::crash::requests;
 use super::worker::worker;
