@@ -141,6 +141,12 @@ impl Archive for DirectoryArchive {
         if !self.disk.exists(&sign)? {
             return Err(ErrorKind::NotFound.into());
         }
+        // Whoever published under this name had a sign until then, so that it is seen behind one's
+        // own: a writer that chose its name before must not abandon what is another's.
+        if self.disk.exists(&self.path(name))? {
+            self.remove_file(&sign)?;
+            return Err(ErrorKind::AlreadyExists.into());
+        }
         self.disk.create_directory(&self.path(name))?;
         let archive = self.clone();
         Ok(Box::new(DirectoryDraft { archive, name: name.to_owned(), _lock: lock }))

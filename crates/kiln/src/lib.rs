@@ -11,6 +11,7 @@ mod inspect;
 mod log_lines;
 mod logs;
 mod serve;
+mod snapshots;
 
 pub use broken::Broken;
 

@@ -2,7 +2,7 @@
 
 use crate::Broken;
 use base::driver::Waker;
-use config::settings::{LogPlace, NodeSettings};
+use config::settings::{Location, NodeSettings};
 use shard::loading::{FileLogOpener, KnownLog, OpenLog};
 use std::error::Error;
 use std::path::Path;
@@ -29,8 +29,8 @@ pub fn open(
     broken: Option<Broken>,
 ) -> Result<OpenLog, Box<dyn Error>> {
     match &settings.transaction_log {
-        LogPlace::Folder(folder) => open_folder(folder, takes_free_log, known, waker, entropy),
-        LogPlace::Url(url) => open_service(url, waker, entropy, broken),
+        Location::Folder(folder) => open_folder(folder, takes_free_log, known, waker, entropy),
+        Location::Url(url) => open_service(url, waker, entropy, broken),
     }
 }
 

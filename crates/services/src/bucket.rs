@@ -5,7 +5,10 @@
 //! |---|---|
 //! | [`location`] | the URL: which store, which prefix, which options |
 //! | [`probe`] | the proof that a store keeps create-only puts apart |
+//! | `faulty` | a store in memory that behaves badly on demand, for tests |
 
+#[cfg(test)]
+pub mod faulty;
 pub mod location;
 pub mod probe;
 

@@ -65,6 +65,8 @@ mod download;
 mod draft;
 mod names;
 mod sign;
+#[cfg(test)]
+mod tests;
 mod tidy;
 mod times;
 mod upload;
