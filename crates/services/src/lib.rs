@@ -44,6 +44,7 @@ mod opening;
 mod service;
 
 pub use open::{
-    archive_schemes, open, open_archive, open_archive_to_read, open_broken, open_to_read, schemes,
+    archive_schemes, open, open_archive, open_archive_renewing, open_archive_to_read, open_broken,
+    open_to_read, schemes,
 };
 pub use opening::Broken;

@@ -125,13 +125,15 @@ const OPEN_WAIT: Duration = Duration::from_secs(30);
 /// The URL is none of this kind; the store cannot be reached, refuses, or does not keep create-only
 /// puts apart.
 pub fn open(url: &str, opening: OpeningArchive) -> io::Result<Arc<dyn Archive>> {
-    let OpeningArchive { clock, entropy } = opening;
+    let OpeningArchive { clock, entropy, renewal } = opening;
+    let renewal = renewal.unwrap_or(Times::DEFAULT.renewal);
+    let times = Times { renewal, ..Times::DEFAULT };
     let (location, _) = Location::parse(url, &ARCHIVE)?;
     let store = location.store(entropy.is_some(), &ARCHIVE)?;
     Ok(Arc::new(match entropy {
-        Some(entropy) => ObjectArchive::open(url, store, clock, entropy, Times::DEFAULT)?,
+        Some(entropy) => ObjectArchive::open(url, store, clock, entropy, times)?,
         None => {
-            let bucket = ObjectArchive::over(store, Times::DEFAULT, false);
+            let bucket = ObjectArchive::over(store, times, false);
             ObjectArchive::new(url, bucket, clock, None)?
         }
     }))

@@ -6,6 +6,7 @@ use base::driver::Waker;
 use base::{Clock, Incarnation};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use txlog::remote::store::RecordStore;
 
 /// Opens the log that a URL names.
@@ -143,7 +144,22 @@ pub fn open_archive(
     clock: Arc<dyn Clock>,
     entropy: u64,
 ) -> io::Result<Arc<dyn Archive>> {
-    choose_archive(url, OpeningArchive { clock, entropy: Some(entropy) })
+    choose_archive(url, OpeningArchive { clock, entropy: Some(entropy), renewal: None })
+}
+
+/// As [`open_archive`], for tests that cannot wait for the renewals of signs.
+///
+/// # Errors
+/// As [`open_archive`].
+#[doc(hidden)]
+pub fn open_archive_renewing(
+    url: &str,
+    clock: Arc<dyn Clock>,
+    entropy: u64,
+    renewal: Duration,
+) -> io::Result<Arc<dyn Archive>> {
+    let renewal = Some(renewal);
+    choose_archive(url, OpeningArchive { clock, entropy: Some(entropy), renewal })
 }
 
 /// Opens the archive at `url` to read it: nothing is put there, and what would put or delete
@@ -152,7 +168,7 @@ pub fn open_archive(
 /// # Errors
 /// A wrong URL; a build without the client (`Unsupported`).
 pub fn open_archive_to_read(url: &str, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Archive>> {
-    choose_archive(url, OpeningArchive { clock, entropy: None })
+    choose_archive(url, OpeningArchive { clock, entropy: None, renewal: None })
 }
 
 fn choose_archive(url: &str, opening: OpeningArchive) -> io::Result<Arc<dyn Archive>> {

@@ -3,6 +3,7 @@
 use base::driver::Waker;
 use base::{Clock, Incarnation};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a log is opened, beside its URL.
 #[allow(dead_code, reason = "a build with fewer clients needs less")]
@@ -24,6 +25,8 @@ pub struct OpeningArchive {
     pub clock: Arc<dyn Clock>,
     /// Unpredictable: writers are named by it. `None`: to read, and nothing is put.
     pub entropy: Option<u64>,
+    /// Between two renewals of a sign, where a test cannot wait for them.
+    pub renewal: Option<Duration>,
 }
 
 /// A rule that a test breaks, to see that its checkers would notice. Each is of one service; others

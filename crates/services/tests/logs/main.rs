@@ -1,4 +1,4 @@
-//! Logs that services keep, against real servers, which `tests/logs/…` start and name in the
+//! Logs and snapshots that services keep, against real servers, which `tests/logs/…` start and name in the
 //! environment. Without them only the log in a directory is tested here.
 //!
 //! | module | holds |

@@ -39,8 +39,9 @@ fn no_more_pieces_are_under_way_than_memory_is_meant_for() {
     let world = World::new();
     let archive = world.open(FROZEN);
     let mut draft = archive.begin(NAME).expect("nobody has it");
-    world.store.set_slow(Duration::from_millis(5));
-    write(&mut *draft, 0, &bytes(10 * PIECE_BYTES)).expect("the store is well");
+    // Far longer than it takes to make a piece.
+    world.store.set_slow(Duration::from_millis(200));
+    write(&mut *draft, 0, &bytes(8 * PIECE_BYTES)).expect("the store is well");
     assert_eq!(world.store.uploads().under_way_max.load(Ordering::Relaxed), 3);
 }
 
