@@ -1,51 +1,63 @@
 //! Snapshots in an object store: S3 and what speaks like it, Google's, Azure's, or a directory that
 //! is used like one.
 //!
-//! A store has no locks and no renaming. What it has is create-only puts: of two that put one name,
-//! one is told that it exists. Upon that everything here rests, as the log's records do.
+//! A store has no locks and no renaming. It has create-only puts: of two that put one name, one is
+//! told that it exists. Everything here rests upon that, as the log's records do.
 //!
-//! - *A name has one writer.* It begins with its [`sign`], put create-only, and a look that nothing
-//!   stands behind the name: a published snapshot had its sign until it was published.
-//! - *Publication is once.* The manifest is put create-only. "Exists already" may mean one's own
-//!   manifest, whose answer was lost, so the bytes are compared.
-//! - *A dead writer is a silent one.* A living one rewrites its sign every ten seconds. Whoever
-//!   tidies up has watched the sign for a minute, by its own clock, and has seen no change. The
-//!   store's clock and other machines' are not asked.
-//! - *Who was given up for dead may live.* It may have been frozen, or cut off, and be in the middle
-//!   of anything. Whatever it still does must neither publish what is being deleted nor touch what
-//!   others write.
+//! - *A name has one writer.* It puts its [`sign`] create-only, then looks that nothing lies behind
+//!   the name. What was published there had its sign until it was published, so that look sees it.
+//! - *A snapshot is published once.* The manifest is put create-only. "Exists already" may mean
+//!   one's own manifest, whose answer was lost, so the bytes are compared.
+//! - *A silent writer counts as dead.* A living one rewrites its sign every ten seconds. Whoever
+//!   tidies up has watched the sign for a minute, by its own clock, and has seen no change. Neither
+//!   the store's clock nor another machine's is asked.
+//! - *Who counts as dead may live.* It may have been frozen or cut off, in the middle of anything.
+//!   When it goes on, it must neither publish what was deleted nor touch what others write.
 //!
 //! # Tidying up, and a writer that wakes
 //!
-//! The writer does: `S` put sign · `P` put parts, read them back · `L` look that the sign is still
-//! its own · `M` put manifest, create-only · `D` delete sign. Who tidies up (one or several): `T` put
-//! a *tombstone* under the manifest's name, create-only · `C` list and delete the parts · `E` delete
-//! the sign; and, in a later call that finds the tombstone *alone* (no sign, no part) and has watched
-//! it for ten minutes, `R` remove the tombstone. A store keeps these in one order, whoever asks.
+//! The writer, in this order:
 //!
-//! 1. *`M` before `T`*: `T` is told "exists" and finds a manifest: it is published, and nothing but
-//!    the sign is deleted. *`M` behind `T`, before `R`*: `M` is told "exists" and finds the tombstone:
-//!    the writer gives up.
-//! 2. *`M` behind `R`*: `R` follows a listing that showed neither sign nor part. A sign is put once
-//!    and renewed only where it stands, so from `E` on every `L` fails: this writer's `L` was before
-//!    `E`, its parts were all there before that, and that listing shows that they are gone. The
-//!    manifest names parts that are not there: a damaged snapshot from its first moment, which is not
-//!    loaded, for which no log is trimmed, and which goes as damaged ones do.
-//! 3. *`R` behind another's `R` and an `M`*: `R` then deletes a manifest; by 2 it is a damaged one.
-//! 4. *Who tidies up dies* behind `T`, amid `C`, or behind `E`: the tombstone stays, and under it
-//!    everything goes in the next call of anybody, without a wait: the sentence is spoken. Two that
-//!    tidy up at once delete the same; what is gone is no error.
-//! 5. *A part that lands behind `C`* lies under the tombstone, or, behind `R`, alone: then it is
-//!    watched for a minute as a sign is, and buried the same way. No other writer's part has its
-//!    name: a writer's random number is in it.
-//! 6. *A living writer is never buried unless it is silent for a minute*; and if it is, it loses its
-//!    snapshot and nothing else. A removal of a published snapshot that dies half-way, behind the
-//!    manifest, leaves what 5 leaves.
+//! - `S` puts its sign, which it renews only while it is still its own;
+//! - `P` puts the parts, and reads them back;
+//! - `L` looks that the sign is still its own;
+//! - `M` puts the manifest, create-only;
+//! - `D` deletes the sign.
 //!
-//! In a directory a renewal cannot be made to depend on what stands there. It looks first; one that
-//! sleeps behind its look puts the sign back. Under a tombstone that is 4; behind `R` it is a sign
-//! that does not change, beside which 2 fails only if the same writer sleeps once more, behind `L`,
-//! for as long as another upload and tidying take. Its parts are then whole.
+//! Whoever tidies up, one or several, once the sign has been silent:
+//!
+//! - `T` puts a *tombstone* under the manifest's name, create-only;
+//! - `C` lists the parts and deletes them;
+//! - `E` deletes the sign;
+//! - `R`, in a later call: if the listing shows the tombstone alone, without a sign and without a
+//!   part, and has shown it so for ten minutes, deletes the tombstone.
+//!
+//! A store puts all requests for one name into one order, and whoever reads sees what was done.
+//!
+//! 1. *`M` before `T`.* `T` is told that a manifest exists. The snapshot is published; nothing but
+//!    the sign is deleted. *`M` between `T` and `R`.* `M` is told that the tombstone exists. The
+//!    writer gives up.
+//! 2. *`M` behind `R`.* The listing before `R` showed no sign. A sign that is gone never comes
+//!    back, so from then on `L` fails, and this writer's `L` was earlier. Its parts were all there
+//!    before its `L`; the listing showed none; so they are deleted. The manifest names parts that
+//!    are not there. It is a damaged snapshot from its first moment: nobody loads it, no log is
+//!    trimmed for it, and it goes as damaged ones do.
+//! 3. *`R` behind another's `R` and an `M`.* `R` then deletes a manifest. By 2 it is a damaged
+//!    one.
+//! 4. *Who tidies up dies* behind `T`, amid `C` or behind `E`. The tombstone stays. Whatever lies
+//!    beside a tombstone is deleted by the next call of anybody, without a wait. Two that tidy up
+//!    at once delete the same objects; one that is gone already is no error.
+//! 5. *A part that lands behind `C`* lies beside the tombstone, where 4 deletes it. Behind `R` it
+//!    lies alone: then it is watched for a minute as a sign is, and goes the same way. So does
+//!    what a removal of a published snapshot leaves that dies behind the manifest. No other
+//!    writer's part has that name, since each name contains its writer's random number.
+//! 6. *A living writer* loses its snapshot only if it was silent for a minute, and nothing else.
+//!
+//! Where a store cannot replace an object on the condition that it is still the same (a directory
+//! cannot), a renewal looks first and then puts. If it sleeps in between, a sign may come back behind
+//! `E`. Beside a tombstone 4 deletes it again. Behind `R` the writer may go on, and publish parts
+//! that it puts then, which are whole. Only `R` of somebody who sleeps between its look and its
+//! deletion for as long as all that takes would delete a whole snapshot: on one machine, twice.
 //!
 //! | file | holds |
 //! |---|---|
@@ -82,8 +94,10 @@ use bucket::{Bucket, Standing};
 use download::StoredObject;
 use draft::ObjectDraft;
 use names::Names;
+use object_store::path::Path;
 use object_store::{
-    BackoffConfig, Error, ObjectStoreExt, PutMode, PutPayload, RetryConfig, UpdateVersion,
+    BackoffConfig, Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig,
+    UpdateVersion,
 };
 use sign::Writer;
 use std::collections::BTreeMap;
@@ -226,10 +240,7 @@ impl ObjectArchive {
 
 /// Whether the store replaces an object only if it is the one that was named. The object at `path`
 /// comes and goes.
-async fn keeps_versions(
-    store: &dyn object_store::ObjectStore,
-    path: &object_store::path::Path,
-) -> bool {
+async fn keeps_versions(store: &dyn ObjectStore, path: &Path) -> bool {
     let tried = async {
         let first: UpdateVersion = create(store, path, b"first".to_vec()).await?.into();
         let update = |bytes: &'static [u8]| {
@@ -262,7 +273,7 @@ impl Archive for ObjectArchive {
         self.ask("the archive", |bucket| async move {
             let mut entries = Vec::new();
             for (name, found) in bucket.snapshots().await? {
-                // One that cannot be asked about must not hide the others: whoever reads it is told.
+                // One that cannot be asked about must not hide the others: its reader is told why.
                 let standing = bucket.standing(&name, found.manifest).await;
                 let is_published = standing.map_or(true, |it| it == Standing::Manifest);
                 entries.push(Entry { name, is_published });

@@ -1,4 +1,5 @@
-//! The claim in a directory: a lock, which ends with its holder, and beside it what the holder says.
+//! The claim in a directory: a lock, which ends with its holder, and beside it what the holder
+//! says.
 
 use super::{DirectoryArchive, read_all};
 use crate::archive::{CLAIM_BYTES_MAX, Claim};

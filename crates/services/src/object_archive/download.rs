@@ -16,8 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Bytes fetched at once: at 100 MB/s it takes as long as two journeys.
 pub const BLOCK_BYTES: u64 = 8 << 20;
 
-/// Blocks that a part keeps: the one that is read, and the next one. Whoever reads in several places
-/// at once fetches blocks more than once.
+/// Blocks that a part keeps: the one that is read, and the next one. Whoever reads in several
+/// places at once fetches blocks more than once.
 const BLOCKS_MAX: usize = 2;
 
 /// A part in the store.

@@ -3,9 +3,9 @@
 //! ```text
 //! PREFIX/snapshot-{sequence:020}-{number:03}/part-0000-{writer:016x}.rdb
 //!                                           /manifest.json      a snapshot's, or a tombstone
-//!       /snapshot-{sequence:020}-{number:03}.writing            the sign of a writer that lives
-//!       /claim.json                                             who takes the snapshots off the box
-//!       /probe/{entropy:016x}                                   shows what the store can do; removed
+//!       /snapshot-{sequence:020}-{number:03}.writing     the sign of a writer that lives
+//!       /claim.json                                      who takes the snapshots off the box
+//!       /probe/{entropy:016x}                            shows what the store can do; removed
 //! ```
 //!
 //! Parts are called after their writer too: one that was given up for dead and goes on can never

@@ -103,8 +103,8 @@ fn a_writer_that_lives_is_left_alone_however_long_it_takes() {
     assert!(!world.objects().contains(&sign()));
 }
 
-/// At each request of the one that tidies up, the writer wakes and publishes. Either it is told that
-/// it did, and then all of it is there, or it is told that it did not.
+/// At each request of the one that tidies up, the writer wakes and publishes. Either it is told
+/// that it did, and then all of it is there, or it is told that it did not.
 #[test]
 fn publication_and_tidying_meet_at_every_request() {
     let mut published = 0;

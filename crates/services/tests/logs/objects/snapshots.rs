@@ -1,5 +1,5 @@
-//! Snapshots in an object store: the conformance suite of `archive`, and a server that is killed and
-//! stopped while snapshots are written and read.
+//! Snapshots in an object store: the conformance suite of `archive`, and a server that is killed
+//! and stopped while snapshots are written and read.
 
 use super::places::Objects;
 use crate::outside::{PATIENCE, entropy, faults, fresh_name, now, pause, tell};
@@ -180,7 +180,8 @@ fn a_server_that_is_killed_or_stopped_for_a_while_costs_no_snapshot() {
     }
 }
 
-/// As many faults as the environment asks for: whatever a writer is told, what is published is whole.
+/// As many faults as the environment asks for: whatever a writer is told, what is published is
+/// whole.
 #[test]
 fn whatever_happens_to_the_server_what_is_published_is_whole() {
     let Some(place) = Objects::in_gateway() else { return };
