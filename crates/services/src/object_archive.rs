@@ -41,7 +41,8 @@
 //!    back, so from then on `L` fails, and this writer's `L` was earlier. Its parts were all there
 //!    before its `L`; the listing showed none; so they are deleted. The manifest names parts that
 //!    are not there. It is a damaged snapshot from its first moment: nobody loads it, no log is
-//!    trimmed for it, and it goes as damaged ones do.
+//!    trimmed for it, and it goes as damaged ones do. A writer that has the name by then is told
+//!    that it is taken, and abandons its own parts alone.
 //! 3. *`R` behind another's `R` and an `M`.* `R` then deletes a manifest. By 2 it is a damaged
 //!    one.
 //! 4. *Who tidies up dies* behind `T`, amid `C` or behind `E`. The tombstone stays. Whatever lies
@@ -54,10 +55,10 @@
 //! 6. *A living writer* loses its snapshot only if it was silent for a minute, and nothing else.
 //!
 //! Where a store cannot replace an object on the condition that it is still the same (a directory
-//! cannot), a renewal looks first and then puts. If it sleeps in between, a sign may come back behind
-//! `E`. Beside a tombstone 4 deletes it again. Behind `R` the writer may go on, and publish parts
-//! that it puts then, which are whole. Only `R` of somebody who sleeps between its look and its
-//! deletion for as long as all that takes would delete a whole snapshot: on one machine, twice.
+//! cannot), a renewal looks first and then puts. If it sleeps in between, a sign may come back
+//! behind `E`. Beside a tombstone 4 deletes it again. Behind `R` the writer may go on, and publish
+//! parts that it puts then, which are whole. Such a snapshot is deleted only by an `R` of somebody
+//! who sleeps meanwhile between its look and its deletion.
 //!
 //! | file | holds |
 //! |---|---|
