@@ -122,11 +122,12 @@ const ARCHIVE: Purpose = Purpose {
     // renewed meanwhile, so it is less than the five minutes for which a signature counts.
     retries: RetryConfig {
         backoff: BackoffConfig {
-            init_backoff: Duration::from_millis(100),
+            init_backoff: Duration::from_millis(500),
             max_backoff: Duration::from_secs(5),
             base: 2.0,
         },
-        max_retries: 30,
+        // Time alone is to end them: the pauses are random, and mostly short.
+        max_retries: 1000,
         retry_timeout: Duration::from_secs(80),
     },
 };
