@@ -223,6 +223,10 @@ impl ObjectArchive {
         Ok(Writer(mixed ^ (mixed >> 31)))
     }
 
+    fn check_may_write(&self) -> io::Result<()> {
+        if self.entropy.is_some() { Ok(()) } else { Err(only_read()) }
+    }
+
     /// Asks the store, and waits for its answer.
     fn ask<T, F>(
         &self,
@@ -316,7 +320,7 @@ impl Archive for ObjectArchive {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.writer()?;
+        self.check_may_write()?;
         let of = name.to_owned();
         self.ask(name, |bucket| async move {
             let found = bucket.within(&of).await?;
@@ -332,7 +336,7 @@ impl Archive for ObjectArchive {
 
     /// No release has written here without a sign, so `of` makes no difference.
     fn remove_unpublished(&self, _: Unfinished) -> io::Result<()> {
-        self.writer()?;
+        self.check_may_write()?;
         let (bucket, clock) = (Arc::clone(&self.bucket), Arc::clone(&self.clock));
         let watch = Arc::clone(&self.watch);
         self.worker.wait(async move { tidy::tidy(&bucket, &*clock, &watch).await })

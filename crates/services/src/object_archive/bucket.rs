@@ -131,11 +131,8 @@ impl Bucket {
     ) -> Result<Updated, Error> {
         let payload = || PutPayload::from_bytes(bytes.clone());
         let put = || async {
-            let mode = match self.has_versions {
-                true => PutMode::Update(version.clone()),
-                false => PutMode::Overwrite,
-            };
             if self.has_versions {
+                let mode = PutMode::Update(version.clone());
                 match self.store.put_opts(path, payload(), mode.into()).await {
                     Ok(put) => return Ok(Updated::Done(put.into())),
                     Err(Error::Precondition { .. } | Error::NotFound { .. }) => {}

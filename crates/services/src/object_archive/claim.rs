@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The name under which the claim is watched: no snapshot has it.
 const WATCHED: &str = "claim";
 
-fn content(holder: Writer, renewal: u64, said: &[u8]) -> io::Result<Bytes> {
+pub(super) fn content(holder: Writer, renewal: u64, said: &[u8]) -> io::Result<Bytes> {
     if said.len() > CLAIM_BYTES_MAX {
         return Err(io::Error::new(ErrorKind::InvalidInput, "the claim says too much"));
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Writer(pub u64);
 
 /// What stands in a sign.
-fn content(writer: Writer, renewed: u64) -> Bytes {
+pub(super) fn content(writer: Writer, renewed: u64) -> Bytes {
     format!("{{\"writer\":\"{:016x}\",\"renewed\":{renewed}}}\n", writer.0).into()
 }
 

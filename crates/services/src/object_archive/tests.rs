@@ -411,3 +411,16 @@ fn an_archive_may_lie_beside_a_log_and_takes_no_notice_of_it() {
     left.sort();
     assert_eq!(world.objects(), left);
 }
+
+/// As `docs/formats/snapshot.md` has them.
+#[test]
+fn small_objects_are_the_documented_ones() {
+    let writer = super::sign::Writer(0x0123_4567_89ab_cdef);
+    let sign = super::sign::content(writer, 7);
+    assert_eq!(sign, &b"{\"writer\":\"0123456789abcdef\",\"renewed\":7}\n"[..]);
+    let claim = super::claim::content(writer, 7, b"{}").expect("it is short");
+    assert_eq!(claim, &b"{\"holder\":\"0123456789abcdef\",\"renewal\":7}\n{}"[..]);
+    assert_eq!(TOMBSTONE, b"{\"abandoned\":true}\n");
+    assert_eq!(TOMBSTONE.len(), 19);
+    archive::Manifest::decode(TOMBSTONE).expect_err("a tombstone is no manifest");
+}
