@@ -51,6 +51,11 @@ impl DirectoryArchive {
         Ok(Self { disk, directory: directory.to_owned(), ignores_signs: false })
     }
 
+    /// The archive in `directory`, which is there or is not: for who only reads.
+    pub fn open_to_read(disk: Arc<dyn Disk>, directory: &Path) -> Self {
+        Self { disk, directory: directory.to_owned(), ignores_signs: false }
+    }
+
     /// Removes on purpose what others are writing, so that a test can prove that it would notice.
     #[doc(hidden)]
     pub fn break_signs(&mut self) {
@@ -69,7 +74,11 @@ impl DirectoryArchive {
 
     /// Names of all snapshots, and of those that bear a sign, with or without a directory.
     fn names(&self) -> io::Result<BTreeSet<String>> {
-        let entries = self.disk.list(&self.directory)?;
+        let entries = match self.disk.list(&self.directory) {
+            // Of who only reads: nothing was ever written there.
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            listed => listed?,
+        };
         let ours = entries.into_iter().filter(|it| it.name.starts_with(PREFIX));
         let named = ours.filter_map(|it| match it.is_directory {
             true => Some(it.name),
@@ -140,6 +149,12 @@ impl Archive for DirectoryArchive {
         };
         if !self.disk.exists(&sign)? {
             return Err(ErrorKind::NotFound.into());
+        }
+        // Whoever published under this name had a sign until then, so that it is seen behind one's
+        // own: a writer that chose its name before must not abandon what is another's.
+        if self.disk.exists(&self.path(name))? {
+            self.remove_file(&sign)?;
+            return Err(ErrorKind::AlreadyExists.into());
         }
         self.disk.create_directory(&self.path(name))?;
         let archive = self.clone();

@@ -14,6 +14,7 @@
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
 //! | `directory` | the archive that is a directory |
+//! | `conformance` | what every archive must keep, as tests (a feature) |
 //!
 //! Absent on purpose: what the parts hold, and when a snapshot is due or the log trimmed, which
 //! `shard` decides; threads: every call blocks, and is made from a queue of disk jobs or in a
@@ -21,6 +22,8 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod directory;
 mod limits;
 mod manifest;

@@ -4,6 +4,7 @@ mod memory;
 
 use crate::{
     Archive, Candidate, Facts, Limits, Pruned, Snapshot, SnapshotPoint, SnapshotStore, Unfinished,
+    conformance,
 };
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use memory::{Kept, MemoryArchive};
@@ -234,4 +235,28 @@ fn one_has_the_claim_until_it_gives_it_up_or_dies() {
     claim.release().unwrap();
     assert_eq!(archive.claimed().unwrap(), None);
     assert!(archive.claim(b"three").unwrap().is_some());
+}
+
+#[derive(Default)]
+struct MemoryBench(MemoryArchive);
+
+impl conformance::Bench for MemoryBench {
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    fn open(&mut self) -> Arc<dyn Archive> {
+        Arc::new(self.0.clone())
+    }
+
+    fn pass_silence(&mut self) {}
+
+    fn large_bytes(&self) -> usize {
+        1 << 20
+    }
+}
+
+#[test]
+fn the_archive_in_memory_keeps_what_every_archive_must() {
+    conformance::run(&mut MemoryBench::default());
 }

@@ -226,7 +226,7 @@ impl Config {
             warnings.push(
                 "snapshot-store is not set: other machines reach the transaction log, and not the \
                  snapshots of this one, so nothing is ever trimmed from the log; name a directory \
-                 that all servers of the shard reach"
+                 or a bucket that all servers of the shard reach"
                     .to_owned(),
             );
         }

@@ -38,12 +38,12 @@ impl Allowed {
     }
 }
 
-/// Where the transaction log is.
+/// Where the transaction log is, or the snapshots.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LogPlace {
+pub enum Location {
     /// Absolute.
     Folder(PathBuf),
-    /// Of a service. May hold a password.
+    /// Of a service. A log's may hold a password.
     Url(String),
 }
 
@@ -152,7 +152,7 @@ pub struct NodeSettings {
     pub min_replicas_max_lag: u32,
     /// Absolute.
     pub dir: PathBuf,
-    pub transaction_log: LogPlace,
+    pub transaction_log: Location,
     /// In milliseconds.
     pub transaction_log_lease: u64,
     /// Seconds by which the wall clock may be ahead of the newest record if this server is to lead;
@@ -160,8 +160,7 @@ pub struct NodeSettings {
     pub clock_ahead_max: u64,
     /// When this server next leads, its wall clock becomes the shard's, whatever the log says.
     pub shard_clock_is_wall: bool,
-    /// Absolute.
-    pub snapshot_store: PathBuf,
+    pub snapshot_store: Location,
     /// A service keeps the log, so that other machines reach it, and nobody has said that they
     /// reach the snapshots as well.
     pub snapshots_are_private: bool,
@@ -242,11 +241,11 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         min_replicas_to_write: config.number(const { row("min-replicas-to-write") }),
         min_replicas_max_lag: config.number(const { row("min-replicas-max-lag") }),
         dir: config.directory(),
-        transaction_log: log_place(config),
+        transaction_log: location(config, const { row("transaction-log") }),
         transaction_log_lease: config.number(const { row("transaction-log-lease") }),
         clock_ahead_max: config.number(const { row("clock-ahead-max") }),
         shard_clock_is_wall: config.word(const { row("shard-clock") }) == "wall",
-        snapshot_store: config.location(const { row("snapshot-store") }),
+        snapshot_store: location(config, const { row("snapshot-store") }),
         snapshots_are_private: config.keeps_snapshots_private(),
         loglevel: config.word(const { row("loglevel") }),
         logfile: path(const { row("logfile") }),
@@ -269,10 +268,10 @@ fn latency_percentiles(config: &Config) -> Vec<f64> {
     }
 }
 
-fn log_place(config: &Config) -> LogPlace {
-    match config.url(const { row("transaction-log") }) {
-        Some(url) => LogPlace::Url(url.to_owned()),
-        None => LogPlace::Folder(config.location(const { row("transaction-log") })),
+fn location(config: &Config, row: usize) -> Location {
+    match config.url(row) {
+        Some(url) => Location::Url(url.to_owned()),
+        None => Location::Folder(config.location(row)),
     }
 }
 

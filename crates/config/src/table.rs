@@ -34,7 +34,7 @@ const FOR_TESTS: &str = "a switch for Redis's own tests";
 // What Kiln's own are for: `kiln server --help` shows these lines.
 const TRANSACTION_LOG: &str = "where the log lies: file:PATH or a service's URL";
 const LEASE: &str = "milliseconds of silence after which another server may lead";
-const SNAPSHOT_STORE: &str = "where snapshots lie: a directory that all servers reach";
+const SNAPSHOT_STORE: &str = "where snapshots lie: what all servers reach";
 const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
@@ -121,7 +121,7 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("transaction-log-lease", "2000", 100, LEASE_MILLIS_MAX).immutable().own(LEASE),
     integer("clock-ahead-max", "2592000", 0, INT_MAX).own(CLOCK_AHEAD_MAX),
     choice("shard-clock", "log", &["log", "wall"]).own(SHARD_CLOCK),
-    location("snapshot-store", "snapshots", &[]).immutable().own(SNAPSHOT_STORE),
+    location("snapshot-store", "snapshots", &["s3://", "gs://", "az://", "file-object:"]).immutable().own(SNAPSHOT_STORE),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),

@@ -4,7 +4,7 @@ use super::arguments::{self, CommandLine};
 use super::change::{Caller, SetError};
 use super::load::{LoadError, load};
 use super::rewrite::{Extent, rewrite, rewrite_file};
-use super::settings::{LogPlace, engine_settings, node_settings};
+use super::settings::{Location, engine_settings, node_settings};
 use super::table::DIRECTIVES;
 use super::*;
 use base::{Disk, DiskFile};
@@ -232,7 +232,7 @@ fn the_file_sets_values() {
     let node = node_settings(&config);
     assert_eq!(node.port, 7000);
     assert_eq!(config.acl_defaults(), (&b"a b"[..], false));
-    assert_eq!(node.transaction_log, LogPlace::Folder("/etc/log".into()));
+    assert_eq!(node.transaction_log, Location::Folder("/etc/log".into()));
     assert_eq!(engine_settings(&config).maxmemory, 1 << 30);
 }
 
@@ -263,7 +263,11 @@ fn a_mistake_stops_the_start_and_names_its_line() {
         1,
         "argument must be file:PATH or jetstream://…, etcd://…, s3://…, file-object:…",
     );
-    check("snapshot-store ftp://x", 1, "argument must be file:PATH");
+    check(
+        "snapshot-store ftp://x",
+        1,
+        "argument must be file:PATH or s3://…, gs://…, az://…, file-object:…",
+    );
 }
 
 #[test]
@@ -389,7 +393,7 @@ fn protected_directives_open_with_permission() {
     let disk = MemoryDisk::default();
     let moved = config.propose(&[b"dir", b"sub/../x"], CLIENT, &disk).unwrap().config;
     assert_eq!(shown(&moved, "dir"), "/etc/x");
-    assert_eq!(node_settings(&moved).transaction_log, LogPlace::Folder("/etc/log".into()));
+    assert_eq!(node_settings(&moved).transaction_log, Location::Folder("/etc/log".into()));
     let remote = Caller { is_local: false, ..CLIENT };
     assert!(config.propose(&[b"dir", b"x"], remote, &disk).is_err());
 }
@@ -412,11 +416,23 @@ fn a_log_on_other_machines_is_trimmed_only_where_they_reach_the_snapshots() {
     assert_eq!(private.warnings().len(), 1);
     assert!(private.warnings()[0].contains("nothing is ever trimmed"));
     let named = format!("{service}\nsnapshot-store file:/shared");
-    for text in [&named, "transaction-log file:/a", "port 1"] {
+    let url = format!("{service}\nsnapshot-store s3://bucket/shard");
+    for text in [&named, &url, "transaction-log file:/a", "port 1"] {
         let config = start(text).unwrap();
         assert!(!node_settings(&config).snapshots_are_private, "{text}");
         assert_eq!(config.warnings(), [""; 0], "{text}");
     }
+}
+
+#[test]
+fn snapshots_lie_in_a_directory_or_in_an_object_store() {
+    let store = |text: &str| node_settings(&start(text).expect("it is right")).snapshot_store;
+    assert_eq!(store("port 1"), Location::Folder("/etc/snapshots".into()));
+    assert_eq!(store("snapshot-store file:/shared"), Location::Folder("/shared".into()));
+    let url = "s3://bucket/shard?endpoint=http://127.0.0.1:1&allow_http=true";
+    assert_eq!(store(&format!("snapshot-store {url}")), Location::Url(url.to_owned()));
+    let config = start(&format!("snapshot-store {url}")).expect("it is right");
+    assert_eq!(shown(&config, "snapshot-store"), url);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod logs;
 mod restore;
 mod serve;
 mod snapshot;
+mod snapshots;
 mod time;
 mod work;
 

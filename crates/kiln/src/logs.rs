@@ -2,7 +2,7 @@
 
 use crate::Broken;
 use base::driver::Waker;
-use config::settings::{LogPlace, NodeSettings};
+use config::settings::{Location, NodeSettings};
 use shard::loading::{FileLogOpener, KnownLog, OpenLog};
 use std::error::Error;
 use std::path::Path;
@@ -30,11 +30,11 @@ pub fn open(
     broken: Option<Broken>,
 ) -> Result<OpenLog, Box<dyn Error>> {
     match &settings.transaction_log {
-        LogPlace::Folder(folder) => {
+        Location::Folder(folder) => {
             let options = FileOptions { may_write: takes_free_log, ..FileOptions::new(entropy) };
             open_folder(folder, options, known, waker)
         }
-        LogPlace::Url(url) => open_service(url, waker, entropy, broken),
+        Location::Url(url) => open_service(url, waker, entropy, broken),
     }
 }
 
@@ -50,11 +50,11 @@ pub fn open_as_reader(
 ) -> Result<OpenLog, Box<dyn Error>> {
     let known = KnownLog { must_exist: true, ..*known };
     match &settings.transaction_log {
-        LogPlace::Folder(folder) => {
+        Location::Folder(folder) => {
             let reads = |options| FileOptions { may_write: false, shows_itself: false, ..options };
             open_folder(folder, reads(FileOptions::new(entropy())), &known, waker)
         }
-        LogPlace::Url(url) => {
+        Location::Url(url) => {
             let store = services::open_to_read(url, Arc::new(RealClock), waker)?;
             let incarnation = store.incarnation();
             let log = RemoteLog::new(store, Arc::new(RealClock));

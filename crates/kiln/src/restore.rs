@@ -4,7 +4,7 @@
 mod file;
 
 use crate::work::{self, Pause};
-use crate::{configuration, logs, time};
+use crate::{configuration, logs, snapshots, time};
 use archive::SnapshotStore;
 use base::{Sequence, UnixMillis};
 use config::Config;
@@ -143,7 +143,11 @@ impl Place {
     }
 
     fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        work::open_store(&self.settings)
+        snapshots::open(&self.settings.snapshot_store, entropy())
+    }
+
+    fn store_to_read(&self) -> Result<SnapshotStore, Box<dyn Error>> {
+        snapshots::open_to_read(&self.settings.snapshot_store)
     }
 }
 
@@ -175,7 +179,7 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_process(&into.settings)?;
     let pause = Pause::new();
-    let mut reading = work::worker(&from.config, &from.settings, from.store()?, &pause)?;
+    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &pause)?;
     let store = into.store()?;
     let mut making = work::worker(&into.config, &into.settings, store, &pause)?;
     let mut claimed =
@@ -203,7 +207,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     configuration::set_up_process(&from.settings)?;
     let pause = Pause::new();
-    let mut reading = work::worker(&from.config, &from.settings, from.store()?, &pause)?;
+    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &pause)?;
     let mut course = reading.unclaimed();
     let Moment { engine, position, standing } = reading.load_moment(goal, &mut course)?;
     let written = file::write(engine, standing.clock, &path)?;

@@ -1,6 +1,6 @@
 //! `kiln server`: loads the newest snapshot and the log behind it, leads, serves.
 
-use crate::{Broken, allocator, configuration, logs};
+use crate::{Broken, allocator, configuration, logs, snapshots};
 use archive::SnapshotStore;
 use base::{Driver, Event, Seeds};
 use config::settings::{NodeSettings, node_settings};
@@ -77,10 +77,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         seeds: Seeds::draw(&mut driver),
         limits: Limits::default(),
     };
-    let place = &settings.snapshot_store;
-    let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
-        format!("cannot make the directory of snapshots {}: {error}", place.display())
-    })?;
+    let store = snapshots::open(&settings.snapshot_store, driver.entropy())?;
     let garbage = GarbageCollector::start()?;
     let mut server = node::begin(options, Box::new(move |value| garbage.discard(value)));
     server.core.start_with_acl_file()?;

@@ -7,7 +7,7 @@
 mod list;
 
 use crate::work::{self, Pause};
-use crate::{configuration, logs};
+use crate::{configuration, logs, snapshots};
 use archive::{Candidate, SnapshotStore};
 use base::{Clock, Sequence};
 use config::Config;
@@ -19,6 +19,7 @@ use std::time::Duration;
 use txlog::LogEvent;
 use worker::{Freshness, Outcome, Rates, Worker};
 use world::clock::RealClock;
+use world::entropy::entropy;
 
 /// What the command line says beside a server's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,11 +58,16 @@ pub fn snapshot(options: Options, arguments: &[String]) -> ExitCode {
 
 /// Shows the snapshots; the process's exit code.
 pub fn list(arguments: &[String]) -> ExitCode {
-    let shown = open(arguments).and_then(|it| list::show(&it.store, &RealClock));
+    let shown = list_of(arguments);
     match shown {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => work::failed(&*error),
     }
+}
+
+fn list_of(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let settings = node_settings(&configuration::read(arguments)?);
+    list::show(&snapshots::open_to_read(&settings.snapshot_store)?, &RealClock)
 }
 
 /// What the configuration names.
@@ -74,7 +80,7 @@ struct Opened {
 fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
-    let store = work::open_store(&settings)?;
+    let store = snapshots::open(&settings.snapshot_store, entropy())?;
     Ok(Opened { config, settings, store })
 }
 

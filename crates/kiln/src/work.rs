@@ -14,7 +14,6 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use worker::{Progress, Worker};
 use world::clock::RealClock;
-use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
 use world::entropy::entropy;
 
@@ -47,18 +46,6 @@ impl Pause {
         // Woken or not, whoever waited looks again.
         let _ = self.woken.recv_timeout(time);
     }
-}
-
-/// Opens the snapshots that the configuration names.
-///
-/// # Errors
-/// The archive's.
-pub fn open_store(settings: &NodeSettings) -> Result<SnapshotStore, Box<dyn Error>> {
-    let place = &settings.snapshot_store;
-    let store = SnapshotStore::open(Arc::new(RealDisk), place).map_err(|error| {
-        format!("cannot make the directory of snapshots {}: {error}", place.display())
-    })?;
-    Ok(store)
 }
 
 /// A worker that reads this log and has this archive.

@@ -42,6 +42,7 @@ mod read;
 mod tests;
 mod trim;
 
+use crate::bucket::found;
 use crate::opening::Opening;
 use crate::service::{Facts, Later, NO_LOG, Service, ServiceStore, Trouble};
 use base::{Clock, MonotonicNanos, Sequence};
@@ -209,13 +210,4 @@ impl Service for Objects {
 
 async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
-}
-
-/// Tells "there is no such object" from failures.
-fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }

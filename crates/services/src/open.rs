@@ -1,27 +1,32 @@
-//! The client that a log's URL asks for, if this build has it.
+//! The client that the URL of a log or of an archive asks for, if this build has it.
 
-use crate::opening::{Broken, Opening};
+use crate::opening::{Broken, Opening, OpeningArchive};
+use archive::Archive;
 use base::driver::Waker;
 use base::{Clock, Incarnation};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use txlog::remote::store::RecordStore;
 
 /// Opens the log that a URL names.
 type Open = fn(&str, Opening) -> io::Result<Box<dyn RecordStore>>;
 
-/// A service that keeps logs, and the client for it.
-struct Client {
-    /// How the URLs of its logs begin.
+/// Opens the archive that a URL names.
+type OpenArchive = fn(&str, OpeningArchive) -> io::Result<Arc<dyn Archive>>;
+
+/// A service that keeps logs, or archives, or both, and the client for it.
+struct Client<O> {
+    /// How the URLs of what it keeps begin.
     schemes: &'static [&'static str],
-    /// What keeps the log.
+    /// What keeps it.
     service: &'static str,
     /// The feature that builds the client.
     feature: &'static str,
     /// What the machine that builds it must have beside Rust.
     needs: &'static str,
-    /// Opens a log; `None` in a build without the client.
-    open: Option<Open>,
+    /// Opens it; `None` in a build without the client.
+    open: Option<O>,
 }
 
 /// What opens a log: `open` of a client's folder, if its feature is built.
@@ -36,7 +41,7 @@ macro_rules! opens {
     }};
 }
 
-const CLIENTS: [Client; 3] = [
+const CLIENTS: [Client<Open>; 3] = [
     Client {
         schemes: &["jetstream://"],
         service: "NATS JetStream",
@@ -59,6 +64,20 @@ const CLIENTS: [Client; 3] = [
         open: opens!(objects, "objects"),
     },
 ];
+
+#[cfg(feature = "objects")]
+const OPEN_ARCHIVE: Option<OpenArchive> = Some(crate::object_archive::open);
+#[cfg(not(feature = "objects"))]
+const OPEN_ARCHIVE: Option<OpenArchive> = None;
+
+/// What keeps archives.
+const ARCHIVE: Client<OpenArchive> = Client {
+    schemes: &["s3://", "gs://", "az://", "file-object:"],
+    service: "an object store",
+    feature: "objects",
+    needs: "",
+    open: OPEN_ARCHIVE,
+};
 
 /// How the URLs of logs that services keep begin, whether or not this build has their clients.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
@@ -108,31 +127,90 @@ pub fn open_broken(
     choose(url, Opening { clock, waker, new: identity(entropy), broken: Some(broken) })
 }
 
+/// How the URLs of archives that services keep begin, whether or not this build has the client.
+pub fn archive_schemes() -> impl Iterator<Item = &'static str> {
+    ARCHIVE.schemes.iter().copied()
+}
+
+/// Opens the archive at `url`, and tries whether the store keeps its word. `entropy` must be
+/// unpredictable: writers are named by it. `clock` must go on counting while the machine is
+/// suspended. Blocks until the store answers, for up to 30 s.
+///
+/// # Errors
+/// A wrong URL; a build without the client (`Unsupported`); no store, no access, or a store that
+/// does not keep create-only puts apart.
+pub fn open_archive(
+    url: &str,
+    clock: Arc<dyn Clock>,
+    entropy: u64,
+) -> io::Result<Arc<dyn Archive>> {
+    choose_archive(url, OpeningArchive { clock, entropy: Some(entropy), renewal: None })
+}
+
+/// As [`open_archive`], for tests that cannot wait for the renewals of signs.
+///
+/// # Errors
+/// As [`open_archive`].
+#[doc(hidden)]
+pub fn open_archive_renewing(
+    url: &str,
+    clock: Arc<dyn Clock>,
+    entropy: u64,
+    renewal: Duration,
+) -> io::Result<Arc<dyn Archive>> {
+    let renewal = Some(renewal);
+    choose_archive(url, OpeningArchive { clock, entropy: Some(entropy), renewal })
+}
+
+/// Opens the archive at `url` to read it: nothing is put there, and what would put or delete
+/// something fails. The store is not asked yet.
+///
+/// # Errors
+/// A wrong URL; a build without the client (`Unsupported`).
+pub fn open_archive_to_read(url: &str, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Archive>> {
+    choose_archive(url, OpeningArchive { clock, entropy: None, renewal: None })
+}
+
+fn choose_archive(url: &str, opening: OpeningArchive) -> io::Result<Arc<dyn Archive>> {
+    if !archive_schemes().any(|scheme| url.starts_with(scheme)) {
+        return Err(no_scheme("the snapshot store", archive_schemes()));
+    }
+    match ARCHIVE.open {
+        Some(open) => open(url, opening),
+        None => Err(ARCHIVE.refusal("snapshots")),
+    }
+}
+
+/// Of the URL nothing is shown: it may hold a password.
+fn no_scheme(owner: &str, known: impl Iterator<Item = &'static str>) -> io::Error {
+    let known: Vec<_> = known.collect();
+    let what = format!("{owner}'s URL must begin with one of {}", known.join(", "));
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
 /// 0 stands for no log.
 fn identity(entropy: u64) -> Option<Incarnation> {
     Some(Incarnation(entropy.max(1)))
 }
 
 fn choose(url: &str, opening: Opening) -> io::Result<Box<dyn RecordStore>> {
-    let asked = |client: &&Client| client.schemes.iter().any(|scheme| url.starts_with(scheme));
+    let asked =
+        |client: &&Client<Open>| client.schemes.iter().any(|scheme| url.starts_with(scheme));
     let Some(client) = CLIENTS.iter().find(asked) else {
-        // Of the URL no more is shown: it may hold a password.
-        let known: Vec<_> = schemes().collect();
-        let what = format!("the log's URL must begin with one of {}", known.join(", "));
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        return Err(no_scheme("the log", schemes()));
     };
     match client.open {
         Some(open) => open(url, opening),
-        None => Err(client.refusal()),
+        None => Err(client.refusal("a log")),
     }
 }
 
-impl Client {
+impl<O> Client<O> {
     /// Says that this build lacks the client, and how to build one that has it.
-    fn refusal(&self) -> io::Error {
+    fn refusal(&self, content: &str) -> io::Error {
         let Self { service, feature, needs, .. } = self;
         let what = format!(
-            "this build of Kiln has no client for a log in {service}: build it with `cargo build \
+            "this build of Kiln has no client for {content} in {service}: build it with `cargo build \
              --release -p kiln --features {feature}`{needs}"
         );
         io::Error::new(io::ErrorKind::Unsupported, what)
@@ -175,12 +253,30 @@ mod tests {
     #[test]
     fn a_client_that_was_left_out_says_how_to_get_it() {
         for client in CLIENTS {
-            let error = client.refusal();
+            let error = client.refusal("a log");
             assert_eq!(error.kind(), io::ErrorKind::Unsupported);
             let text = error.to_string();
             let command = format!("--features {}`{}", client.feature, client.needs);
             assert!(text.contains(client.service) && text.ends_with(&command), "{text}");
         }
+    }
+
+    /// Likewise.
+    #[test]
+    fn the_url_of_an_archive_is_refused_by_its_client_or_for_the_want_of_one() {
+        let clock: Arc<dyn Clock> = Arc::new(NoClock);
+        for scheme in archive_schemes() {
+            let opened = open_archive(scheme, Arc::clone(&clock), 1);
+            let read = open_archive_to_read(scheme, Arc::clone(&clock));
+            for error in [opened.err(), read.err()].map(|it| it.expect("it names nothing")) {
+                let is_left_out = error.kind() == io::ErrorKind::Unsupported;
+                assert_eq!(is_left_out, ARCHIVE.open.is_none(), "{scheme}: {error}");
+            }
+        }
+        let text = ARCHIVE.refusal("snapshots").to_string();
+        assert!(text.contains("for snapshots in an object store: build it with"), "{text}");
+        let error = open_archive("https://me:secret@host/x", clock, 1).err().expect("no scheme");
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 
     #[test]

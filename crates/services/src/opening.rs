@@ -1,8 +1,9 @@
-//! What every client is told when it opens a log.
+//! What every client is told when it opens a log or an archive.
 
 use base::driver::Waker;
 use base::{Clock, Incarnation};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a log is opened, beside its URL.
 #[allow(dead_code, reason = "a build with fewer clients needs less")]
@@ -15,6 +16,17 @@ pub struct Opening {
     /// written.
     pub new: Option<Incarnation>,
     pub broken: Option<Broken>,
+}
+
+/// How an archive is opened, beside its URL.
+#[allow(dead_code, reason = "a build without clients needs nothing")]
+pub struct OpeningArchive {
+    /// Goes on counting while the machine is suspended.
+    pub clock: Arc<dyn Clock>,
+    /// Unpredictable: writers are named by it. `None`: to read, and nothing is put.
+    pub entropy: Option<u64>,
+    /// Between two renewals of a sign, where a test cannot wait for them.
+    pub renewal: Option<Duration>,
 }
 
 /// A rule that a test breaks, to see that its checkers would notice. Each is of one service; others

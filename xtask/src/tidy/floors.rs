@@ -36,7 +36,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         ],
     ),
     ("world", &["base"]),
-    ("services", &["base", "txlog"]),
+    ("services", &["base", "txlog", "archive"]),
     ("allocator", &["base"]),
     (
         "sim",

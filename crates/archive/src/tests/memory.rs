@@ -1,6 +1,8 @@
 //! An archive in memory that fails on command: what the store asks of an archive, and no more.
 
-use crate::archive::{Archive, Claim, Draft, Entry, NewPart, StoredPart, Unfinished};
+use crate::archive::{
+    Archive, CLAIM_BYTES_MAX, Claim, Draft, Entry, NewPart, StoredPart, Unfinished,
+};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -45,6 +47,10 @@ impl MemoryArchive {
         }
         Ok(state)
     }
+}
+
+fn check_said(said: &[u8]) -> io::Result<()> {
+    if said.len() > CLAIM_BYTES_MAX { Err(ErrorKind::InvalidInput.into()) } else { Ok(()) }
 }
 
 fn missing() -> io::Error {
@@ -107,6 +113,7 @@ impl Archive for MemoryArchive {
     }
 
     fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>> {
+        check_said(said)?;
         let mut state = self.call()?;
         if state.is_claimed {
             return Ok(None);
@@ -131,6 +138,7 @@ impl Drop for MemoryClaim {
 
 impl Claim for MemoryClaim {
     fn renew(&mut self, said: &[u8]) -> io::Result<bool> {
+        check_said(said)?;
         self.0.call()?.said = Some(said.to_vec());
         Ok(true)
     }

@@ -2,14 +2,16 @@
 
 use super::directory::Directory;
 use super::known::Known;
-use super::location::{Location, Store};
+use super::location::{LOG, Location};
 use super::look::Failure;
 use super::names::{Life, Names};
-use super::{NO_LOG, Objects, Trouble, found};
+use super::{NO_LOG, Objects, Trouble};
+use crate::bucket::location::Store;
+use crate::bucket::probe::{create, probe};
+use crate::bucket::{self, Service, found};
 use base::{Clock, Incarnation, Sequence};
 use futures_util::{StreamExt, TryStreamExt, future};
-use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, PutResult};
+use object_store::{Error, ObjectStore, ObjectStoreExt};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -39,11 +41,11 @@ impl Objects {
         clock: Arc<dyn Clock>,
         trouble: Trouble,
     ) -> io::Result<Self> {
-        let Store { objects: store, prefix, directory } = store;
+        let Store { objects: store, prefix, directory, service } = store;
         let names = Names::new(prefix);
         let life = match new {
             Some(new) => {
-                probe(&*store, &names, new.incarnation.0).await?;
+                probe(&*store, &names.probe(new.incarnation.0), service, &LOG).await?;
                 find_or_begin(&*store, &names, new).await?
             }
             None => find(&*store, &names)
@@ -62,38 +64,6 @@ impl Objects {
             Err(Failure::Unanswered(error)) => Err(explained(error)),
         }
     }
-}
-
-/// Proves that the store keeps create-only puts apart. One that ignores the condition would let two
-/// writers overwrite each other's records, and say yes to both.
-async fn probe(store: &dyn ObjectStore, names: &Names, entropy: u64) -> io::Result<()> {
-    let path = names.probe(entropy);
-    create(store, &path, b"first".to_vec()).await.map_err(explained)?;
-    let second = create(store, &path, b"second".to_vec()).await;
-    let kept = async { store.get(&path).await?.bytes().await }.await;
-    if let Err(error) = store.delete(&path).await {
-        tracing::warn!(%error, "the object that a put was tried with could not be deleted");
-    }
-    match second {
-        Err(Error::AlreadyExists { .. }) => {}
-        Ok(_) => {
-            let what = format!(
-                "the object store ignores If-None-Match, so it cannot hold a transaction log: it \
-                 replaced the object {path}"
-            );
-            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
-        }
-        Err(error) => return Err(explained(error)),
-    }
-    if kept.map_err(explained)? != b"first"[..] {
-        let what = format!("the object store did not keep the object {path} as it was written");
-        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
-    }
-    Ok(())
-}
-
-async fn create(store: &dyn ObjectStore, path: &Path, bytes: Vec<u8>) -> Result<PutResult, Error> {
-    store.put_opts(path, PutPayload::from(bytes), PutMode::Create.into()).await
 }
 
 async fn find(store: &dyn ObjectStore, names: &Names) -> io::Result<Option<Life>> {
@@ -148,20 +118,8 @@ async fn refuse_leftovers(store: &dyn ObjectStore, names: &Names) -> io::Result<
     }
 }
 
-/// Says to an operator what to look at.
 fn explained(error: Error) -> io::Error {
-    let (kind, hint) = match &error {
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            let hint = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy";
-            (io::ErrorKind::PermissionDenied, hint)
-        }
-        Error::NotFound { .. } => (io::ErrorKind::NotFound, "is there such a bucket?"),
-        Error::NotImplemented { .. } | Error::NotSupported { .. } => {
-            (io::ErrorKind::Unsupported, "create-only puts are needed")
-        }
-        _ => return io::Error::other(format!("the object store: {error}")),
-    };
-    io::Error::new(kind, format!("the object store: {error} ({hint})"))
+    bucket::explained(error, Service::S3)
 }
 
 /// So that tests can begin a log as another process does.
@@ -169,7 +127,8 @@ fn explained(error: Error) -> io::Error {
 pub(super) fn in_memory(memory: &std::sync::Arc<dyn ObjectStore>) -> Store {
     Store {
         objects: std::sync::Arc::clone(memory),
-        prefix: Path::from("some/shard"),
+        prefix: object_store::path::Path::from("some/shard"),
+        service: Service::S3,
         directory: None,
     }
 }

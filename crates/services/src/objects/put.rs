@@ -1,14 +1,13 @@
 //! One record: put where its predecessor stands, if nothing stands there itself.
 
+use super::Objects;
 use super::look::Failure;
-use super::{Objects, found};
+use crate::bucket::{found, is_full};
 use crate::opening::Broken;
 use base::{MonotonicNanos, Sequence};
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt, PutMode, PutPayload};
-use std::error::Error as StdError;
-use std::io;
 use std::time::Duration;
 use txlog::remote::store::Outcome;
 
@@ -164,23 +163,4 @@ impl Objects {
 
 fn conflicts(path: &Path) -> Outcome {
     Outcome::InDoubt(format!("{path}: the store goes on to report a conflict"))
-}
-
-/// Whether nothing was written for want of space. The file system says it by its error's kind, the
-/// stores by codes of their own.
-fn is_full(error: &Error) -> bool {
-    let mut source: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            return matches!(
-                error.kind(),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-            );
-        }
-        source = cause.source();
-    }
-    let text = error.to_string();
-    ["QuotaExceeded", "NoSpaceLeftOnDevice", "XMinioStorageFull", "507 Insufficient Storage"]
-        .iter()
-        .any(|code| text.contains(code))
 }

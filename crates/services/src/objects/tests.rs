@@ -1,15 +1,13 @@
 //! The protocol, over a store in memory and over a directory.
 
-mod faulty;
-
 use super::connect::in_memory;
 use super::known::Known;
 use super::names::{Life, Names, sequence_of};
 use super::{Location, Objects, Service, Trouble};
+use crate::bucket::faulty::{Fault, Faulty};
 use crate::opening::Broken;
 use base::{Clock, Incarnation, MonotonicNanos, Sequence};
 use bytes::Bytes;
-use faulty::{Fault, Faulty};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::future::Future;

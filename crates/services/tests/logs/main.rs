@@ -1,5 +1,5 @@
-//! Logs that services keep, against real servers, which `tests/logs/…` start and name in the
-//! environment. Without them only the log in a directory is tested here.
+//! Logs and snapshots that services keep, against real servers, which `tests/logs/…` start and name
+//! in the environment. Without them only those in a directory are tested here.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! The log in an object store.
+//! The log in an object store, and the snapshots.
 
 mod faults;
 mod places;
 mod rivals;
+mod snapshots;
 mod wire;
 
 use super::bench;

@@ -47,6 +47,16 @@ impl Objects {
         Self { trim_age_ms, ..self }
     }
 
+    /// Where the snapshots of this name are, as `snapshot-store` has it.
+    pub fn archive_url(&self, name: &str) -> String {
+        match &self.store {
+            Store::Gateway(endpoint) | Store::Memory(endpoint) => {
+                format!("s3://logs/{name}?endpoint={endpoint}&region=us-east-1&allow_http=true")
+            }
+            Store::Directory(path) => format!("file-object:{}", path.join(name).display()),
+        }
+    }
+
     pub fn endpoint(&self) -> &str {
         match &self.store {
             Store::Gateway(endpoint) | Store::Memory(endpoint) => endpoint,
