@@ -113,7 +113,7 @@ const PARTS: [usize; 3] = [(17 << 20) + 3, 1 << 20, (24 << 20) + 1];
 fn point(sequence: u64) -> SnapshotPoint {
     let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
-    SnapshotPoint { position, chain: 0, epoch: Epoch(1), clock, began }
+    SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began }
 }
 
 /// Writes a snapshot, and does something amid its parts.
@@ -130,7 +130,7 @@ fn write(store: &SnapshotStore, sequence: u64, amid: &mut dyn FnMut()) -> io::Re
         }
         writer.take(part.finish()?);
     }
-    writer.publish(&Facts { point, keys: 0 })
+    writer.publish(&Facts::unproven(point, 0, 10))
 }
 
 fn read(store: &SnapshotStore, snapshot: &Snapshot, amid: &mut dyn FnMut()) -> io::Result<()> {
