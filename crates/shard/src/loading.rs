@@ -318,6 +318,12 @@ impl Loading {
             Err(PartsError::Unsupported(what)) => {
                 return Err(format!("snapshot {}: {what}", snapshot.name).into());
             }
+            // It stays, and the one before it is taken: the log has what is between them.
+            Err(PartsError::Unread(why)) => {
+                tracing::error!("snapshot {} cannot be read and is not used: {why}", snapshot.name);
+                self.forget_loaded();
+                return Ok(Stage::Choose);
+            }
             Err(PartsError::Damaged(why)) => why,
         };
         tracing::error!("snapshot {} is damaged and not used: {why}", snapshot.name);

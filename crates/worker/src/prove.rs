@@ -81,6 +81,7 @@ impl Worker {
             let is_done = parts.load(source, &mut engine.keyspace, STEP_KEYS);
             let is_done = is_done.map_err(|error| match error {
                 PartsError::Gone(error) => format!("what was written is gone: {error}"),
+                PartsError::Unread(what) => format!("what was written cannot be read: {what}"),
                 PartsError::Damaged(what) | PartsError::Unsupported(what) => {
                     format!("what was written cannot be restored: {what}")
                 }

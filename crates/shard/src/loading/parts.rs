@@ -48,6 +48,8 @@ pub struct Parts {
 pub enum PartsError {
     /// A part cannot be opened any more.
     Gone(io::Error),
+    /// The archive does not answer. What it has may be whole.
+    Unread(String),
     Damaged(String),
     /// It holds what this release does not know.
     Unsupported(String),
@@ -108,8 +110,29 @@ impl PartsError {
         match error {
             // It was removed meanwhile, so there is a newer one, unless nobody else is there.
             RdbError::Io(error) if error.kind() == ErrorKind::NotFound => Self::Gone(error),
+            RdbError::Io(error)
+                if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
+            {
+                Self::Unread(format!("{part}: {error}"))
+            }
             RdbError::Unsupported { .. } => Self::Unsupported(format!("{part}: {error}")),
             error => Self::Damaged(format!("{part}: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_does_not_answer_has_no_damaged_snapshot() {
+        let of = |kind: ErrorKind| PartsError::of("part-0000.rdb", RdbError::Io(kind.into()));
+        assert!(matches!(of(ErrorKind::NotFound), PartsError::Gone(_)));
+        assert!(matches!(of(ErrorKind::InvalidData), PartsError::Damaged(_)));
+        assert!(matches!(of(ErrorKind::UnexpectedEof), PartsError::Damaged(_)));
+        for kind in [ErrorKind::TimedOut, ErrorKind::Other, ErrorKind::ConnectionReset] {
+            assert!(matches!(of(kind), PartsError::Unread(_)), "{kind}");
         }
     }
 }
