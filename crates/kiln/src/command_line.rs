@@ -3,7 +3,11 @@
 //! What `kiln server` is given is Redis's business and read in `configuration`; here only a
 //! question for help is taken out of it.
 
+mod log;
+
+use crate::find::Find;
 use crate::help::{self, Topic};
+use crate::tail::Tail;
 
 /// What the command line asks for.
 #[derive(PartialEq, Eq, Debug)]
@@ -12,6 +16,10 @@ pub enum Request<'a> {
     Server(&'a [String]),
     /// Print the log at this place.
     Inspect(&'a str),
+    /// Print what the log at a place changes.
+    Tail(Tail<'a>),
+    /// Print what changed a key.
+    Find(Find<'a>),
     /// Print a text on the standard output.
     Show(String),
     /// Nothing that is understood: print this on the standard error.
@@ -30,10 +38,7 @@ pub fn read(arguments: &[String]) -> Request<'_> {
         }
         ["server", ref behind @ ..] if asks_for_help(behind) => Request::Show(Topic::Server.text()),
         ["server", ..] => Request::Server(&arguments[1..]),
-        ["log"] => wrong("a command of 'log' is missing", Topic::Log),
-        ["log", "-h" | "--help"] => Request::Show(Topic::Log.text()),
-        ["log", "inspect", ref behind @ ..] => inspect(behind),
-        ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
+        ["log", ref behind @ ..] => log::read(behind),
         [other, ..] => unknown(other, "", &["server", "log", "help", "--version"], Topic::Kiln),
     }
 }
@@ -51,24 +56,8 @@ fn help_on(topic: &[&str]) -> Request<'static> {
     match topic {
         [] | ["help"] => Request::Show(Topic::Kiln.text()),
         ["server"] => Request::Show(Topic::Server.text()),
-        ["log"] => Request::Show(Topic::Log.text()),
-        ["log", "inspect"] => Request::Show(Topic::Inspect.text()),
-        ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
+        ["log", topic @ ..] => log::help_on(topic),
         [other, ..] => unknown(other, "", &["server", "log"], Topic::Kiln),
-    }
-}
-
-fn inspect<'a>(behind: &[&'a str]) -> Request<'a> {
-    match behind {
-        [] => wrong("the log is missing", Topic::Inspect),
-        _ if behind.iter().any(|word| matches!(*word, "-h" | "--help")) => {
-            Request::Show(Topic::Inspect.text())
-        }
-        [option, ..] if option.starts_with('-') => {
-            wrong(&format!("no option '{option}'"), Topic::Inspect)
-        }
-        [log] => Request::Inspect(log),
-        [_, more, ..] => wrong(&format!("'{more}' is more than one log"), Topic::Inspect),
     }
 }
 
@@ -116,6 +105,10 @@ mod tests {
             ("log --help", Topic::Log),
             ("help log inspect", Topic::Inspect),
             ("log inspect --help", Topic::Inspect),
+            ("help log tail", Topic::Tail),
+            ("log tail data/log --json --help", Topic::Tail),
+            ("help log find", Topic::Find),
+            ("log find -h", Topic::Find),
             ("log inspect data/log --help", Topic::Inspect),
         ] {
             assert_eq!(read(&words(line)), Request::Show(topic.text()), "kiln {line}");

@@ -11,6 +11,8 @@ pub enum Topic {
     Server,
     Log,
     Inspect,
+    Tail,
+    Find,
 }
 
 const KILN: &str = "
@@ -19,6 +21,8 @@ A database that speaks Redis and never loses a write that it has acknowledged.
 commands:
   server         run a server, with redis-server's arguments
   log inspect    print what a transaction log holds
+  log tail       print what it changes, and follow it
+  log find       print who changed a key, and when
   help COMMAND   say more about a command
 
 options:
@@ -62,6 +66,8 @@ had to stop, and said why; 2 the command line names what is not there.
 const LOG: &str = "
 commands:
   inspect        print what a transaction log holds
+  tail           print what it changes, and follow it
+  find           print who changed a key, and when
 ";
 
 const INSPECT: &str = "
@@ -77,6 +83,43 @@ exit status: 0 the log was read to its end; 1 it could not be, or is damaged; th
 standard error.
 ";
 
+const TAIL: &str = "
+Prints every effect that the log holds durably, one a line, and follows the log as it grows, until
+SIGINT, SIGTERM, or its output is closed. Servers may be running on the log; none is asked, and
+nothing is changed. A line begins with its position, from which '--from' goes on right behind it:
+nothing is missed, and nothing comes twice.
+
+  path/to/transaction-log | URL   the log, as 'kiln log inspect' takes it
+  --from now        with what comes from now on (the default)
+  --from oldest     with the oldest record that the log still has
+  --from POSITION   behind this position. It is said, by name, if the log is another history than
+                    the one that the position was printed of, was trimmed, or ends before it
+  --from NUMBER     behind the record of this number, unchecked
+  --json            an object a line, with all bytes; otherwise long texts are cut short
+  --until-end       ends where the log ends, instead of following it
+
+A line without its end, after the tool was killed, is to be dropped. The lines are described in
+docs/operations/change-stream.md, positions in docs/formats/position.md.
+
+exit status: 0 the log was read to its end, or nobody reads the output; 1 it could not be, and the
+reason is on the standard error.
+";
+
+const FIND: &str = "
+Prints every effect on a key, oldest first, with its position, time (Unix milliseconds), epoch, the
+writer and where that was. With them come what empties or swaps databases, and RENAME and COPY from
+and to the name.
+
+  path/to/transaction-log | URL   the log, as 'kiln log inspect' takes it
+  --key K           the key
+  --key-base64 K    the key in base64, as '--json' shows one that is no text
+  --database N      in this database; otherwise in any
+  --json            an object a line, with all bytes; otherwise long texts are cut short
+
+exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
+standard error.
+";
+
 impl Topic {
     /// How the command is called, as one line.
     pub fn usage(self) -> &'static str {
@@ -85,6 +128,14 @@ impl Topic {
             Self::Server => "usage: kiln server [path/to/redis.conf] [--directive value …] [-]\n",
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
             Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",
+            Self::Tail => {
+                "usage: kiln log tail path/to/transaction-log | URL [--from POSITION] [--json] \
+                 [--until-end]\n"
+            }
+            Self::Find => {
+                "usage: kiln log find path/to/transaction-log | URL --key K [--database N] \
+                 [--json]\n"
+            }
         }
     }
 
@@ -95,6 +146,8 @@ impl Topic {
             Self::Server => "kiln server --help",
             Self::Log => "kiln log --help",
             Self::Inspect => "kiln log inspect --help",
+            Self::Tail => "kiln log tail --help",
+            Self::Find => "kiln log find --help",
         }
     }
 
@@ -106,6 +159,8 @@ impl Topic {
             Self::Server => format!("{usage}{SERVER}{}{SERVER_END}", own_directives()),
             Self::Log => format!("{usage}{LOG}"),
             Self::Inspect => format!("{usage}{INSPECT}"),
+            Self::Tail => format!("{usage}{TAIL}"),
+            Self::Find => format!("{usage}{FIND}"),
         }
     }
 }
@@ -174,7 +229,8 @@ mod tests {
 
     #[test]
     fn help_fits_a_terminal_and_begins_with_the_usage() {
-        for topic in [Topic::Kiln, Topic::Server, Topic::Log, Topic::Inspect] {
+        use Topic::{Find, Inspect, Kiln, Log, Server, Tail};
+        for topic in [Kiln, Server, Log, Inspect, Tail, Find] {
             let text = topic.text();
             assert!(text.starts_with(topic.usage()), "{text}");
             for line in text.lines() {

@@ -4,13 +4,17 @@
 
 mod allocator;
 mod broken;
+mod changes;
 mod command_line;
 mod configuration;
+mod find;
 mod help;
 mod inspect;
 mod log_lines;
 mod logs;
+mod output;
 mod serve;
+mod tail;
 
 pub use broken::Broken;
 
@@ -27,6 +31,8 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
     match command_line::read(&arguments) {
         Request::Server(arguments) => serve::serve(arguments, broken),
         Request::Inspect(log) => inspect::inspect(log),
+        Request::Tail(request) => tail::tail(&request),
+        Request::Find(request) => find::find(&request),
         Request::Show(text) => {
             // Whoever closes the pipe has read enough.
             let _ = io::stdout().write_all(text.as_bytes());

@@ -16,6 +16,8 @@
 //! | [`file`] | the log in a directory of one machine |
 //! | [`remote`] | the log that other machines keep, over any service that stores numbered records |
 //! | [`reader`] | reading outside a server: from a record on, up to a goal |
+//! | [`unit_position`] | a place among what was read, as text |
+//! | [`resume`] | going on at such a place, if the log still is that history |
 //! | `conformance` | what every backend must keep, as tests (a feature) |
 //! | [`memory`] | the reference backend, with faults on demand |
 //!
@@ -34,6 +36,8 @@ pub mod memory;
 pub mod reader;
 pub mod record;
 pub mod remote;
+pub mod resume;
+pub mod unit_position;
 
 pub use chain::{ANOTHER_HISTORY, Chain, Consumed, FollowError, Follower, Stamper, empty_record};
 pub use checksum::{Checksum, LogSum};
@@ -41,3 +45,4 @@ pub use file::{FileLog, FileOptions, LogError, Queues, Recovery, Replay};
 pub use log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
 pub use reader::{Readable, Reader};
 pub use record::{Header, Kind, Part, Record, RecordError, WriterId};
+pub use unit_position::UnitPosition;
