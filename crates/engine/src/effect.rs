@@ -7,6 +7,7 @@
 //! ```text
 //! effect   = opcode (1) | database, if bit 7 of the opcode is set (u32)
 //!                       | key, unless bit 6 of the opcode is set | operands of the opcode
+//! between two units of one payload: the byte UNIT_BEGINS
 //! bytes    = length (u32) | bytes             integers and doubles: fixed width, little-endian
 //! ```
 //! Bit 6 says "the same key as the effect before", which keeps a command with many members small.
@@ -158,6 +159,10 @@ pub struct EffectError {
     pub offset: usize,
     pub what: &'static str,
 }
+
+/// A byte between two units of one payload, in the place of an opcode. A number of its own rather
+/// than a bit, because a release that does not know it must stop: it would misread a bit.
+const UNIT_BEGINS: u8 = 53;
 
 /// Set in an opcode whose effect names its database.
 const NEW_DATABASE: u8 = 0x80;

@@ -212,11 +212,17 @@ mod tests {
             assert!(unit.effects.is_empty());
             ends.push(gathered.len());
         }
-        for (start, end) in [(4, ends[0]), (ends[0], ends[1]), (ends[1], ends[2])] {
-            let mut decoder = EffectDecoder::new(&gathered[start..end]);
+        unit.clear();
+        unit.effects.move_into(&mut gathered);
+        assert_eq!(gathered.len(), ends[2], "one that did nothing leaves nothing");
+        let mut decoder = EffectDecoder::new(&gathered[4..]);
+        for index in 0..3 {
             let first = Some((DatabaseId(3), &b"key"[..], effect));
             assert_eq!(decoder.next_effect(), Ok(first));
-            assert_eq!(decoder.next_effect(), Ok(None));
+            assert_eq!(decoder.unit(), index);
         }
+        assert_eq!(decoder.next_effect(), Ok(None));
+        let first = ends[0] - 4;
+        assert_eq!(ends, [4 + first, 5 + 2 * first, 6 + 3 * first], "a byte between two units");
     }
 }

@@ -62,13 +62,20 @@ fn every_effect() -> Vec<(u32, &'static [u8], Effect<'static>)> {
         (2, b"", Effect::FunctionLoad { code: b"#!lua name=a\n" }),
         (2, b"", Effect::FunctionDelete { name: b"a" }),
         (2, b"", Effect::FunctionFlush),
+        // Two more units: see `encoded`.
+        (2, b"s", Effect::Delete { reason: DeleteReason::Command }),
+        (2, b"s", Effect::SetInteger { value: 1 }),
     ]
 }
 
+/// Each of the last two effects is a unit of its own.
 fn encoded() -> Vec<u8> {
-    let mut encoder = EffectEncoder::new(0);
-    for (database, key, effect) in every_effect() {
-        encoder.push(DatabaseId(database), key, &effect);
+    let (effects, mut encoder) = (every_effect(), EffectEncoder::new(0));
+    for (index, (database, key, effect)) in effects.iter().enumerate() {
+        if index + 2 >= effects.len() {
+            encoder.begin_unit();
+        }
+        encoder.push(DatabaseId(*database), key, effect);
     }
     encoder.payload().to_vec()
 }
@@ -91,6 +98,47 @@ fn every_effect_reads_back_as_it_was_written() {
         assert_eq!(read, (DatabaseId(database), key, effect));
     }
     assert_eq!(decoder.next_effect(), Ok(None));
+    assert_eq!(decoder.unit(), 2);
+}
+
+#[test]
+fn units_are_told_apart_though_they_change_databases_or_repeat_keys() {
+    let set = Effect::SetInteger { value: 1 };
+    let mut encoder = EffectEncoder::new(0);
+    let mut lengths = Vec::new();
+    for _ in 0..2 {
+        // A unit that does nothing leaves nothing.
+        encoder.begin_unit();
+        encoder.begin_unit();
+        for database in [4, 4, 5] {
+            encoder.push(DatabaseId(database), b"k", &set);
+        }
+        lengths.push(encoder.len());
+    }
+    assert_eq!(lengths[1], 2 * lengths[0] + 1, "a further unit costs a byte");
+    let mut decoder = EffectDecoder::new(encoder.payload());
+    let mut units = Vec::new();
+    while decoder.next_effect().expect("valid").is_some() {
+        units.push(decoder.unit());
+    }
+    assert_eq!(units, [0, 0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn a_unit_without_effects_is_an_error() {
+    let flush = [0x80 | 27, 0, 0, 0, 0];
+    for payload in [&[53][..], &[&flush[..], &[53]].concat(), &[&flush[..], &[53, 53]].concat()] {
+        let mut decoder = EffectDecoder::new(payload);
+        let error = (0..2).find_map(|_| decoder.next_effect().err()).expect("an error");
+        assert!(error.what.contains("unit") || error.what.contains("database"), "{error:?}");
+    }
+    // An effect names its database anew behind it, and its key.
+    for opcode in [27, 0x40 | 6, 0x80 | 0x40 | 6] {
+        let payload = [&flush[..], &[53, opcode, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let mut decoder = EffectDecoder::new(&payload);
+        decoder.next_effect().expect("it was flushed");
+        assert!(decoder.next_effect().is_err(), "{opcode}");
+    }
 }
 
 #[test]
@@ -102,8 +150,8 @@ fn bytes_are_those_of_the_golden_file() {
 
 #[test]
 fn what_a_newer_version_wrote_is_an_error() {
-    // 53 is the first free number; with and without a database of its own.
-    for code in [0x80 | 53, 0x80 | 63] {
+    // 54 is the first free number. 53 stands between units, alone.
+    for code in [0x80 | 53, 0x40 | 53, 0x80 | 54, 0x80 | 63] {
         let payload = [code, 0, 0, 0, 0, 1, 0, 0, 0, b'x', 0, 0];
         assert!(EffectDecoder::new(&payload).next_effect().is_err(), "{code}");
     }

@@ -3,7 +3,11 @@
 //! What `kiln server` is given is Redis's business and read in `configuration`; here only a
 //! question for help is taken out of it.
 
+mod log;
+
+use crate::find::Find;
 use crate::help::{self, Topic};
+use crate::tail::Tail;
 use crate::{restore, snapshot};
 
 /// What the command line asks for.
@@ -15,13 +19,17 @@ pub enum Request<'a> {
     Snapshot(snapshot::Options, &'a [String]),
     /// Make a new log of what the shard held at some moment; write that to a file; make a new log
     /// of a file.
-    Restore(restore::Options, &'a [String]),
-    Export(restore::Options, &'a [String]),
-    Import(restore::Options, &'a [String]),
+    Restore(Box<restore::Options>, &'a [String]),
+    Export(Box<restore::Options>, &'a [String]),
+    Import(Box<restore::Options>, &'a [String]),
     /// Print the snapshots of that shard.
     ListSnapshots(&'a [String]),
     /// Print the log at this place.
     Inspect(&'a str),
+    /// Print what the log at a place changes.
+    Tail(Tail<'a>),
+    /// Print what changed a key.
+    Find(Find<'a>),
     /// Print a text on the standard output.
     Show(String),
     /// Nothing that is understood: print this on the standard error.
@@ -59,10 +67,7 @@ pub fn read(arguments: &[String]) -> Request<'_> {
         }
         ["export", ..] => with(&restore::EXPORT, &arguments[1..], Topic::Export, Request::Export),
         ["import", ..] => with(&restore::IMPORT, &arguments[1..], Topic::Import, Request::Import),
-        ["log"] => wrong("a command of 'log' is missing", Topic::Log),
-        ["log", "-h" | "--help"] => Request::Show(Topic::Log.text()),
-        ["log", "inspect", ref behind @ ..] => inspect(behind),
-        ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
+        ["log", ref behind @ ..] => log::read(behind),
         [other, ..] => unknown(other, "", COMMANDS, Topic::Kiln),
     }
 }
@@ -84,9 +89,7 @@ fn help_on(topic: &[&str]) -> Request<'static> {
         ["restore"] => Request::Show(Topic::Restore.text()),
         ["export"] => Request::Show(Topic::Export.text()),
         ["import"] => Request::Show(Topic::Import.text()),
-        ["log"] => Request::Show(Topic::Log.text()),
-        ["log", "inspect"] => Request::Show(Topic::Inspect.text()),
-        ["log", other, ..] => unknown(other, "log ", &["inspect"], Topic::Log),
+        ["log", topic @ ..] => log::help_on(topic),
         [other, ..] => unknown(other, "", COMMANDS, Topic::Kiln),
     }
 }
@@ -96,10 +99,10 @@ fn with<'a>(
     names: &[&str],
     behind: &'a [String],
     topic: Topic,
-    request: fn(restore::Options, &'a [String]) -> Request<'a>,
+    request: fn(Box<restore::Options>, &'a [String]) -> Request<'a>,
 ) -> Request<'a> {
     match restore::Options::take(names, behind) {
-        Ok((options, rest)) => request(options, rest),
+        Ok((options, rest)) => request(Box::new(options), rest),
         Err(why) => wrong(&why, topic),
     }
 }
@@ -122,20 +125,6 @@ fn take_snapshots(mut behind: &[String]) -> Request<'_> {
             }
             rest => return Request::Snapshot(options, rest),
         };
-    }
-}
-
-fn inspect<'a>(behind: &[&'a str]) -> Request<'a> {
-    match behind {
-        [] => wrong("the log is missing", Topic::Inspect),
-        _ if behind.iter().any(|word| matches!(*word, "-h" | "--help")) => {
-            Request::Show(Topic::Inspect.text())
-        }
-        [option, ..] if option.starts_with('-') => {
-            wrong(&format!("no option '{option}'"), Topic::Inspect)
-        }
-        [log] => Request::Inspect(log),
-        [_, more, ..] => wrong(&format!("'{more}' is more than one log"), Topic::Inspect),
     }
 }
 
@@ -196,6 +185,10 @@ mod tests {
             ("log --help", Topic::Log),
             ("help log inspect", Topic::Inspect),
             ("log inspect --help", Topic::Inspect),
+            ("help log tail", Topic::Tail),
+            ("log tail data/log --json --help", Topic::Tail),
+            ("help log find", Topic::Find),
+            ("log find -h", Topic::Find),
             ("log inspect data/log --help", Topic::Inspect),
         ] {
             assert_eq!(read(&words(line)), Request::Show(topic.text()), "kiln {line}");

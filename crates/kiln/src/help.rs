@@ -15,6 +15,8 @@ pub enum Topic {
     Import,
     Log,
     Inspect,
+    Tail,
+    Find,
 }
 
 const KILN: &str = "
@@ -28,6 +30,8 @@ commands:
   export         write that to an RDB file
   import         make a new log of an RDB file
   log inspect    print what a transaction log holds
+  log tail       print what it changes, and follow it
+  log find       print who changed a key, and when
   help COMMAND   say more about a command
 
 options:
@@ -145,6 +149,8 @@ example:
 const LOG: &str = "
 commands:
   inspect        print what a transaction log holds
+  tail           print what it changes, and follow it
+  find           print who changed a key, and when
 ";
 
 const INSPECT: &str = "
@@ -155,6 +161,43 @@ came to, not what was asked. Servers may be running on the log; nothing is chang
                             nothing else
   URL                       a log that a service keeps, as 'transaction-log' names it:
                             jetstream://…, etcd://…, s3://…, file-object:…
+
+exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
+standard error.
+";
+
+const TAIL: &str = "
+Prints every effect that the log holds durably, one a line, and follows the log as it grows, until
+SIGINT, SIGTERM, or its output is closed. Servers may be running on the log; none is asked, and
+nothing is changed. A line begins with its position, from which '--from' goes on right behind it:
+nothing is missed, and nothing comes twice.
+
+  path/to/transaction-log | URL   the log, as 'kiln log inspect' takes it
+  --from now        with what comes from now on (the default)
+  --from oldest     with the oldest record that the log still has
+  --from POSITION   behind this position. It is said, by name, if the log is another history than
+                    the one that the position was printed of, was trimmed, or ends before it
+  --from NUMBER     behind the record of this number, unchecked
+  --json            an object a line, with all bytes; otherwise long texts are cut short
+  --until-end       ends where the log ends, instead of following it
+
+A line without its end, after the tool was killed, is to be dropped. The lines are described in
+docs/operations/change-stream.md, positions in docs/formats/position.md.
+
+exit status: 0 the log was read to its end, or nobody reads the output; 1 it could not be, and the
+reason is on the standard error.
+";
+
+const FIND: &str = "
+Prints every effect on a key, oldest first, with its position, time (Unix milliseconds), epoch, the
+writer and where that was. With them come what empties or swaps databases, and RENAME and COPY from
+and to the name.
+
+  path/to/transaction-log | URL   the log, as 'kiln log inspect' takes it
+  --key K           the key
+  --key-base64 K    the key in base64, as '--json' shows one that is no text
+  --database N      in this database; otherwise in any
+  --json            an object a line, with all bytes; otherwise long texts are cut short
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
 standard error.
@@ -185,6 +228,14 @@ impl Topic {
             }
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
             Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",
+            Self::Tail => {
+                "usage: kiln log tail path/to/transaction-log | URL [--from POSITION] [--json] \
+                 [--until-end]\n"
+            }
+            Self::Find => {
+                "usage: kiln log find path/to/transaction-log | URL --key K [--database N] \
+                 [--json]\n"
+            }
         }
     }
 
@@ -199,6 +250,8 @@ impl Topic {
             Self::Import => "kiln import --help",
             Self::Log => "kiln log --help",
             Self::Inspect => "kiln log inspect --help",
+            Self::Tail => "kiln log tail --help",
+            Self::Find => "kiln log find --help",
         }
     }
 
@@ -214,6 +267,8 @@ impl Topic {
             Self::Import => format!("{usage}{IMPORT}"),
             Self::Log => format!("{usage}{LOG}"),
             Self::Inspect => format!("{usage}{INSPECT}"),
+            Self::Tail => format!("{usage}{TAIL}"),
+            Self::Find => format!("{usage}{FIND}"),
         }
     }
 }
@@ -282,16 +337,9 @@ mod tests {
 
     #[test]
     fn help_fits_a_terminal_and_begins_with_the_usage() {
-        for topic in [
-            Topic::Kiln,
-            Topic::Server,
-            Topic::Snapshot,
-            Topic::Restore,
-            Topic::Export,
-            Topic::Import,
-            Topic::Log,
-            Topic::Inspect,
-        ] {
+        use Topic::{Export, Find, Import, Inspect, Kiln, Log, Restore, Server, Snapshot, Tail};
+        let topics = [Kiln, Server, Snapshot, Restore, Export, Import, Log, Inspect, Tail, Find];
+        for topic in topics {
             let text = topic.text();
             assert!(text.starts_with(topic.usage()), "{text}");
             for line in text.lines() {

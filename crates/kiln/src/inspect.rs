@@ -12,45 +12,28 @@
 
 use crate::configuration;
 use crate::logs::{self, LogToRead};
-use base::driver::Waker;
+use crate::output;
+use crate::sleep::Sleep;
 use engine::effect::{EffectDecoder, Quoted};
 use std::error::Error;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
 use txlog::reader::{Goal, Next, Read, Reader};
 use txlog::{Consumed, Kind, Part};
 
-/// How long a log that says nothing is left alone. A guess: its waker comes before, if it works.
-const WAIT_MAX: Duration = Duration::from_millis(100);
-
 /// Shows the log on standard output; the process's exit code.
 pub fn inspect(log: &str) -> ExitCode {
-    let name = configuration::hide_password(log);
     let mut output = io::BufWriter::new(io::stdout().lock());
     let shown = show(log, &mut output);
     let flushed = output.flush();
-    match shown.and(flushed.map_err(Into::into)) {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads the output has seen enough.
-        Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cannot inspect {name}: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    output::exit_code(shown.and(flushed.map_err(Into::into)), || {
+        format!("cannot inspect {}", configuration::hide_password(log))
+    })
 }
 
 /// Writes the log's records, up to its end as it is found, or to its damage.
 fn show(log: &str, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
-    let (wake, woken) = mpsc::sync_channel(1);
-    // One call that waits is enough, and nobody waits any more at the end.
-    let waker = Waker(Arc::new(move || wake.try_send(()).unwrap_or_default()));
+    let (sleep, waker) = Sleep::new();
     let LogToRead { mut log, start, title } = logs::open_to_read(log, waker)?;
     writeln!(output, "{title}")?;
     let mut reader = Reader::new(&mut *log, start, Goal::Tail);
@@ -58,11 +41,7 @@ fn show(log: &str, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
         match reader.next(&mut *log)? {
             Next::Record(read) => show_record(&read, output)?,
             Next::Done => return Ok(()),
-            Next::Wait => {
-                let wait = log.wait_nanos().map_or(WAIT_MAX, Duration::from_nanos);
-                // Woken or not, the log is asked again.
-                let _ = woken.recv_timeout(wait.min(WAIT_MAX));
-            }
+            Next::Wait => sleep.wait(log.wait_nanos()),
         }
     }
 }

@@ -4,16 +4,21 @@
 
 mod allocator;
 mod broken;
+mod changes;
 mod command_line;
 mod configuration;
+mod find;
 mod help;
 mod inspect;
 mod log_lines;
 mod logs;
+mod output;
 mod restore;
 mod serve;
+mod sleep;
 mod snapshot;
 mod snapshots;
+mod tail;
 mod time;
 mod work;
 
@@ -37,6 +42,8 @@ pub fn run(arguments: impl Iterator<Item = String>, broken: Option<Broken>) -> E
         Request::Export(options, arguments) => restore::export(&options, arguments),
         Request::Import(options, arguments) => restore::import(&options, arguments),
         Request::ListSnapshots(arguments) => snapshot::list(arguments),
+        Request::Tail(request) => tail::tail(&request),
+        Request::Find(request) => find::find(&request),
         Request::Show(text) => {
             // Whoever closes the pipe has read enough.
             let _ = io::stdout().write_all(text.as_bytes());

@@ -1,20 +1,22 @@
 //! Opens transaction logs: for a server the one that `transaction-log` names, for a tool any.
 
 use crate::Broken;
+use crate::sleep::Sleep;
 use base::driver::Waker;
+use base::{Incarnation, Position};
 use config::settings::{Location, NodeSettings};
 use shard::loading::{FileLogOpener, KnownLog, OpenLog};
 use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use txlog::Readable;
 use txlog::file::{FileOptions, Queues};
 use txlog::reader::Start;
 use txlog::remote::RemoteLog;
+use txlog::{LogEvent, Readable, TransactionLog};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
-use world::entropy::entropy;
 
 /// Opens it, or begins it. Blocks. With `takes_free_log` one that nobody writes is taken at once,
 /// where that can be told.
@@ -43,23 +45,51 @@ pub fn open(
 ///
 /// # Errors
 /// There is no log, it cannot be reached, or this build has no client for it.
-pub fn open_as_reader(
-    settings: &NodeSettings,
+pub fn open_to_follow(
+    place: &Location,
     known: &KnownLog,
     waker: Waker,
 ) -> Result<OpenLog, Box<dyn Error>> {
     let known = KnownLog { must_exist: true, ..*known };
-    match &settings.transaction_log {
+    match place {
         Location::Folder(folder) => {
-            let reads = |options| FileOptions { may_write: false, shows_itself: false, ..options };
-            open_folder(folder, reads(FileOptions::new(entropy())), &known, waker)
+            // What is unpredictable is of use to a writer alone.
+            let options = FileOptions::new(0);
+            let options = FileOptions { may_write: false, shows_itself: false, ..options };
+            open_folder(folder, options, &known, waker)
         }
         Location::Url(url) => {
-            let store = services::open_to_read(url, Arc::new(RealClock), waker)?;
-            let incarnation = store.incarnation();
-            let log = RemoteLog::new(store, Arc::new(RealClock));
+            let (log, incarnation) = open_remote(url, waker)?;
             Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
         }
+    }
+}
+
+/// Asks a log for its newest record, and waits for the answer.
+///
+/// # Errors
+/// Why it does not say.
+pub fn ask_tail(log: &mut dyn TransactionLog, sleep: &Sleep) -> Result<Position, String> {
+    let asked = log.tail();
+    let mut events = Vec::new();
+    loop {
+        log.poll(&mut events);
+        for event in events.drain(..) {
+            match event {
+                LogEvent::Tail { ticket, position, .. } if ticket == asked => return Ok(position),
+                LogEvent::Unanswered(ticket, why) if ticket == asked => return Err(why),
+                _ => {}
+            }
+        }
+        sleep.wait(log.wait_nanos());
+    }
+}
+
+/// The place that a name on the command line means.
+pub fn place(name: &str) -> Location {
+    match is_url(name) {
+        true => Location::Url(name.to_owned()),
+        false => Location::Folder(folder(name).to_owned()),
     }
 }
 
@@ -69,18 +99,21 @@ fn open_folder(
     known: &KnownLog,
     waker: Waker,
 ) -> Result<OpenLog, Box<dyn Error>> {
-    let queues = Queues {
-        commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
-        background: Box::new(ThreadDiskQueue::start("log-background", Urgency::Prompt, waker)?),
-    };
     let opener = FileLogOpener {
         disk: Arc::new(RealDisk),
         clock: Arc::new(RealClock),
-        queues,
+        queues: queues(waker)?,
         directory: folder.to_owned(),
         options,
     };
     opener.open(known)
+}
+
+fn queues(waker: Waker) -> Result<Queues, Box<dyn Error>> {
+    Ok(Queues {
+        commits: Box::new(ThreadDiskQueue::start("log", Urgency::Prompt, waker.clone())?),
+        background: Box::new(ThreadDiskQueue::start("log-background", Urgency::Prompt, waker)?),
+    })
 }
 
 /// A log that other machines keep. It never says that its writer is dead: the lease decides. One
@@ -106,6 +139,20 @@ fn open_service(
     Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
 }
 
+fn open_remote(url: &str, waker: Waker) -> io::Result<(RemoteLog, Incarnation)> {
+    let store = services::open_to_read(url, Arc::new(RealClock), waker)?;
+    let incarnation = store.incarnation();
+    Ok((RemoteLog::new(store, Arc::new(RealClock)), incarnation))
+}
+
+fn is_url(name: &str) -> bool {
+    services::schemes().any(|scheme| name.starts_with(scheme))
+}
+
+fn folder(name: &str) -> &Path {
+    Path::new(name.strip_prefix("file:").unwrap_or(name))
+}
+
 /// A log that is only read.
 pub struct LogToRead {
     pub log: Box<dyn Readable>,
@@ -120,15 +167,12 @@ pub struct LogToRead {
 /// # Errors
 /// There is no log, it cannot be reached, or this build has no client for it.
 pub fn open_to_read(name: &str, waker: Waker) -> Result<LogToRead, Box<dyn Error>> {
-    if services::schemes().any(|scheme| name.starts_with(scheme)) {
-        let store = services::open_to_read(name, Arc::new(RealClock), waker)?;
-        let incarnation = store.incarnation();
-        let log = RemoteLog::new(store, Arc::new(RealClock));
+    if is_url(name) {
+        let (log, incarnation) = open_remote(name, waker)?;
         let title = format!("log {:016x}", incarnation.0);
         return Ok(LogToRead { log: Box::new(log), start: Start::Oldest(incarnation), title });
     }
-    let directory = name.strip_prefix("file:").unwrap_or(name);
-    let found = txlog::file::inspect(Arc::new(RealDisk), Path::new(directory))?;
+    let found = txlog::file::inspect(Arc::new(RealDisk), folder(name))?;
     let incarnation = found.tail.incarnation;
     let title = format!(
         "log {:016x}: records {} to {}, durable through {}",

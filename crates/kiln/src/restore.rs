@@ -3,7 +3,8 @@
 
 mod file;
 
-use crate::work::{self, Pause};
+use crate::sleep::Sleep;
+use crate::work;
 use crate::{configuration, logs, snapshots, time};
 use archive::SnapshotStore;
 use base::{Sequence, UnixMillis};
@@ -178,17 +179,16 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_process(&into.settings)?;
-    let pause = Pause::new();
-    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &pause)?;
+    let (_, waker) = Sleep::new();
+    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &waker)?;
     let store = into.store()?;
-    let mut making = work::worker(&into.config, &into.settings, store, &pause)?;
+    let mut making = work::worker(&into.config, &into.settings, store, &waker)?;
     let mut claimed =
         making.claim()?.ok_or("another process is writing to the new archive just now")?;
     let Moment { engine, position, standing } = reading.load_moment(goal, &mut claimed)?;
     let source = format!("record {} of log {:016x}", position.sequence, position.incarnation.0);
     let origin = Origin { parent: Some((position, standing.chain)), source };
-    let log =
-        logs::open(&into.settings, &KnownLog::default(), pause.waker(), entropy(), true, None)?;
+    let log = logs::open(&into.settings, &KnownLog::default(), waker, entropy(), true, None)?;
     let made = making.found(engine, standing.clock, &origin, log, &mut claimed);
     claimed.release();
     let snapshot = made?;
@@ -206,8 +206,8 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     configuration::set_up_process(&from.settings)?;
-    let pause = Pause::new();
-    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &pause)?;
+    let (_, waker) = Sleep::new();
+    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &waker)?;
     let mut course = reading.unclaimed();
     let Moment { engine, position, standing } = reading.load_moment(goal, &mut course)?;
     let written = file::write(engine, standing.clock, &path)?;
@@ -225,14 +225,13 @@ fn run_import(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_process(&into.settings)?;
-    let pause = Pause::new();
-    let mut making = work::worker(&into.config, &into.settings, into.store()?, &pause)?;
+    let (_, waker) = Sleep::new();
+    let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
     let mut claimed =
         making.claim()?.ok_or("another process is writing to the new archive just now")?;
     let engine = file::read(&mut making, &path, &mut claimed)?;
     let origin = Origin { parent: None, source: path.display().to_string() };
-    let log =
-        logs::open(&into.settings, &KnownLog::default(), pause.waker(), entropy(), true, None)?;
+    let log = logs::open(&into.settings, &KnownLog::default(), waker, entropy(), true, None)?;
     // The log's clock begins before any server's, so that none goes back.
     let made = making.found(engine, UnixMillis(0), &origin, log, &mut claimed);
     claimed.release();

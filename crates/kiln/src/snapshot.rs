@@ -6,17 +6,18 @@
 
 mod list;
 
-use crate::work::{self, Pause};
+use crate::sleep::Sleep;
+use crate::work;
 use crate::{configuration, logs, snapshots};
 use archive::{Candidate, SnapshotStore};
-use base::{Clock, Sequence};
+use base::Clock;
+use base::driver::Waker;
 use config::Config;
 use config::settings::{NodeSettings, node_settings};
 use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
-use txlog::LogEvent;
 use worker::{Freshness, Outcome, Rates, Worker};
 use world::clock::RealClock;
 use world::entropy::entropy;
@@ -41,12 +42,6 @@ const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
 /// Between two attempts after one that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(30);
-
-/// How long a log that says nothing is left alone. A guess: its waker comes before, if it works.
-const WAIT_MAX: Duration = Duration::from_millis(100);
-
-/// How long the log's end is waited for.
-const TAIL_LOOKS_MAX: u32 = 100;
 
 /// Takes snapshots; the process's exit code.
 pub fn snapshot(options: Options, arguments: &[String]) -> ExitCode {
@@ -87,17 +82,17 @@ fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
 fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let Opened { config, settings, store } = open(arguments)?;
     configuration::set_up_process(&settings)?;
-    let pause = Pause::new();
-    let mut worker = work::worker(&config, &settings, store.clone(), &pause)?;
+    let (sleep, waker) = Sleep::new();
+    let mut worker = work::worker(&config, &settings, store.clone(), &waker)?;
     tracing::info!(store = store.location(), "takes snapshots");
     if options.once {
-        return once(&mut worker, &pause);
+        return once(&mut worker, &sleep);
     }
-    keep(&mut worker, options, &settings, &store, &pause)
+    keep(&mut worker, options, &settings, &store, &sleep, &waker)
 }
 
 /// Takes one snapshot, or sees another worker take it.
-fn once(worker: &mut Worker, pause: &Pause) -> Result<(), Box<dyn Error>> {
+fn once(worker: &mut Worker, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
     let mut is_told = false;
     loop {
         match worker.take_once()? {
@@ -113,7 +108,7 @@ fn once(worker: &mut Worker, pause: &Pause) -> Result<(), Box<dyn Error>> {
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::info!("another worker is at it, which is waited for");
                 }
-                pause.wait(LOOK_PAUSE);
+                sleep.pause(LOOK_PAUSE);
             }
         }
     }
@@ -125,13 +120,14 @@ fn keep(
     options: Options,
     settings: &NodeSettings,
     store: &SnapshotStore,
-    pause: &Pause,
+    sleep: &Sleep,
+    waker: &Waker,
 ) -> Result<(), Box<dyn Error>> {
     let mut rates = Rates::default();
     loop {
-        let Err(error) = keep_claimed(worker, &mut rates, options, settings, store, pause);
+        let Err(error) = keep_claimed(worker, &mut rates, options, settings, store, sleep, waker);
         tracing::error!("no snapshot can be taken just now: {error}");
-        pause.wait(RETRY_PAUSE);
+        sleep.pause(RETRY_PAUSE);
     }
 }
 
@@ -142,17 +138,19 @@ fn keep_claimed(
     options: Options,
     settings: &NodeSettings,
     store: &SnapshotStore,
-    pause: &Pause,
+    sleep: &Sleep,
+    waker: &Waker,
 ) -> Result<std::convert::Infallible, Box<dyn Error>> {
     let mut claimed = loop {
         match worker.claim()? {
             Some(claimed) => break claimed,
-            None => pause.wait(LOOK_PAUSE),
+            None => sleep.pause(LOOK_PAUSE),
         }
     };
-    let mut log = logs::open_as_reader(settings, &KnownLog::default(), pause.waker())?;
+    let mut log =
+        logs::open_to_follow(&settings.transaction_log, &KnownLog::default(), waker.clone())?;
     loop {
-        let fresh = freshness(store, &mut log, pause)?;
+        let fresh = freshness(store, &mut log, sleep)?;
         if let Some(why) = rates.due(fresh, options.age_max) {
             tracing::info!("a snapshot is due: {why}");
             if let Outcome::Taken(taken) = worker.take(&mut claimed)? {
@@ -161,7 +159,7 @@ fn keep_claimed(
             }
         }
         worker.rest(&mut claimed)?;
-        pause.wait(LOOK_PAUSE);
+        sleep.pause(LOOK_PAUSE);
     }
 }
 
@@ -169,13 +167,13 @@ fn keep_claimed(
 fn freshness(
     store: &SnapshotStore,
     log: &mut OpenLog,
-    pause: &Pause,
+    sleep: &Sleep,
 ) -> Result<Freshness, Box<dyn Error>> {
     let newest = store.list()?.into_iter().find_map(|candidate| match candidate {
         Candidate::Whole(snapshot) => Some(snapshot),
         Candidate::Damaged { .. } => None,
     });
-    let tail = tail(log, pause)?;
+    let tail = logs::ask_tail(&mut *log.handle, sleep)?.sequence;
     let now = RealClock.unix_millis().0;
     Ok(newest.map_or(Freshness { bytes: 0, records: tail.0, age: u64::MAX }, |snapshot| {
         let point = &snapshot.point;
@@ -185,26 +183,6 @@ fn freshness(
             age: u64::try_from((now - point.began.0) / 1000).unwrap_or(0),
         }
     }))
-}
-
-/// The log's newest record.
-fn tail(log: &mut OpenLog, pause: &Pause) -> Result<Sequence, Box<dyn Error>> {
-    let asked = log.handle.tail();
-    let mut events = Vec::new();
-    for _ in 0..TAIL_LOOKS_MAX {
-        log.handle.poll(&mut events);
-        for event in events.drain(..) {
-            match event {
-                LogEvent::Tail { ticket, position, .. } if ticket == asked => {
-                    return Ok(position.sequence);
-                }
-                LogEvent::Unanswered(ticket, why) if ticket == asked => return Err(why.into()),
-                _ => {}
-            }
-        }
-        pause.wait(WAIT_MAX);
-    }
-    Err("the log does not say where it ends".into())
 }
 
 fn note(taken: &worker::Taken) {

@@ -2,6 +2,7 @@
 //! it waits.
 
 use crate::logs;
+use crate::sleep::Sleep;
 use archive::SnapshotStore;
 use base::driver::Waker;
 use base::{DiskQueue, HashKey, Seeds};
@@ -10,7 +11,7 @@ use config::settings::{NodeSettings, engine_settings};
 use shard::loading::{Failure, KnownLog, OpenLog};
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 use worker::{Progress, Worker};
 use world::clock::RealClock;
@@ -24,30 +25,6 @@ const WRITERS: usize = 2;
 /// Between two looks at a log that has nothing new.
 const LOG_PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until whoever has the waker calls it, or for some time.
-pub struct Pause {
-    wake: mpsc::SyncSender<()>,
-    woken: mpsc::Receiver<()>,
-}
-
-impl Pause {
-    pub fn new() -> Self {
-        let (wake, woken) = mpsc::sync_channel(1);
-        Self { wake, woken }
-    }
-
-    pub fn waker(&self) -> Waker {
-        let wake = self.wake.clone();
-        // One call that waits is enough, and nobody waits any more at the end.
-        Waker(Arc::new(move || wake.try_send(()).unwrap_or_default()))
-    }
-
-    pub fn wait(&self, time: Duration) {
-        // Woken or not, whoever waited looks again.
-        let _ = self.woken.recv_timeout(time);
-    }
-}
-
 /// A worker that reads this log and has this archive.
 ///
 /// # Errors
@@ -56,17 +33,17 @@ pub fn worker(
     config: &Config,
     settings: &NodeSettings,
     store: SnapshotStore,
-    pause: &Pause,
+    waker: &Waker,
 ) -> Result<Worker, Box<dyn Error>> {
     let queue = || -> Result<Box<dyn DiskQueue>, Box<dyn Error>> {
-        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, pause.waker())?))
+        Ok(Box::new(ThreadDiskQueue::start("parts", Urgency::Prompt, waker.clone())?))
     };
     let queues = (0..WRITERS).map(|_| queue()).collect::<Result<Vec<_>, _>>()?;
-    let (named, waker) = (settings.clone(), pause.waker());
+    let (named, waker) = (settings.transaction_log.clone(), waker.clone());
     let open_log = move |known: &KnownLog| -> Result<OpenLog, Failure> {
-        logs::open_as_reader(&named, known, waker.clone())
+        logs::open_to_follow(&named, known, waker.clone())
     };
-    let waiting = Pause::new();
+    let (sleep, _) = Sleep::new();
     Ok(Worker {
         store,
         clock: Arc::new(RealClock),
@@ -75,7 +52,7 @@ pub fn worker(
         id: entropy(),
         open_log: Box::new(open_log),
         queues,
-        wait: Box::new(move || waiting.wait(LOG_PAUSE)),
+        wait: Box::new(move || sleep.pause(LOG_PAUSE)),
         tell: Box::new(tell),
         goes_on: Box::new(|| true),
         broken: None,

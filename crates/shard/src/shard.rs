@@ -378,12 +378,12 @@ impl Shard {
     /// part.
     fn gather_unit(&mut self, now: UnixMillis) -> Sequence {
         let mut appender = self.appender.borrow_mut();
-        let before = appender.gathered.len() - record::HEADER_BYTES;
-        self.unit.effects.move_into(&mut appender.gathered);
+        let before = appender.gathered.len();
+        let begins = self.unit.effects.move_into(&mut appender.gathered);
         if appender.gathered.len() - record::HEADER_BYTES <= appender.payload_bytes_max {
             return appender.appended.sequence.next();
         }
-        appender.append_large_unit(before, now);
+        appender.append_large_unit(before..begins, now);
         drop(appender);
         self.note_grown();
         self.newest_appended()

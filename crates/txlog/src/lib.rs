@@ -17,6 +17,8 @@
 //! | [`file`] | the log in a directory of one machine |
 //! | [`remote`] | the log that other machines keep, over any service that stores numbered records |
 //! | [`reader`] | reading outside a server: from a record on, up to a goal |
+//! | [`unit_position`] | a place among what was read, as text |
+//! | [`resume`] | going on at such a place, if the log still is that history |
 //! | `conformance` | what every backend must keep, as tests (a feature) |
 //! | [`memory`] | the reference backend, with faults on demand |
 //!
@@ -36,6 +38,8 @@ mod origin;
 pub mod reader;
 pub mod record;
 pub mod remote;
+pub mod resume;
+pub mod unit_position;
 
 pub use chain::{ANOTHER_HISTORY, Chain, Consumed, FollowError, Follower, Stamper, empty_record};
 pub use checksum::{Checksum, LogSum};
@@ -44,3 +48,4 @@ pub use log::{AppendError, Gate, History, Limits, LogEvent, Refusal, Ticket, Tra
 pub use origin::Origin;
 pub use reader::{Readable, Reader};
 pub use record::{Header, Kind, Part, Record, RecordError, WriterId};
+pub use unit_position::UnitPosition;

@@ -61,6 +61,9 @@ pub enum Start {
     Behind(Position, Chain),
     /// At the oldest record of this log. A unit whose beginning was trimmed is passed over.
     Oldest(Incarnation),
+    /// At this record, wherever the chain stands before it: likewise. The log must reach back to
+    /// it.
+    At(Position),
 }
 
 /// Where a reading ends.
@@ -73,6 +76,11 @@ pub enum Goal {
     /// Before the first record that counts and is stamped later than this; with the last one, if
     /// the log's end is found before.
     Clock(UnixMillis),
+}
+
+impl Goal {
+    /// Nowhere: the log is followed as it grows. No record has this number.
+    pub const NEVER: Self = Self::Through(Sequence(u64::MAX));
 }
 
 /// What [`Reader::next`] brings.
@@ -158,6 +166,7 @@ impl Reader {
         let (from, follower) = match start {
             Start::Behind(at, chain) => (at.next(), Some(Follower::new(at.sequence, chain))),
             Start::Oldest(incarnation) => (Position { incarnation, sequence: Sequence(1) }, None),
+            Start::At(from) => (from, None),
         };
         log.read_from(from);
         Self {
@@ -191,6 +200,11 @@ impl Reader {
         }
         self.events = events;
         Ok(self.take()?.unwrap_or(Next::Wait))
+    }
+
+    /// The log's end when it was first reached, which is when everything through it is known.
+    pub fn end(&self) -> Option<Sequence> {
+        self.end
     }
 
     fn hear(&mut self, event: LogEvent) {

@@ -1,5 +1,7 @@
-//! Files about the process itself: its log, its id, its arguments.
+//! Files about the process itself: its log, its id, its arguments, its output.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -26,6 +28,15 @@ pub fn write_pid(path: &Path) -> io::Result<()> {
 pub fn remove_pid(path: &Path) {
     // Somebody may have removed it; nothing depends on it any more.
     let _ = fs::remove_file(path);
+}
+
+/// Whether whoever read this pipe or terminal has gone. Does not block. Of a file: never.
+pub fn is_unread(output: &impl AsFd) -> bool {
+    // Errors and hang-ups are told unasked.
+    let mut polled = [PollFd::new(output, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // What cannot be told now is told by the next write.
+    poll(&mut polled, Some(&at_once)).is_ok_and(|count| count > 0)
 }
 
 /// Puts other text in the place of the process's last arguments, where `ps` and
@@ -71,6 +82,16 @@ fn arguments_at() -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_is_unread_once_its_reader_has_gone() {
+        let (reader, writer) = io::pipe().unwrap();
+        assert!(!is_unread(&writer));
+        drop(reader);
+        assert!(is_unread(&writer));
+        let file = OpenOptions::new().read(true).open("/proc/self/stat").unwrap();
+        assert!(!is_unread(&file));
+    }
 
     #[test]
     fn the_id_file_holds_this_process() {

@@ -2,7 +2,7 @@
 
 use super::operand::Operand;
 use super::table::is_keyless;
-use super::{Effect, EffectError, NEW_DATABASE, SAME_KEY};
+use super::{Effect, EffectError, NEW_DATABASE, SAME_KEY, UNIT_BEGINS};
 use base::DatabaseId;
 
 /// Reads effects back from a record's payload.
@@ -12,11 +12,19 @@ pub struct EffectDecoder<'a> {
     offset: usize,
     database: Option<DatabaseId>,
     key: Option<&'a [u8]>,
+    /// Of the effect that was read last, counted from 0.
+    unit: u64,
 }
 
 impl<'a> EffectDecoder<'a> {
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { payload, offset: 0, database: None, key: None }
+        Self { payload, offset: 0, database: None, key: None, unit: 0 }
+    }
+
+    /// The unit of the effect that was read last, counted from 0 in this payload. Releases before
+    /// this rule told units apart by records only: to them a payload was one unit.
+    pub fn unit(&self) -> u64 {
+        self.unit
     }
 
     /// The next effect with its database and key, `None` at the end.
@@ -27,8 +35,14 @@ impl<'a> EffectDecoder<'a> {
     pub fn next_effect(
         &mut self,
     ) -> Result<Option<(DatabaseId, &'a [u8], Effect<'a>)>, EffectError> {
-        let Some(&first) = self.payload.get(self.offset) else { return Ok(None) };
-        self.offset += 1;
+        let Some(mut first) = self.opcode() else { return Ok(None) };
+        if first == UNIT_BEGINS {
+            // Behind an effect, always: where there is none there is no database.
+            self.database.take().ok_or_else(|| self.error("a unit without effects"))?;
+            self.key = None;
+            self.unit += 1;
+            first = self.opcode().ok_or_else(|| self.error("a unit without effects"))?;
+        }
         if first & NEW_DATABASE != 0 {
             self.database = Some(DatabaseId::take(self)?);
         }
@@ -44,6 +58,12 @@ impl<'a> EffectDecoder<'a> {
             key
         };
         Ok(Some((database, key, self.operands(code)?)))
+    }
+
+    fn opcode(&mut self) -> Option<u8> {
+        let opcode = *self.payload.get(self.offset)?;
+        self.offset += 1;
+        Some(opcode)
     }
 
     pub(super) fn error(&self, what: &'static str) -> EffectError {

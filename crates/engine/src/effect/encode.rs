@@ -2,7 +2,7 @@
 
 use super::operand::Operand;
 use super::table::is_keyless;
-use super::{Effect, NEW_DATABASE, SAME_KEY};
+use super::{Effect, NEW_DATABASE, SAME_KEY, UNIT_BEGINS};
 use base::DatabaseId;
 use bytes::BytesMut;
 
@@ -17,13 +17,15 @@ pub struct EffectEncoder {
     database: Option<DatabaseId>,
     /// Where the last key stands in `bytes`.
     key: Option<(usize, usize)>,
+    /// The next effect is the first of a unit, and others stand before it.
+    begins_unit: bool,
 }
 
 impl EffectEncoder {
     /// An encoder whose buffers begin with `reserved` zero bytes.
     pub fn new(reserved: usize) -> Self {
         let bytes = BytesMut::zeroed(reserved);
-        Self { bytes, reserved, database: None, key: None }
+        Self { bytes, reserved, database: None, key: None, begins_unit: false }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -40,23 +42,30 @@ impl EffectEncoder {
         &self.bytes[self.reserved..]
     }
 
-    /// Begins a unit: its first effect names its database and key, so that the unit can be told
-    /// apart from those before it.
+    /// Begins a unit: its first effect names its database and key, and a byte tells it from the
+    /// unit before it, if there is one. Units without effects leave nothing.
     pub fn begin_unit(&mut self) {
         self.database = None;
         self.key = None;
+        self.begins_unit = !self.is_empty();
     }
 
-    /// Moves what is encoded behind what `gathered` holds, which begins with as many reserved
-    /// bytes. The first to come gives its buffer away, so that a large unit is not copied.
-    pub fn move_into(&mut self, gathered: &mut BytesMut) {
-        self.begin_unit();
-        if gathered.len() == self.reserved {
+    /// Moves the unit that is encoded behind those that `gathered` holds, which begins with as many
+    /// reserved bytes; where in `gathered` the unit begins. The first to come gives its buffer
+    /// away, so that a large unit is not copied.
+    pub fn move_into(&mut self, gathered: &mut BytesMut) -> usize {
+        if !self.is_empty() && gathered.len() > self.reserved {
+            gathered.extend_from_slice(&[UNIT_BEGINS]);
+        }
+        let begins = gathered.len();
+        if begins == self.reserved {
             std::mem::swap(gathered, &mut self.bytes);
         } else {
             gathered.extend_from_slice(self.payload());
             self.bytes.truncate(self.reserved);
         }
+        self.begin_unit();
+        begins
     }
 
     /// Takes the buffer, reserved bytes first, and starts the next one.
@@ -64,6 +73,7 @@ impl EffectEncoder {
         let capacity = self.bytes.len().min(1 << 20);
         self.database = None;
         self.key = None;
+        self.begins_unit = false;
         let mut next = BytesMut::with_capacity(capacity.max(self.reserved));
         next.resize(self.reserved, 0);
         std::mem::replace(&mut self.bytes, next)
@@ -71,6 +81,9 @@ impl EffectEncoder {
 
     /// Appends one effect on `key` (empty and ignored for effects on whole databases).
     pub fn push(&mut self, database: DatabaseId, key: &[u8], effect: &Effect<'_>) {
+        if std::mem::take(&mut self.begins_unit) {
+            self.bytes.extend_from_slice(&[UNIT_BEGINS]);
+        }
         let same_database = self.database == Some(database);
         let number = effect.opcode();
         let keyless = is_keyless(number);

@@ -7,7 +7,7 @@
 //! said where effects are applied.
 
 use super::operand::Operand;
-use super::{DeleteReason, Effect, EffectDecoder, EffectError, End, Fields, Ids};
+use super::{DeleteReason, Effect, EffectDecoder, EffectError, End, Fields, Ids, UNIT_BEGINS};
 use crate::stream_id::StreamId;
 use base::DatabaseId;
 use bytes::BytesMut;
@@ -30,6 +30,7 @@ macro_rules! effects {
         const KEYLESS: u64 = $(on::$on << $number)|*;
 
         $(const _: () = assert!($number < 1 << NUMBER_BITS, "the bits above say other things");)*
+        $(const _: () = assert!($number != UNIT_BEGINS, "it stands between units");)*
 
         impl Effect<'_> {
             /// The effect's number in the log.
@@ -131,6 +132,7 @@ effects! {
     50 ALL "function-load {code}" (code: &[u8]) => FunctionLoad { code };
     51 ALL "function-delete {name}" (name: &[u8]) => FunctionDelete { name };
     52 ALL "function-flush" () => FunctionFlush {};
+    // 53 is UNIT_BEGINS.
 }
 
 /// Whether the effect with this number is on whole databases and names no key.

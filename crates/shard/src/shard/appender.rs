@@ -24,6 +24,7 @@ use buffers::Buffers;
 use bytes::{Bytes, BytesMut};
 use engine::work::Pulse;
 use held::Held;
+use std::ops::Range;
 use std::rc::Rc;
 use txlog::{AppendError, Kind, LogEvent, Part, Stamper, TransactionLog, empty_record, record};
 
@@ -139,15 +140,15 @@ impl Appender {
     }
 
     /// Appends what has gathered because it has outgrown one record: first the units before the
-    /// last one, whose replies wait for one record and no more; then the last one, which begins
-    /// behind so many bytes, in parts if it must be.
-    pub fn append_large_unit(&mut self, before: usize, now: UnixMillis) {
+    /// last one, whose replies wait for one record and no more; then the last one, in parts if it
+    /// must be. `between` them stands what tells units of one record apart.
+    pub fn append_large_unit(&mut self, between: Range<usize>, now: UnixMillis) {
         let buffer = std::mem::replace(&mut self.gathered, empty_record(0));
-        let payload = &buffer[record::HEADER_BYTES..];
-        if before > 0 {
-            self.append_copy(Part::Whole, &payload[..before], now);
+        let before = &buffer[record::HEADER_BYTES..between.start];
+        if !before.is_empty() {
+            self.append_copy(Part::Whole, before, now);
         }
-        let parts = payload[before..].chunks(self.payload_bytes_max);
+        let parts = buffer[between.end..].chunks(self.payload_bytes_max);
         let last = parts.len() - 1;
         for (index, bytes) in parts.enumerate() {
             let part = match index {

@@ -50,15 +50,21 @@ fn reads_back(input: &[u8]) -> bool {
     let mut decoder = EffectDecoder::new(input);
     let mut encoder = EffectEncoder::new(0);
     let mut effects = Vec::new();
+    let mut units = Vec::new();
     while let Ok(Some(read)) = decoder.next_effect() {
+        if units.last().is_some_and(|unit| *unit != decoder.unit()) {
+            encoder.begin_unit();
+        }
         encoder.push(read.0, read.1, &read.2);
         effects.push(read);
+        units.push(decoder.unit());
     }
     let mut again = EffectDecoder::new(encoder.payload());
-    for effect in &effects {
+    for (effect, unit) in effects.iter().zip(units) {
         let read = again.next_effect().expect("what was encoded can be decoded");
         // Compared as text: a score that is no number is not equal to itself.
         assert_eq!(format!("{read:?}"), format!("{:?}", Some(effect)));
+        assert_eq!(again.unit(), unit, "units are told apart alike");
     }
     let copies = effects.iter().filter(|(.., effect)| matches!(effect, Effect::Copy { .. }));
     copies.count() <= COPIES_MAX

@@ -223,3 +223,44 @@ fn another_history_is_not_read_on() {
     let (seen, _) = seen(&mut handle, Start::Behind(at(2), other), Goal::Tail);
     assert!(seen[0].contains("another history"), "{seen:?}");
 }
+
+#[test]
+fn a_reading_at_a_record_finds_the_chain_there() {
+    let (_, mut handle) = log_of(&records());
+    for (from, expected) in [(2, "a, bcd, e"), (5, "bcd, e"), (6, "e"), (8, "e")] {
+        let mut reader = Reader::new(&mut handle, Start::At(at(from)), Goal::Tail);
+        let mut read = Vec::new();
+        loop {
+            match reader.next(&mut handle).expect("the log is whole") {
+                Next::Record(next) => match next.consumed {
+                    Consumed::Record(record) if record.header.kind == Kind::Data => {
+                        read.push(String::from_utf8(record.payload.to_vec()).expect("text"));
+                    }
+                    _ => {}
+                },
+                Next::Wait => {}
+                Next::Done => break,
+            }
+        }
+        assert_eq!(read.join(", "), expected, "from {from}");
+    }
+}
+
+#[test]
+fn a_reading_without_a_goal_goes_on_as_the_log_grows() {
+    let records = records();
+    let (log, mut writing) = log_of(&records[..2]);
+    let mut handle = log.handle(1 << 20);
+    let mut reader = Reader::new(&mut handle, Start::Oldest(LOG), Goal::NEVER);
+    let mut count = 0;
+    for grown in 2..records.len() {
+        for _ in 0..ASKS_MAX {
+            while matches!(reader.next(&mut handle), Ok(Next::Record(_))) {
+                count += 1;
+            }
+        }
+        assert_eq!(count, grown);
+        assert_eq!(reader.end(), Some(Sequence(2)));
+        append(&mut writing, &log, &records[grown..=grown]);
+    }
+}
