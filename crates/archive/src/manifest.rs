@@ -63,8 +63,9 @@ pub struct Manifest {
 /// How a snapshot was proven before it was published: it was restored from what had been written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Proof {
-    /// The last record in which the primary says what it had, and with which what was restored was
-    /// compared when the log had been replayed to it; `None` if the log had none there.
+    /// The record in which the primary says what it had, and which agrees: the next one behind the
+    /// snapshot, or the last one before it if nothing was written in between. `None` if there was
+    /// none within half a minute, because no primary was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<u64>,
     /// When that was done, in Unix milliseconds.

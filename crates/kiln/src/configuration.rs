@@ -9,6 +9,7 @@ use config::load::{BAD_DIRECTIVE, LoadError, load};
 use config::settings::NodeSettings;
 use config::table::DIRECTIVES;
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
@@ -93,6 +94,23 @@ fn hide(arguments: &[Vec<u8>], shown: &[Vec<u8>]) {
     }
 }
 
+/// Hides the passwords in the process's own arguments, behind the name of its command, from `ps`:
+/// those of a server's directives, and of these options that name logs and archives.
+pub fn hide_own(locations: &[&str]) {
+    let own: Vec<Vec<u8>> = std::env::args_os().skip(2).map(OsString::into_encoded_bytes).collect();
+    let is_location = |word: &[u8]| locations.iter().any(|name| name.as_bytes() == word);
+    let directive = || b"--transaction-log".to_vec();
+    let as_directives: Vec<Vec<u8>> =
+        own.iter().map(|word| if is_location(word) { directive() } else { word.clone() }).collect();
+    let mut shown = arguments::parse(&as_directives).shown;
+    for (word, shown) in own.iter().zip(&mut shown) {
+        if is_location(word) {
+            shown.clone_from(word);
+        }
+    }
+    hide(&own, &shown);
+}
+
 /// Hides the password in the last argument, the name of a log, from `ps`; what may be shown of it.
 pub fn hide_password(log: &str) -> String {
     let directive = b"--transaction-log".to_vec();
@@ -102,11 +120,23 @@ pub fn hide_password(log: &str) -> String {
     String::from_utf8_lossy(&shown.concat()).into_owned()
 }
 
-/// Sends the log to where the configuration says, and writes the process's id.
+/// Sends the log to where the configuration says, and writes the server's process id.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn set_up_process(settings: &NodeSettings) -> Result<(), Box<dyn Error>> {
+    set_up_log(settings)?;
+    if let Some(path) = &settings.pidfile {
+        write_pid(path);
+    }
+    Ok(())
+}
+
+/// Sends the log to where the configuration says.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn set_up_log(settings: &NodeSettings) -> Result<(), Box<dyn Error>> {
     let level = match settings.loglevel {
         "debug" => Level::TRACE,
         "verbose" => Level::DEBUG,
@@ -122,9 +152,6 @@ pub fn set_up_process(settings: &NodeSettings) -> Result<(), Box<dyn Error>> {
             subscriber.with_writer(Mutex::new(Lines(file))).init();
         }
         None => subscriber.with_writer(|| Lines(std::io::stderr())).init(),
-    }
-    if let Some(path) = &settings.pidfile {
-        write_pid(path);
     }
     Ok(())
 }

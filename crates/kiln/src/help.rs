@@ -81,7 +81,7 @@ restored and compared before it is published. With 'list' it prints the snapshot
   --max-age SECONDS    let none become older, if anything was written since (3600)
   path/to/redis.conf   as 'kiln server' takes it, and likewise what follows; what matters here is
   --directive value …  where log and snapshots are ('dir', 'transaction-log', 'snapshot-store'),
-                       'databases', 'maxmemory-policy', 'loglevel', 'logfile', 'pidfile'
+                       'databases', 'maxmemory-policy', 'loglevel', 'logfile'
 
 examples:
   kiln snapshot --once --dir data

@@ -6,17 +6,18 @@ mod file;
 use crate::sleep::Sleep;
 use crate::work;
 use crate::{configuration, logs, snapshots, time};
-use archive::SnapshotStore;
+use archive::{Snapshot, SnapshotStore};
+use base::driver::Waker;
 use base::{Sequence, UnixMillis};
 use config::Config;
 use config::settings::{NodeSettings, node_settings};
-use shard::loading::KnownLog;
+use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use txlog::Origin;
 use txlog::reader::Goal;
-use worker::Moment;
+use worker::{Claimed, Moment, Worker};
 use world::entropy::entropy;
 
 /// What the options say, beside a server's arguments.
@@ -87,23 +88,27 @@ pub const RESTORE: [&str; 6] =
 pub const EXPORT: [&str; 5] = ["--from", "--archive", "--to", "--to-position", "--rdb"];
 pub const IMPORT: [&str; 3] = ["--rdb", "--into", "--into-archive"];
 
+/// Those whose values may be URLs with passwords.
+const LOCATIONS: [&str; 4] = ["--from", "--archive", "--into", "--into-archive"];
+
 /// Makes a new log of a moment; the process's exit code.
 pub fn restore(options: &Options, arguments: &[String]) -> ExitCode {
-    ended(run_restore(options, arguments))
+    ended(|| run_restore(options, arguments))
 }
 
 /// Writes a moment to an RDB file; the process's exit code.
 pub fn export(options: &Options, arguments: &[String]) -> ExitCode {
-    ended(run_export(options, arguments))
+    ended(|| run_export(options, arguments))
 }
 
 /// Makes a new log of an RDB file; the process's exit code.
 pub fn import(options: &Options, arguments: &[String]) -> ExitCode {
-    ended(run_import(options, arguments))
+    ended(|| run_import(options, arguments))
 }
 
-fn ended(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
-    match outcome {
+fn ended(run: impl FnOnce() -> Result<(), Box<dyn Error>>) -> ExitCode {
+    configuration::hide_own(&LOCATIONS);
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => work::failed(&*error),
     }
@@ -143,6 +148,11 @@ impl Place {
         Self::of(arguments, Some(into), Some(archive))
     }
 
+    /// Begins the log.
+    fn new_log(&self, waker: Waker) -> Result<OpenLog, Box<dyn Error>> {
+        logs::open(&self.settings, &KnownLog::default(), waker, entropy(), true, None)
+    }
+
     fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
         snapshots::open(&self.settings.snapshot_store, entropy())
     }
@@ -178,34 +188,51 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
     let goal = options.goal()?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     let into = Place::to_make(options, arguments)?;
-    configuration::set_up_process(&into.settings)?;
+    configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
     let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &waker)?;
     let store = into.store()?;
     let mut making = work::worker(&into.config, &into.settings, store, &waker)?;
-    let mut claimed =
-        making.claim()?.ok_or("another process is writing to the new archive just now")?;
-    let Moment { engine, position, standing } = reading.load_moment(goal, &mut claimed)?;
-    let source = format!("record {} of log {:016x}", position.sequence, position.incarnation.0);
-    let origin = Origin { parent: Some((position, standing.chain)), source };
-    let log = logs::open(&into.settings, &KnownLog::default(), waker, entropy(), true, None)?;
-    let made = making.found(engine, standing.clock, &origin, log, &mut claimed);
+    let mut claimed = making.claim()?.ok_or(BUSY)?;
+    let made = make_of_moment(&mut reading, &mut making, goal, &into, waker, &mut claimed);
     claimed.release();
-    let snapshot = made?;
+    let (snapshot, parent) = made?;
     tracing::info!(
         keys = snapshot.manifest.keys,
         bytes = snapshot.manifest.bytes(),
-        parent = position.sequence.0,
+        parent = parent.0,
         "restored: servers may start on the new log"
     );
     Ok(())
+}
+
+const BUSY: &str = "another process is writing to the new archive just now";
+
+fn make_of_moment(
+    reading: &mut Worker,
+    making: &mut Worker,
+    goal: Goal,
+    into: &Place,
+    waker: Waker,
+    claimed: &mut Claimed,
+) -> Result<(Snapshot, Sequence), Box<dyn Error>> {
+    // Before hours of loading.
+    making.must_be_empty()?;
+    let Moment { engine, position, standing } = reading.load_moment(goal, claimed)?;
+    if let Some(master) = engine.keyspace.master() {
+        tracing::warn!(?master, "the shard followed a master then, and so will the new one");
+    }
+    let source = format!("record {} of log {:016x}", position.sequence, position.incarnation.0);
+    let origin = Origin { parent: Some((position, standing.chain)), source };
+    let snapshot = making.found(engine, standing.clock, &origin, into.new_log(waker)?, claimed)?;
+    Ok((snapshot, position.sequence))
 }
 
 fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let goal = options.goal()?;
     let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
-    configuration::set_up_process(&from.settings)?;
+    configuration::set_up_log(&from.settings)?;
     let (_, waker) = Sleep::new();
     let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &waker)?;
     let mut course = reading.unclaimed();
@@ -224,20 +251,29 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
 fn run_import(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
     let into = Place::to_make(options, arguments)?;
-    configuration::set_up_process(&into.settings)?;
+    configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
     let mut making = work::worker(&into.config, &into.settings, into.store()?, &waker)?;
-    let mut claimed =
-        making.claim()?.ok_or("another process is writing to the new archive just now")?;
-    let engine = file::read(&mut making, &path, &mut claimed)?;
-    let origin = Origin { parent: None, source: path.display().to_string() };
-    let log = logs::open(&into.settings, &KnownLog::default(), waker, entropy(), true, None)?;
-    // The log's clock begins before any server's, so that none goes back.
-    let made = making.found(engine, UnixMillis(0), &origin, log, &mut claimed);
+    let mut claimed = making.claim()?.ok_or(BUSY)?;
+    let made = make_of_file(&mut making, &path, &into, waker, &mut claimed);
     claimed.release();
     let snapshot = made?;
     tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
     Ok(())
+}
+
+fn make_of_file(
+    making: &mut Worker,
+    path: &Path,
+    into: &Place,
+    waker: Waker,
+    claimed: &mut Claimed,
+) -> Result<Snapshot, Box<dyn Error>> {
+    making.must_be_empty()?;
+    let engine = file::read(making, path, claimed)?;
+    let origin = Origin { parent: None, source: path.display().to_string() };
+    // The log's clock begins before any server's, so that none goes back.
+    making.found(engine, UnixMillis(0), &origin, into.new_log(waker)?, claimed)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
-use worker::{Freshness, Outcome, Rates, Worker};
+use worker::{Claimed, Freshness, Outcome, Rates, Worker};
 use world::clock::RealClock;
 use world::entropy::entropy;
 
@@ -40,8 +40,9 @@ impl Default for Options {
 /// Between two looks at how far the log has grown, and between two attempts to take the claim.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
-/// Between two attempts after one that failed.
-const RETRY_PAUSE: Duration = Duration::from_secs(30);
+/// Between two attempts after one that failed: long enough that the primary finds the worker silent
+/// and takes the snapshots itself.
+const RETRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// Takes snapshots; the process's exit code.
 pub fn snapshot(options: Options, arguments: &[String]) -> ExitCode {
@@ -81,7 +82,7 @@ fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
 
 fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let Opened { config, settings, store } = open(arguments)?;
-    configuration::set_up_process(&settings)?;
+    configuration::set_up_log(&settings)?;
     let (sleep, waker) = Sleep::new();
     let mut worker = work::worker(&config, &settings, store.clone(), &waker)?;
     tracing::info!(store = store.location(), "takes snapshots");
@@ -147,18 +148,44 @@ fn keep_claimed(
             None => sleep.pause(LOOK_PAUSE),
         }
     };
-    let mut log =
-        logs::open_to_follow(&settings.transaction_log, &KnownLog::default(), waker.clone())?;
+    let kept = keep_on(worker, &mut claimed, rates, options, settings, store, sleep, waker);
+    // Else the primary waits half a minute for a worker that does nothing.
+    claimed.release();
+    kept
+}
+
+/// The same, with the claim.
+#[expect(clippy::too_many_arguments, reason = "one loop in two functions")]
+fn keep_on(
+    worker: &mut Worker,
+    claimed: &mut Claimed,
+    rates: &mut Rates,
+    options: Options,
+    settings: &NodeSettings,
+    store: &SnapshotStore,
+    sleep: &Sleep,
+    waker: &Waker,
+) -> Result<std::convert::Infallible, Box<dyn Error>> {
+    let place = &settings.transaction_log;
+    let mut log = logs::open_to_follow(place, &KnownLog::default(), waker.clone())?;
+    // When it was last found that nothing was written.
+    let mut looked_at: Option<i64> = None;
     loop {
-        let fresh = freshness(store, &mut log, sleep)?;
+        let fresh = freshness(store, &mut log, sleep, looked_at)?;
         if let Some(why) = rates.due(fresh, options.age_max) {
             tracing::info!("a snapshot is due: {why}");
-            if let Outcome::Taken(taken) = worker.take(&mut claimed)? {
-                rates.measure(&taken);
-                note(&taken);
+            match worker.take(claimed)? {
+                Outcome::Taken(taken) => {
+                    rates.measure(&taken);
+                    note(&taken);
+                }
+                Outcome::Nothing(_) | Outcome::Busy => {
+                    looked_at = Some(RealClock.unix_millis().0);
+                    tracing::info!("nothing was written since the newest one");
+                }
             }
         }
-        worker.rest(&mut claimed)?;
+        worker.rest(claimed)?;
         sleep.pause(LOOK_PAUSE);
     }
 }
@@ -168,6 +195,7 @@ fn freshness(
     store: &SnapshotStore,
     log: &mut OpenLog,
     sleep: &Sleep,
+    looked_at: Option<i64>,
 ) -> Result<Freshness, Box<dyn Error>> {
     let newest = store.list()?.into_iter().find_map(|candidate| match candidate {
         Candidate::Whole(snapshot) => Some(snapshot),
@@ -175,12 +203,13 @@ fn freshness(
     });
     let tail = logs::ask_tail(&mut *log.handle, sleep)?.sequence;
     let now = RealClock.unix_millis().0;
+    let since = |began: i64| looked_at.unwrap_or(began).max(began);
     Ok(newest.map_or(Freshness { bytes: 0, records: tail.0, age: u64::MAX }, |snapshot| {
         let point = &snapshot.point;
         Freshness {
             bytes: snapshot.manifest.bytes(),
             records: tail.0.saturating_sub(point.position.sequence.0),
-            age: u64::try_from((now - point.began.0) / 1000).unwrap_or(0),
+            age: u64::try_from(now.saturating_sub(since(point.began.0)) / 1000).unwrap_or(0),
         }
     }))
 }

@@ -373,6 +373,10 @@ impl Loading {
                     // What was known first counts: the log goes on growing.
                     until = Some(until.unwrap_or(end).min(end));
                 }
+                Some(Reached::Gap(why)) if self.goal != Goal::Tail => {
+                    let what = "the moment lies before the oldest snapshot that can be used";
+                    return Err(format!("{what}: {why}").into());
+                }
                 Some(Reached::Gap(why)) => return Ok((self.begin_again(why)?, Step::More)),
                 None => {}
             }

@@ -159,6 +159,7 @@ impl Replayer {
         bytes: &Bytes,
         interest: &mut Interest,
     ) -> Result<Consumed, RecoveryError> {
+        let knew_sum = self.follower.sum().is_some();
         let consumed = self
             .follower
             .consume(sequence, bytes)
@@ -180,7 +181,7 @@ impl Replayer {
                 let unknown = RecoveryError::Unknown(sequence, Kind::Origin);
                 return Err(origin.map_or(unknown, RecoveryError::Unfounded));
             }
-            Kind::Checksum => self.check(engine, sequence, &record.payload)?,
+            Kind::Checksum => self.check(engine, sequence, &record.payload, knew_sum)?,
             // To pass over one would be to hold another state than its writer does.
             kind @ (Kind::Version | Kind::Slot) => {
                 return Err(RecoveryError::Unknown(sequence, kind));
@@ -204,13 +205,14 @@ impl Replayer {
         engine: &Engine,
         at: Sequence,
         payload: &[u8],
+        knew_sum: bool,
     ) -> Result<(), RecoveryError> {
         let said = Checksum::decode(payload).ok_or(RecoveryError::Unknown(at, Kind::Checksum))?;
         let (stated, counted) = (said.keys, engine.keyspace.len() as u64);
         if stated != counted {
             return Err(RecoveryError::Keys { at, stated, counted });
         }
-        if !said.begins_anew {
+        if knew_sum && !said.begins_anew {
             self.checked = Some(at);
             self.checked_effects = self.effects;
         }

@@ -178,8 +178,8 @@ enum Outcome {
     Published(Published),
     /// The log is not needed through this position, if that is known.
     Pruned(Option<Position>),
-    /// What is in the store, and what the claim's holder says.
-    Looked(Vec<Sighting>, Option<Vec<u8>>),
+    /// What is in the store, and what the claim's holder says, if that can be read.
+    Looked(Vec<Sighting>, Option<Option<Vec<u8>>>),
     Failed(String),
 }
 

@@ -45,6 +45,18 @@ impl Worker {
         Ok(Moment { engine, position, standing })
     }
 
+    /// Looks whether the archive is one in which nothing was begun yet.
+    ///
+    /// # Errors
+    /// It is not, or cannot be read.
+    pub fn must_be_empty(&self) -> Result<(), Failure> {
+        if self.store.list()?.is_empty() {
+            return Ok(());
+        }
+        let store = self.store.location();
+        Err(format!("there are snapshots in {store}: name another place").into())
+    }
+
     /// Begins a log with what an engine holds, whose newest clock is `clock`, and publishes the
     /// snapshot with which servers start on it.
     ///
@@ -58,10 +70,7 @@ impl Worker {
         mut log: OpenLog,
         claimed: &mut Claimed,
     ) -> Result<Snapshot, Failure> {
-        if !self.store.list()?.is_empty() {
-            let store = self.store.location();
-            return Err(format!("there are snapshots in {store}: name another place").into());
-        }
+        self.must_be_empty()?;
         let before = Position { incarnation: log.incarnation, sequence: Sequence::ZERO };
         let asked = log.handle.tail();
         let tail = self.wait_for(&mut *log.handle, claimed, |event| match event {
@@ -87,7 +96,7 @@ impl Worker {
         let proven = self.compare(&unproven, claimed);
         let begun = proven.and_then(|_| {
             let ticket = log.handle.append(before, record);
-            self.wait_durable(&mut *log.handle, ticket, claimed)
+            self.wait_durable(&mut *log.handle, before.next(), ticket, claimed)
         });
         if let Err(why) = begun {
             let _ = unproven.writer.abandon();
@@ -101,11 +110,14 @@ impl Worker {
     fn wait_durable(
         &mut self,
         log: &mut dyn TransactionLog,
+        at: Position,
         asked: Ticket,
         claimed: &mut Claimed,
     ) -> Result<(), Failure> {
         self.wait_for(log, claimed, |event| match event {
-            LogEvent::Durable(_) => Some(Ok(())),
+            LogEvent::Durable(through) if *through >= at => Some(Ok(())),
+            // The snapshot says that it is the first one.
+            LogEvent::Shifted { .. } => Some(Err("others write to the new log".to_owned())),
             LogEvent::Failed(ticket, error) if *ticket == asked => Some(Err(error.to_string())),
             _ => None,
         })

@@ -79,9 +79,10 @@ impl Lanes {
         self.collect()
     }
 
-    /// The snapshot, and the threads. Nothing may be under way.
+    /// The snapshot, and the threads, which have nothing left to do.
     pub fn into_writer(mut self) -> (SnapshotWriter, Vec<Box<dyn DiskQueue>>) {
-        self.queues.iter_mut().for_each(|queue| queue.drain());
+        // What failed was told before. The next snapshot must not meet these outcomes.
+        let _ = self.finish();
         (self.writer, self.queues)
     }
 

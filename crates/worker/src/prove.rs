@@ -141,9 +141,14 @@ impl Worker {
             let is_caught_up = end.is_some_and(|end| replayer.at() >= end);
             // Nothing was written since: what the primary said before is about this state.
             let is_checked = replayer.effects == 0 && unproven.is_all_checked;
-            let is_over = self.clock.monotonic().since(began) >= PATIENCE_NANOS;
-            if is_caught_up && (is_checked || is_over) {
+            if is_caught_up && is_checked {
                 return Ok(unproven.checked.map(|checked| checked.0));
+            }
+            if is_caught_up && self.clock.monotonic().since(began) >= PATIENCE_NANOS {
+                tracing::warn!(
+                    "no primary says what it has: the data is compared with itself alone"
+                );
+                return Ok(None);
             }
             if is_idle {
                 (self.wait)();

@@ -25,6 +25,10 @@ const STEP_BYTES: usize = 256 << 10;
 /// Bytes that are handed to a thread at once.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// Records that change nothing, renewals and checksums, for which no snapshot is taken: a start
+/// reads them in a fraction of a second.
+const IDLE_RECORDS_MAX: u64 = 10_000;
+
 /// Time between two lines of progress, in nanoseconds.
 const TELL_NANOS: u64 = 1_000_000_000;
 
@@ -69,7 +73,7 @@ pub enum Outcome {
     Taken(Box<Taken>),
     /// Another worker has the claim.
     Busy,
-    /// The newest snapshot holds everything that the log has; it stands behind this record.
+    /// The newest snapshot holds everything that was written through this record.
     Nothing(Sequence),
 }
 
@@ -154,7 +158,8 @@ impl Worker {
         let (engine, replayer, log) =
             loading.into_loaded().ok_or("the loading ended and was not done")?;
         let standing = replayer.standing();
-        if newest.is_some_and(|newest| newest >= standing.at) {
+        let is_idle = replayer.effects == 0 && replayed.1 < IDLE_RECORDS_MAX;
+        if newest.is_some_and(|newest| newest >= standing.at || is_idle) {
             return Ok(Outcome::Nothing(standing.at));
         }
         let position = Position { incarnation: log.incarnation, sequence: standing.at };
@@ -331,7 +336,7 @@ impl Worker {
         self.enter(claimed, phase);
         let now = self.clock.monotonic();
         claimed.progress = Progress { done, total, at: now, ..claimed.progress };
-        if now.since(claimed.told_at) >= TELL_NANOS {
+        if phase != Phase::Waiting && now.since(claimed.told_at) >= TELL_NANOS {
             claimed.told_at = now;
             (self.tell)(&claimed.progress);
         }
@@ -344,7 +349,9 @@ impl Worker {
     fn enter(&mut self, claimed: &mut Claimed, phase: Phase) {
         if claimed.progress.phase != phase {
             let now = self.clock.monotonic();
-            (self.tell)(&claimed.progress);
+            if claimed.progress.phase != Phase::Waiting {
+                (self.tell)(&claimed.progress);
+            }
             claimed.told_at = now;
             claimed.progress = Progress { phase, done: 0, total: 0, began: now, at: now };
         }

@@ -9,7 +9,7 @@ use engine::rdb::Crc64;
 use engine::save::checksum;
 use shard::loading::Failure;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use worker::{Claimed, Phase, Worker};
 use world::disk::RealDisk;
@@ -34,7 +34,9 @@ pub struct Written {
 /// # Errors
 /// The disk's.
 pub fn write(mut engine: Engine, now: UnixMillis, path: &Path) -> io::Result<Written> {
-    let unfinished = path.with_extension("rdb.unfinished");
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_directory_durably(&RealDisk, folder)?;
     match RealDisk.remove(&unfinished) {

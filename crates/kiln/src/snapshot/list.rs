@@ -34,7 +34,7 @@ fn line(candidate: &Candidate, now: i64) -> String {
 
 fn whole(snapshot: &Snapshot, now: i64) -> String {
     let Snapshot { name, point, manifest } = snapshot;
-    let age = (now - point.began.0).max(0) / 1000;
+    let age = now.saturating_sub(point.began.0).max(0) / 1000;
     let proof = match manifest.proof {
         Some(proof) => match proof.checked {
             Some(checked) => format!("proven through record {checked}"),

@@ -110,8 +110,13 @@ impl PartsError {
         match error {
             // It was removed meanwhile, so there is a newer one, unless nobody else is there.
             RdbError::Io(error) if error.kind() == ErrorKind::NotFound => Self::Gone(error),
+            // A disk that cannot read a sector has lost it. A service may answer the next time.
             RdbError::Io(error)
-                if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
+                if error.raw_os_error().is_none()
+                    && !matches!(
+                        error.kind(),
+                        ErrorKind::InvalidData | ErrorKind::UnexpectedEof
+                    ) =>
             {
                 Self::Unread(format!("{part}: {error}"))
             }
@@ -131,6 +136,8 @@ mod tests {
         assert!(matches!(of(ErrorKind::NotFound), PartsError::Gone(_)));
         assert!(matches!(of(ErrorKind::InvalidData), PartsError::Damaged(_)));
         assert!(matches!(of(ErrorKind::UnexpectedEof), PartsError::Damaged(_)));
+        let sector = PartsError::of("part-0000.rdb", RdbError::Io(io::Error::from_raw_os_error(5)));
+        assert!(matches!(sector, PartsError::Damaged(_)), "EIO");
         for kind in [ErrorKind::TimedOut, ErrorKind::Other, ErrorKind::ConnectionReset] {
             assert!(matches!(of(kind), PartsError::Unread(_)), "{kind}");
         }

@@ -40,6 +40,8 @@ pub(super) struct OffBox {
     /// What the claim's holder said last, and when it first said so.
     said: Option<Vec<u8>>,
     heard_at: Option<MonotonicNanos>,
+    /// Whether it lived when it was last looked.
+    lived: bool,
     /// The newest snapshot that was taken into account, whoever took it.
     newest: Option<Sequence>,
     marks: VecDeque<Mark>,
@@ -131,14 +133,18 @@ impl Snapshots {
         shard: &mut Shard,
         turn: &TurnFacts,
         found: Vec<Sighting>,
-        said: Option<Vec<u8>>,
+        said: Option<Option<Vec<u8>>>,
     ) {
         let newest = found.first().copied();
         self.stores.looked(found, turn.leads);
-        let lived = self.offbox.lives(turn.monotonic);
-        self.offbox.hear(said, turn.monotonic);
-        if lived && !self.offbox.lives(turn.monotonic) && turn.leads {
-            tracing::warn!("the worker that took the snapshots is gone: they are taken here again");
+        // What cannot be read says nothing of who wrote it.
+        if let Some(said) = said {
+            self.offbox.hear(said, turn.monotonic);
+        }
+        let lives = self.offbox.lives(turn.monotonic);
+        let lived = std::mem::replace(&mut self.offbox.lived, lives);
+        if lived && !lives && turn.leads {
+            tracing::warn!("no worker takes the snapshots any more: they are taken here again");
         }
         if let Some(newest) = newest
             && self.offbox.newest.is_none_or(|known| newest.sequence > known)

@@ -307,10 +307,10 @@ impl Snapshots {
         self.stores.looked_at = Some(now);
         let store = self.store.clone();
         submit(&mut *self.queue, move || {
-            let said = store.claimed().unwrap_or_else(|error| {
+            let said = store.claimed().inspect_err(|error| {
                 tracing::warn!("the claim in the snapshot store cannot be read: {error}");
-                None
             });
+            let said = said.ok();
             Ok(Outcome::Looked(look(&store), said))
         });
     }

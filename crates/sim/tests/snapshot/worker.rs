@@ -2,7 +2,7 @@
 
 use super::crash::requests;
 use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, check_snapshots, log_options, store};
-use archive::{Candidate, SnapshotStore, Unfinished};
+use archive::{Archive, Candidate, DirectoryArchive, SnapshotStore, Unfinished};
 use base::disk::DiskQueue;
 use base::driver::Waker;
 use base::{Clock, Seeds};
@@ -19,6 +19,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use txlog::file::{FileOptions, Queues};
+use txlog::reader::Goal;
 use worker::{Broken, Outcome, Taken, Worker};
 
 pub fn queue(timeline: &Timeline, seed: u64) -> Box<dyn DiskQueue> {
@@ -257,13 +258,51 @@ fn other_data_than_the_log_has_is_found_before_it_is_published() {
 
 /// Otherwise the test before would prove nothing.
 #[test]
-#[should_panic(expected = "snapshot-")]
 fn other_data_that_nobody_restores_is_published() {
-    let (disk, mut ledger) = left(6);
+    let (disk, ledger) = left(6);
     let mut broken = worker(&disk, &Timeline::new(), 1);
     broken.broken = Some(Broken::WritesOtherDataUnproven);
-    taken(broken.take_once());
-    let _ = check_snapshots(&disk, &mut ledger);
+    let at = taken(broken.take_once()).snapshot.point.position.sequence;
+    let mut reading = worker(&disk, &Timeline::new(), 2);
+    let mut course = reading.unclaimed();
+    let held = reading.load_moment(Goal::Through(at), &mut course).expect("it is published");
+    let (_, state) = ledger.states().filter(|(record, _)| *record <= at).last().expect("states");
+    assert_ne!(Digest::of_keyspace(&held.engine.keyspace), state);
+}
+
+#[test]
+fn a_worker_that_was_stopped_at_any_step_takes_the_next_snapshot() {
+    let (disk, _) = left(7);
+    let mut stops = 0;
+    for stops_at in 0..60 {
+        let mut stopped = worker(&disk, &Timeline::new(), 1);
+        let mut steps = 0;
+        stopped.goes_on = Box::new(move || {
+            steps += 1;
+            steps <= stops_at
+        });
+        if stopped.take_once().is_ok() {
+            break;
+        }
+        stops += 1;
+        // The same worker, with the same threads.
+        stopped.goes_on = Box::new(|| true);
+        match stopped.take_once() {
+            Ok(Outcome::Taken(_)) => {}
+            other => panic!("step {stops_at}: {other:?}"),
+        }
+        remove_snapshots(&disk);
+    }
+    assert!(stops > 5, "{stops}");
+}
+
+/// So that the next worker has something to do.
+fn remove_snapshots(disk: &SimDisk) {
+    let archive = DirectoryArchive::open(Arc::new(disk.clone()), Path::new(STORE));
+    let archive = archive.expect("the disk is whole");
+    for entry in archive.list().expect("it lists") {
+        archive.remove(&entry.name).expect("the disk is whole");
+    }
 }
 
 /// Whether INFO shows a worker.
