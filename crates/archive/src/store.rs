@@ -243,6 +243,11 @@ impl SnapshotStore {
             }
         }
         let point = manifest.point()?;
+        // A copy under another name would take the place of a real one.
+        if !name.starts_with(&format!("{PREFIX}{:020}-", point.position.sequence.0)) {
+            let sequence = point.position.sequence;
+            return Err(format!("its manifest is that of record {sequence}").into());
+        }
         Ok(Snapshot { name: name.to_owned(), point, manifest: Box::new(manifest) })
     }
 }

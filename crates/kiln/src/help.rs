@@ -114,8 +114,8 @@ example, the data of 'data' as it was at noon, served beside it:
   kiln restore --to 2026-11-20T12:00:00Z --into noon/log --dir data
   kiln server --port 7777 --dir noon
 
-exit status: 0 it was made; 1 it could not be, and nothing serves from what there is of it; the
-reason is on the standard error.
+exit status: 0 it was made; 1 it could not be; the reason is on the standard error. What there is of
+a restore that was cut short holds nothing of the shard: delete it.
 ";
 
 const EXPORT: &str = "

@@ -8,9 +8,11 @@ use crate::work;
 use crate::{configuration, logs, snapshots, time};
 use archive::{Snapshot, SnapshotStore};
 use base::driver::Waker;
-use base::{Sequence, UnixMillis};
+use base::{DatabaseId, Sequence, UnixMillis};
 use config::Config;
 use config::settings::{NodeSettings, node_settings};
+use engine::effect::Effect;
+use engine::execute::Engine;
 use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -219,9 +221,8 @@ fn make_of_moment(
     // Before hours of loading.
     making.must_be_empty()?;
     let Moment { engine, position, standing } = reading.load_moment(goal, claimed)?;
-    if let Some(master) = engine.keyspace.master() {
-        tracing::warn!(?master, "the shard followed a master then, and so will the new one");
-    }
+    // It would take that one's data at once, in place of what was restored.
+    let engine = without_master(engine);
     let source = format!("record {} of log {:016x}", position.sequence, position.incarnation.0);
     let origin = Origin { parent: Some((position, standing.chain)), source };
     let snapshot = making.found(engine, standing.clock, &origin, into.new_log(waker)?, claimed)?;
@@ -231,6 +232,8 @@ fn make_of_moment(
 fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let goal = options.goal()?;
     let path = PathBuf::from(options.rdb.as_deref().ok_or("--rdb must name the file")?);
+    // Before hours of loading.
+    file::may_write(&path)?;
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     configuration::set_up_log(&from.settings)?;
     let (_, waker) = Sleep::new();
@@ -260,6 +263,16 @@ fn run_import(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let snapshot = made?;
     tracing::info!(keys = snapshot.manifest.keys, "imported: servers may start on the new log");
     Ok(())
+}
+
+/// The same data, in a shard that follows nobody.
+fn without_master(mut engine: Engine) -> Engine {
+    if let Some(master) = engine.keyspace.master() {
+        tracing::warn!(?master, "the shard followed a master then, and the new one follows nobody");
+        let nobody = engine.keyspace.apply(DatabaseId(0), b"", &Effect::ReplicaOfNoOne);
+        nobody.expect("this effect is for no key");
+    }
+    engine
 }
 
 fn make_of_file(

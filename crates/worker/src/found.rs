@@ -1,11 +1,11 @@
 //! A new log with data: restored to some moment of another one, or imported.
 //!
 //! ```text
-//! engine ─▶ parts in the new archive ─▶ restored and compared
-//!        ─▶ record 1 of the new log: its origin ─▶ the snapshot of record 1 is published
+//! engine ─▶ record 1 of the new log: its origin
+//!        ─▶ parts in the new archive ─▶ restored and compared ─▶ the snapshot is published
 //! ```
-//! Killed before the record is there, nothing has happened. Killed behind it, the log has a
-//! beginning and no data, and no server starts on it: it says so.
+//! Killed before the record is there, the new log is as empty as any that nobody has begun. Killed
+//! behind it, it has a beginning and no data, and no server starts on it: it says so.
 
 use crate::take::{Claimed, Worker};
 use archive::{Proof, Snapshot};
@@ -92,13 +92,10 @@ impl Worker {
             sum: stamper.sum().map(|sum| sum.value()),
             clock,
         };
+        let ticket = log.handle.append(before, record);
+        self.wait_durable(&mut *log.handle, before.next(), ticket, claimed)?;
         let unproven = self.write(engine, before.next(), &standing, claimed)?;
-        let proven = self.compare(&unproven, claimed);
-        let begun = proven.and_then(|_| {
-            let ticket = log.handle.append(before, record);
-            self.wait_durable(&mut *log.handle, before.next(), ticket, claimed)
-        });
-        if let Err(why) = begun {
+        if let Err(why) = self.compare(&unproven, claimed) {
             let _ = unproven.writer.abandon();
             return Err(why);
         }

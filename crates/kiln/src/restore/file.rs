@@ -28,6 +28,17 @@ pub struct Written {
     pub bytes: u64,
 }
 
+/// Looks whether a file may be written here: a device, a link or a directory is not replaced.
+///
+/// # Errors
+/// It may not.
+pub fn may_write(path: &Path) -> Result<(), String> {
+    match path.symlink_metadata() {
+        Ok(there) if !there.is_file() => Err(format!("{} is there and no file", path.display())),
+        _ => Ok(()),
+    }
+}
+
 /// Writes what an engine holds as one file of Redis's, which gets its name when it is whole. A file
 /// of this name is replaced.
 ///

@@ -9,7 +9,7 @@ use sim::timeline::Timeline;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use txlog::file::inspect;
-use txlog::{Gate, LogError, Refusal, TransactionLog};
+use txlog::{FileOptions, Gate, LogError, LogEvent, Refusal, TransactionLog};
 
 fn written(seed: u64, turns: u32) -> (SimDisk, Random, Ledger, Process) {
     let disk = SimDisk::new(seed);
@@ -246,6 +246,40 @@ fn trimming_forgets_whole_segments_and_never_the_newest() {
         last = Some(position);
     }
     assert_eq!(last, Some(recovery.tail));
+}
+
+#[test]
+fn a_reader_that_trimming_overtakes_is_told_and_meets_no_gap() {
+    let (disk, _, _, mut process) = written(3, 60);
+    let options =
+        FileOptions { may_write: false, shows_itself: false, piece_bytes_max: 1, ..options(9) };
+    let timeline = Timeline::new();
+    let (mut reader, recovery) =
+        try_open(&disk, &timeline, 9, options).expect("the log can be read");
+    reader.read_from(recovery.first);
+    let (mut events, mut next) = (Vec::new(), recovery.first.sequence);
+    for round in 0..1000 {
+        if round == 3 {
+            process.log.trim(process.at);
+            process.log.drain();
+        }
+        timeline.pass(1_000_000_000);
+        reader.poll(&mut events);
+        for event in events.drain(..) {
+            match event {
+                LogEvent::Read(position, _) => {
+                    assert_eq!(position.sequence, next, "without a gap");
+                    next = next.next();
+                }
+                LogEvent::Trimmed { first } => {
+                    assert!(first > next && round >= 3, "{first} behind {next}");
+                    return;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    panic!("it was never told");
 }
 
 #[test]

@@ -125,6 +125,10 @@ impl Replay {
                     if sequence < self.next {
                         continue;
                     }
+                    // The segments before this one went while they were to be read.
+                    if sequence > self.next {
+                        return Err(LogError::Trimmed { first: sequence });
+                    }
                     self.next = sequence.next();
                     return Ok(Some((self.log.at(sequence), bytes)));
                 }
