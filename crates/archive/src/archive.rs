@@ -92,8 +92,8 @@ pub trait Archive: Send + Sync {
     /// The archive's. More than [`CLAIM_BYTES_MAX`] were to be said.
     fn claim(&self, said: &[u8]) -> io::Result<Option<Box<dyn Claim>>>;
 
-    /// What the claim's holder said last; `None` if nobody took it, or it was given up. Whether a
-    /// holder lives shows in what it says: it says something new at least every
+    /// The last words of the claim's holder; `None` if nobody took it, or it was given up. Whether
+    /// a holder lives shows in what it says: it says something new at least every
     /// [`CLAIM_RENEWAL`].
     ///
     /// # Errors
@@ -107,7 +107,7 @@ pub const CLAIM_RENEWAL: Duration = Duration::from_secs(5);
 /// A holder that has said nothing new for so long is dead: it may be frozen, or cut off.
 pub const CLAIM_SILENCE: Duration = Duration::from_secs(30);
 
-/// What a holder may say at once, in bytes.
+/// Bytes that a holder may say at once, at most.
 pub const CLAIM_BYTES_MAX: usize = 4096;
 
 /// The claim to take an archive's snapshots. Dropped it is free as soon as the archive notices.

@@ -47,7 +47,7 @@ pub struct Manifest {
     digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    /// What wrote it, and the version of the RDB files.
+    /// Name and version of the program that wrote it, and the version of the RDB files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,7 +284,7 @@ mod tests {
             (proven, include_str!("manifest/golden-2.json")),
         ];
         for (manifest, golden) in goldens {
-            assert_eq!(String::from_utf8(manifest.encode()).unwrap(), golden);
+            assert_eq!(String::from_utf8(manifest.encode()).expect("JSON"), golden);
             assert_eq!(Manifest::decode(golden.as_bytes()), Ok(manifest));
         }
     }
@@ -320,7 +320,7 @@ mod tests {
                 assert!(Manifest::decode(&bytes[..at]).is_err());
             }
         }
-        let text = String::from_utf8(sample().encode()).unwrap();
+        let text = String::from_utf8(sample().encode()).expect("JSON");
         let newer = text.replace("\"format\": 1", "\"format\": 3");
         assert!(Manifest::decode(newer.as_bytes()).unwrap_err().contains("format 3"));
     }

@@ -89,7 +89,9 @@ fn run(options: Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     if options.once {
         return once(&mut worker, &sleep);
     }
-    keep(&mut worker, options, &settings, &store, &sleep, &waker)
+    let (sleep, waker) = (&sleep, &waker);
+    let (worker, settings, store, rates) = (&mut worker, &settings, &store, Rates::default());
+    Keeper { worker, rates, options, settings, store, sleep, waker }.keep()
 }
 
 /// Takes one snapshot, or sees another worker take it.
@@ -116,77 +118,65 @@ fn once(worker: &mut Worker, sleep: &Sleep) -> Result<(), Box<dyn Error>> {
 }
 
 /// Takes snapshots as they become due, for ever.
-fn keep(
-    worker: &mut Worker,
+struct Keeper<'a> {
+    worker: &'a mut Worker,
+    rates: Rates,
     options: Options,
-    settings: &NodeSettings,
-    store: &SnapshotStore,
-    sleep: &Sleep,
-    waker: &Waker,
-) -> Result<(), Box<dyn Error>> {
-    let mut rates = Rates::default();
-    loop {
-        let Err(error) = keep_claimed(worker, &mut rates, options, settings, store, sleep, waker);
-        tracing::error!("no snapshot can be taken just now: {error}");
-        sleep.pause(RETRY_PAUSE);
-    }
+    settings: &'a NodeSettings,
+    store: &'a SnapshotStore,
+    sleep: &'a Sleep,
+    waker: &'a Waker,
 }
 
-/// The same, until something fails.
-fn keep_claimed(
-    worker: &mut Worker,
-    rates: &mut Rates,
-    options: Options,
-    settings: &NodeSettings,
-    store: &SnapshotStore,
-    sleep: &Sleep,
-    waker: &Waker,
-) -> Result<std::convert::Infallible, Box<dyn Error>> {
-    let mut claimed = loop {
-        match worker.claim()? {
-            Some(claimed) => break claimed,
-            None => sleep.pause(LOOK_PAUSE),
+/// What ends only by an error.
+type Never = Result<std::convert::Infallible, Box<dyn Error>>;
+
+impl Keeper<'_> {
+    fn keep(mut self) -> Result<(), Box<dyn Error>> {
+        loop {
+            let Err(error) = self.keep_claimed();
+            tracing::error!("no snapshot can be taken just now: {error}");
+            self.sleep.pause(RETRY_PAUSE);
         }
-    };
-    let kept = keep_on(worker, &mut claimed, rates, options, settings, store, sleep, waker);
-    // Else the primary waits half a minute for a worker that does nothing.
-    claimed.release();
-    kept
-}
+    }
 
-/// The same, with the claim.
-#[expect(clippy::too_many_arguments, reason = "one loop in two functions")]
-fn keep_on(
-    worker: &mut Worker,
-    claimed: &mut Claimed,
-    rates: &mut Rates,
-    options: Options,
-    settings: &NodeSettings,
-    store: &SnapshotStore,
-    sleep: &Sleep,
-    waker: &Waker,
-) -> Result<std::convert::Infallible, Box<dyn Error>> {
-    let place = &settings.transaction_log;
-    let mut log = logs::open_to_follow(place, &KnownLog::default(), waker.clone())?;
-    // When it was last found that nothing was written.
-    let mut looked_at: Option<i64> = None;
-    loop {
-        let fresh = freshness(store, &mut log, sleep, looked_at)?;
-        if let Some(why) = rates.due(fresh, options.age_max) {
-            tracing::info!("a snapshot is due: {why}");
-            match worker.take(claimed)? {
-                Outcome::Taken(taken) => {
-                    rates.measure(&taken);
-                    note(&taken);
-                }
-                Outcome::Nothing(_) | Outcome::Busy => {
-                    looked_at = Some(RealClock.unix_millis().0);
-                    tracing::info!("nothing was written since the newest one");
+    /// Takes the claim, and snapshots until something fails.
+    fn keep_claimed(&mut self) -> Never {
+        let mut claimed = loop {
+            match self.worker.claim()? {
+                Some(claimed) => break claimed,
+                None => self.sleep.pause(LOOK_PAUSE),
+            }
+        };
+        let kept = self.keep_on(&mut claimed);
+        // Else the primary waits half a minute for a worker that does nothing.
+        claimed.release();
+        kept
+    }
+
+    fn keep_on(&mut self, claimed: &mut Claimed) -> Never {
+        let place = &self.settings.transaction_log;
+        let mut log = logs::open_to_follow(place, &KnownLog::default(), self.waker.clone())?;
+        // When it was last found that nothing was written.
+        let mut looked_at: Option<i64> = None;
+        loop {
+            let fresh = freshness(self.store, &mut log, self.sleep, looked_at)?;
+            if let Some(why) = self.rates.due(fresh, self.options.age_max) {
+                tracing::info!("a snapshot is due: {why}");
+                match self.worker.take(claimed)? {
+                    Outcome::Taken(taken) => {
+                        self.rates.measure(&taken);
+                        note(&taken);
+                    }
+                    Outcome::Nothing(_) | Outcome::Busy => {
+                        looked_at = Some(RealClock.unix_millis().0);
+                        tracing::info!("nothing was written since the newest one");
+                    }
                 }
             }
+            self.worker.rest(claimed)?;
+            self.sleep.pause(LOOK_PAUSE);
         }
-        worker.rest(claimed)?;
-        sleep.pause(LOOK_PAUSE);
     }
 }
 

@@ -96,6 +96,7 @@ impl Worker {
         self.wait_durable(&mut *log.handle, before.next(), ticket, claimed)?;
         let unproven = self.write(engine, before.next(), &standing, claimed)?;
         if let Err(why) = self.compare(&unproven, claimed) {
+            // Why it differs says more than what comes of that.
             let _ = unproven.writer.abandon();
             return Err(why);
         }

@@ -424,6 +424,7 @@ fn change_a_key(keyspace: &mut Keyspace) {
     let found = keyspace.databases().find_map(of);
     if let Some((database, key)) = found {
         let effect = Effect::SetString { value: b"another value", expire_at: None };
-        let _ = keyspace.apply(database, &key, &effect);
+        let applied = keyspace.apply(database, &key, &effect);
+        applied.expect("a string may take the place of any value");
     }
 }

@@ -85,11 +85,12 @@ mod tests {
 
     #[test]
     fn a_pipe_is_unread_once_its_reader_has_gone() {
-        let (reader, writer) = io::pipe().unwrap();
+        let (reader, writer) = io::pipe().expect("a pipe takes two descriptors");
         assert!(!is_unread(&writer));
         drop(reader);
         assert!(is_unread(&writer));
-        let file = OpenOptions::new().read(true).open("/proc/self/stat").unwrap();
+        let file =
+            OpenOptions::new().read(true).open("/proc/self/stat").expect("every process has it");
         assert!(!is_unread(&file));
     }
 

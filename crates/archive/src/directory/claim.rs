@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The file that a holder locks. It stays.
 const LOCK: &str = "claim.lock";
-/// What the holder says, and the name under which it is written.
+/// The words of the holder, and the name under which they are written.
 const SAID: &str = "claim.json";
 const SAID_UNFINISHED: &str = "claim.json.new";
 
