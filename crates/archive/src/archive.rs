@@ -7,7 +7,8 @@
 //! list ─▶ names ── manifest(name), parts(name), open(name, part) ─▶ StoredPart: read_at …
 //! ```
 //! An archive knows names and bytes. What a manifest says, which snapshots stay and which are
-//! damaged, the store decides ([`crate::SnapshotStore`]).
+//! damaged, the store decides ([`crate::SnapshotStore`]). Stretches of the log are kept in the same
+//! way ([`crate::LogStore`]): where a snapshot is spoken of here, the same is true of them.
 //!
 //! Beside the snapshots there is one *claim*: who has it takes the snapshots, off the box, and says
 //! in a few words how far it is. Two that take the same snapshots would waste one's work and lose
@@ -18,14 +19,37 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the name of every snapshot begins with. Whatever else lies in an archive is not its own.
-pub const PREFIX: &str = "snapshot-";
+/// What an archive keeps under a name: parts and a manifest. What it is for shows in the name.
+/// Whatever else lies in an archive is not its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    Snapshots,
+    /// Stretches of the log ([`crate::LogStore`]).
+    Log,
+}
 
-/// A snapshot that an archive has, or that somebody is writing there.
+impl Content {
+    pub const ALL: [Self; 2] = [Self::Log, Self::Snapshots];
+
+    /// What the names of these begin with.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Snapshots => "snapshot-",
+            Self::Log => "log-",
+        }
+    }
+
+    /// What has this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|content| name.starts_with(content.prefix()))
+    }
+}
+
+/// What an archive has under a name, or somebody is writing there.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Entry {
     pub name: String,
-    /// It has a manifest, or nobody can say. Without one it is no snapshot.
+    /// It has a manifest, or nobody can say. Without one it counts for nothing.
     pub is_published: bool,
 }
 
@@ -38,11 +62,11 @@ pub trait Archive: Send + Sync {
     /// Where it is, for people: a path or an address.
     fn location(&self) -> String;
 
-    /// What is published or in the making, each name once, sorted.
+    /// What is published or in the making of these, each name once, sorted.
     ///
     /// # Errors
     /// The archive's.
-    fn list(&self) -> io::Result<Vec<Entry>>;
+    fn list(&self, of: Content) -> io::Result<Vec<Entry>>;
 
     /// Begins a snapshot under a name that nobody has. While the draft lives nobody's
     /// [`Self::remove_unpublished`] removes what is written to it.

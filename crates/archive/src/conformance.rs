@@ -3,7 +3,7 @@
 //! Archives differ in how they find out that a writer is dead: by a lock that ended with it, or by
 //! its silence. The suite lets time pass where it must, and asks for what both promise.
 
-use crate::archive::{Archive, CLAIM_BYTES_MAX, Draft, StoredPart, Unfinished};
+use crate::archive::{Archive, CLAIM_BYTES_MAX, Content, Draft, StoredPart, Unfinished};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
@@ -29,10 +29,11 @@ pub trait Bench {
 /// # Panics
 /// At the first promise that the archive breaks.
 pub fn run(bench: &mut dyn Bench) {
-    let cases: [fn(&mut dyn Bench); 11] = [
+    let cases: [fn(&mut dyn Bench); 12] = [
         parts_are_read_as_they_were_written,
         several_parts_are_written_at_a_time,
         only_what_is_published_is_a_snapshot,
+        each_content_is_listed_alone,
         what_is_published_is_never_replaced,
         a_name_has_one_writer,
         what_is_removed_is_gone,
@@ -82,7 +83,7 @@ fn publish(archive: &dyn Archive, name: &str) -> String {
 }
 
 fn is_published(archive: &dyn Archive, name: &str) -> bool {
-    let entries = archive.list().expect("the archive can be listed");
+    let entries = archive.list(Content::Snapshots).expect("the archive can be listed");
     entries.iter().any(|entry| entry.name == name && entry.is_published)
 }
 
@@ -164,11 +165,11 @@ fn several_parts_are_written_at_a_time(bench: &mut dyn Bench) {
 
 fn only_what_is_published_is_a_snapshot(bench: &mut dyn Bench) {
     let (archive, other) = (bench.open(), bench.open());
-    assert_eq!(archive.list().expect("it can be listed"), []);
+    assert_eq!(archive.list(Content::Snapshots).expect("it can be listed"), []);
     let mut draft = archive.begin(NAME).expect("nobody has the name");
     write(&mut *draft, 0, b"part");
     for archive in [&archive, &other] {
-        let entries = archive.list().expect("it can be listed");
+        let entries = archive.list(Content::Snapshots).expect("it can be listed");
         let names: Vec<&str> = entries.iter().map(|entry| &*entry.name).collect();
         assert_eq!(names, [NAME], "a draft has its name");
         assert!(!is_published(&**archive, NAME));
@@ -178,7 +179,7 @@ fn only_what_is_published_is_a_snapshot(bench: &mut dyn Bench) {
     drop(draft);
     publish(&*archive, OTHER);
     for archive in [archive, other] {
-        let entries = archive.list().expect("it can be listed");
+        let entries = archive.list(Content::Snapshots).expect("it can be listed");
         let names: Vec<(&str, bool)> =
             entries.iter().map(|entry| (&*entry.name, entry.is_published)).collect();
         assert_eq!(names, [(NAME, true), (OTHER, true)], "sorted, each once");
@@ -187,6 +188,31 @@ fn only_what_is_published_is_a_snapshot(bench: &mut dyn Bench) {
         assert_kind(archive.open(NAME, "part-9999.rdb"), ErrorKind::NotFound, "no such part");
         assert_kind(archive.open("snapshot-none", "x"), ErrorKind::NotFound, "no snapshot");
     }
+}
+
+fn each_content_is_listed_alone(bench: &mut dyn Bench) {
+    let archive = bench.open();
+    let stretch = "log-00000000000000000001-00000000000000000007";
+    let part = publish(&*archive, stretch);
+    publish(&*archive, NAME);
+    for (content, name) in [(Content::Log, stretch), (Content::Snapshots, NAME)] {
+        let listed = bench.open().list(content).expect("the archive can be listed");
+        let named: Vec<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(named, [name]);
+    }
+    let stored = archive.open(stretch, &part).expect("it is there");
+    assert_eq!(read(&*stored, 0, 5), b"part");
+    // What its writer left is tidied away as a snapshot's is.
+    drop(archive.begin("log-00000000000000000008-00000000000000000009").expect("it is free"));
+    for _ in 0..3 {
+        archive.remove_unpublished(Unfinished::Signed).expect("it can be tidied");
+        bench.pass_silence();
+    }
+    archive.remove_unpublished(Unfinished::Signed).expect("it can be tidied");
+    archive.remove(stretch).expect("it can be removed");
+    let left = archive.list(Content::Log).expect("the archive can be listed");
+    assert!(left.iter().all(|entry| !entry.is_published), "{left:?}");
+    assert!(is_published(&*archive, NAME));
 }
 
 fn what_is_published_is_never_replaced(bench: &mut dyn Bench) {

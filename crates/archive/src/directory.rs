@@ -4,6 +4,7 @@
 //! <directory>/snapshot-<sequence>-<n>.writing            the sign: locked while somebody writes
 //!             snapshot-<sequence>-<n>/part-0000.rdb      the bytes
 //!                                     manifest.json      written last, renamed in
+//!             log-<first>-<last>          the same: a stretch of the log
 //!             claim.lock, claim.json      who takes the snapshots off the box, and how far it is
 //! ```
 //! The sign's lock tells a writer that lives from one that died, on whatever machine it runs: the
@@ -13,7 +14,7 @@
 
 mod claim;
 
-use crate::archive::{Archive, Claim, Draft, Entry, NewPart, PREFIX, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Content, Draft, Entry, NewPart, StoredPart, Unfinished};
 use crate::manifest::MANIFEST;
 use base::disk::{DIRECT_BLOCK_BYTES, create_directory_durably};
 use base::{Disk, DiskFile};
@@ -41,8 +42,8 @@ pub struct DirectoryArchive {
 }
 
 impl DirectoryArchive {
-    /// Opens the archive in `directory`, which is created if absent. Entries whose names do not
-    /// begin with [`PREFIX`] are not the archive's.
+    /// Opens the archive in `directory`, which is created if absent. Entries whose names
+    /// are those of no [`Content`] are not the archive's.
     ///
     /// # Errors
     /// The disk's.
@@ -72,14 +73,16 @@ impl DirectoryArchive {
         self.directory.join(format!("{name}{SIGN}"))
     }
 
-    /// Names of all snapshots, and of those that bear a sign, with or without a directory.
-    fn names(&self) -> io::Result<BTreeSet<String>> {
+    /// Names of all of these, and of those that bear a sign, with or without a directory.
+    fn names(&self, of: &[Content]) -> io::Result<BTreeSet<String>> {
         let entries = match self.disk.list(&self.directory) {
             // Of who only reads: nothing was ever written there.
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed?,
         };
-        let ours = entries.into_iter().filter(|it| it.name.starts_with(PREFIX));
+        let ours = entries
+            .into_iter()
+            .filter(|it| Content::of(&it.name).is_some_and(|content| of.contains(&content)));
         let named = ours.filter_map(|it| match it.is_directory {
             true => Some(it.name),
             false => it.name.strip_suffix(SIGN).map(str::to_owned),
@@ -129,8 +132,8 @@ impl Archive for DirectoryArchive {
         self.directory.display().to_string()
     }
 
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        let names = self.names()?.into_iter();
+    fn list(&self, of: Content) -> io::Result<Vec<Entry>> {
+        let names = self.names(&[of])?.into_iter();
         // One that cannot be asked about must not hide the others: whoever reads it is told why.
         let is_published = |name: &str| self.is_published(name).unwrap_or(true);
         Ok(names.map(|name| Entry { is_published: is_published(&name), name }).collect())
@@ -199,7 +202,7 @@ impl Archive for DirectoryArchive {
 
     fn remove_unpublished(&self, of: Unfinished) -> io::Result<()> {
         let mut failure = None;
-        for name in self.names()? {
+        for name in self.names(&Content::ALL)? {
             if let Err(error) = self.remove_if_unpublished(&name, of) {
                 failure = Some(io::Error::new(error.kind(), format!("{name}: {error}")));
             }

@@ -1,4 +1,5 @@
-//! Snapshots as opaque bytes: parts, manifests, publication, retention.
+//! Snapshots, and the log that was trimmed, as opaque bytes: parts, manifests, publication,
+//! retention.
 //!
 //! A snapshot is parts and a manifest that names them, published last. Until then it is none: it is
 //! under way or was left by a process that died. A start that holds the log, and whoever removes
@@ -10,7 +11,10 @@
 //! | `writer` | a snapshot in the making: written, verified, published |
 //! | `manifest` | what a snapshot says about itself |
 //! | `limits` | how large parts become, and how many snapshots stay |
+//! | `retention` | which snapshots a restore window needs |
 //! | `store` | which snapshots there are, and which stay |
+//! | `log_store` | the log that was trimmed: which stretches of it there are |
+//! | `stretch` | what one of them says about itself |
 //! | `reader` | a part as a stream that checks itself |
 //! | `archive` | where the bytes lie: a trait, for names and bytes |
 //! | `directory` | the archive that is a directory |
@@ -26,21 +30,26 @@ mod archive;
 pub mod conformance;
 mod directory;
 mod limits;
+mod log_store;
 mod manifest;
 mod reader;
+mod retention;
 mod store;
+mod stretch;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
 pub use archive::{
-    Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Draft, Entry, NewPart, PREFIX,
+    Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Content, Draft, Entry, NewPart,
     StoredPart, Unfinished,
 };
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
+pub use log_store::{Extent, LogStore};
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use reader::PartReader;
 pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
+pub use stretch::{ChainPoint, Stretch, StretchFacts};
 pub use writer::{FinishedPart, PartWriter, SnapshotWriter};

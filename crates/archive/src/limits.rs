@@ -17,6 +17,13 @@ pub struct Limits {
     /// Whole snapshots that stay: the newest, and the one before it in case the newest is damaged.
     /// The log is trimmed only up to the record of the oldest of them.
     pub retained: usize,
+    /// The restore window: one can go back to every moment of this last time, in seconds. 0: only
+    /// as far as the retained snapshots and the log reach. With a window the log is archived before
+    /// it is trimmed.
+    pub window_seconds: u64,
+    /// Within the window, time from one snapshot that stays to the next, in seconds: what is
+    /// replayed on the way back to a moment, at most.
+    pub window_spacing_seconds: u64,
     /// The version of the manifest that is written. An older one than this build's is for a shard
     /// of which some servers are older, and do not read the newest.
     pub format: u32,
@@ -26,14 +33,20 @@ pub struct Limits {
 const PART_LINES_BYTES: u64 = 180;
 
 const _: () = {
-    let Limits { part_bytes, parts_max, retained, format } = Limits::DEFAULT;
+    let Limits { part_bytes, parts_max, retained, format, .. } = Limits::DEFAULT;
     assert!((parts_max as u64 + 8) * PART_LINES_BYTES <= MANIFEST_BYTES_MAX);
     assert!(part_bytes > 0 && parts_max > 0 && retained > 0 && format == FORMAT);
 };
 
 impl Limits {
-    const DEFAULT: Self =
-        Self { part_bytes: 64 << 20, parts_max: 4096, retained: 2, format: FORMAT };
+    const DEFAULT: Self = Self {
+        part_bytes: 64 << 20,
+        parts_max: 4096,
+        retained: 2,
+        window_seconds: 0,
+        window_spacing_seconds: 86_400,
+        format: FORMAT,
+    };
 }
 
 impl Default for Limits {

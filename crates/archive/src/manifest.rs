@@ -104,6 +104,12 @@ impl Part {
         Self { name: name.to_owned(), bytes, crc32c: format!("{crc:08x}") }
     }
 
+    /// Whether it can be a file's: a manifest names nothing outside of its place.
+    pub(crate) fn is_well_formed(&self) -> bool {
+        let is_plain = self.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+        is_plain && !self.name.starts_with('.') && self.crc().is_some()
+    }
+
     /// The checksum of the file; `None` if it is not a number.
     pub fn crc(&self) -> Option<u32> {
         u32::from_str_radix(&self.crc32c, 16).ok()
@@ -189,9 +195,7 @@ impl Manifest {
         }
         let mut names = BTreeSet::new();
         for part in &manifest.parts {
-            let is_plain =
-                part.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
-            if !is_plain || part.name.starts_with('.') || part.crc().is_none() {
+            if !part.is_well_formed() {
                 return Err(format!("its part {:?} is malformed", part.name));
             }
             if !names.insert(&part.name) {
@@ -238,11 +242,11 @@ impl Manifest {
     }
 }
 
-fn word(text: &str) -> Result<u64, String> {
+pub(crate) fn word(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text, 16).map_err(|_| not_a_number(text))
 }
 
-fn not_a_number(text: &str) -> String {
+pub(crate) fn not_a_number(text: &str) -> String {
     format!("{text:?} is no hexadecimal number")
 }
 

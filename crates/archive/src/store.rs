@@ -1,12 +1,14 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::archive::{Archive, Claim, Entry, PREFIX, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Content, Entry, StoredPart, Unfinished};
 use crate::directory::DirectoryArchive;
 use crate::limits::Limits;
+use crate::log_store::LogStore;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
+use crate::retention;
 use crate::writer::SnapshotWriter;
-use base::{Disk, Position, Sequence};
+use base::{Disk, Position, Sequence, UnixMillis};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -46,9 +48,10 @@ pub enum Candidate {
 /// What pruning did.
 #[derive(Debug)]
 pub struct Pruned {
-    /// The position through which no snapshot that stays needs the log, and no pin; `None` while
-    /// fewer are there than are to stay. The record behind which the oldest one stands is needed:
-    /// by it a start tells that the log is the one that the snapshot was taken of.
+    /// The position through which nobody needs the log any more, but for its archive; `None` while
+    /// fewer snapshots are there than are to stay. The record behind which the oldest one stands is
+    /// needed: by it a start tells that the log is the one that the snapshot was taken of. With a
+    /// restore window it does not go beyond what is archived.
     pub trim: Option<Position>,
     /// Why something could not be removed.
     pub failure: Option<io::Error>,
@@ -105,6 +108,11 @@ impl SnapshotStore {
         self.archive.claimed()
     }
 
+    /// The log in the same archive.
+    pub fn log(&self) -> LogStore {
+        LogStore::over(Arc::clone(&self.archive))
+    }
+
     /// Where it is, for people.
     pub fn location(&self) -> String {
         self.archive.location()
@@ -115,7 +123,7 @@ impl SnapshotStore {
     /// # Errors
     /// The archive's. A damaged snapshot is no error, it is said to be one.
     pub fn list(&self) -> io::Result<Vec<Candidate>> {
-        let mut entries = self.archive.list()?;
+        let mut entries = self.archive.list(Content::Snapshots)?;
         entries.retain(|entry| entry.is_published);
         let judge = |name: String| match self.judge(&name) {
             Ok(snapshot) => Candidate::Whole(snapshot),
@@ -138,8 +146,8 @@ impl SnapshotStore {
     /// # Errors
     /// The archive's. No more names: a thousand were taken of this record.
     pub fn begin(&self, position: Position) -> io::Result<SnapshotWriter> {
-        let entries = self.archive.list()?;
-        let prefix = format!("{PREFIX}{:020}-", position.sequence.0);
+        let entries = self.archive.list(Content::Snapshots)?;
+        let prefix = names_of(position.sequence);
         let number = |entry: &Entry| number_of(entry.name.strip_prefix(&prefix)?);
         // Behind those of the same record that are there, as it is newer.
         let next = entries.iter().filter_map(number).max().map_or(0, |newest| newest + 1);
@@ -150,14 +158,20 @@ impl SnapshotStore {
         SnapshotWriter::begin(&*self.archive, name, self.limits.format)
     }
 
-    /// Removes all but the newest [`Limits::retained`] whole snapshots, for each of `pins` the
-    /// newest whole one at or before that record, and those that are `named`; the damaged ones
-    /// older than those go too, unless the archive cannot be asked about them. As far as the
-    /// archive lets.
+    /// Removes all but the newest [`Limits::retained`] whole snapshots, those that the restore
+    /// window needs at `now`, for each of `pins` the newest whole one at or before that record, and
+    /// those that are `named`; the damaged ones older than those go too, unless the archive cannot
+    /// be asked about them. Then the archived log that none of those needs. As far as the archive
+    /// lets.
     ///
     /// # Errors
     /// The archive's, if it does not say what there is.
-    pub fn prune(&self, pins: &[Sequence], named: &[String]) -> io::Result<Pruned> {
+    pub fn prune(
+        &self,
+        pins: &[Sequence],
+        named: &[String],
+        now: UnixMillis,
+    ) -> io::Result<Pruned> {
         let candidates = self.list()?;
         let whole = candidates.iter().filter_map(|candidate| match candidate {
             Candidate::Whole(snapshot) => Some(snapshot),
@@ -170,14 +184,18 @@ impl SnapshotStore {
         let at_or_before =
             |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
         let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
+        let in_window = retention::in_window(&whole, &self.limits, now);
         let stays = |candidate: &Candidate| match candidate {
             Candidate::Damaged { may_be_whole, .. } => *may_be_whole,
             Candidate::Whole(Snapshot { name, .. }) => {
-                pinned.iter().any(|it| it.name == *name) || named.contains(name)
+                pinned.iter().any(|it| it.name == *name)
+                    || named.contains(name)
+                    || in_window.contains(&name.as_str())
             }
         };
         let mut failure = None;
         let mut left = self.limits.retained;
+        let mut needed = oldest.point.position.sequence;
         for candidate in &candidates {
             // What stays behind costs space. The log can be trimmed all the same.
             if left == 0 && !stays(candidate) {
@@ -187,14 +205,23 @@ impl SnapshotStore {
             {
                 failure =
                     Some(io::Error::other(format!("{name} stays, nobody can read it: {why}")));
+            } else if let Candidate::Whole(snapshot) = candidate {
+                needed = needed.min(snapshot.point.position.sequence);
             }
             left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
         }
+        let log = self.log();
+        failure = log.prune(needed).err().or(failure);
         let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
-        let needed = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
-        let before = needed.at(Sequence(needed.sequence.0.saturating_sub(1)));
+        let held = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
+        let before = |sequence: Sequence| held.at(Sequence(sequence.0.saturating_sub(1)));
+        let mut trim = before(held.sequence);
+        if self.limits.window_seconds > 0 {
+            let archived = log.list()?.last().map(|extent| held.at(extent.last));
+            trim = trim.min(archived.unwrap_or_default().max(before(needed)));
+        }
         // Whoever has no snapshot to begin with needs the log from its beginning.
-        Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(before), failure })
+        Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(trim), failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.
@@ -244,12 +271,17 @@ impl SnapshotStore {
         }
         let point = manifest.point()?;
         // A copy under another name would take the place of a real one.
-        if !name.starts_with(&format!("{PREFIX}{:020}-", point.position.sequence.0)) {
+        if !name.starts_with(&names_of(point.position.sequence)) {
             let sequence = point.position.sequence;
             return Err(format!("its manifest is that of record {sequence}").into());
         }
         Ok(Snapshot { name: name.to_owned(), point, manifest: Box::new(manifest) })
     }
+}
+
+/// What the names of all snapshots of one record begin with.
+fn names_of(sequence: Sequence) -> String {
+    format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
 }
 
 /// The last snapshot of one record: names sort by age, so all numbers have three digits.

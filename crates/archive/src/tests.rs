@@ -3,8 +3,8 @@
 mod memory;
 
 use crate::{
-    Archive, Candidate, Facts, Limits, Pruned, Snapshot, SnapshotPoint, SnapshotStore, Unfinished,
-    conformance,
+    Archive, Candidate, ChainPoint, Extent, Facts, Limits, Pruned, Snapshot, SnapshotPoint,
+    SnapshotStore, StretchFacts, Unfinished, conformance,
 };
 use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
 use memory::{Kept, MemoryArchive};
@@ -33,6 +33,8 @@ fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snaps
     }
     writer.publish(&Facts::unproven(point, 0, 10))
 }
+
+const NOW: UnixMillis = UnixMillis(0);
 
 fn store() -> (MemoryArchive, SnapshotStore) {
     let archive = MemoryArchive::default();
@@ -135,7 +137,7 @@ fn pruned(retained: usize, pins: &[u64]) -> (Vec<u64>, Option<u64>) {
         write(&store, sequence, &[1]).unwrap();
     }
     let pins: Vec<Sequence> = pins.iter().map(|pin| Sequence(*pin)).collect();
-    let Pruned { trim, failure } = store.prune(&pins, &[]).unwrap();
+    let Pruned { trim, failure } = store.prune(&pins, &[], NOW).unwrap();
     assert!(failure.is_none());
     let left = whole(&store).into_iter().map(|snapshot| snapshot.point.position.sequence.0);
     (left.collect(), trim.map(|at| at.sequence.0))
@@ -159,7 +161,7 @@ fn of_one_record_no_more_stay_than_are_to() {
     for _ in 0..4 {
         write(&store, 7, &[1]).unwrap();
     }
-    assert_eq!(store.prune(&[], &[]).unwrap().trim.unwrap().sequence, Sequence(6));
+    assert_eq!(store.prune(&[], &[], NOW).unwrap().trim.unwrap().sequence, Sequence(6));
     assert_eq!(whole(&store).len(), 2);
 }
 
@@ -175,7 +177,7 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
         let mut state = archive.state();
         state.fails_at = Some(state.calls + call);
         drop(state);
-        let pruned = store.prune(&[Sequence(20)], &[]).unwrap();
+        let pruned = store.prune(&[Sequence(20)], &[], NOW).unwrap();
         let left: Vec<u64> =
             whole(&store).iter().map(|snapshot| snapshot.point.position.sequence.0).collect();
         assert!(left.contains(&30) && left.contains(&20), "call {call}: {left:?}");
@@ -195,7 +197,7 @@ fn of_one_record_the_newest_stays_and_those_that_are_named_and_no_log_for_them()
     let named = vec![write(&store, 7, &[1]).unwrap().name];
     for _ in 0..5 {
         let newest = write(&store, 7, &[1]).unwrap().name;
-        store.prune(&[Sequence(7)], &named).unwrap();
+        store.prune(&[Sequence(7)], &named, NOW).unwrap();
         let left: Vec<String> = whole(&store).into_iter().map(|snapshot| snapshot.name).collect();
         assert_eq!((left.first(), left.last()), (Some(&newest), named.first()));
         assert!(left.len() <= 3, "{left:?}");
@@ -203,7 +205,7 @@ fn of_one_record_the_newest_stays_and_those_that_are_named_and_no_log_for_them()
     for sequence in [20, 30] {
         write(&store, sequence, &[1]).unwrap();
     }
-    let pruned = store.prune(&[], &named).unwrap();
+    let pruned = store.prune(&[], &named, NOW).unwrap();
     assert_eq!(whole(&store).len(), 3);
     assert_eq!(pruned.trim.unwrap().sequence, Sequence(19), "it is sent without the log");
 }
@@ -259,4 +261,70 @@ impl conformance::Bench for MemoryBench {
 #[test]
 fn the_archive_in_memory_keeps_what_every_archive_must() {
     conformance::run(&mut MemoryBench::default());
+}
+
+fn records(first: u64, last: u64) -> StretchFacts {
+    let point = |sequence| ChainPoint { chain: sequence, epoch: Epoch(1) };
+    StretchFacts {
+        first: Position { incarnation: Incarnation(1), sequence: Sequence(first) },
+        last: Sequence(last),
+        before: point(first - 1),
+        behind: point(last),
+        clock: UnixMillis(0),
+    }
+}
+
+#[test]
+fn the_log_is_read_as_it_was_archived() {
+    let (archive, store) = store();
+    let log = store.log();
+    let bytes = vec![7; 700_000];
+    let written = log.write(records(3, 9), &bytes).unwrap();
+    assert_eq!(log.write(records(3, 9), &bytes).unwrap(), written, "by another process, too");
+    let other = StretchFacts { behind: ChainPoint { chain: 77, epoch: Epoch(2) }, ..records(3, 9) };
+    assert_eq!(log.write(other, &bytes).unwrap_err().kind(), ErrorKind::InvalidData);
+    log.write(records(10, 10), &[1]).unwrap();
+    let extent = |first, last| Extent { first: Sequence(first), last: Sequence(last) };
+    assert_eq!(log.list().unwrap(), [extent(3, 9), extent(10, 10)]);
+    let found = log.find(&extent(3, 9)).unwrap();
+    assert_eq!(found, written);
+    let mut read = Vec::new();
+    log.open(&found).unwrap().read_to_end(&mut read).unwrap();
+    assert_eq!(read, bytes);
+    assert!(whole(&store).is_empty(), "no snapshot");
+    archive.state().garbles = true;
+    assert_eq!(log.write(records(11, 12), &bytes).unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(log.list().unwrap().len(), 2, "what cannot be read back is not published");
+}
+
+#[test]
+fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
+    let (_, store) = store();
+    let limits = Limits { window_seconds: 3600, ..Limits::default() };
+    let store = store.with_limits(limits);
+    for sequence in [10, 20, 30, 40] {
+        write(&store, sequence, &[1]).unwrap();
+    }
+    let trim = |now| {
+        let pruned = store.prune(&[], &[], UnixMillis(now)).unwrap();
+        assert!(pruned.failure.is_none());
+        pruned.trim.map(|at| at.sequence.0)
+    };
+    // All of one moment: the oldest stays for the window, 30 and 40 because they are the newest.
+    assert_eq!(trim(0), Some(9), "nothing is archived");
+    assert_eq!(whole(&store).len(), 3);
+    store.log().write(records(5, 8), &[1]).unwrap();
+    store.log().write(records(11, 25), &[1]).unwrap();
+    assert_eq!(trim(0), Some(25));
+    let left = store.log().list().unwrap();
+    assert_eq!(left.len(), 1, "nobody needs what lies before the oldest snapshot");
+    store.log().write(records(26, 40), &[1]).unwrap();
+    assert_eq!(trim(0), Some(29), "the older of the newest two is behind 30");
+    // An hour later the moment of all snapshots is the window's beginning.
+    assert_eq!(trim(3_600_000), Some(29));
+    assert_eq!(whole(&store).len(), 2);
+    let firsts: Vec<u64> = store.log().list().unwrap().iter().map(|it| it.first.0).collect();
+    assert_eq!(firsts, [26]);
+    let off = store.clone().with_limits(Limits::default());
+    assert_eq!(off.prune(&[], &[], UnixMillis(0)).unwrap().trim.map(|at| at.sequence.0), Some(29));
 }

@@ -89,7 +89,7 @@ use crate::bucket::location::{Location, Store};
 use crate::bucket::probe::{create, probe};
 use crate::bucket::{Purpose, Service};
 use crate::opening::OpeningArchive;
-use archive::{Archive, Claim, Draft, Entry, StoredPart, Unfinished};
+use archive::{Archive, Claim, Content, Draft, Entry, StoredPart, Unfinished};
 use base::Clock;
 use bucket::{Bucket, Standing};
 use download::StoredObject;
@@ -275,10 +275,10 @@ impl Archive for ObjectArchive {
         self.url.clone()
     }
 
-    fn list(&self) -> io::Result<Vec<Entry>> {
-        self.ask("the archive", |bucket| async move {
+    fn list(&self, of: Content) -> io::Result<Vec<Entry>> {
+        self.ask("the archive", move |bucket| async move {
             let mut entries = Vec::new();
-            for (name, found) in bucket.snapshots().await? {
+            for (name, found) in bucket.listed(of).await? {
                 // One that cannot be asked about must not hide the others: its reader is told why.
                 let standing = bucket.standing(&name, found.manifest).await;
                 let is_published = standing.map_or(true, |it| it == Standing::Manifest);

@@ -284,7 +284,7 @@ impl Snapshots {
         self.begin(shard, turn, news);
         self.walk(shard);
         self.write(shard);
-        self.prune_when_due(shard);
+        self.prune_when_due(shard, turn);
     }
 
     /// Asks for a snapshot when the log has grown enough.

@@ -1,7 +1,7 @@
 //! An archive in memory that fails on command: what the store asks of an archive, and no more.
 
 use crate::archive::{
-    Archive, CLAIM_BYTES_MAX, Claim, Draft, Entry, NewPart, StoredPart, Unfinished,
+    Archive, CLAIM_BYTES_MAX, Claim, Content, Draft, Entry, NewPart, StoredPart, Unfinished,
 };
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -62,13 +62,14 @@ impl Archive for MemoryArchive {
         "memory".to_owned()
     }
 
-    fn list(&self) -> io::Result<Vec<Entry>> {
+    fn list(&self, of: Content) -> io::Result<Vec<Entry>> {
         let state = self.call()?;
         let entry = |(name, kept): (&String, &Kept)| Entry {
             name: name.clone(),
             is_published: kept.manifest.is_some(),
         };
-        Ok(state.snapshots.iter().map(entry).collect())
+        let ours = state.snapshots.iter().filter(|(name, _)| Content::of(name) == Some(of));
+        Ok(ours.map(entry).collect())
     }
 
     fn begin(&self, name: &str) -> io::Result<Box<dyn Draft>> {

@@ -8,6 +8,7 @@
 use super::names::{Names, Role};
 use super::times::{Patience, Times};
 use crate::bucket::{Service, found, is_full};
+use archive::Content;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, future};
 use object_store::path::Path;
@@ -227,12 +228,12 @@ impl Bucket {
         if paths.is_empty() { Ok(()) } else { self.persist(self.times.small, delete).await }
     }
 
-    /// What there is, by name.
-    pub async fn snapshots(&self) -> Result<BTreeMap<String, Found>, Error> {
+    /// What there is of these, by name.
+    pub async fn listed(&self, content: Content) -> Result<BTreeMap<String, Found>, Error> {
         let list = || async {
-            let before = self.names.before_snapshots();
+            let before = self.names.before(content);
             let listed = self.store.list_with_offset(Some(self.names.prefix()), &before);
-            self.collect(listed).await
+            self.collect(content, listed).await
         };
         self.persist(self.times.small, list).await
     }
@@ -240,18 +241,21 @@ impl Bucket {
     /// What there is of one snapshot, but its sign.
     pub async fn within(&self, name: &str) -> Result<Found, Error> {
         let within = self.names.within(name);
-        let list = || async { self.collect(self.store.list(Some(&within))).await };
+        let Some(content) = Content::of(name) else { return Ok(Found::default()) };
+        let list = || async { self.collect(content, self.store.list(Some(&within))).await };
         Ok(self.persist(self.times.small, list).await?.remove(name).unwrap_or_default())
     }
 
     async fn collect(
         &self,
+        content: Content,
         listed: impl futures_util::Stream<Item = Result<ObjectMeta, Error>>,
     ) -> Result<BTreeMap<String, Found>, Error> {
-        // Stores list in the order of names, and a log may follow; a directory lists in no order.
+        // Stores list in the order of names, and others may follow; a directory in no order.
         let is_sorted = self.service != Service::Directory;
-        let is_on = |meta: &ObjectMeta| !is_sorted || self.names.is_of_snapshots(&meta.location);
-        let listed = listed.try_take_while(|meta| future::ready(Ok(is_on(meta))));
+        let is_of = |meta: &ObjectMeta| self.names.is_of(content, &meta.location);
+        let listed = listed.try_take_while(|meta| future::ready(Ok(!is_sorted || is_of(meta))));
+        let listed = listed.try_filter(|meta| future::ready(is_of(meta)));
         let mut listed = std::pin::pin!(listed);
         let mut snapshots: BTreeMap<String, Found> = BTreeMap::new();
         let mut count = 0;

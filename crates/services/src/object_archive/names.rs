@@ -4,6 +4,7 @@
 //! PREFIX/snapshot-{sequence:020}-{number:03}/part-0000-{writer:016x}.rdb
 //!                                           /manifest.json      a snapshot's, or a tombstone
 //!       /snapshot-{sequence:020}-{number:03}.writing     the sign of a writer that lives
+//!       /log-{first:020}-{last:020}/…                    the same: a stretch of the log
 //!       /claim.json                                      who takes the snapshots off the box
 //!       /probe/{entropy:016x}                            shows what the store can do; removed
 //! ```
@@ -11,7 +12,7 @@
 //! Parts are called after their writer too: one that was given up for dead and goes on can never
 //! write over another's.
 
-use archive::PREFIX;
+use archive::Content;
 use object_store::path::Path;
 
 pub const MANIFEST: &str = "manifest.json";
@@ -41,9 +42,9 @@ impl Names {
         &self.prefix
     }
 
-    /// Names of snapshots sort behind it.
-    pub fn before_snapshots(&self) -> Path {
-        self.prefix.clone().join(PREFIX)
+    /// Names of these sort behind it.
+    pub fn before(&self, content: Content) -> Path {
+        self.prefix.clone().join(content.prefix())
     }
 
     /// What all names of one snapshot's objects begin with, but its sign's.
@@ -71,9 +72,9 @@ impl Names {
         self.prefix.clone().join("probe").join(format!("{entropy:016x}"))
     }
 
-    /// Whether an object stands where snapshots do.
-    pub fn is_of_snapshots(&self, path: &Path) -> bool {
-        path.as_ref().starts_with(self.before_snapshots().as_ref())
+    /// Whether an object stands where these do.
+    pub fn is_of(&self, content: Content, path: &Path) -> bool {
+        path.as_ref().starts_with(self.before(content).as_ref())
     }
 
     /// The snapshot that an object belongs to, and what it is of it. Others' objects are nothing.
@@ -83,9 +84,7 @@ impl Names {
             "" => text,
             prefix => text.strip_prefix(prefix)?.strip_prefix('/')?,
         };
-        if !rest.starts_with(PREFIX) {
-            return None;
-        }
+        Content::of(rest)?;
         match rest.split_once('/') {
             Some((name, MANIFEST)) => Some((name, Role::Manifest)),
             Some((name, part)) => Some((name, Role::Part(part))),
@@ -107,10 +106,10 @@ mod tests {
             assert_eq!(names.read(&names.manifest(name)), Some((name, Role::Manifest)));
             let part = names.part(name, "part-0000-00.rdb");
             assert_eq!(names.read(&part), Some((name, Role::Part("part-0000-00.rdb"))));
-            for other in [names.claim(), names.probe(1), names.before_snapshots()] {
+            for other in [names.claim(), names.probe(1), names.before(Content::Snapshots)] {
                 assert_eq!(names.read(&other), None, "{other}");
             }
-            assert!(names.sign(name) > names.before_snapshots());
+            assert!(names.sign(name) > names.before(Content::Snapshots));
         }
         let names = Names::new(Path::from("some/shard"));
         assert_eq!(names.read(&Path::from("some/shards/snapshot-7-000.writing")), None);

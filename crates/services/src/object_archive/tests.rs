@@ -376,7 +376,7 @@ fn what_the_store_does_not_answer_is_not_taken_for_absent() {
     draft.publish(b"manifest").expect("it is new");
     world.store.set_away(true);
     let failures = [
-        archive.list().err(),
+        archive.list(archive::Content::Snapshots).err(),
         archive.manifest(NAME, 100).err(),
         archive.parts(NAME).err(),
         archive.open(NAME, &part).err(),
@@ -391,7 +391,10 @@ fn what_the_store_does_not_answer_is_not_taken_for_absent() {
         assert!(!matches!(kind, ErrorKind::NotFound | ErrorKind::InvalidData), "{failure}");
     }
     world.store.set_away(false);
-    assert_eq!(names(&archive.list().expect("it answers")), [(NAME, true)]);
+    assert_eq!(
+        names(&archive.list(archive::Content::Snapshots).expect("it answers")),
+        [(NAME, true)]
+    );
 }
 
 #[test]
@@ -404,7 +407,10 @@ fn an_archive_may_lie_beside_a_log_and_takes_no_notice_of_it() {
     }
     let name = format!("{NAME}/manifest.json");
     assert!(world.create(&name, b"manifest"));
-    assert_eq!(names(&archive.list().expect("it answers")), [(NAME, true)]);
+    assert_eq!(
+        names(&archive.list(archive::Content::Snapshots).expect("it answers")),
+        [(NAME, true)]
+    );
     archive.remove(NAME).expect("it can be removed");
     archive.remove_unpublished(Unfinished::All).expect("there is nothing");
     let mut left: Vec<String> = others.map(str::to_owned).into();

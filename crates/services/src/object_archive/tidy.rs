@@ -1,6 +1,7 @@
 //! Removes what writers have left that died: the steps of the argument in the module's head.
 
 use super::bucket::{Bucket, Created, Found, Standing, TOMBSTONE};
+use archive::Content;
 use base::{Clock, MonotonicNanos};
 use bytes::Bytes;
 use object_store::Error;
@@ -53,11 +54,14 @@ impl Watch {
 /// The store's, once all that it lets go is gone.
 pub async fn tidy(bucket: &Bucket, clock: &dyn Clock, watch: &Watch) -> io::Result<()> {
     let began = clock.monotonic();
-    let listed = bucket.snapshots().await;
-    let snapshots = listed.map_err(|error| bucket.told("the archive", error))?;
-    watch.retain(|name| snapshots.contains_key(name));
+    let mut there = BTreeMap::new();
+    for content in Content::ALL {
+        let listed = bucket.listed(content).await;
+        there.extend(listed.map_err(|error| bucket.told("the archive", error))?);
+    }
+    watch.retain(|name| there.contains_key(name));
     let mut failure = Ok(());
-    for (name, found) in snapshots {
+    for (name, found) in there {
         let tidying = Tidying { bucket, clock, watch, name: &name, began };
         if let Err(error) = tidying.look_at(&found).await {
             failure = Err(bucket.told(&name, error));

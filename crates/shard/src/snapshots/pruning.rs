@@ -33,7 +33,7 @@ impl Pruning {
 }
 
 impl Snapshots {
-    pub(super) fn prune_when_due(&mut self, shard: &Shard) {
+    pub(super) fn prune_when_due(&mut self, shard: &Shard, turn: &TurnFacts) {
         let pruning = &mut self.pruning;
         if pruning.is_under_way || !pruning.is_due(shard) {
             return;
@@ -43,12 +43,12 @@ impl Snapshots {
         pruning.changes = Some(shard.pins().changes());
         let pins: Vec<Sequence> = shard.pins().iter().map(|(_, at)| at).collect();
         let named: Vec<String> = shard.pins().snapshots().map(|(_, it)| it.to_owned()).collect();
-        let store = self.store.clone();
+        let (store, now) = (self.store.clone(), turn.now);
         submit(&mut *self.queue, move || {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished(Unfinished::Signed).err();
-            let (trim, failure) = match store.prune(&pins, &named) {
+            let (trim, failure) = match store.prune(&pins, &named, now) {
                 Ok(Pruned { trim, failure }) => (trim, failure),
                 Err(error) => (None, Some(error)),
             };

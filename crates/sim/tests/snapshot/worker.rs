@@ -300,7 +300,7 @@ fn a_worker_that_was_stopped_at_any_step_takes_the_next_snapshot() {
 fn remove_snapshots(disk: &SimDisk) {
     let archive = DirectoryArchive::open(Arc::new(disk.clone()), Path::new(STORE));
     let archive = archive.expect("the disk is whole");
-    for entry in archive.list().expect("it lists") {
+    for entry in archive.list(archive::Content::Snapshots).expect("it lists") {
         archive.remove(&entry.name).expect("the disk is whole");
     }
 }

@@ -39,7 +39,10 @@ fn a_frozen_writer_that_wakes_can_neither_publish_nor_harm() {
     tidy(&other);
     assert_eq!(world.objects(), [manifest()]);
     assert_eq!(world.get(&manifest()).as_deref(), Some(TOMBSTONE));
-    assert_eq!(names(&other.list().expect("it answers")), [(NAME, false)]);
+    assert_eq!(
+        names(&other.list(archive::Content::Snapshots).expect("it answers")),
+        [(NAME, false)]
+    );
     let why = other.manifest(NAME, 100).expect_err("it is no manifest");
     assert_eq!(why.kind(), ErrorKind::NotFound);
     let taken = other.begin(NAME).err().expect("the name is not free yet");
@@ -99,7 +102,10 @@ fn a_writer_that_lives_is_left_alone_however_long_it_takes() {
     }
     tidy(&other);
     draft.publish(b"manifest").expect("it lives");
-    assert_eq!(names(&other.list().expect("it answers")), [(NAME, true)]);
+    assert_eq!(
+        names(&other.list(archive::Content::Snapshots).expect("it answers")),
+        [(NAME, true)]
+    );
     assert!(!world.objects().contains(&sign()));
 }
 
@@ -196,7 +202,10 @@ fn what_a_removal_left_half_done_goes_after_a_while() {
     let world = World::new();
     let archive = world.open(TIMES);
     assert!(world.create(&format!("{NAME}/part-0000-00.rdb"), b"part"));
-    assert_eq!(names(&archive.list().expect("it answers")), [(NAME, false)]);
+    assert_eq!(
+        names(&archive.list(archive::Content::Snapshots).expect("it answers")),
+        [(NAME, false)]
+    );
     tidy(&archive);
     tidy(&archive);
     assert_eq!(world.objects().len(), 1, "it may be somebody's");
