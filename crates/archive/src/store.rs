@@ -217,7 +217,8 @@ impl SnapshotStore {
         let before = |sequence: Sequence| held.at(Sequence(sequence.0.saturating_sub(1)));
         let mut trim = before(held.sequence);
         if self.limits.window_seconds > 0 {
-            let archived = log.list()?.last().map(|extent| held.at(extent.last));
+            let archived = log.list()?.iter().map(|extent| extent.last).max();
+            let archived = archived.map(|last| held.at(last));
             trim = trim.min(archived.unwrap_or_default().max(before(needed)));
         }
         // Whoever has no snapshot to begin with needs the log from its beginning.

@@ -36,6 +36,10 @@ const TRANSACTION_LOG: &str = "where the log lies: file:PATH or a service's URL"
 const LEASE: &str = "milliseconds of silence after which another server may lead";
 const SNAPSHOT_STORE: &str = "where snapshots lie: what all servers reach";
 const METRICS_PORT: &str = "port of figures for Prometheus, at /metrics; 0: none";
+const SNAPSHOTS_RETAINED: &str = "whole snapshots that always stay, the newest ones";
+const RESTORE_WINDOW: &str =
+    "seconds back to each moment of which one can go; 0: no log is archived";
+const WINDOW_SPACING: &str = "seconds between the snapshots that stay for the restore window";
 const CLOCK_AHEAD_MAX: &str = "seconds a clock may be ahead of the log at a start; 0: any";
 const SHARD_CLOCK: &str = "wall: this machine's clock is right, whatever the log says";
 const SENTINEL_MASTER_NAME: &str = "the shard's name for clients that ask Sentinels";
@@ -122,6 +126,9 @@ pub const DIRECTIVES: &[Directive] = &[
     integer("clock-ahead-max", "2592000", 0, INT_MAX).own(CLOCK_AHEAD_MAX),
     choice("shard-clock", "log", &["log", "wall"]).own(SHARD_CLOCK),
     location("snapshot-store", "snapshots", &["s3://", "gs://", "az://", "file-object:"]).immutable().own(SNAPSHOT_STORE),
+    integer("snapshots-retained", "2", 2, 1000).immutable().own(SNAPSHOTS_RETAINED),
+    integer("restore-window", "0", 0, INT_MAX).immutable().own(RESTORE_WINDOW),
+    integer("restore-window-spacing", "86400", 0, INT_MAX).immutable().own(WINDOW_SPACING),
     special("save", Kind::SavePoints, "3600 1 300 100 60 10000").shown(LOGGED),
     toggle("appendonly", "no").refused_while_loading().shown(LOGGED),
     choice("appendfsync", "everysec", &["everysec", "always", "no"]).shown(LOGGED),

@@ -5,11 +5,13 @@ use crate::sleep::Sleep;
 use base::driver::Waker;
 use base::{Incarnation, Position};
 use config::settings::{Location, NodeSettings};
-use shard::loading::{FileLogOpener, KnownLog, OpenLog};
+use shard::archived::{self, ArchiveLog};
+use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
 use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use txlog::file::{FileOptions, Queues};
 use txlog::reader::Start;
 use txlog::remote::RemoteLog;
@@ -17,6 +19,9 @@ use txlog::{LogEvent, Readable, TransactionLog};
 use world::clock::RealClock;
 use world::disk::RealDisk;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
+
+/// Between two looks at a log that has nothing new.
+pub const LOG_PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens it, or begins it. Blocks. With `takes_free_log` one that nobody writes is taken at once,
 /// where that can be told.
@@ -63,6 +68,24 @@ pub fn open_to_follow(
             Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
         }
     }
+}
+
+/// How a server archives the log at this place: as one that reads along, in a job.
+pub fn archiver(place: &Location) -> ArchiveLog {
+    let place = place.clone();
+    Arc::new(move |store, through| {
+        let archived = || -> Result<(), Failure> {
+            let (sleep, waker) = Sleep::new();
+            let log = open_to_follow(&place, &KnownLog::default(), waker)?;
+            archived::archive(store, log, through, &mut |_, is_idle| {
+                if is_idle {
+                    sleep.pause(LOG_PAUSE);
+                }
+                Ok(())
+            })
+        };
+        archived().map_err(|why| why.to_string())
+    })
 }
 
 /// Asks a log for its newest record, and waits for the answer.

@@ -156,7 +156,7 @@ impl Place {
     }
 
     fn store(&self) -> Result<SnapshotStore, Box<dyn Error>> {
-        snapshots::open(&self.settings.snapshot_store, entropy())
+        snapshots::open(&self.settings, entropy())
     }
 
     fn store_to_read(&self) -> Result<SnapshotStore, Box<dyn Error>> {

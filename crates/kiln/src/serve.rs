@@ -77,7 +77,7 @@ fn run(arguments: &[String], broken: Option<Broken>) -> Result<Stop, Box<dyn Err
         seeds: Seeds::draw(&mut driver),
         limits: Limits::default(),
     };
-    let store = snapshots::open(&settings.snapshot_store, driver.entropy())?;
+    let store = snapshots::open(&settings, driver.entropy())?;
     let garbage = GarbageCollector::start()?;
     let mut server = node::begin(options, Box::new(move |value| garbage.discard(value)));
     server.core.start_with_acl_file()?;
@@ -175,6 +175,7 @@ fn live(
         _ => Pace::default(),
     };
     server.core.keep_snapshots(store.clone(), Box::new(queue), pace);
+    server.core.archive_log_by(logs::archiver(&server.core.process.settings.transaction_log));
     let queue = ThreadDiskQueue::start("feed", Urgency::Patient, driver.waker())?;
     server.feed.read_files_by(Box::new(queue));
     let part = if server.core.is_following() { "replica" } else { "primary" };

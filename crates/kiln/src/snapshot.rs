@@ -76,7 +76,7 @@ struct Opened {
 fn open(arguments: &[String]) -> Result<Opened, Box<dyn Error>> {
     let config = configuration::read(arguments)?;
     let settings = node_settings(&config);
-    let store = snapshots::open(&settings.snapshot_store, entropy())?;
+    let store = snapshots::open(&settings, entropy())?;
     Ok(Opened { config, settings, store })
 }
 

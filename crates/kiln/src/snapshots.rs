@@ -1,7 +1,7 @@
 //! Opens the snapshots that `snapshot-store` names.
 
-use archive::{DirectoryArchive, SnapshotStore};
-use config::settings::Location;
+use archive::{DirectoryArchive, Limits, SnapshotStore};
+use config::settings::{Location, NodeSettings};
 use std::error::Error;
 use std::sync::Arc;
 use world::clock::RealClock;
@@ -12,7 +12,17 @@ use world::disk::RealDisk;
 ///
 /// # Errors
 /// What the operator must correct, or wait for.
-pub fn open(place: &Location, entropy: u64) -> Result<SnapshotStore, Box<dyn Error>> {
+pub fn open(settings: &NodeSettings, entropy: u64) -> Result<SnapshotStore, Box<dyn Error>> {
+    let limits = Limits {
+        retained: settings.snapshots_retained,
+        window_seconds: settings.restore_window,
+        window_spacing_seconds: settings.restore_window_spacing,
+        ..Limits::default()
+    };
+    Ok(open_place(&settings.snapshot_store, entropy)?.with_limits(limits))
+}
+
+fn open_place(place: &Location, entropy: u64) -> Result<SnapshotStore, Box<dyn Error>> {
     match place {
         Location::Folder(folder) => {
             let opened = SnapshotStore::open(Arc::new(RealDisk), folder);

@@ -12,7 +12,6 @@ use shard::loading::{Failure, KnownLog, OpenLog};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use worker::{Progress, Worker};
 use world::clock::RealClock;
 use world::disk_queue::{ThreadDiskQueue, Urgency};
@@ -21,9 +20,6 @@ use world::entropy::entropy;
 /// Threads that write parts. The parts of a directory share one device, those of a bucket do not:
 /// two keep both busy while the next part is made.
 const WRITERS: usize = 2;
-
-/// Between two looks at a log that has nothing new.
-const LOG_PAUSE: Duration = Duration::from_millis(5);
 
 /// A worker that reads this log and has this archive.
 ///
@@ -52,7 +48,7 @@ pub fn worker(
         id: entropy(),
         open_log: Box::new(open_log),
         queues,
-        wait: Box::new(move || sleep.pause(LOG_PAUSE)),
+        wait: Box::new(move || sleep.pause(logs::LOG_PAUSE)),
         tell: Box::new(tell),
         goes_on: Box::new(|| true),
         broken: None,

@@ -12,6 +12,7 @@
 //! | [`lag`](Lag) | how far replicas are behind |
 //! | [`snapshots`] | writes the keyspace beside commands, lets the log be trimmed |
 //! | [`limits`](Limits) | how much it does at a time |
+//! | [`archived`] | copies the log into the archive, and reads it there where it was trimmed |
 //! | `clock` | the shard's time, which never goes back and never jumps |
 //!
 //! A tool opens one, reads it and follows it in a few lines, beside a server or without any:
@@ -44,6 +45,7 @@
 //! opens a shard gives it plain numbers, and hears what became durable and who leads.
 #![forbid(unsafe_code)]
 
+pub mod archived;
 mod clock;
 mod lag;
 pub mod leadership;

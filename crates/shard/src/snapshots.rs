@@ -20,6 +20,7 @@ mod stores;
 mod writing;
 
 use crate::News;
+use crate::archived::ArchiveLog;
 use crate::shard::{Growth, Shard};
 use archive::SnapshotPoint;
 use archive::{Facts, Limits, SnapshotStore};
@@ -108,6 +109,8 @@ pub struct Snapshots {
     stores: Stores,
     pruning: Pruning,
     offbox: OffBox,
+    /// `None`: the log is not archived here.
+    archive_log: Option<ArchiveLog>,
     /// Nothing is scheduled before this, because a snapshot failed.
     not_before: MonotonicNanos,
     /// Nothing is scheduled before this, because one has just been taken, unless there is haste.
@@ -213,10 +216,17 @@ impl Snapshots {
             stores: Stores::default(),
             pruning: Pruning::default(),
             offbox: OffBox::default(),
+            archive_log: None,
             not_before: MonotonicNanos(0),
             rests_until: MonotonicNanos(0),
             done: Vec::new(),
         }
+    }
+
+    /// Archives the log in this way before a snapshot is published, if the store has a restore
+    /// window.
+    pub fn archive_log_by(&mut self, archive_log: ArchiveLog) {
+        self.archive_log = Some(archive_log);
     }
 
     /// How they went.
@@ -430,7 +440,14 @@ impl Snapshots {
         running.is_publishing = true;
         let facts = Facts::unproven(running.point, running.keys, running.rdb);
         let store = self.store.clone();
+        let has_window = store.limits().window_seconds > 0;
+        let archive_log = self.archive_log.clone().filter(|_| has_window);
         submit(&mut *self.queue, move || {
+            // Before it is seen and the log trimmed. A snapshot counts all the same.
+            let archived = archive_log.map(|it| it(&store, facts.point.position.sequence));
+            if let Some(Err(why)) = archived {
+                tracing::error!("the log cannot be archived, and is not trimmed: {why}");
+            }
             let snapshot = writing.publish(&facts)?;
             let (name, point) = (snapshot.name.clone(), snapshot.point);
             let bytes = snapshot.manifest.bytes();

@@ -18,6 +18,8 @@ pub enum Phase {
     Rehearsing,
     /// Applies the log behind that, in records.
     Checking,
+    /// Copies the log into the archive, in records.
+    Archiving,
     Publishing,
     /// Has nothing to do.
     Waiting,
@@ -32,6 +34,7 @@ impl fmt::Display for Phase {
             Self::Digesting => "digesting",
             Self::Rehearsing => "rehearsing",
             Self::Checking => "checking",
+            Self::Archiving => "archiving",
             Self::Publishing => "publishing",
             Self::Waiting => "waiting",
         })
@@ -43,7 +46,7 @@ impl Phase {
     fn unit(self) -> &'static str {
         match self {
             Self::Restoring | Self::Rehearsing => "bytes",
-            Self::Replaying | Self::Checking => "records",
+            Self::Replaying | Self::Checking | Self::Archiving => "records",
             Self::Writing | Self::Digesting => "keys",
             Self::Publishing | Self::Waiting => "",
         }

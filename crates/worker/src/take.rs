@@ -13,6 +13,7 @@ use engine::effect::Effect;
 use engine::execute::Engine;
 use engine::keyspace::{Database, Keyspace};
 use engine::settings::Settings;
+use shard::archived::archive;
 use shard::loading::{Failure, KnownLog, Loading, OpenLog, Sources, Step};
 use shard::recovery::Standing;
 use shard::snapshots::Cuts;
@@ -170,6 +171,9 @@ impl Worker {
             Some(Broken::WritesOtherDataUnproven) => Ok(None),
             _ => self.prove(&unproven, log, claimed).map(Some),
         };
+        if proven.is_ok() {
+            self.archive_log(standing.at, claimed);
+        }
         let snapshot = match proven.and_then(|proven| self.may_publish(&unproven, claimed, proven))
         {
             Ok(facts) => unproven.writer.publish(&facts)?,
@@ -187,6 +191,27 @@ impl Worker {
             replayed,
             nanos: now.since(began),
         })))
+    }
+
+    /// Archives the log through this record, before the snapshot behind it is seen and the log
+    /// trimmed, if the shard has a restore window. One that fails leaves the log where it is.
+    fn archive_log(&mut self, through: Sequence, claimed: &mut Claimed) {
+        if self.store.limits().window_seconds == 0 {
+            return;
+        }
+        let store = self.store.clone();
+        let known = KnownLog { must_exist: true, ..KnownLog::default() };
+        let archived = (self.open_log)(&known).and_then(|log| {
+            archive(&store, log, through, &mut |at, is_idle| {
+                if is_idle {
+                    (self.wait)();
+                }
+                self.note(claimed, Phase::Archiving, at.0, through.0)
+            })
+        });
+        if let Err(why) = archived {
+            tracing::error!("the log cannot be archived, and is not trimmed: {why}");
+        }
     }
 
     pub(crate) fn open(&mut self) -> Result<Loading, Failure> {

@@ -5,6 +5,7 @@ use super::Core;
 use archive::SnapshotStore;
 use base::{DiskQueue, UnixMillis};
 use engine::refusal::Refusal;
+use shard::archived::ArchiveLog;
 use shard::snapshots::{Pace, Sighting, Snapshots, Status};
 use std::sync::Arc;
 
@@ -31,6 +32,13 @@ impl Core {
     pub fn keep_snapshots(&mut self, store: SnapshotStore, queue: Box<dyn DiskQueue>, pace: Pace) {
         let clock = Arc::clone(&self.process.options.clock);
         self.snapshots = Some(Snapshots::new(store, queue, clock, pace));
+    }
+
+    /// Lets the server archive its log in this way, if its store has a restore window.
+    pub fn archive_log_by(&mut self, archive_log: ArchiveLog) {
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.archive_log_by(archive_log);
+        }
     }
 
     /// How the snapshots of this life went.

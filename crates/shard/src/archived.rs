@@ -1,0 +1,38 @@
+//! The log in the archive: copied there before it is trimmed, and read where it was trimmed.
+//!
+//! ```text
+//! log ─ records ─▶ Archiver: chain, stretches ─▶ archive        before a snapshot is published
+//! log, archive ─▶ ArchivedLog: as if nothing had been trimmed ─▶ whoever goes back to a moment
+//! ```
+//! Who publishes a snapshot first archives the log through its record. So whoever sees the snapshot
+//! may trim the log through it, as far as its archive is concerned, and asks the archive all the
+//! same ([`archive::SnapshotStore::prune`]).
+
+mod archiver;
+mod reading;
+mod stretch;
+
+pub use archiver::{Archiver, archive};
+pub use reading::ArchivedLog;
+
+use archive::{ChainPoint, SnapshotStore};
+use base::{Incarnation, Position, Sequence};
+use std::sync::Arc;
+use txlog::Chain;
+use txlog::record::ChainValue;
+
+/// Archives the log through a record, in a job on a thread of its own: opens the log to read it,
+/// and calls [`archive`]. Why it cannot, in words.
+pub type ArchiveLog = Arc<dyn Fn(&SnapshotStore, Sequence) -> Result<(), String> + Send + Sync>;
+
+fn chain_of(point: ChainPoint) -> Chain {
+    Chain { value: ChainValue(point.chain), epoch: point.epoch }
+}
+
+fn point_of(chain: Chain) -> ChainPoint {
+    ChainPoint { chain: chain.value.0, epoch: chain.epoch }
+}
+
+fn at(incarnation: Incarnation, sequence: Sequence) -> Position {
+    Position { incarnation, sequence }
+}

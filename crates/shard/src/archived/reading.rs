@@ -1,0 +1,241 @@
+//! A log that is read as if it had not been trimmed: what is gone of it is read from the archive.
+
+use super::stretch::StretchReader;
+use crate::loading::OpenLog;
+use archive::{Extent, LogStore};
+use base::{Incarnation, Position, Sequence};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use txlog::{Chain, Gate, History, Limits, LogEvent, Refusal, Ticket, TransactionLog};
+
+/// Bytes of records that one poll reads from the archive; the last one may overshoot.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Reads log and archive as one. A poll that reads the archive blocks, so it is for tools.
+pub struct ArchivedLog {
+    log: Box<dyn TransactionLog>,
+    store: LogStore,
+    incarnation: Incarnation,
+    /// The record that is read next.
+    next: Option<Sequence>,
+    /// While the archive is read, and the record at which the log goes on.
+    archived: Option<(StretchReader, Sequence)>,
+    /// Questions whose answer may lie in the archive.
+    compared: BTreeMap<Ticket, (Position, Chain)>,
+    firsts: Vec<Ticket>,
+    events: Vec<LogEvent>,
+}
+
+impl ArchivedLog {
+    /// The log together with what is archived of it.
+    pub fn over(log: OpenLog, store: LogStore) -> OpenLog {
+        let OpenLog { handle, incarnation, is_free } = log;
+        let handle = Self {
+            log: handle,
+            store,
+            incarnation,
+            next: None,
+            archived: None,
+            compared: BTreeMap::new(),
+            firsts: Vec::new(),
+            events: Vec::new(),
+        };
+        OpenLog { handle: Box::new(handle), incarnation, is_free }
+    }
+
+    /// Opens the stretch that holds a record, at that record; `None` if none holds it.
+    fn open_at(&self, sequence: Sequence) -> io::Result<Option<StretchReader>> {
+        let extents = self.store.list()?.into_iter();
+        let holds = |it: &Extent| it.first <= sequence && sequence <= it.last;
+        let Some(extent) = extents.filter(holds).max_by_key(|it| it.last) else { return Ok(None) };
+        let stretch = self.store.find(&extent)?;
+        if stretch.facts.first.incarnation != self.incarnation {
+            let what = format!("{} is of another log", stretch.name);
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        let mut reader = StretchReader::new(&stretch, self.store.open(&stretch)?);
+        for _ in extent.first.0..sequence.0 {
+            reader.next()?;
+        }
+        Ok(Some(reader))
+    }
+
+    /// The oldest record from which everything up to this one is archived.
+    fn reaches_back(&self, first: Sequence) -> io::Result<Sequence> {
+        let mut oldest = first;
+        // In order of their beginnings: seen from the end, each may reach back further.
+        for extent in self.store.list()?.iter().rev() {
+            if extent.last.next() >= oldest {
+                oldest = oldest.min(extent.first);
+            }
+        }
+        Ok(oldest)
+    }
+
+    /// The log does not hold what is to be read next, and begins here.
+    fn trimmed(&mut self, next: Sequence, first: Sequence) -> io::Result<()> {
+        match self.open_at(next)? {
+            Some(reader) => self.archived = Some((reader, first)),
+            None => {
+                self.next = None;
+                let first = self.reaches_back(first)?;
+                self.events.push(LogEvent::Trimmed { first });
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out archived records, and goes over to the log where it goes on.
+    fn read_archived(&mut self) -> io::Result<()> {
+        let Some((mut reader, first)) = self.archived.take() else { return Ok(()) };
+        let mut bytes = 0;
+        while bytes < PIECE_BYTES {
+            let Some((position, record)) = reader.next()? else {
+                let next = self.next.expect("something is being read");
+                if next >= first {
+                    self.log.read_from(Position { incarnation: self.incarnation, sequence: next });
+                    return Ok(());
+                }
+                let gap = format!("records {next} to {first} are neither in the log nor archived");
+                let gap = || io::Error::new(ErrorKind::NotFound, gap);
+                reader = self.open_at(next)?.ok_or_else(gap)?;
+                continue;
+            };
+            bytes += record.len();
+            self.next = Some(position.sequence.next());
+            self.events.push(LogEvent::Read(position, record));
+        }
+        self.archived = Some((reader, first));
+        Ok(())
+    }
+
+    /// Compares what the archive holds at a place that the log does not.
+    fn compare_archived(&self, position: Position, chain: Chain) -> io::Result<History> {
+        let Some(mut reader) = self.open_at(position.sequence)? else {
+            return Ok(History::Trimmed);
+        };
+        let record = reader.next()?;
+        Ok(record.map_or(History::Trimmed, |(_, bytes)| History::of_record(&bytes, chain)))
+    }
+
+    fn hear(&mut self, event: LogEvent) {
+        match event {
+            LogEvent::Trimmed { first } if self.next.is_some() => {
+                let next = self.next.expect("it was looked at");
+                if let Err(error) = self.trimmed(next, first) {
+                    self.fail(&error);
+                }
+            }
+            LogEvent::Read(position, bytes) => {
+                self.next = Some(position.sequence.next());
+                self.events.push(LogEvent::Read(position, bytes));
+            }
+            LogEvent::Compared { ticket, history } => {
+                let asked = self.compared.remove(&ticket);
+                let event = match asked.filter(|_| history == History::Trimmed) {
+                    Some((position, chain)) => match self.compare_archived(position, chain) {
+                        Ok(history) => LogEvent::Compared { ticket, history },
+                        Err(error) => LogEvent::Unanswered(ticket, error.to_string()),
+                    },
+                    None => LogEvent::Compared { ticket, history },
+                };
+                self.events.push(event);
+            }
+            LogEvent::First { ticket, position } if self.firsts.contains(&ticket) => {
+                self.firsts.retain(|asked| *asked != ticket);
+                self.events.push(match self.reaches_back(position.sequence) {
+                    Ok(first) => LogEvent::First { ticket, position: position.at(first) },
+                    Err(error) => LogEvent::Unanswered(ticket, error.to_string()),
+                });
+            }
+            other => self.events.push(other),
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.next = None;
+        self.archived = None;
+        self.events.push(LogEvent::ReadFailed(error.to_string()));
+    }
+}
+
+impl TransactionLog for ArchivedLog {
+    fn limits(&self) -> Limits {
+        self.log.limits()
+    }
+
+    fn gate(&self) -> Gate {
+        self.log.gate()
+    }
+
+    fn append(&mut self, after: Position, record: Bytes) -> Ticket {
+        self.log.append(after, record)
+    }
+
+    fn poll(&mut self, events: &mut Vec<LogEvent>) {
+        let mut heard = Vec::new();
+        self.log.poll(&mut heard);
+        for event in heard {
+            self.hear(event);
+        }
+        if let Err(error) = self.read_archived() {
+            self.fail(&error);
+        }
+        events.append(&mut self.events);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.archived.is_some() || self.log.is_busy()
+    }
+
+    fn wait_nanos(&self) -> Option<u64> {
+        if self.archived.is_some() { Some(0) } else { self.log.wait_nanos() }
+    }
+
+    fn read_from(&mut self, from: Position) {
+        self.next = Some(from.sequence);
+        self.archived = None;
+        self.log.read_from(from);
+    }
+
+    fn stop_reading(&mut self) {
+        self.next = None;
+        self.archived = None;
+        self.log.stop_reading();
+    }
+
+    fn tail(&mut self) -> Ticket {
+        self.log.tail()
+    }
+
+    fn compare(&mut self, position: Position, chain: Chain) -> Ticket {
+        let ticket = self.log.compare(position, chain);
+        if position.sequence > Sequence::ZERO {
+            self.compared.insert(ticket, (position, chain));
+        }
+        ticket
+    }
+
+    fn probe_holder(&mut self) {
+        self.log.probe_holder();
+    }
+
+    fn is_watched(&mut self) -> bool {
+        self.log.is_watched()
+    }
+
+    fn trouble(&self) -> Option<Refusal> {
+        self.log.trouble()
+    }
+
+    fn trim(&mut self, through: Position) {
+        self.log.trim(through);
+    }
+
+    fn first(&mut self) -> Ticket {
+        let ticket = self.log.first();
+        self.firsts.push(ticket);
+        ticket
+    }
+}
