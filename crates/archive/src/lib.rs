@@ -42,5 +42,5 @@ pub use directory::DirectoryArchive;
 pub use limits::Limits;
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use reader::PartReader;
-pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
+pub use store::{Candidate, OfLog, Pruned, Snapshot, SnapshotStore};
 pub use writer::{FinishedPart, PartWriter, SnapshotWriter};

@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoint};
 use crate::reader::PartReader;
 use crate::writer::SnapshotWriter;
-use base::{Disk, Position, Sequence};
+use base::{Disk, Incarnation, Position, Sequence};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -41,6 +41,15 @@ pub enum Candidate {
         /// The archive did not answer just now, so nothing is known of it: it stays.
         may_be_whole: bool,
     },
+}
+
+/// What is published of one log, and what lies beside it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OfLog {
+    /// The log's, newest first; and the damaged ones, of which nobody can say whose they are.
+    pub candidates: Vec<Candidate>,
+    /// Names of the whole snapshots of other logs.
+    pub foreign: Vec<String>,
 }
 
 /// What pruning did.
@@ -124,6 +133,24 @@ impl SnapshotStore {
         Ok(entries.into_iter().rev().map(|entry| judge(entry.name)).collect())
     }
 
+    /// What is published of this log, newest first. An archive holds the snapshots of one shard;
+    /// what a process put there that was given another shard's log counts for nothing here.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_of(&self, log: Incarnation) -> io::Result<OfLog> {
+        let mut of = OfLog { candidates: Vec::new(), foreign: Vec::new() };
+        for candidate in self.list()? {
+            match candidate {
+                Candidate::Whole(it) if it.point.position.incarnation != log => {
+                    of.foreign.push(it.name);
+                }
+                candidate => of.candidates.push(candidate),
+            }
+        }
+        Ok(of)
+    }
+
     /// Removes what no process will finish. What a process is writing just now stays: one that was
     /// deposed may still have a thread at it. See [`Archive::remove_unpublished`].
     ///
@@ -153,12 +180,18 @@ impl SnapshotStore {
     /// Removes all but the newest [`Limits::retained`] whole snapshots, for each of `pins` the
     /// newest whole one at or before that record, and those that are `named`; the damaged ones
     /// older than those go too, unless the archive cannot be asked about them. As far as the
-    /// archive lets.
+    /// archive lets. All of that is about the snapshots of `log`: others are neither counted nor
+    /// removed, and while any are there, damaged ones stay, as they may be of that kind.
     ///
     /// # Errors
     /// The archive's, if it does not say what there is.
-    pub fn prune(&self, pins: &[Sequence], named: &[String]) -> io::Result<Pruned> {
-        let candidates = self.list()?;
+    pub fn prune(
+        &self,
+        log: Incarnation,
+        pins: &[Sequence],
+        named: &[String],
+    ) -> io::Result<Pruned> {
+        let OfLog { candidates, foreign } = self.list_of(log)?;
         let whole = candidates.iter().filter_map(|candidate| match candidate {
             Candidate::Whole(snapshot) => Some(snapshot),
             Candidate::Damaged { .. } => None,
@@ -171,7 +204,7 @@ impl SnapshotStore {
             |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
         let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
         let stays = |candidate: &Candidate| match candidate {
-            Candidate::Damaged { may_be_whole, .. } => *may_be_whole,
+            Candidate::Damaged { may_be_whole, .. } => *may_be_whole || !foreign.is_empty(),
             Candidate::Whole(Snapshot { name, .. }) => {
                 pinned.iter().any(|it| it.name == *name) || named.contains(name)
             }
@@ -185,6 +218,7 @@ impl SnapshotStore {
             } else if left == 0
                 && let Candidate::Damaged { name, why, .. } = candidate
             {
+                let name = name.escape_debug();
                 failure =
                     Some(io::Error::other(format!("{name} stays, nobody can read it: {why}")));
             }
