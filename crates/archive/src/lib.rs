@@ -50,6 +50,6 @@ pub use limits::Limits;
 pub use log_store::{Extent, LogStore};
 pub use manifest::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
 pub use reader::PartReader;
-pub use store::{Candidate, Pruned, Snapshot, SnapshotStore};
+pub use store::{Candidate, OfLog, Pruned, Snapshot, SnapshotStore};
 pub use stretch::{ChainPoint, Stretch, StretchFacts};
 pub use writer::{FinishedPart, PartWriter, SnapshotWriter};

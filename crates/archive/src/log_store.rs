@@ -52,6 +52,15 @@ impl LogStore {
         Ok(extents)
     }
 
+    /// The stretch that goes furthest; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn newest(&self) -> io::Result<Option<Stretch>> {
+        let newest = self.list()?.into_iter().max_by_key(|extent| extent.last);
+        newest.map(|extent| self.find(&extent)).transpose()
+    }
+
     /// The stretch of these records.
     ///
     /// # Errors

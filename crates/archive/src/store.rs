@@ -8,7 +8,7 @@ use crate::manifest::{MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SnapshotPoin
 use crate::reader::PartReader;
 use crate::retention;
 use crate::writer::SnapshotWriter;
-use base::{Disk, Position, Sequence, UnixMillis};
+use base::{Disk, Incarnation, Position, Sequence, UnixMillis};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -43,6 +43,15 @@ pub enum Candidate {
         /// The archive did not answer just now, so nothing is known of it: it stays.
         may_be_whole: bool,
     },
+}
+
+/// What is published of one log, and what lies beside it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OfLog {
+    /// The log's, newest first; and the damaged ones, of which nobody can say whose they are.
+    pub candidates: Vec<Candidate>,
+    /// Names of the whole snapshots of other logs.
+    pub foreign: Vec<String>,
 }
 
 /// What pruning did.
@@ -132,6 +141,24 @@ impl SnapshotStore {
         Ok(entries.into_iter().rev().map(|entry| judge(entry.name)).collect())
     }
 
+    /// What is published of this log, newest first. An archive holds the snapshots of one shard;
+    /// what a process put there that was given another shard's log counts for nothing here.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_of(&self, log: Incarnation) -> io::Result<OfLog> {
+        let mut of = OfLog { candidates: Vec::new(), foreign: Vec::new() };
+        for candidate in self.list()? {
+            match candidate {
+                Candidate::Whole(it) if it.point.position.incarnation != log => {
+                    of.foreign.push(it.name);
+                }
+                candidate => of.candidates.push(candidate),
+            }
+        }
+        Ok(of)
+    }
+
     /// Removes what no process will finish. What a process is writing just now stays: one that was
     /// deposed may still have a thread at it. See [`Archive::remove_unpublished`].
     ///
@@ -162,17 +189,19 @@ impl SnapshotStore {
     /// window needs at `now`, for each of `pins` the newest whole one at or before that record, and
     /// those that are `named`; the damaged ones older than those go too, unless the archive cannot
     /// be asked about them. Then the archived log that none of those needs. As far as the archive
-    /// lets.
+    /// lets. All of that is about the snapshots of `log`: others are neither counted nor removed,
+    /// and while any are there, damaged ones and the archived log stay, as they may be of that kind.
     ///
     /// # Errors
     /// The archive's, if it does not say what there is.
     pub fn prune(
         &self,
+        log: Incarnation,
         pins: &[Sequence],
         named: &[String],
         now: UnixMillis,
     ) -> io::Result<Pruned> {
-        let candidates = self.list()?;
+        let OfLog { candidates, foreign } = self.list_of(log)?;
         let whole = candidates.iter().filter_map(|candidate| match candidate {
             Candidate::Whole(snapshot) => Some(snapshot),
             Candidate::Damaged { .. } => None,
@@ -186,7 +215,7 @@ impl SnapshotStore {
         let pinned: Vec<&&Snapshot> = pins.iter().filter_map(at_or_before).collect();
         let in_window = retention::in_window(&whole, &self.limits, now);
         let stays = |candidate: &Candidate| match candidate {
-            Candidate::Damaged { may_be_whole, .. } => *may_be_whole,
+            Candidate::Damaged { may_be_whole, .. } => *may_be_whole || !foreign.is_empty(),
             Candidate::Whole(Snapshot { name, .. }) => {
                 pinned.iter().any(|it| it.name == *name)
                     || named.contains(name)
@@ -203,6 +232,7 @@ impl SnapshotStore {
             } else if left == 0
                 && let Candidate::Damaged { name, why, .. } = candidate
             {
+                let name = name.escape_debug();
                 failure =
                     Some(io::Error::other(format!("{name} stays, nobody can read it: {why}")));
             } else if let Candidate::Whole(snapshot) = candidate {
@@ -210,16 +240,19 @@ impl SnapshotStore {
             }
             left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
         }
-        let log = self.log();
-        failure = log.prune(needed).err().or(failure);
+        let stretches = self.log();
+        if foreign.is_empty() {
+            failure = stretches.prune(needed).err().or(failure);
+        }
         let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
         let held = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
         let before = |sequence: Sequence| held.at(Sequence(sequence.0.saturating_sub(1)));
         let mut trim = before(held.sequence);
         if self.limits.window_seconds > 0 {
-            let archived = log.list()?.iter().map(|extent| extent.last).max();
-            let archived = archived.map(|last| held.at(last));
-            trim = trim.min(archived.unwrap_or_default().max(before(needed)));
+            let archived = stretches.newest()?.map(|stretch| stretch.facts);
+            let archived = archived.filter(|it| it.first.incarnation == log);
+            let archived = archived.map(|it| held.at(it.last)).unwrap_or_default();
+            trim = trim.min(archived.max(before(needed)));
         }
         // Whoever has no snapshot to begin with needs the log from its beginning.
         Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(trim), failure })

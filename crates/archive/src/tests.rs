@@ -11,15 +11,26 @@ use memory::{Kept, MemoryArchive};
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
-fn point(sequence: u64) -> SnapshotPoint {
-    let position = Position { incarnation: Incarnation(1), sequence: Sequence(sequence) };
+const LOG: Incarnation = Incarnation(1);
+
+fn point(log: Incarnation, sequence: u64) -> SnapshotPoint {
+    let position = Position { incarnation: log, sequence: Sequence(sequence) };
     let (clock, began) = (UnixMillis(0), UnixMillis(0));
     SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began }
 }
 
 /// In parts of 400 bytes.
 fn write(store: &SnapshotStore, sequence: u64, bytes: &[u8]) -> io::Result<Snapshot> {
-    let point = point(sequence);
+    write_of(LOG, store, sequence, bytes)
+}
+
+fn write_of(
+    log: Incarnation,
+    store: &SnapshotStore,
+    sequence: u64,
+    bytes: &[u8],
+) -> io::Result<Snapshot> {
+    let point = point(log, sequence);
     let mut writer = store.begin(point.position)?;
     // Several at a time, and the last one finished first.
     let mut parts = Vec::new();
@@ -137,7 +148,7 @@ fn pruned(retained: usize, pins: &[u64]) -> (Vec<u64>, Option<u64>) {
         write(&store, sequence, &[1]).unwrap();
     }
     let pins: Vec<Sequence> = pins.iter().map(|pin| Sequence(*pin)).collect();
-    let Pruned { trim, failure } = store.prune(&pins, &[], NOW).unwrap();
+    let Pruned { trim, failure } = store.prune(LOG, &pins, &[], NOW).unwrap();
     assert!(failure.is_none());
     let left = whole(&store).into_iter().map(|snapshot| snapshot.point.position.sequence.0);
     (left.collect(), trim.map(|at| at.sequence.0))
@@ -161,7 +172,7 @@ fn of_one_record_no_more_stay_than_are_to() {
     for _ in 0..4 {
         write(&store, 7, &[1]).unwrap();
     }
-    assert_eq!(store.prune(&[], &[], NOW).unwrap().trim.unwrap().sequence, Sequence(6));
+    assert_eq!(store.prune(LOG, &[], &[], NOW).unwrap().trim.unwrap().sequence, Sequence(6));
     assert_eq!(whole(&store).len(), 2);
 }
 
@@ -177,7 +188,7 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
         let mut state = archive.state();
         state.fails_at = Some(state.calls + call);
         drop(state);
-        let pruned = store.prune(&[Sequence(20)], &[], NOW).unwrap();
+        let pruned = store.prune(LOG, &[Sequence(20)], &[], NOW).unwrap();
         let left: Vec<u64> =
             whole(&store).iter().map(|snapshot| snapshot.point.position.sequence.0).collect();
         assert!(left.contains(&30) && left.contains(&20), "call {call}: {left:?}");
@@ -192,12 +203,34 @@ fn what_the_archive_cannot_be_asked_about_is_not_taken_for_damaged_and_stays() {
 }
 
 #[test]
+fn snapshots_of_another_log_stay_and_count_for_nothing() {
+    let (archive, store) = store();
+    let other = Incarnation(2);
+    let own = [10, 20].map(|sequence| write(&store, sequence, &[1]).unwrap().name);
+    let foreign = [5, 20, 90, 91].map(|at| write_of(other, &store, at, &[1]).unwrap().name);
+    let Pruned { trim, failure } = store.prune(LOG, &[Sequence(95)], &[], NOW).unwrap();
+    assert!(failure.is_none());
+    assert_eq!(trim, Some(point(LOG, 9).position), "behind the older one of its own");
+    let of = store.list_of(LOG).unwrap();
+    let names: Vec<&str> = of.candidates.iter().map(Candidate::name).collect();
+    assert_eq!(names, [&*own[1], &*own[0]]);
+    assert_eq!(of.foreign.len(), foreign.len(), "they are told of");
+    // Of one that is damaged nobody can say whose it was.
+    archive.state().snapshots.get_mut(&foreign[0]).unwrap().parts.clear();
+    let newest = write(&store, 30, &[1]).unwrap().name;
+    assert!(store.prune(LOG, &[], &[], NOW).unwrap().failure.is_some());
+    let left: Vec<String> = archive.state().snapshots.keys().cloned().collect();
+    assert_eq!(left.len(), 6, "{left:?}");
+    assert!(foreign.iter().chain([&own[1], &newest]).all(|it| left.contains(it)), "{left:?}");
+}
+
+#[test]
 fn of_one_record_the_newest_stays_and_those_that_are_named_and_no_log_for_them() {
     let (_, store) = store();
     let named = vec![write(&store, 7, &[1]).unwrap().name];
     for _ in 0..5 {
         let newest = write(&store, 7, &[1]).unwrap().name;
-        store.prune(&[Sequence(7)], &named, NOW).unwrap();
+        store.prune(LOG, &[Sequence(7)], &named, NOW).unwrap();
         let left: Vec<String> = whole(&store).into_iter().map(|snapshot| snapshot.name).collect();
         assert_eq!((left.first(), left.last()), (Some(&newest), named.first()));
         assert!(left.len() <= 3, "{left:?}");
@@ -205,7 +238,7 @@ fn of_one_record_the_newest_stays_and_those_that_are_named_and_no_log_for_them()
     for sequence in [20, 30] {
         write(&store, sequence, &[1]).unwrap();
     }
-    let pruned = store.prune(&[], &named, NOW).unwrap();
+    let pruned = store.prune(LOG, &[], &named, NOW).unwrap();
     assert_eq!(whole(&store).len(), 3);
     assert_eq!(pruned.trim.unwrap().sequence, Sequence(19), "it is sent without the log");
 }
@@ -306,7 +339,7 @@ fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
         write(&store, sequence, &[1]).unwrap();
     }
     let trim = |now| {
-        let pruned = store.prune(&[], &[], UnixMillis(now)).unwrap();
+        let pruned = store.prune(LOG, &[], &[], UnixMillis(now)).unwrap();
         assert!(pruned.failure.is_none());
         pruned.trim.map(|at| at.sequence.0)
     };
@@ -326,5 +359,8 @@ fn with_a_window_the_log_is_trimmed_as_far_as_it_is_archived() {
     let firsts: Vec<u64> = store.log().list().unwrap().iter().map(|it| it.first.0).collect();
     assert_eq!(firsts, [26]);
     let off = store.clone().with_limits(Limits::default());
-    assert_eq!(off.prune(&[], &[], UnixMillis(0)).unwrap().trim.map(|at| at.sequence.0), Some(29));
+    assert_eq!(
+        off.prune(LOG, &[], &[], UnixMillis(0)).unwrap().trim.map(|at| at.sequence.0),
+        Some(29)
+    );
 }

@@ -187,7 +187,8 @@ fn freshness(
     sleep: &Sleep,
     looked_at: Option<i64>,
 ) -> Result<Freshness, Box<dyn Error>> {
-    let newest = store.list()?.into_iter().find_map(|candidate| match candidate {
+    let of_log = store.list_of(log.incarnation)?;
+    let newest = of_log.candidates.into_iter().find_map(|candidate| match candidate {
         Candidate::Whole(snapshot) => Some(snapshot),
         Candidate::Damaged { .. } => None,
     });

@@ -33,7 +33,7 @@ pub use pace::Pace;
 use pruning::Pruning;
 use std::io;
 use std::sync::Arc;
-use stores::Stores;
+use stores::{Looked, Stores};
 pub use stores::{MemberSighting, Sighting, Unseen};
 use txlog::Gate;
 use writing::{Chunk, Writing};
@@ -181,8 +181,7 @@ enum Outcome {
     Published(Published),
     /// The log is not needed through this position, if that is known.
     Pruned(Option<Position>),
-    /// What is in the store, and what the claim's holder says, if that can be read.
-    Looked(Vec<Sighting>, Option<Option<Vec<u8>>>),
+    Looked(Looked),
     Failed(String),
 }
 
@@ -282,7 +281,7 @@ impl Snapshots {
     pub fn collect(&mut self, shard: &mut Shard, turn: &TurnFacts, news: &mut Vec<News>) {
         self.mark(shard);
         self.collect_outcomes(shard, turn, news);
-        self.look_when_due(turn);
+        self.look_when_due(shard, turn);
     }
 
     /// One turn's share of a snapshot: begins it, walks on, hands over to the disk.
@@ -470,7 +469,7 @@ impl Snapshots {
                 }
                 Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
                 Ok(Outcome::Pruned(through)) => self.pruned(shard, turn, through),
-                Ok(Outcome::Looked(found, said)) => self.looked(shard, turn, found, said),
+                Ok(Outcome::Looked(looked)) => self.looked(shard, turn, looked),
                 Ok(Outcome::Failed(why)) => self.fail(shard, turn, &why, news),
                 Err(_) => self.fail(shard, turn, "a disk job returned something else", news),
             }

@@ -7,7 +7,8 @@ use archive::{
     CLAIM_RENEWAL, Candidate, Claim, Facts, Proof, Snapshot, SnapshotPoint, SnapshotStore,
     SnapshotWriter, Unfinished,
 };
-use base::{Clock, DatabaseId, DiskQueue, HashKey, MonotonicNanos, Position, Seeds, Sequence};
+use base::{Clock, DatabaseId, DiskQueue, HashKey, Incarnation, MonotonicNanos, Position};
+use base::{Seeds, Sequence};
 use engine::digest::Digest;
 use engine::effect::Effect;
 use engine::execute::Engine;
@@ -151,7 +152,6 @@ impl Worker {
         if let Err(error) = self.store.remove_unpublished(Unfinished::Signed) {
             tracing::warn!("unfinished snapshots cannot be removed: {error}");
         }
-        let newest = newest(&self.store)?;
         let mut loading = self.open()?;
         let loaded = self.load(&mut loading, claimed)?;
         let restored = (loaded.since(began), loading.snapshot_bytes());
@@ -159,6 +159,7 @@ impl Worker {
         let (engine, replayer, log) =
             loading.into_loaded().ok_or("the loading ended and was not done")?;
         let standing = replayer.standing();
+        let newest = newest(&self.store, log.incarnation)?;
         let is_idle = replayer.effects == 0 && replayed.1 < IDLE_RECORDS_MAX;
         if newest.is_some_and(|newest| newest >= standing.at || is_idle) {
             return Ok(Outcome::Nothing(standing.at));
@@ -341,7 +342,8 @@ impl Worker {
     ) -> Result<Facts, Failure> {
         self.enter(claimed, Phase::Publishing);
         self.say(claimed)?;
-        if newest(&self.store)?.is_some_and(|it| it >= unproven.point.position.sequence) {
+        let position = unproven.point.position;
+        if newest(&self.store, position.incarnation)?.is_some_and(|it| it >= position.sequence) {
             return Err("another process has published a newer snapshot meanwhile".into());
         }
         Ok(unproven.facts(proof))
@@ -432,12 +434,13 @@ impl Unproven {
     }
 }
 
-/// The record of the newest whole snapshot.
-fn newest(store: &SnapshotStore) -> Result<Option<Sequence>, Failure> {
-    let whole = store.list()?.into_iter().filter_map(|candidate| match candidate {
-        Candidate::Whole(snapshot) => Some(snapshot.point.position.sequence),
-        Candidate::Damaged { .. } => None,
-    });
+/// The record of the newest whole snapshot of this log.
+fn newest(store: &SnapshotStore, log: Incarnation) -> Result<Option<Sequence>, Failure> {
+    let whole =
+        store.list_of(log)?.candidates.into_iter().filter_map(|candidate| match candidate {
+            Candidate::Whole(snapshot) => Some(snapshot.point.position.sequence),
+            Candidate::Damaged { .. } => None,
+        });
     Ok(whole.max())
 }
 

@@ -9,7 +9,7 @@
 //! Whether a worker lives shows in what it says alone: its claim may be a lock on another machine,
 //! or an object.
 
-use super::stores::Sighting;
+use super::stores::{Looked, Sighting};
 use super::{Snapshots, TurnFacts};
 use crate::shard::{Growth, Shard};
 use archive::CLAIM_SILENCE;
@@ -128,15 +128,19 @@ impl Snapshots {
     }
 
     /// Takes what a look has found.
-    pub(super) fn looked(
-        &mut self,
-        shard: &mut Shard,
-        turn: &TurnFacts,
-        found: Vec<Sighting>,
-        said: Option<Option<Vec<u8>>>,
-    ) {
-        let newest = found.first().copied();
-        self.stores.looked(found, turn.leads);
+    pub(super) fn looked(&mut self, shard: &mut Shard, turn: &TurnFacts, looked: Looked) {
+        let Looked { own, foreign, said } = looked;
+        let newest = own.first().copied();
+        self.stores.looked(own, turn.leads);
+        if let Some(names) = self.stores.note_foreign(foreign) {
+            let store = self.store.location();
+            tracing::warn!(
+                names,
+                "in {store} lie snapshots of another log than this shard's: they count for \
+                 nothing here and stay; whoever wrote them has this shard's snapshot-store beside \
+                 the transaction-log of another"
+            );
+        }
         // What cannot be read says nothing of who wrote it.
         if let Some(said) = said {
             self.offbox.hear(said, turn.monotonic);

@@ -44,11 +44,12 @@ impl Snapshots {
         let pins: Vec<Sequence> = shard.pins().iter().map(|(_, at)| at).collect();
         let named: Vec<String> = shard.pins().snapshots().map(|(_, it)| it.to_owned()).collect();
         let (store, now) = (self.store.clone(), turn.now);
+        let log = shard.appended().incarnation;
         submit(&mut *self.queue, move || {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished(Unfinished::Signed).err();
-            let (trim, failure) = match store.prune(&pins, &named, now) {
+            let (trim, failure) = match store.prune(log, &pins, &named, now) {
                 Ok(Pruned { trim, failure }) => (trim, failure),
                 Err(error) => (None, Some(error)),
             };

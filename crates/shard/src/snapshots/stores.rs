@@ -12,7 +12,8 @@
 //!         ◀─ … the newest in the primary's store ─                   replica: is it in mine?
 //! ```
 //! A snapshot is told by its place in the log and the time at which it began, which no second one
-//! has: whoever sees it has that one, or a copy of it, and can start from it. A trim goes through
+//! has: whoever sees it has that one, or a copy of it, and can start from it. Of what lies in the
+//! store, only the snapshots of the shard's own log are seen. A trim goes through
 //! the older of the two that stay, so a replica that sees either of them can start behind it.
 //!
 //! A replica that has reported is waited for until it has been silent for a minute, also if its
@@ -25,8 +26,8 @@
 
 use super::{Outcome, Snapshots, TurnFacts, offbox, submit};
 use crate::shard::Shard;
-use archive::{Candidate, SnapshotStore};
-use base::{MonotonicNanos, Position, Sequence, UnixMillis};
+use archive::{Candidate, OfLog, SnapshotStore};
+use base::{Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
@@ -54,7 +55,7 @@ const DEPARTED_MAX: usize = 256;
 const WAIT_TOLD_NANOS: u64 = 60_000_000_000;
 const WAIT_TOLD_AGAIN_NANOS: u64 = 3_600_000_000_000;
 
-/// Replicas that are named where one waits for many.
+/// Replicas, or snapshots of another log, that are named where there are many.
 const NAMED_MAX: usize = 8;
 
 /// Which snapshot it is.
@@ -63,6 +64,16 @@ pub struct Sighting {
     /// The last record that it holds.
     pub sequence: Sequence,
     pub began: UnixMillis,
+}
+
+/// What a look at a store has found.
+pub(super) struct Looked {
+    /// The whole ones of the shard's log, newest first, as many as stay.
+    pub own: Vec<Sighting>,
+    /// Names of those of other logs.
+    pub foreign: Vec<String>,
+    /// What the claim's holder says, if that can be read.
+    pub said: Option<Option<Vec<u8>>>,
 }
 
 /// What is known of one member that does not see the snapshots.
@@ -109,6 +120,8 @@ enum Change {
 pub(super) struct Stores {
     /// The whole ones in the own store, newest first, as many as stay.
     own: Vec<Sighting>,
+    /// Those of other logs beside them: told of already.
+    foreign: Vec<String>,
     is_looking: bool,
     looked_at: Option<MonotonicNanos>,
     judged_at: Option<MonotonicNanos>,
@@ -147,6 +160,15 @@ impl Stores {
         if !leads || found.first().is_some_and(|it| it.sequence >= known) {
             self.own = found;
         }
+    }
+
+    /// Takes which snapshots of other logs a look has found; the names of those that are new, to be
+    /// told.
+    pub(super) fn note_foreign(&mut self, found: Vec<String>) -> Option<String> {
+        let new = found.iter().filter(|it| !self.foreign.contains(it)).take(NAMED_MAX);
+        let new: Vec<String> = new.map(|it| it.escape_debug().to_string()).collect();
+        self.foreign = found;
+        (!new.is_empty()).then(|| new.join(", "))
     }
 
     /// The members that should see the snapshots, and whether each does. Of a primary, that sees
@@ -283,36 +305,34 @@ impl fmt::Display for Sighting {
     }
 }
 
-/// The whole ones in a store, newest first.
-fn look(store: &SnapshotStore) -> Vec<Sighting> {
-    let candidates = store.list().unwrap_or_else(|error| {
-        tracing::warn!("the snapshot store cannot be listed: {error}");
-        Vec::new()
+/// Looks which snapshots of this log are in a store, and what lies beside them.
+fn look(store: &SnapshotStore, log: Incarnation) -> Looked {
+    let said = store.claimed().inspect_err(|error| {
+        tracing::warn!("the claim in the snapshot store cannot be read: {error}");
     });
+    let listed = store.list_of(log).unwrap_or_else(|error| {
+        tracing::warn!("the snapshot store cannot be listed: {error}");
+        OfLog { candidates: Vec::new(), foreign: Vec::new() }
+    });
+    let OfLog { candidates, foreign } = listed;
     let whole = candidates.into_iter().filter_map(|candidate| match candidate {
         Candidate::Whole(it) => {
             Some(Sighting { sequence: it.point.position.sequence, began: it.point.began })
         }
         Candidate::Damaged { .. } => None,
     });
-    whole.take(store.limits().retained).collect()
+    Looked { own: whole.take(store.limits().retained).collect(), foreign, said: said.ok() }
 }
 
 impl Snapshots {
-    fn begin_look(&mut self, now: MonotonicNanos) {
+    fn begin_look(&mut self, log: Incarnation, now: MonotonicNanos) {
         if self.stores.is_looking {
             return;
         }
         self.stores.is_looking = true;
         self.stores.looked_at = Some(now);
         let store = self.store.clone();
-        submit(&mut *self.queue, move || {
-            let said = store.claimed().inspect_err(|error| {
-                tracing::warn!("the claim in the snapshot store cannot be read: {error}");
-            });
-            let said = said.ok();
-            Ok(Outcome::Looked(look(&store), said))
-        });
+        submit(&mut *self.queue, move || Ok(Outcome::Looked(look(&store, log))));
     }
 
     /// The newest snapshot in the own store.
@@ -340,7 +360,7 @@ impl Snapshots {
     }
 
     /// Looks at the store, if what it holds is not known and it is time.
-    pub(super) fn look_when_due(&mut self, turn: &TurnFacts) {
+    pub(super) fn look_when_due(&mut self, shard: &Shard, turn: &TurnFacts) {
         let (now, leads) = (turn.monotonic, turn.leads);
         let stores = &mut self.stores;
         stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
@@ -352,7 +372,7 @@ impl Snapshots {
             turn.hears_primary && Stores::is_due(stores.looked_at, LOOK_NANOS, now)
         };
         if looks {
-            self.begin_look(now);
+            self.begin_look(shard.appended().incarnation, now);
         }
     }
 
@@ -390,7 +410,7 @@ impl Snapshots {
         }
         if has_published {
             // Others may have published since: what is known of the store is looked at too.
-            self.look_when_due(turn);
+            self.look_when_due(shard, turn);
         }
     }
 }
@@ -502,6 +522,19 @@ mod tests {
         for words in [[&b"-"[..], b"1"], [b"1", b"-"], [b"", b""], [b"1", b"x"], [b"\xff", b"1"]] {
             assert_eq!(Sighting::parse(words), None);
         }
+    }
+
+    #[test]
+    fn snapshots_of_another_log_are_named_once() {
+        let mut stores = Stores::default();
+        let names = |of: &[&str]| of.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        assert_eq!(stores.note_foreign(Vec::new()), None);
+        assert_eq!(stores.note_foreign(names(&["b", "a"])).as_deref(), Some("b, a"));
+        assert_eq!(stores.note_foreign(names(&["b", "a"])), None);
+        assert_eq!(stores.note_foreign(names(&["c\n", "b"])).as_deref(), Some("c\\n"));
+        let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        let told = stores.note_foreign(many).expect("they are new");
+        assert_eq!(told.split(", ").count(), NAMED_MAX);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use super::crash::requests;
 use super::world::{DISK_NANOS, LOG, Ledger, Life, STORE, check_snapshots, log_options, store};
-use archive::{Archive, Candidate, DirectoryArchive, SnapshotStore, Unfinished};
+use archive::{
+    Archive, Candidate, DirectoryArchive, Facts, SnapshotPoint, SnapshotStore, Unfinished,
+};
 use base::disk::DiskQueue;
 use base::driver::Waker;
-use base::{Clock, Seeds};
+use base::{Clock, Epoch, Incarnation, Position, Seeds, Sequence, UnixMillis};
 use engine::digest::Digest;
 use engine::settings::Settings;
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
@@ -364,4 +366,38 @@ fn a_primary_leaves_snapshots_to_a_worker_as_long_as_it_lives_and_trims_behind_i
     seconds(&world, 30, || {});
     assert!(taken_here(&world) > 0, "it is gone");
     assert!(!worker_seen(&world));
+}
+
+/// A worker that was given another shard's log and this shard's store.
+fn publish_of_another_log(store: &SnapshotStore, sequence: u64) {
+    let position = Position { incarnation: Incarnation(4242), sequence: Sequence(sequence) };
+    let (clock, began) = (UnixMillis(0), UnixMillis(0));
+    let point = SnapshotPoint { position, chain: 0, epoch: Epoch(1), log_sum: None, clock, began };
+    let mut writer = store.begin(position).expect("the disk is whole");
+    writer.write_part(b"bytes").expect("the disk is whole");
+    writer.publish(&Facts::unproven(point, 0, 10)).expect("the disk is whole");
+}
+
+#[test]
+fn a_primary_trims_and_prunes_nothing_behind_the_snapshots_of_another_log() {
+    let disk = SimDisk::new(9);
+    let world = World::start(&disk, 9);
+    let mut worker = beside(&world, &disk);
+    let taken = taken(worker.take_once());
+    let own = taken.snapshot.point.position;
+    let store = store(&disk).expect("the disk is whole");
+    // The first look takes what is there for old.
+    seconds(&world, 6, || {});
+    let (first, grown) = (super::world::first_record(&disk), 1 << 20);
+    world.borrow_mut().life.server.core.shard.grown.bytes = grown;
+    for ahead in [1000, 1001, 1002] {
+        publish_of_another_log(&store, own.sequence.0 + ahead);
+        seconds(&world, 12, || {});
+    }
+    assert_eq!(whole(&store), 4, "nothing is pruned");
+    assert_eq!(super::world::first_record(&disk), first, "nothing is trimmed");
+    assert!(world.borrow().life.server.core.shard.grown.bytes >= grown, "nothing is covered");
+    // No start and no worker takes a newest one of another log for this one's.
+    let why = worker.take_once().expect_err("it is refused").to_string();
+    assert!(why.contains("it was deleted and created anew"), "{why}");
 }
