@@ -10,6 +10,7 @@ use base::driver::Waker;
 use base::{Clock, Epoch, Incarnation, Position, Seeds, Sequence, UnixMillis};
 use engine::digest::Digest;
 use engine::settings::Settings;
+use shard::archived::{ArchiveLog, archive};
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
 use sim::clock::SimClock;
 use sim::disk::SimDisk;
@@ -30,7 +31,7 @@ pub fn queue(timeline: &Timeline, seed: u64) -> Box<dyn DiskQueue> {
 }
 
 /// Opens the log to read it, and lets nobody know.
-fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result<OpenLog, Failure> {
+pub fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result<OpenLog, Failure> {
     let options = FileOptions { may_write: false, shows_itself: false, ..log_options(99) };
     let opener = FileLogOpener {
         disk: Arc::new(disk.clone()),
@@ -40,6 +41,24 @@ fn open_log(disk: &SimDisk, timeline: &Timeline, known: &KnownLog) -> Result<Ope
         options,
     };
     opener.open(&KnownLog { must_exist: true, ..*known })
+}
+
+/// How a node archives its log: in a job, so within one instant of its own time.
+pub fn archiver(disk: &SimDisk) -> ArchiveLog {
+    let disk = disk.clone();
+    Arc::new(move |store, through| {
+        let timeline = Timeline::new();
+        let log = open_log(&disk, &timeline, &KnownLog::default());
+        let archived = log.and_then(|log| {
+            archive(store, log, through, &mut |_, is_idle| {
+                if is_idle {
+                    timeline.pass(DISK_NANOS);
+                }
+                Ok(())
+            })
+        });
+        archived.map_err(|why| why.to_string())
+    })
 }
 
 pub fn worker(disk: &SimDisk, timeline: &Timeline, id: u64) -> Worker {
@@ -152,7 +171,7 @@ fn what_a_worker_publishes_beside_writes_is_the_state_of_its_record() {
 }
 
 /// A disk with a log, and no node any more.
-fn left(seed: u64) -> (SimDisk, Ledger) {
+pub fn left(seed: u64) -> (SimDisk, Ledger) {
     let disk = SimDisk::new(seed);
     let world = World::start(&disk, seed);
     let World { ledger, .. } = Rc::into_inner(world).expect("nobody else has it").into_inner();

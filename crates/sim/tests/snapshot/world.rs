@@ -92,6 +92,11 @@ pub fn store(disk: &SimDisk) -> Result<SnapshotStore, String> {
     }))
 }
 
+/// A few keys a turn, so that commands come between them and parts end.
+fn slow_pace() -> Pace {
+    Pace { step_keys: 8, steps_max: 1, chunk_bytes: 1 << 10, ..Pace::default() }
+}
+
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -136,6 +141,23 @@ impl Life {
         Self::start_with_commits_of(DISK_NANOS, disk, seed, ledger)
     }
 
+    /// As [`Self::start`], with a store that is limited in this way.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_limited(
+        disk: &SimDisk,
+        seed: u64,
+        ledger: &mut Ledger,
+        limited: impl FnOnce(SnapshotStore) -> SnapshotStore,
+    ) -> Result<Self, String> {
+        ledger.hold_against_the_log(disk);
+        let store = limited(store(disk)?);
+        let life = Self::start_with(3_600_000, DISK_NANOS, slow_pace(), store, disk, seed, |_| {})?;
+        life.check_start(ledger);
+        Ok(life)
+    }
+
     /// As [`Self::start`], on a disk that takes so long for a commit.
     ///
     /// # Errors
@@ -147,9 +169,7 @@ impl Life {
         ledger: &mut Ledger,
     ) -> Result<Self, String> {
         ledger.hold_against_the_log(disk);
-        // A few keys a turn, so that commands come between them and parts end.
-        let pace = Pace { step_keys: 8, steps_max: 1, chunk_bytes: 1 << 10, ..Pace::default() };
-        let life = Self::start_unchecked(commit_nanos, pace, disk, seed)?;
+        let life = Self::start_unchecked(commit_nanos, slow_pace(), disk, seed)?;
         life.check_start(ledger);
         Ok(life)
     }
@@ -195,6 +215,18 @@ impl Life {
         seed: u64,
         prepare: impl FnOnce(&mut Loading),
     ) -> Result<Self, String> {
+        Self::start_with(lease_millis, commit_nanos, pace, store(disk)?, disk, seed, prepare)
+    }
+
+    fn start_with(
+        lease_millis: u64,
+        commit_nanos: u64,
+        pace: Pace,
+        store: SnapshotStore,
+        disk: &SimDisk,
+        seed: u64,
+        prepare: impl FnOnce(&mut Loading),
+    ) -> Result<Self, String> {
         let timeline = Timeline::new();
         let network = SimNetwork::new(&timeline, seed, NetworkFaults::benign());
         let clock = SimClock::new(&timeline);
@@ -204,7 +236,6 @@ impl Life {
             Box::new(SimDiskQueue::new(&timeline, Random::stream(seed, name), nanos, waker))
         };
         let config = Config::new(Path::new("/data"));
-        let store = store(disk)?;
         let opener = FileLogOpener {
             disk: Arc::new(disk.clone()),
             clock: Arc::new(clock.clone()),

@@ -1,0 +1,237 @@
+//! The log in the archive: nothing is trimmed that is not there, and every moment of the restore
+//! window can be had from log and archive together.
+
+use super::crash::requests;
+use super::worker::{archiver, open_log, worker};
+use super::world::{LOG, Ledger, Life, STORE, store};
+use archive::{Content, Extent, SnapshotStore};
+use base::{Disk, Position, Sequence};
+use engine::digest::Digest;
+use shard::archived::ArchivedLog;
+use shard::loading::{KnownLog, OpenLog};
+use sim::disk::SimDisk;
+use sim::random::Random;
+use sim::timeline::Timeline;
+use std::path::Path;
+use std::sync::Arc;
+use txlog::reader::Goal;
+use txlog::{History, LogEvent};
+use worker::{Moment, Outcome};
+
+/// Longer than any run.
+const WINDOW_SECONDS: u64 = 1_000_000;
+
+fn with_window(store: SnapshotStore) -> SnapshotStore {
+    let limits = archive::Limits {
+        window_seconds: WINDOW_SECONDS,
+        window_spacing_seconds: 1,
+        ..store.limits()
+    };
+    store.with_limits(limits)
+}
+
+/// A node with a restore window, whose log was trimmed again and again.
+fn lived(seed: u64) -> (SimDisk, Ledger) {
+    let disk = SimDisk::new(seed);
+    let mut ledger = Ledger::default();
+    let life = Life::start_limited(&disk, seed, &mut ledger, with_window);
+    let mut life = life.expect("the disk is whole");
+    life.server.core.archive_log_by(archiver(&disk));
+    let mut random = Random::stream(seed, "archived");
+    for _ in 0..60 {
+        life.client.send(&requests(&mut random));
+        life.client.send(b"BGSAVE SCHEDULE\r\n");
+        for _ in 0..random.within(5..40) {
+            assert!(life.turn(&mut ledger), "{:?}", life.server.core.stopping);
+        }
+    }
+    drop(life);
+    disk.kill_process();
+    (disk, ledger)
+}
+
+/// Where the log begins, without what is archived.
+fn first(disk: &SimDisk) -> Sequence {
+    let found = txlog::file::inspect(Arc::new(disk.clone()), Path::new(LOG));
+    found.expect("it is whole").first.sequence
+}
+
+/// What the shard held at a goal, by log and archive together.
+fn load(disk: &SimDisk, goal: Goal) -> Result<Moment, String> {
+    let timeline = Timeline::new();
+    let mut worker = worker(disk, &timeline, 1);
+    let (disk, log) = (disk.clone(), worker.store.log());
+    worker.open_log = Box::new(move |known| {
+        open_log(&disk, &timeline, known).map(|opened| ArchivedLog::over(opened, log.clone()))
+    });
+    let mut course = worker.unclaimed();
+    worker.load_moment(goal, &mut course).map_err(|why| why.to_string())
+}
+
+#[test]
+fn every_moment_since_the_oldest_snapshot_is_had_from_log_and_archive() {
+    let (mut moments, mut trimmed) = (0, 0);
+    for seed in 1..=20 {
+        let (disk, ledger) = lived(seed);
+        let begins = first(&disk);
+        let store = store(&disk).expect("the disk is whole");
+        // The archive begins with the log, as it was there before the first snapshot.
+        let archived = store.log().list().expect("it lists")[0].first;
+        let oldest = if archived == Sequence(1) { archived } else { oldest(&store) };
+        for (at, state) in ledger.states().filter(|(at, _)| *at >= oldest) {
+            let moment = load(&disk, Goal::Through(at)).expect("it can be had");
+            assert_eq!(moment.position.sequence, at);
+            assert_eq!(Digest::of_keyspace(&moment.engine.keyspace), state, "record {at}");
+            moments += 1;
+            trimmed += u32::from(at < begins);
+        }
+        let before = load(&disk, Goal::Through(Sequence(oldest.0 - 1))).map(|_| ());
+        assert!(before.is_err(), "there is no snapshot before");
+    }
+    assert!(moments > 1000 && trimmed > 300, "{moments}, of which {trimmed} were trimmed");
+}
+
+fn oldest(store: &SnapshotStore) -> Sequence {
+    let entries = store.list().expect("it lists").into_iter();
+    let whole = entries.filter_map(|candidate| match candidate {
+        archive::Candidate::Whole(snapshot) => Some(snapshot.point.position.sequence),
+        archive::Candidate::Damaged { .. } => None,
+    });
+    whole.min().expect("there are snapshots")
+}
+
+#[test]
+fn what_is_trimmed_is_archived_before() {
+    for seed in 1..=10 {
+        let (disk, _) = lived(seed);
+        let store = store(&disk).expect("the disk is whole");
+        let (begins, oldest) = (first(&disk), oldest(&store));
+        let mut next = oldest.next();
+        for Extent { first, last } in store.log().list().expect("it lists") {
+            assert!(first <= next, "records {next} to {first} are missing");
+            next = next.max(last.next());
+        }
+        assert!(next >= begins, "{next} to {begins} is neither here nor there");
+    }
+}
+
+/// Reads log and archive from a record on, through the log's end.
+fn read(disk: &SimDisk, from: Sequence) -> Result<Vec<Position>, String> {
+    let timeline = Timeline::new();
+    let log = store(disk).expect("the disk is whole").log();
+    let known = KnownLog::default();
+    let opened = open_log(disk, &timeline, &known).map_err(|why| why.to_string())?;
+    let OpenLog { mut handle, incarnation, .. } = ArchivedLog::over(opened, log);
+    handle.read_from(Position { incarnation, sequence: from });
+    let (mut events, mut read) = (Vec::new(), Vec::new());
+    loop {
+        handle.poll(&mut events);
+        for event in events.drain(..) {
+            match event {
+                LogEvent::Read(position, _) => read.push(position),
+                LogEvent::CaughtUp(_) => return Ok(read),
+                LogEvent::Trimmed { first } => return Err(format!("trimmed up to {first}")),
+                LogEvent::ReadFailed(why) => return Err(why),
+                other => panic!("{other:?}"),
+            }
+        }
+        timeline.pass(super::world::DISK_NANOS);
+    }
+}
+
+#[test]
+fn log_and_archive_are_read_as_one_and_damage_is_named() {
+    let (disk, _) = lived(4);
+    let extents = store(&disk).expect("the disk is whole").log().list().expect("it lists");
+    let oldest = extents.first().expect("there are some").first;
+    assert!(first(&disk) > oldest.next());
+    for from in [oldest, oldest.next(), Sequence(extents[1].last.0)] {
+        let read = read(&disk, from).expect("all of it is there");
+        let sequences: Vec<u64> = read.iter().map(|position| position.sequence.0).collect();
+        let expected: Vec<u64> = (from.0..from.0 + read.len() as u64).collect();
+        assert_eq!(sequences, expected);
+    }
+    let why = read(&disk, Sequence(oldest.0 - 1)).expect_err("that is gone");
+    assert_eq!(why, format!("trimmed up to {oldest}"));
+    // Each bit of a part's file, and some of its manifest.
+    let folder = Path::new(STORE).join(name(&extents[0]));
+    for entry in disk.list(&folder).expect("it lists") {
+        let path = folder.join(&entry.name);
+        let step = if entry.name.ends_with(".json") { 1 } else { 97 };
+        for at in (0..entry.length).step_by(step) {
+            disk.damage(&path, at as usize, 2);
+            match read(&disk, oldest) {
+                Err(why) => assert!(why.contains("log-0000"), "{why}"),
+                Ok(read) => {
+                    assert!(entry.name.ends_with(".json") && !read.is_empty(), "byte {at}");
+                }
+            }
+            disk.damage(&path, at as usize, 2);
+        }
+    }
+    assert!(read(&disk, oldest).is_ok());
+    // A stretch that is gone is a gap, not the beginning.
+    let archive = archive::DirectoryArchive::open(Arc::new(disk.clone()), Path::new(STORE));
+    let archive: Arc<dyn archive::Archive> = Arc::new(archive.expect("the disk is whole"));
+    archive.remove(&name(&extents[1])).expect("it can be removed");
+    let why = read(&disk, oldest).expect_err("there is a gap");
+    assert!(why.contains("neither in the log nor archived"), "{why}");
+    assert_eq!(archive.list(Content::Log).expect("it lists").len(), extents.len() - 1);
+}
+
+fn name(extent: &Extent) -> String {
+    format!("log-{:020}-{:020}", extent.first.0, extent.last.0)
+}
+
+#[test]
+fn a_place_in_the_archive_is_compared_as_one_in_the_log() {
+    let (disk, _) = lived(5);
+    let timeline = Timeline::new();
+    let log = store(&disk).expect("the disk is whole").log();
+    let stretch = log.list().expect("it lists")[0].clone();
+    let facts = log.find(&stretch).expect("it is whole").facts;
+    assert!(facts.last < first(&disk));
+    let opened = open_log(&disk, &timeline, &KnownLog::default()).expect("it is whole");
+    let mut handle = ArchivedLog::over(opened, log).handle;
+    let mut ask = |sequence, value: u64| {
+        let position = Position { sequence, ..facts.first };
+        let chain =
+            txlog::Chain { value: txlog::record::ChainValue(value), epoch: facts.behind.epoch };
+        let asked = handle.compare(position, chain);
+        let mut events = Vec::new();
+        loop {
+            handle.poll(&mut events);
+            for event in events.drain(..) {
+                match event {
+                    LogEvent::Compared { ticket, history } if ticket == asked => return history,
+                    other => panic!("{other:?}"),
+                }
+            }
+            timeline.pass(super::world::DISK_NANOS);
+        }
+    };
+    assert_eq!(ask(facts.last, facts.behind.chain), History::Same);
+    assert_eq!(ask(facts.last, facts.behind.chain ^ 1), History::Other);
+}
+
+#[test]
+fn a_worker_archives_before_it_publishes() {
+    let mut archived = 0;
+    for seed in 1..=10 {
+        let (disk, ledger) = super::worker::left(seed);
+        let mut worker = worker(&disk, &Timeline::new(), 1);
+        worker.store = with_window(worker.store);
+        let Ok(Outcome::Taken(taken)) = worker.take_once() else { panic!("it is not taken") };
+        let through = taken.snapshot.point.position.sequence;
+        let newest = worker.store.log().newest().expect("it lists").expect("it was archived");
+        assert_eq!(newest.facts.last, through);
+        assert_eq!(newest.facts.behind.chain, taken.snapshot.point.chain);
+        // From the log's beginning, as there was no snapshot; or from the node's.
+        for (at, state) in ledger.states().filter(|(at, _)| *at >= through) {
+            let moment = load(&disk, Goal::Through(at)).expect("it can be had");
+            assert_eq!(Digest::of_keyspace(&moment.engine.keyspace), state);
+            archived += 1;
+        }
+    }
+    assert!(archived >= 10, "{archived}");
+}
