@@ -5,6 +5,7 @@
 //! no moment is far from one.
 
 use crate::limits::Limits;
+use crate::manifest::SnapshotPoint;
 use crate::store::Snapshot;
 use base::UnixMillis;
 
@@ -14,10 +15,11 @@ pub fn in_window<'a>(whole: &[&'a Snapshot], limits: &Limits, now: UnixMillis) -
     if window_seconds == 0 {
         return Vec::new();
     }
-    let begins = now.0.saturating_sub(millis(window_seconds));
     // All that is there, if nothing is older.
-    let base =
-        whole.iter().position(|it| it.point.clock.0 <= begins).map_or(whole.len(), |at| at + 1);
+    let base = whole
+        .iter()
+        .position(|it| is_before_window(&it.point, limits, now))
+        .map_or(whole.len(), |at| at + 1);
     let mut kept: Vec<&Snapshot> = Vec::new();
     for &snapshot in whole[..base].iter().rev() {
         let since =
@@ -29,6 +31,12 @@ pub fn in_window<'a>(whole: &[&'a Snapshot], limits: &Limits, now: UnixMillis) -
     kept.into_iter().map(|it| it.name.as_str()).collect()
 }
 
+/// Whether a snapshot leads back to the window's first moment; any does where there is no window.
+pub fn is_before_window(point: &SnapshotPoint, limits: &Limits, now: UnixMillis) -> bool {
+    let seconds = limits.window_seconds;
+    seconds == 0 || point.clock.0 <= now.0.saturating_sub(millis(seconds))
+}
+
 fn millis(seconds: u64) -> i64 {
     i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
 }
@@ -36,7 +44,7 @@ fn millis(seconds: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facts, Manifest, SnapshotPoint};
+    use crate::{Facts, Manifest};
     use base::{Epoch, Incarnation, Position, Sequence};
 
     fn snapshot(second: i64) -> Snapshot {

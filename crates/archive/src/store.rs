@@ -62,6 +62,8 @@ pub struct Pruned {
     /// needed: by it a start tells that the log is the one that the snapshot was taken of. With a
     /// restore window it does not go beyond what is archived.
     pub trim: Option<Position>,
+    /// The last record of the log that is archived, if any is.
+    pub archived: Option<Sequence>,
     /// Why something could not be removed.
     pub failure: Option<io::Error>,
 }
@@ -208,7 +210,7 @@ impl SnapshotStore {
         });
         let whole: Vec<&Snapshot> = whole.collect();
         let Some(oldest) = whole.get(self.limits.retained - 1) else {
-            return Ok(Pruned { trim: None, failure: None });
+            return Ok(Pruned { trim: None, archived: None, failure: None });
         };
         let at_or_before =
             |pin: &Sequence| whole.iter().find(|it| it.point.position.sequence <= *pin);
@@ -224,7 +226,7 @@ impl SnapshotStore {
         };
         let mut failure = None;
         let mut left = self.limits.retained;
-        let mut needed = oldest.point.position.sequence;
+        let mut needed = oldest.point;
         for candidate in &candidates {
             // What stays behind costs space. The log can be trimmed all the same.
             if left == 0 && !stays(candidate) {
@@ -236,26 +238,31 @@ impl SnapshotStore {
                 failure =
                     Some(io::Error::other(format!("{name} stays, nobody can read it: {why}")));
             } else if let Candidate::Whole(snapshot) = candidate {
-                needed = needed.min(snapshot.point.position.sequence);
+                needed = std::cmp::min_by_key(needed, snapshot.point, |it| it.position.sequence);
             }
             left -= usize::from(left > 0 && matches!(candidate, Candidate::Whole(_)));
         }
         let stretches = self.log();
-        if foreign.is_empty() {
-            failure = stretches.prune(needed).err().or(failure);
+        // While no snapshot is as old as the window, the log may reach back to its beginning.
+        if foreign.is_empty() && retention::is_before_window(&needed, &self.limits, now) {
+            failure = stretches.prune(needed.position.sequence).err().or(failure);
         }
         let positions = pinned.iter().chain([&oldest]).map(|it| it.point.position);
         let held = positions.min_by_key(|at| at.sequence).unwrap_or(oldest.point.position);
         let before = |sequence: Sequence| held.at(Sequence(sequence.0.saturating_sub(1)));
         let mut trim = before(held.sequence);
+        let mut archived = None;
         if self.limits.window_seconds > 0 {
-            let archived = stretches.newest()?.map(|stretch| stretch.facts);
-            let archived = archived.filter(|it| it.first.incarnation == log);
-            let archived = archived.map(|it| held.at(it.last)).unwrap_or_default();
-            trim = trim.min(archived.max(before(needed)));
+            let newest = stretches.newest()?.map(|stretch| stretch.facts);
+            archived = newest.filter(|it| it.first.incarnation == log).map(|it| it.last);
+            let through = archived
+                .map_or(Sequence::ZERO, |last| last)
+                .max(before(needed.position.sequence).sequence);
+            trim = trim.min(held.at(through));
         }
         // Whoever has no snapshot to begin with needs the log from its beginning.
-        Ok(Pruned { trim: (pinned.len() == pins.len()).then_some(trim), failure })
+        let trim = (pinned.len() == pins.len()).then_some(trim);
+        Ok(Pruned { trim, archived, failure })
     }
 
     /// A part of a snapshot, as a stream that checks itself.

@@ -161,12 +161,7 @@ pub struct NodeSettings {
     /// When this server next leads, its wall clock becomes the shard's, whatever the log says.
     pub shard_clock_is_wall: bool,
     pub snapshot_store: Location,
-    /// Whole snapshots that always stay.
-    pub snapshots_retained: usize,
-    /// In seconds; 0: none.
-    pub restore_window: u64,
-    /// Seconds from one snapshot that stays for the window to the next.
-    pub restore_window_spacing: u64,
+    pub retention: Retention,
     /// A service keeps the log, so that other machines reach it, and nobody has said that they
     /// reach the snapshots as well.
     pub snapshots_are_private: bool,
@@ -188,6 +183,25 @@ fn source_address(config: &Config) -> Option<String> {
 fn path_of_row(config: &Config, row: usize) -> Option<PathBuf> {
     let text = config.text(row);
     (!text.is_empty()).then(|| crate::resolve(&config.directory(), text))
+}
+
+/// What stays of snapshots and of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// Whole snapshots that always stay.
+    pub snapshots: usize,
+    /// The restore window, in seconds; 0: none.
+    pub window: u64,
+    /// Seconds from one snapshot that stays for the window to the next.
+    pub spacing: u64,
+}
+
+fn retention(config: &Config) -> Retention {
+    Retention {
+        snapshots: config.number(const { row("snapshots-retained") }),
+        window: config.number(const { row("restore-window") }),
+        spacing: config.number(const { row("restore-window-spacing") }),
+    }
 }
 
 /// The node's share.
@@ -252,9 +266,7 @@ pub fn node_settings(config: &Config) -> NodeSettings {
         clock_ahead_max: config.number(const { row("clock-ahead-max") }),
         shard_clock_is_wall: config.word(const { row("shard-clock") }) == "wall",
         snapshot_store: location(config, const { row("snapshot-store") }),
-        snapshots_retained: config.number(const { row("snapshots-retained") }),
-        restore_window: config.number(const { row("restore-window") }),
-        restore_window_spacing: config.number(const { row("restore-window-spacing") }),
+        retention: retention(config),
         snapshots_are_private: config.keeps_snapshots_private(),
         loglevel: config.word(const { row("loglevel") }),
         logfile: path(const { row("logfile") }),

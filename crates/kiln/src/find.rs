@@ -19,6 +19,8 @@ use txlog::reader::{Goal, Next, Reader};
 #[derive(PartialEq, Eq, Debug)]
 pub struct Find<'a> {
     pub log: &'a str,
+    /// Where what was trimmed of it is archived.
+    pub archive: Option<&'a str>,
     pub key: Vec<u8>,
     /// `None`: in any.
     pub database: Option<DatabaseId>,
@@ -37,7 +39,7 @@ pub fn find(request: &Find<'_>) -> ExitCode {
 
 fn show(request: &Find<'_>, output: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let (sleep, waker) = Sleep::new();
-    let LogToRead { mut log, start, .. } = logs::open_to_read(request.log, waker)?;
+    let LogToRead { mut log, start, .. } = logs::open_oldest(request.log, request.archive, waker)?;
     let form = Form { is_json: request.is_json, tells_writer: true };
     let mut changes = Changes::default();
     let mut reader = Reader::new(&mut *log, start, Goal::Tail);

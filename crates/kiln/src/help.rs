@@ -96,8 +96,8 @@ taken, and nothing was published; the reason is on the standard error.
 
 const RESTORE: &str = "
 Makes a new log, and a snapshot with which servers start on it, of what a shard held at some moment.
-Log and snapshots of the shard are only read; its servers may run meanwhile. The log must reach
-back from the moment to a snapshot before it.
+Log and snapshots of the shard are only read; its servers may run meanwhile. The log, or what is
+archived of it, must reach back from the moment to a snapshot before it: see 'restore-window'.
 
   --to TIME            2026-11-20T12:00:00.000Z, or milliseconds since 1970; everything that was
                        written through that time, by the clock of the shard
@@ -178,6 +178,8 @@ nothing is missed, and nothing comes twice.
   --from POSITION   behind this position. It is said, by name, if the log is another history than
                     the one that the position was printed of, was trimmed, or ends before it
   --from NUMBER     behind the record of this number, unchecked
+  --archive STORE   where what was trimmed of the log is archived: the 'snapshot-store' of a shard
+                    that has a 'restore-window'
   --json            an object a line, with all bytes; otherwise long texts are cut short
   --until-end       ends where the log ends, instead of following it
 
@@ -197,6 +199,7 @@ and to the name.
   --key K           the key
   --key-base64 K    the key in base64, as '--json' shows one that is no text
   --database N      in this database; otherwise in any
+  --archive STORE   looks at what was trimmed of the log too, as 'kiln log tail' does
   --json            an object a line, with all bytes; otherwise long texts are cut short
 
 exit status: 0 the log was read to its end; 1 it could not be, or is damaged; the reason is on the
@@ -229,12 +232,12 @@ impl Topic {
             Self::Log => "usage: kiln log COMMAND [argument …]\n",
             Self::Inspect => "usage: kiln log inspect path/to/transaction-log | URL\n",
             Self::Tail => {
-                "usage: kiln log tail path/to/transaction-log | URL [--from POSITION] [--json] \
-                 [--until-end]\n"
+                "usage: kiln log tail path/to/transaction-log | URL [--from POSITION] \
+                 [--archive STORE]\n                     [--json] [--until-end]\n"
             }
             Self::Find => {
                 "usage: kiln log find path/to/transaction-log | URL --key K [--database N] \
-                 [--json]\n"
+                 [--archive STORE]\n                     [--json]\n"
             }
         }
     }

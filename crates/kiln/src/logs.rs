@@ -2,11 +2,13 @@
 
 use crate::Broken;
 use crate::sleep::Sleep;
+use crate::snapshots;
 use base::driver::Waker;
 use base::{Incarnation, Position};
 use config::settings::{Location, NodeSettings};
-use shard::archived::{self, ArchiveLog};
+use shard::archived::{self, ArchivedLog};
 use shard::loading::{Failure, FileLogOpener, KnownLog, OpenLog};
+use shard::snapshots::ArchiveLog;
 use std::error::Error;
 use std::io;
 use std::path::Path;
@@ -67,6 +69,23 @@ pub fn open_to_follow(
             let (log, incarnation) = open_remote(url, waker)?;
             Ok(OpenLog { handle: Box::new(log), incarnation, is_free: false })
         }
+    }
+}
+
+/// Opens the log that a name on the command line means, as [`open_to_follow`] does, together with
+/// what is archived of it at the place of another name.
+///
+/// # Errors
+/// As [`open_to_follow`]; the archive cannot be opened.
+pub fn open_with_archive(
+    log: &str,
+    archive: Option<&str>,
+    waker: Waker,
+) -> Result<OpenLog, Box<dyn Error>> {
+    let opened = open_to_follow(&place(log), &KnownLog::default(), waker)?;
+    match archive {
+        Some(archive) => Ok(ArchivedLog::over(opened, snapshots::open_named(archive)?.log())),
+        None => Ok(opened),
     }
 }
 
@@ -182,6 +201,24 @@ pub struct LogToRead {
     pub start: Start,
     /// Its identity, and what is known of its extent.
     pub title: String,
+}
+
+/// Opens a log to read it from its oldest record on, the archived ones included if an archive is
+/// named. Blocks.
+///
+/// # Errors
+/// As [`open_to_read`] and [`open_with_archive`].
+pub fn open_oldest(
+    name: &str,
+    archive: Option<&str>,
+    waker: Waker,
+) -> Result<LogToRead, Box<dyn Error>> {
+    let Some(archive) = archive else { return open_to_read(name, waker) };
+    let opened = open_to_follow(&place(name), &KnownLog::default(), waker)?;
+    let incarnation = opened.incarnation;
+    let log = ArchivedLog::new(opened, snapshots::open_named(archive)?.log());
+    let title = format!("log {:016x}", incarnation.0);
+    Ok(LogToRead { log: Box::new(log), start: Start::Oldest(incarnation), title })
 }
 
 /// Opens the log at a URL, or in a directory, to read it from its oldest record on. Nothing is

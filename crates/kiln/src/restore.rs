@@ -13,6 +13,7 @@ use config::Config;
 use config::settings::{NodeSettings, node_settings};
 use engine::effect::Effect;
 use engine::execute::Engine;
+use shard::archived::ArchivedLog;
 use shard::loading::{KnownLog, OpenLog};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -185,6 +186,17 @@ fn beside(log: &str) -> Option<String> {
     Some(format!("file:{}", beside.display()))
 }
 
+/// Who reads a moment: of the log and what was trimmed of it.
+fn reader(from: &Place, waker: &Waker) -> Result<Worker, Box<dyn Error>> {
+    let store = from.store_to_read()?;
+    let log = store.log();
+    let mut reading = work::worker(&from.config, &from.settings, store, waker)?;
+    let mut open_log = reading.open_log;
+    reading.open_log =
+        Box::new(move |known| open_log(known).map(|opened| ArchivedLog::over(opened, log.clone())));
+    Ok(reading)
+}
+
 /// Loads what the options name, with the claim of the place where it is going.
 fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let goal = options.goal()?;
@@ -192,7 +204,7 @@ fn run_restore(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Er
     let into = Place::to_make(options, arguments)?;
     configuration::set_up_log(&into.settings)?;
     let (_, waker) = Sleep::new();
-    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &waker)?;
+    let mut reading = reader(&from, &waker)?;
     let store = into.store()?;
     let mut making = work::worker(&into.config, &into.settings, store, &waker)?;
     let mut claimed = making.claim()?.ok_or(BUSY)?;
@@ -237,7 +249,7 @@ fn run_export(options: &Options, arguments: &[String]) -> Result<(), Box<dyn Err
     let from = Place::of(arguments, options.from.as_deref(), options.archive.as_deref())?;
     configuration::set_up_log(&from.settings)?;
     let (_, waker) = Sleep::new();
-    let mut reading = work::worker(&from.config, &from.settings, from.store_to_read()?, &waker)?;
+    let mut reading = reader(&from, &waker)?;
     let mut course = reading.unclaimed();
     let Moment { engine, position, standing } = reading.load_moment(goal, &mut course)?;
     let written = file::write(engine, standing.clock, &path)?;

@@ -1,7 +1,7 @@
 //! Opens the snapshots that `snapshot-store` names.
 
 use archive::{DirectoryArchive, Limits, SnapshotStore};
-use config::settings::{Location, NodeSettings};
+use config::settings::{Location, NodeSettings, Retention};
 use std::error::Error;
 use std::sync::Arc;
 use world::clock::RealClock;
@@ -13,10 +13,11 @@ use world::disk::RealDisk;
 /// # Errors
 /// What the operator must correct, or wait for.
 pub fn open(settings: &NodeSettings, entropy: u64) -> Result<SnapshotStore, Box<dyn Error>> {
+    let Retention { snapshots, window, spacing } = settings.retention;
     let limits = Limits {
-        retained: settings.snapshots_retained,
-        window_seconds: settings.restore_window,
-        window_spacing_seconds: settings.restore_window_spacing,
+        retained: snapshots,
+        window_seconds: window,
+        window_spacing_seconds: spacing,
         ..Limits::default()
     };
     Ok(open_place(&settings.snapshot_store, entropy)?.with_limits(limits))
@@ -55,6 +56,16 @@ pub fn open_to_read(place: &Location) -> Result<SnapshotStore, Box<dyn Error>> {
             Ok(SnapshotStore::over(archive))
         }
     }
+}
+
+/// Opens those that a name on the command line means, to read them.
+///
+/// # Errors
+/// As [`open_to_read`].
+pub fn open_named(name: &str) -> Result<SnapshotStore, Box<dyn Error>> {
+    let is_url = services::archive_schemes().any(|scheme| name.starts_with(scheme));
+    let folder = || name.strip_prefix("file:").unwrap_or(name).into();
+    open_to_read(&if is_url { Location::Url(name.to_owned()) } else { Location::Folder(folder()) })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::logs;
 use crate::output;
 use crate::sleep::Sleep;
 use base::{Incarnation, Position, Sequence};
-use shard::loading::{KnownLog, OpenLog};
+use shard::loading::OpenLog;
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -22,6 +22,8 @@ use txlog::{TransactionLog, UnitPosition};
 #[derive(PartialEq, Eq, Debug)]
 pub struct Tail<'a> {
     pub log: &'a str,
+    /// Where what was trimmed of it is archived.
+    pub archive: Option<&'a str>,
     pub from: Beginning,
     pub is_json: bool,
     /// Ends where the log ends, instead of following it.
@@ -74,9 +76,8 @@ fn follow(
     is_unread: impl Fn() -> bool,
 ) -> Result<(), Box<dyn Error>> {
     let (sleep, waker) = Sleep::new();
-    let place = logs::place(request.log);
     let OpenLog { handle: mut log, incarnation, .. } =
-        logs::open_to_follow(&place, &KnownLog::default(), waker)?;
+        logs::open_with_archive(request.log, request.archive, waker)?;
     let (start, mut changes) = begin(&mut *log, incarnation, request.from, &sleep)?;
     let goal = if request.until_end { Goal::Tail } else { Goal::NEVER };
     let form = Form { is_json: request.is_json, tells_writer: false };
@@ -155,7 +156,8 @@ mod tests {
     fn a_directory_without_a_log_is_an_error_and_none_is_begun() {
         let path = std::env::temp_dir().join(format!("kiln-tail-{}", std::process::id()));
         let log = path.to_str().expect("text");
-        let request = Tail { log, from: Beginning::Oldest, is_json: false, until_end: true };
+        let request =
+            Tail { log, archive: None, from: Beginning::Oldest, is_json: false, until_end: true };
         assert!(follow(&request, &mut Vec::new(), || false).is_err());
         assert!(!path.exists());
     }

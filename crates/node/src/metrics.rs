@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::session::Session;
+use shard::snapshots::{Sighting, Snapshots};
 use statistics::Metrics;
 use statistics::metrics::{Figure, Kind};
 
@@ -18,7 +19,7 @@ const fn gauge(name: &'static str, help: &'static str, read: fn(&Core) -> u64) -
 }
 
 /// All figures, in the order in which they are shown.
-const FIGURES: [Read; 21] = [
+const FIGURES: [Read; 25] = [
     gauge("kiln_clients_connected", "Connected clients.", |s| s.client_count() as u64),
     counter("kiln_connections_received_total", "Connections accepted or turned away.", |s| {
         s.process.statistics.connections_received
@@ -65,6 +66,19 @@ const FIGURES: [Read; 21] = [
     gauge("kiln_log_bytes_since_snapshot", "Log that a restart would replay.", |s| {
         s.shard.grown.bytes
     }),
+    gauge("kiln_snapshot_last_record", "Record of the newest snapshot, whoever took it.", |s| {
+        newest(s).map_or(0, |it| it.sequence.0)
+    }),
+    gauge("kiln_snapshot_last_began_seconds", "Unix time of the newest snapshot.", |s| {
+        newest(s).map_or(0, |it| it.began.0.div_euclid(1000).unsigned_abs())
+    }),
+    gauge("kiln_snapshot_worker_up", "1 while a worker takes the snapshots off the box.", |s| {
+        let snapshots = s.snapshots.as_ref();
+        u64::from(snapshots.is_some_and(|it| it.worker(s.turn.monotonic).is_some()))
+    }),
+    gauge("kiln_log_archived_record", "Last record of the log that is archived.", |s| {
+        s.saving().archived.map_or(0, |it| it.0)
+    }),
     counter("kiln_snapshots_published_total", "Snapshots published.", |s| s.saving().published),
     gauge("kiln_snapshot_running", "1 while a snapshot is written.", |s| {
         u64::from(s.saving().is_saving)
@@ -76,6 +90,10 @@ const FIGURES: [Read; 21] = [
         u64::from(s.persistence.is_loading)
     }),
 ];
+
+fn newest(core: &Core) -> Option<Sighting> {
+    core.snapshots.as_ref().and_then(Snapshots::newest)
+}
 
 /// The figures of a process that has counted nothing yet.
 pub(crate) fn metrics() -> Metrics {

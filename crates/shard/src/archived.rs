@@ -15,15 +15,10 @@ mod stretch;
 pub use archiver::{Archiver, archive};
 pub use reading::ArchivedLog;
 
-use archive::{ChainPoint, SnapshotStore};
+use archive::ChainPoint;
 use base::{Incarnation, Position, Sequence};
-use std::sync::Arc;
 use txlog::Chain;
 use txlog::record::ChainValue;
-
-/// Archives the log through a record, in a job on a thread of its own: opens the log to read it,
-/// and calls [`archive`]. Why it cannot, in words.
-pub type ArchiveLog = Arc<dyn Fn(&SnapshotStore, Sequence) -> Result<(), String> + Send + Sync>;
 
 fn chain_of(point: ChainPoint) -> Chain {
     Chain { value: ChainValue(point.chain), epoch: point.epoch }

@@ -20,7 +20,6 @@ mod stores;
 mod writing;
 
 use crate::News;
-use crate::archived::ArchiveLog;
 use crate::shard::{Growth, Shard};
 use archive::SnapshotPoint;
 use archive::{Facts, Limits, SnapshotStore};
@@ -40,6 +39,10 @@ use writing::{Chunk, Writing};
 
 /// Time after which a scheduled snapshot is tried again when one failed, in nanoseconds.
 const RETRY_NANOS: u64 = 60_000_000_000;
+
+/// Archives the log through a record, in a job on a thread of its own: opens the log to read it,
+/// and copies it ([`crate::archived`]). Why it cannot, in words.
+pub type ArchiveLog = Arc<dyn Fn(&SnapshotStore, Sequence) -> Result<(), String> + Send + Sync>;
 
 /// One is under way, or about to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +66,8 @@ pub struct Status {
     pub last_published: Option<UnixMillis>,
     /// Snapshots published.
     pub published: u64,
+    /// The last record of the log that is archived, as far as is known.
+    pub archived: Option<Sequence>,
 }
 
 impl Default for Status {
@@ -76,6 +81,7 @@ impl Default for Status {
             last_seconds: None,
             last_published: None,
             published: 0,
+            archived: None,
         }
     }
 }
@@ -179,8 +185,9 @@ enum Outcome {
     /// The bytes of these chunks are written.
     Written(Box<Writing>, Vec<Chunk>),
     Published(Published),
-    /// The log is not needed through this position, if that is known.
-    Pruned(Option<Position>),
+    /// The log is not needed through this position, if that is known; and is archived through this
+    /// record.
+    Pruned(Option<Position>, Option<Sequence>),
     Looked(Looked),
     Failed(String),
 }
@@ -468,7 +475,9 @@ impl Snapshots {
                     }
                 }
                 Ok(Outcome::Published(published)) => self.finish(shard, turn, published, news),
-                Ok(Outcome::Pruned(through)) => self.pruned(shard, turn, through),
+                Ok(Outcome::Pruned(through, archived)) => {
+                    self.pruned(shard, turn, through, archived);
+                }
                 Ok(Outcome::Looked(looked)) => self.looked(shard, turn, looked),
                 Ok(Outcome::Failed(why)) => self.fail(shard, turn, &why, news),
                 Err(_) => self.fail(shard, turn, "a disk job returned something else", news),

@@ -39,7 +39,12 @@ fn inspect<'a>(behind: &[&'a str]) -> Request<'a> {
 }
 
 fn tail<'a>(behind: &[&'a str]) -> Request<'a> {
-    let words = match Words::read(behind, &["--json", "--until-end"], &["--from"], Topic::Tail) {
+    let words = match Words::read(
+        behind,
+        &["--json", "--until-end"],
+        &["--from", "--archive"],
+        Topic::Tail,
+    ) {
         Ok(words) => words,
         Err(request) => return request,
     };
@@ -48,11 +53,12 @@ fn tail<'a>(behind: &[&'a str]) -> Request<'a> {
         return wrong(what, Topic::Tail);
     };
     let (is_json, until_end) = (words.has("--json"), words.has("--until-end"));
-    Request::Tail(Tail { log: words.log, from, is_json, until_end })
+    let archive = words.value("--archive");
+    Request::Tail(Tail { log: words.log, archive, from, is_json, until_end })
 }
 
 fn find<'a>(behind: &[&'a str]) -> Request<'a> {
-    let valued = ["--key", "--key-base64", "--database"];
+    let valued = ["--key", "--key-base64", "--database", "--archive"];
     let words = match Words::read(behind, &["--json"], &valued, Topic::Find) {
         Ok(words) => words,
         Err(request) => return request,
@@ -70,7 +76,8 @@ fn find<'a>(behind: &[&'a str]) -> Request<'a> {
         return wrong("'--database' takes a number", Topic::Find);
     };
     let (database, is_json) = (database.map(DatabaseId), words.has("--json"));
-    Request::Find(Find { log: words.log, key, database, is_json })
+    let archive = words.value("--archive");
+    Request::Find(Find { log: words.log, archive, key, database, is_json })
 }
 
 /// A log and options, in any order.
@@ -132,17 +139,32 @@ mod tests {
 
     #[test]
     fn options_of_tail_come_in_any_order() {
-        let plain =
-            Tail { log: "data/log", from: Beginning::Now, is_json: false, until_end: false };
+        let plain = Tail {
+            log: "data/log",
+            archive: None,
+            from: Beginning::Now,
+            is_json: false,
+            until_end: false,
+        };
+        let all = Tail {
+            archive: Some("store"),
+            from: Beginning::Oldest,
+            is_json: true,
+            until_end: true,
+            ..plain
+        };
         assert_eq!(read_line("tail data/log"), Request::Tail(plain));
-        let all = Tail { log: "data/log", from: Beginning::Oldest, is_json: true, until_end: true };
-        assert_eq!(read_line("tail --until-end --from oldest data/log --json"), Request::Tail(all));
+        assert_eq!(
+            read_line("tail --until-end --archive store --from oldest data/log --json"),
+            Request::Tail(all)
+        );
     }
 
     #[test]
     fn a_key_is_any_word_or_base64() {
         let find = |key: &[u8], database, is_json| {
-            Request::Find(Find { log: "data/log", key: key.to_vec(), database, is_json })
+            let key = key.to_vec();
+            Request::Find(Find { log: "data/log", archive: None, key, database, is_json })
         };
         assert_eq!(read_line("find data/log --key --json"), find(b"--json", None, false));
         assert_eq!(

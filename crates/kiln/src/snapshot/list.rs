@@ -1,6 +1,6 @@
 //! `kiln snapshot list`: a line for each snapshot, newest first, and what a worker is doing.
 
-use archive::{Candidate, Snapshot, SnapshotStore};
+use archive::{Candidate, Extent, Snapshot, SnapshotStore};
 use base::Clock;
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,6 +16,9 @@ pub fn show(store: &SnapshotStore, clock: &dyn Clock) -> Result<(), Box<dyn Erro
     for candidate in store.list()? {
         writeln!(output, "{}", line(&candidate, now))?;
     }
+    if let Some(archived) = archived(&store.log().list()?) {
+        writeln!(output, "{archived}")?;
+    }
     if let Some(said) = store.claimed()? {
         writeln!(output, "worker {}", String::from_utf8_lossy(&said))?;
     }
@@ -30,6 +33,19 @@ fn line(candidate: &Candidate, now: i64) -> String {
         }
         Candidate::Damaged { name, why, .. } => format!("{name} is damaged: {why}"),
     }
+}
+
+/// A line for what is archived of the log, and how many records of it are missing.
+fn archived(extents: &[Extent]) -> Option<String> {
+    let first = extents.first()?.first;
+    let (mut next, mut missing) = (first, 0);
+    for extent in extents {
+        missing += extent.first.0.saturating_sub(next.0);
+        next = next.max(extent.last.next());
+    }
+    let gaps = if missing > 0 { format!(", but for {missing}") } else { String::new() };
+    let (last, stretches) = (next.0 - 1, extents.len());
+    Some(format!("archived log: records {first} to {last}{gaps}, in {stretches} stretches"))
 }
 
 fn whole(snapshot: &Snapshot, now: i64) -> String {
@@ -56,6 +72,23 @@ mod tests {
     use super::*;
     use archive::{FORMAT, Facts, Manifest, Part, Proof, SnapshotPoint};
     use base::{Epoch, Incarnation, Position, Sequence, UnixMillis};
+
+    #[test]
+    fn the_archived_log_is_one_line_that_shows_what_is_missing() {
+        let of = |extents: &[(u64, u64)]| {
+            let extent = |(first, last): &(u64, u64)| Extent {
+                first: Sequence(*first),
+                last: Sequence(*last),
+            };
+            archived(&extents.iter().map(extent).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[]), None);
+        let whole = of(&[(3, 9), (3, 12), (13, 20)]);
+        assert_eq!(whole.as_deref(), Some("archived log: records 3 to 20, in 3 stretches"));
+        let gap = of(&[(3, 9), (15, 20)]);
+        let expected = "archived log: records 3 to 20, but for 5, in 2 stretches";
+        assert_eq!(gap.as_deref(), Some(expected));
+    }
 
     #[test]
     fn a_snapshot_is_one_line_with_its_age_and_proof() {

@@ -5,8 +5,7 @@ use super::Core;
 use archive::SnapshotStore;
 use base::{DiskQueue, UnixMillis};
 use engine::refusal::Refusal;
-use shard::archived::ArchiveLog;
-use shard::snapshots::{Pace, Sighting, Snapshots, Status};
+use shard::snapshots::{ArchiveLog, Pace, Sighting, Snapshots, Status};
 use std::sync::Arc;
 
 impl Core {

@@ -211,10 +211,8 @@ pub fn archive(
         let is_idle = events.is_empty();
         for event in events.drain(..) {
             match event {
-                LogEvent::Read(position, bytes) => {
-                    if archiver.take(position, &bytes)? {
-                        return Ok(());
-                    }
+                LogEvent::Read(position, bytes) if archiver.take(position, &bytes)? => {
+                    return Ok(());
                 }
                 LogEvent::Trimmed { first } => {
                     archiver.trimmed(first)?;

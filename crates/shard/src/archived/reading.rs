@@ -28,10 +28,16 @@ pub struct ArchivedLog {
 }
 
 impl ArchivedLog {
-    /// The log together with what is archived of it.
+    /// The log together with what is archived of it, for a start.
     pub fn over(log: OpenLog, store: LogStore) -> OpenLog {
-        let OpenLog { handle, incarnation, is_free } = log;
-        let handle = Self {
+        let (incarnation, is_free) = (log.incarnation, log.is_free);
+        OpenLog { handle: Box::new(Self::new(log, store)), incarnation, is_free }
+    }
+
+    /// The log together with what is archived of it.
+    pub fn new(log: OpenLog, store: LogStore) -> Self {
+        let OpenLog { handle, incarnation, .. } = log;
+        Self {
             log: handle,
             store,
             incarnation,
@@ -40,8 +46,7 @@ impl ArchivedLog {
             compared: BTreeMap::new(),
             firsts: Vec::new(),
             events: Vec::new(),
-        };
-        OpenLog { handle: Box::new(handle), incarnation, is_free }
+        }
     }
 
     /// Opens the stretch that holds a record, at that record; `None` if none holds it.

@@ -49,19 +49,28 @@ impl Snapshots {
             // What fails here costs space, nothing else. What was cut short is removed here too: a
             // start that finds others at the log removes nothing.
             let unremoved = store.remove_unpublished(Unfinished::Signed).err();
-            let (trim, failure) = match store.prune(log, &pins, &named, now) {
-                Ok(Pruned { trim, failure }) => (trim, failure),
-                Err(error) => (None, Some(error)),
-            };
+            let pruned = store.prune(log, &pins, &named, now);
+            let Pruned { trim, archived, failure } = pruned.unwrap_or_else(|error| Pruned {
+                trim: None,
+                archived: None,
+                failure: Some(error),
+            });
             if let Some(error) = failure.or(unremoved) {
                 tracing::warn!("old snapshots cannot be removed: {error}");
             }
-            Ok(Outcome::Pruned(trim))
+            Ok(Outcome::Pruned(trim, archived))
         });
     }
 
     /// It is done. The log may be trimmed once every replica that reports sees what stays.
-    pub(super) fn pruned(&mut self, shard: &Shard, turn: &TurnFacts, through: Option<Position>) {
+    pub(super) fn pruned(
+        &mut self,
+        shard: &Shard,
+        turn: &TurnFacts,
+        through: Option<Position>,
+        archived: Option<Sequence>,
+    ) {
+        self.status.archived = archived.or(self.status.archived);
         self.pruning.is_under_way = false;
         if let Some((name, at)) = shard.pins().oldest() {
             tracing::info!(name, record = at.0, "old snapshots and the log behind them are pinned");

@@ -200,6 +200,8 @@ pub(super) fn persistence(server: &Server, _: ConnectionId, text: &mut Text) {
     text.line("kiln_snapshot_last_began_time", newest.map_or(0, |it| it.began.0.div_euclid(1000)));
     let worker = snapshots.and_then(|it| it.worker(server.core.turn.monotonic));
     text.line("kiln_snapshot_worker", worker.as_deref().unwrap_or("none"));
+    let archived = snapshots.and_then(|it| it.status().archived);
+    text.line("kiln_log_archived_record", archived.map_or(0, |it| it.0));
     let unseen = server.snapshots_unseen();
     text.line("kiln_snapshots_unseen_by", unseen.by.join(","));
     text.line("kiln_log_trim_waits", u8::from(unseen.trim_waits));
