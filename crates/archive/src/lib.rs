@@ -36,7 +36,7 @@ mod tests;
 
 pub use archive::{
     Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Draft, Entry, NewPart, PREFIX,
-    StoredPart, Unfinished,
+    Published, StoredPart, Unfinished,
 };
 pub use directory::DirectoryArchive;
 pub use limits::Limits;
