@@ -4,7 +4,7 @@
 //! begin(name) ─▶ Draft ── part(name) ─▶ NewPart: append …, finish      many parts
 //!                  │ ──── read_back(part) ─▶ StoredPart: read_at …
 //!                  └───── publish(manifest)    from here on it is a snapshot
-//! list ─▶ names ── manifest(name), parts(name), open(name, part) ─▶ StoredPart: read_at …
+//! published ─▶ names, parts ── manifest(name), open(name, part) ─▶ StoredPart: read_at …
 //! ```
 //! An archive knows names and bytes. What a manifest says, which snapshots stay and which are
 //! damaged, the store decides ([`crate::SnapshotStore`]). Stretches of the log are kept in the same
@@ -53,6 +53,17 @@ pub struct Entry {
     pub is_published: bool,
 }
 
+/// A published snapshot, as far as an archive can say without reading it.
+#[derive(Debug)]
+pub struct Published {
+    pub name: String,
+    /// Another manifest under this name has another version. `None` where nothing tells that: the
+    /// manifest must then be read each time.
+    pub manifest_version: Option<String>,
+    /// As [`Archive::parts`] says.
+    pub parts: io::Result<BTreeMap<String, u64>>,
+}
+
 /// Keeps snapshots by name. Every call blocks: it belongs into a disk queue's jobs and into a
 /// start, never into a turn of the loop.
 ///
@@ -67,6 +78,22 @@ pub trait Archive: Send + Sync {
     /// # Errors
     /// The archive's.
     fn list(&self, of: Content) -> io::Result<Vec<Entry>>;
+
+    /// What is published of these, each name once, sorted: what [`Self::list`] and [`Self::parts`] say of
+    /// it. An archive that can say so at once does, as every process of a shard asks for it again
+    /// and again.
+    ///
+    /// # Errors
+    /// The archive's.
+    fn published(&self, of: Content) -> io::Result<Vec<Published>> {
+        let entries = self.list(of)?.into_iter().filter(|entry| entry.is_published);
+        let published = entries.map(|Entry { name, .. }| Published {
+            parts: self.parts(&name),
+            manifest_version: None,
+            name,
+        });
+        Ok(published.collect())
+    }
 
     /// Begins a snapshot under a name that nobody has. While the draft lives nobody's
     /// [`Self::remove_unpublished`] removes what is written to it.

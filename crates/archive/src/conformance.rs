@@ -4,6 +4,7 @@
 //! its silence. The suite lets time pass where it must, and asks for what both promise.
 
 use crate::archive::{Archive, CLAIM_BYTES_MAX, Content, Draft, StoredPart, Unfinished};
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
@@ -29,12 +30,13 @@ pub trait Bench {
 /// # Panics
 /// At the first promise that the archive breaks.
 pub fn run(bench: &mut dyn Bench) {
-    let cases: [fn(&mut dyn Bench); 12] = [
+    let cases: [fn(&mut dyn Bench); 13] = [
         parts_are_read_as_they_were_written,
         several_parts_are_written_at_a_time,
         only_what_is_published_is_a_snapshot,
         each_content_is_listed_alone,
         what_is_published_is_never_replaced,
+        what_is_published_is_told_at_once,
         a_name_has_one_writer,
         what_is_removed_is_gone,
         what_is_abandoned_or_dropped_leaves_nothing,
@@ -227,6 +229,48 @@ fn what_is_published_is_never_replaced(bench: &mut dyn Bench) {
     assert_eq!(archive.manifest(NAME, 100).expect("it is published"), b"manifest");
     let stored = archive.open(NAME, &part).expect("it is there");
     assert_eq!(read(&*stored, 0, 100), b"part");
+}
+
+/// As it is told one after the other; and what stands under a name later is told apart.
+fn what_is_published_is_told_at_once(bench: &mut dyn Bench) {
+    let archive = bench.open();
+    publish(&*archive, OTHER);
+    publish(&*archive, NAME);
+    let mut draft = archive.begin("snapshot-00000000000000000009-000").expect("nobody has it");
+    write(&mut *draft, 0, b"part");
+    let told = || told_at_once(&*archive);
+    let first = told();
+    let names: Vec<&str> = first.iter().map(|it| &*it.0).collect();
+    assert_eq!(names, [NAME, OTHER], "sorted, and drafts are none");
+    assert_eq!(told(), first, "nothing has changed");
+    archive.remove(NAME).expect("it can be removed");
+    assert_eq!(told().len(), 1);
+    let mut again = archive.begin(NAME).expect("nobody has the name");
+    write(&mut *again, 0, b"other");
+    again.publish(b"otherwise").expect("it was not published yet");
+    let second = told();
+    assert_eq!(second.len(), 2);
+    assert!(second[0].1.is_none() || second[0].1 != first[0].1, "another manifest: {second:?}");
+    assert_eq!(second[1], first[1]);
+}
+
+/// What is published, with the versions of the manifests, as it is told at once; compared with what
+/// is told one after the other.
+fn told_at_once(archive: &dyn Archive) -> Vec<(String, Option<String>)> {
+    let published = archive.published(Content::Snapshots).expect("it can be asked");
+    let each = published.into_iter().map(|it| {
+        let parts = it.parts.expect("it can be asked");
+        // The manifest itself may be among them, or not.
+        let of_parts = |parts: BTreeMap<String, u64>| -> Vec<(String, u64)> {
+            parts.into_iter().filter(|(name, _)| name.starts_with("part-")).collect()
+        };
+        let asked = archive.parts(&it.name).expect("it is there");
+        let (parts, asked) = (of_parts(parts), of_parts(asked));
+        assert_eq!(parts, asked);
+        assert_eq!(parts.len(), 1);
+        (it.name, it.manifest_version)
+    });
+    each.collect()
 }
 
 fn a_name_has_one_writer(bench: &mut dyn Bench) {

@@ -43,7 +43,7 @@ mod tests;
 
 pub use archive::{
     Archive, CLAIM_BYTES_MAX, CLAIM_RENEWAL, CLAIM_SILENCE, Claim, Content, Draft, Entry, NewPart,
-    StoredPart, Unfinished,
+    Published, StoredPart, Unfinished,
 };
 pub use directory::DirectoryArchive;
 pub use limits::Limits;

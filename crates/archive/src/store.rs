@@ -1,6 +1,6 @@
 //! Which snapshots there are, and how many stay.
 
-use crate::archive::{Archive, Claim, Content, Entry, StoredPart, Unfinished};
+use crate::archive::{Archive, Claim, Content, Entry, Published, StoredPart, Unfinished};
 use crate::directory::DirectoryArchive;
 use crate::limits::Limits;
 use crate::log_store::LogStore;
@@ -9,7 +9,7 @@ use crate::reader::PartReader;
 use crate::retention;
 use crate::writer::SnapshotWriter;
 use base::{Disk, Incarnation, Position, Sequence, UnixMillis};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,19 @@ pub struct SnapshotStore {
     limits: Limits,
     /// Snapshots whose parts turned out damaged when they were read, and how. Clones share it.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The newest manifests, as they were read. Clones share it.
+    manifests: Arc<Mutex<BTreeMap<String, ReadManifest>>>,
 }
+
+/// A manifest that was read, and the version that the archive named.
+struct ReadManifest {
+    version: String,
+    manifest: Box<Manifest>,
+}
+
+/// Manifests that are kept once they were read, at most, the newest ones: others are read each
+/// time. Those of 10 GiB have some 20 KiB each.
+const MANIFESTS_MAX: usize = 64;
 
 /// A published snapshot whose manifest is whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,7 +101,12 @@ impl SnapshotStore {
 
     /// The store in this archive.
     pub fn over(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, limits: Limits::default(), refused: Arc::default() }
+        Self {
+            archive,
+            limits: Limits::default(),
+            refused: Arc::default(),
+            manifests: Arc::default(),
+        }
     }
 
     /// The same store, in which what is written and pruned from here on has these limits.
@@ -134,13 +151,17 @@ impl SnapshotStore {
     /// # Errors
     /// The archive's. A damaged snapshot is no error, it is said to be one.
     pub fn list(&self) -> io::Result<Vec<Candidate>> {
-        let mut entries = self.archive.list(Content::Snapshots)?;
-        entries.retain(|entry| entry.is_published);
-        let judge = |name: String| match self.judge(&name) {
+        let published = self.archive.published(Content::Snapshots)?;
+        let kept = published.iter().rev().take(MANIFESTS_MAX).map(|it| it.name.as_str());
+        let kept: BTreeSet<&str> = kept.collect();
+        locked(&self.manifests).retain(|name, _| kept.contains(name.as_str()));
+        let judge = |it: &Published| match self.judge(it, kept.contains(it.name.as_str())) {
             Ok(snapshot) => Candidate::Whole(snapshot),
-            Err(Unusable { why, may_be_whole }) => Candidate::Damaged { name, why, may_be_whole },
+            Err(Unusable { why, may_be_whole }) => {
+                Candidate::Damaged { name: it.name.clone(), why, may_be_whole }
+            }
         };
-        Ok(entries.into_iter().rev().map(|entry| judge(entry.name)).collect())
+        Ok(published.iter().rev().map(judge).collect())
     }
 
     /// What is published of this log, newest first. An archive holds the snapshots of one shard;
@@ -286,21 +307,39 @@ impl SnapshotStore {
     /// says. A manifest alone does not tell, and a damaged snapshot must not stay in the place of
     /// one that can be loaded.
     pub fn refuse(&self, name: &str, why: &str) {
-        self.refused().insert(name.to_owned(), why.to_owned());
+        locked(&self.refused).insert(name.to_owned(), why.to_owned());
     }
 
-    fn refused(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        // An insertion that panicked has changed nothing, or everything.
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn judge(&self, name: &str) -> Result<Snapshot, Unusable> {
-        if let Some(why) = self.refused().get(name) {
-            return Err(why.clone().into());
+    /// The manifest of a snapshot. One that was read and is `kept` is not read again, unless the
+    /// archive has another one under that name now, or cannot tell.
+    fn manifest(&self, published: &Published, kept: bool) -> Result<Box<Manifest>, Unusable> {
+        let Published { name, manifest_version, .. } = published;
+        let version = manifest_version.as_ref().filter(|_| kept);
+        if let Some(read) = locked(&self.manifests).get(name)
+            && Some(&read.version) == version
+        {
+            return Ok(read.manifest.clone());
         }
         let bytes = self.archive.manifest(name, MANIFEST_BYTES_MAX)?;
         let manifest = Manifest::decode(&bytes).map_err(|why| format!("{MANIFEST}: {why}"))?;
-        let lengths = self.archive.parts(name)?;
+        let manifest = Box::new(manifest);
+        if let Some(version) = version {
+            let read = ReadManifest { version: version.clone(), manifest: manifest.clone() };
+            locked(&self.manifests).insert(name.clone(), read);
+        }
+        Ok(manifest)
+    }
+
+    fn judge(&self, published: &Published, kept: bool) -> Result<Snapshot, Unusable> {
+        let name = &published.name;
+        if let Some(why) = locked(&self.refused).get(name) {
+            return Err(why.clone().into());
+        }
+        let manifest = self.manifest(published, kept)?;
+        let lengths = match &published.parts {
+            Ok(lengths) => lengths,
+            Err(error) => return Err(Unusable::of(error)),
+        };
         for Part { name, bytes, .. } in &manifest.parts {
             match lengths.get(name) {
                 Some(length) if length == bytes => {}
@@ -316,13 +355,18 @@ impl SnapshotStore {
             let sequence = point.position.sequence;
             return Err(format!("its manifest is that of record {sequence}").into());
         }
-        Ok(Snapshot { name: name.to_owned(), point, manifest: Box::new(manifest) })
+        Ok(Snapshot { name: name.to_owned(), point, manifest })
     }
 }
 
 /// What the names of all snapshots of one record begin with.
 fn names_of(sequence: Sequence) -> String {
     format!("{}{:020}-", Content::Snapshots.prefix(), sequence.0)
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // An insertion that panicked has changed nothing, or everything.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The last snapshot of one record: names sort by age, so all numbers have three digits.
@@ -345,10 +389,16 @@ impl From<String> for Unusable {
     }
 }
 
-impl From<io::Error> for Unusable {
-    fn from(error: io::Error) -> Self {
+impl Unusable {
+    fn of(error: &io::Error) -> Self {
         use io::ErrorKind::{InvalidData, NotFound};
         let may_be_whole = !matches!(error.kind(), NotFound | InvalidData);
         Self { why: error.to_string(), may_be_whole }
+    }
+}
+
+impl From<io::Error> for Unusable {
+    fn from(error: io::Error) -> Self {
+        Self::of(&error)
     }
 }

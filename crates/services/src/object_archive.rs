@@ -89,9 +89,9 @@ use crate::bucket::location::{Location, Store};
 use crate::bucket::probe::{create, probe};
 use crate::bucket::{Purpose, Service};
 use crate::opening::OpeningArchive;
-use archive::{Archive, Claim, Content, Draft, Entry, StoredPart, Unfinished};
+use archive::{Archive, Claim, Content, Draft, Entry, Published, StoredPart, Unfinished};
 use base::Clock;
-use bucket::{Bucket, Standing};
+use bucket::{Bucket, Found, Standing};
 use download::StoredObject;
 use draft::ObjectDraft;
 use names::Names;
@@ -279,12 +279,23 @@ impl Archive for ObjectArchive {
         self.ask("the archive", move |bucket| async move {
             let mut entries = Vec::new();
             for (name, found) in bucket.listed(of).await? {
-                // One that cannot be asked about must not hide the others: its reader is told why.
-                let standing = bucket.standing(&name, found.manifest).await;
-                let is_published = standing.map_or(true, |it| it == Standing::Manifest);
+                let is_published = bucket.may_be_published(&name, &found).await;
                 entries.push(Entry { name, is_published });
             }
             Ok(entries)
+        })
+    }
+
+    fn published(&self, of: Content) -> io::Result<Vec<Published>> {
+        self.ask("the archive", move |bucket| async move {
+            let mut published = Vec::new();
+            for (name, found) in bucket.listed(of).await? {
+                if bucket.may_be_published(&name, &found).await {
+                    let Found { manifest_version, parts, .. } = found;
+                    published.push(Published { name, manifest_version, parts: Ok(parts) });
+                }
+            }
+            Ok(published)
         })
     }
 

@@ -63,6 +63,8 @@ pub struct Found {
     pub has_sign: bool,
     /// Bytes of the manifest, or of the tombstone in its place.
     pub manifest: Option<u64>,
+    /// Differs where that object differs; `None` if the store does not tell.
+    pub manifest_version: Option<String>,
     pub parts: BTreeMap<String, u64>,
 }
 
@@ -259,7 +261,8 @@ impl Bucket {
         let mut listed = std::pin::pin!(listed);
         let mut snapshots: BTreeMap<String, Found> = BTreeMap::new();
         let mut count = 0;
-        while let Some(ObjectMeta { location, size, .. }) = listed.try_next().await? {
+        while let Some(meta) = listed.try_next().await? {
+            let ObjectMeta { location, size, e_tag, last_modified, .. } = meta;
             let Some((name, role)) = self.names.read(&location) else { continue };
             count += 1;
             if count > OBJECTS_MAX {
@@ -269,7 +272,11 @@ impl Bucket {
             let found = snapshots.entry(name.to_owned()).or_default();
             match role {
                 Role::Sign => found.has_sign = true,
-                Role::Manifest => found.manifest = Some(size),
+                Role::Manifest => {
+                    found.manifest = Some(size);
+                    found.manifest_version =
+                        e_tag.map(|tag| format!("{tag} {size} {last_modified}"));
+                }
                 Role::Part(part) => drop(found.parts.insert(part.to_owned(), size)),
             }
         }
@@ -288,6 +295,13 @@ impl Bucket {
             Some((bytes, _)) if bytes == TOMBSTONE => Standing::Tombstone,
             Some(_) => Standing::Manifest,
         })
+    }
+
+    /// Whether it is published, or nobody can say: one that cannot be asked about must not hide the
+    /// others, and its reader is told why.
+    pub async fn may_be_published(&self, name: &str, found: &Found) -> bool {
+        let standing = self.standing(name, found.manifest).await;
+        standing.map_or(true, |it| it == Standing::Manifest)
     }
 
     /// An error about something, for its caller.

@@ -1,6 +1,7 @@
 //! The archive over stores in memory that behave badly, and over a directory.
 
 mod claims;
+mod looks;
 mod pieces;
 mod tidying;
 

@@ -16,7 +16,8 @@ use archive::CLAIM_SILENCE;
 use base::{MonotonicNanos, Sequence};
 use std::collections::VecDeque;
 
-/// Time between two looks of a primary, in nanoseconds.
+/// Time between two looks while everybody sees the snapshots, in nanoseconds. In a bucket a look is
+/// a listing and a read, which cost money.
 pub(super) const LOOK_NANOS: u64 = 5_000_000_000;
 
 /// What the log has grown by between two marks, at least.

@@ -31,7 +31,8 @@ use base::{Incarnation, MonotonicNanos, Position, Sequence, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// Time between two looks of a replica at its store, in nanoseconds: a list and two manifests.
+/// Time between two looks at the own store while somebody does not see the snapshots, in
+/// nanoseconds. A replica looks so often as long as it does not see the newest one of its primary.
 const LOOK_NANOS: u64 = 1_000_000_000;
 
 /// Time between two judgements, in nanoseconds. A replica reports at least this often.
@@ -364,14 +365,10 @@ impl Snapshots {
         let (now, leads) = (turn.monotonic, turn.leads);
         let stores = &mut self.stores;
         stores.leads_since = if leads { stores.leads_since.or(Some(now)) } else { None };
-        let looks = if leads {
-            // What it publishes itself, it knows; but not what others do.
-            let pause = if stores.unseen.is_empty() { offbox::LOOK_NANOS } else { LOOK_NANOS };
-            Stores::is_due(stores.looked_at, pause, now)
-        } else {
-            turn.hears_primary && Stores::is_due(stores.looked_at, LOOK_NANOS, now)
-        };
-        if looks {
+        // A primary knows what it publishes itself, but not what others do; a replica is told what
+        // its primary sees.
+        let pause = if stores.unseen.is_empty() { offbox::LOOK_NANOS } else { LOOK_NANOS };
+        if (leads || turn.hears_primary) && Stores::is_due(stores.looked_at, pause, now) {
             self.begin_look(shard.appended().incarnation, now);
         }
     }
